@@ -187,7 +187,7 @@ class Scene:
         refused = [*self.pair.a.denied(self.user)[since[0] :], *self.pair.b.denied(self.user)[since[1] :]]
         # What the scene before this one asked last may be refused only now.
         refused = [line for line in refused if set(ALIAS.findall(line)) <= set(self.aliases.values())]
-        assert (warnings, refused) == ([], [])
+        assert (warnings, refused) == ([], []), (warnings, refused)
 
 
 # -- what is needed ---------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from lockstep_protocol.names import commands_topic, events_topic, quarantine_top
 LITERAL, PREFIXED = "literal", "prefixed"
 
 EVERY = "*"
+CHECKED = "settings that would lose what this topic holds are found"
 THE_CLUSTER = "kafka-cluster"
 UNKNOWN_PRINCIPAL = "User:OURS"
 """The placeholder of our principal where it is unknown (`find_principal`)."""
@@ -134,6 +135,7 @@ def target_grants(settings: FlowSettings) -> tuple[Grant, ...]:
     policy = settings.policy
     if settings.checkpoint.enabled:
         grants += _topic(settings.checkpoints_topic, "checkpoints", "Create", "Read", "Write")
+        grants += _topic(settings.checkpoints_topic, CHECKED, "DescribeConfigs")
     if settings.checkpoint.sync_group_offsets:
         for topic in settings.checkpoint.siblings:
             grants += _topic(topic, "a group skips no records of another flow to the same topics", "Read")
@@ -142,6 +144,7 @@ def target_grants(settings: FlowSettings) -> tuple[Grant, ...]:
     if settings.heartbeat.enabled:
         grants += _topic(policy.heartbeats_topic(), "heartbeats", "Create", "Write")
         grants += _topic(policy.heartbeats_topic(), "lockstep probe sees that heartbeats come", "Read")
+        grants += _topic(policy.heartbeats_topic(), CHECKED, "DescribeConfigs")
     if settings.data_plane.offset_syncs_location == "target":
         grants += _offset_syncs(settings)
     if settings.acl_sync.enabled:
@@ -167,6 +170,9 @@ def _ours(settings: FlowSettings) -> list[Grant]:
     ]
     why = "progress is kept where MirrorMaker 2 keeps it"
     grants += _topic(settings.control.offset_storage_topic, why, "Create", "Read", "Write")
+    kept = (state_topic, events_topic, commands_topic)
+    for topic in (*(name(flow, instance) for name in kept), settings.control.offset_storage_topic):
+        grants += _topic(topic, CHECKED, "DescribeConfigs")
     if "quarantine" in {plane.on_refused.default, *(value for _, value in plane.on_refused.others)}:
         why = "what the target refuses is kept (lockstep.on.refused=quarantine)"
         grants += _topic(quarantine_topic(flow, instance), why, "Create", "Write")
@@ -201,6 +207,8 @@ def _copies(settings: FlowSettings) -> list[Grant]:
 def _offset_syncs(settings: FlowSettings) -> list[Grant]:
     why, name = "offset syncs, by which groups are translated", settings.offset_syncs_topic
     writes = _topic(name, why, "Create", "Write") if settings.data_plane.emit_offset_syncs else []
+    if writes:
+        writes += _topic(name, CHECKED, "DescribeConfigs")
     return writes + (_topic(name, why, "Read") if settings.checkpoint.enabled else [])
 
 

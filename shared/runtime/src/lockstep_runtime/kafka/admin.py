@@ -23,9 +23,6 @@ finding out.
 """
 
 
-ANY_TOPIC = "__consumer_offsets"
-"""Named in a question for metadata that is about no topic, for without a name all are listed."""
-
 OPENED = timedelta(seconds=1)
 """How long a connection may take to be opened, or refused, where that is to be known at once."""
 
@@ -96,15 +93,6 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
     async def cluster_id(self) -> str:
         """The cluster's own id: two aliases with the same one are the same cluster."""
         return str((await self._up()).cluster_id)
-
-    async def quick_cluster_id(self) -> str:
-        """Return what `cluster_id` returns, without a list of all topics: cheap enough for every second. Raises
-        ClusterUnreachable if the cluster does not say it yet."""
-        list_topics = (await self._connected()).list_topics
-        metadata = await self._blocking(*REACH, list_topics, topic=ANY_TOPIC, timeout=self._quick)
-        if not metadata.brokers or not metadata.cluster_id:
-            raise ClusterUnreachable(self.alias, self.bootstrap, "none of its brokers is up yet")
-        return str(metadata.cluster_id)
 
     async def broker_count(self) -> int:
         """Brokers of the cluster: those that are up now, and those that have a replica of a topic that we may describe.

@@ -4,7 +4,7 @@ Anybody may create a topic of ours beforehand, or change it later. With `cleanup
 its rows after the retention, without an error anywhere. `find_faults` is pure, `read_faults` asks a cluster.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lockstep_runtime.kafka.admin import Admin
@@ -83,11 +83,23 @@ def find_faults(
         yield ControlTopicFault(topic.name, PARTITIONS, str(partitions), str(topic.partitions))
 
 
-async def read_faults(admin: Admin, topics: Iterable[ControlTopic]) -> Sequence[ControlTopicFault]:
-    """Return the faults of those topics that exist and may be described. Raises ClusterUnreachable."""
+def ignore_unknown(topic: str, trouble: ClusterError) -> None:
+    """Pass over a topic whose settings are not known."""
+
+
+async def read_faults(
+    admin: Admin,
+    topics: Iterable[ControlTopic],
+    on_unknown: Callable[[str, ClusterError], None] = ignore_unknown,
+) -> Sequence[ControlTopicFault]:
+    """Return the faults of those topics that exist. `on_unknown` is called with each topic whose settings the cluster
+    does not show. Raises ClusterUnreachable."""
     by_name = {topic.name: topic for topic in topics}
     described = (await admin.topics(by_name)).done
-    configs = (await together(admin.config_pieces(described))).done
+    answer = await together(admin.config_pieces(described))
+    configs = answer.done
+    for name, trouble in answer.troubles().items():
+        on_unknown(name, trouble)
     faults: list[ControlTopicFault] = []
     for name, topic in described.items():
         values = {config.name: config.value for config in configs.get(name, ())}

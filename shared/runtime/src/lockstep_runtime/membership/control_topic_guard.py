@@ -12,6 +12,7 @@ from lockstep_runtime.kafka.control_topic_faults import (
     set_right,
 )
 from lockstep_runtime.kafka.control_topics import ControlTopic
+from lockstep_runtime.util.errors import ClusterError
 
 CHECK_INTERVAL_S = 60.0
 """Seconds between two checks. A policy that deletes takes effect after minutes."""
@@ -38,10 +39,15 @@ class ControlTopicGuard:
         """
         ctx = self._ctx
         self._checked_at[admin.alias] = ctx.clock.monotonic()
-        faults = await read_faults(admin, topics)
+        present = set[str]()
+
+        def note_unknown(topic: str, trouble: ClusterError) -> None:
+            present.add(name := f"settings of {topic}")
+            ctx.rounds.troubles.began(name, trouble)
+
+        faults = await read_faults(admin, topics, note_unknown)
         refused = await set_right(admin, faults) if faults else {}
         self._corrected += [(admin.alias, fault) for fault in faults if fault not in refused]
-        present = set[str]()
         for fault, refusal in refused.items():
             command = fault.command(admin.bootstrap)
             unfit = ControlTopicUnfit(admin.alias, f"{fault.sentence}; {refusal}; to set it right: {command}")

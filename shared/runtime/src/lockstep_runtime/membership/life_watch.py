@@ -13,6 +13,13 @@ from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_t
 from lockstep_runtime.membership.control_topic_guard import ControlTopicGuard
 from lockstep_runtime.util.errors import ClusterError, ClusterReplaced, TopicMissing, TopicReplaced
 
+CLUSTER_CHECK_INTERVAL_S = 15.0
+"""Seconds between two questions for a cluster's id, at least. Each of them lists all topics. A question about one topic
+that we may not describe would be a denial in the broker's log."""
+
+CLUSTER_CHECK_PAUSES = 200
+"""So many times as long as such a question took is the pause behind it, where a cluster has very many topics."""
+
 CHECK_INTERVAL_S = 4.0
 """Seconds between two checks. A topic counts as deleted when two checks do not find it: a broker that has just started
 may not know it yet."""
@@ -68,10 +75,14 @@ class LifeWatch:
         missing: Set[str] = frozenset()
         known_ids = self._first if admin is self._ctx.target else {}
         """Ids of the topics by name, as they were when this life last saw them."""
+        clock, cluster_due = self._ctx.clock, 0.0
         while True:
             await asyncio.sleep(CHECK_INTERVAL_S)
             try:
-                await self._check_cluster(admin)
+                if (began := clock.monotonic()) >= cluster_due:
+                    await self._check_cluster(admin)
+                    took = clock.monotonic() - began
+                    cluster_due = began + max(CLUSTER_CHECK_INTERVAL_S, CLUSTER_CHECK_PAUSES * took)
                 wanted = self._wanted(admin.alias)
                 ids = await self._describe(admin, wanted)
                 missed, missing = missing, wanted.keys() - ids.keys()
@@ -120,7 +131,7 @@ class LifeWatch:
         return dict.fromkeys(described.troubles(), "") | ids
 
     async def _check_cluster(self, admin: Admin) -> None:
-        now = await admin.quick_cluster_id()
+        now = await admin.cluster_id()
         then = self._cluster_ids.get(admin.alias, now)
         self._cluster_ids[admin.alias] = now
         if now != then:
