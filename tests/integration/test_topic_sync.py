@@ -95,6 +95,7 @@ def test_a_new_topic_is_mirrored_within_five_seconds(
         "compression.type": "producer",
         "delete.retention.ms": "7777777",
         "max.message.bytes": "1048588",
+        "min.insync.replicas": "1",
         "message.timestamp.type": "CreateTime",
     }
     assert mirrored.term > 0
