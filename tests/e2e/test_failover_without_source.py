@@ -21,7 +21,7 @@ def brokers() -> Iterator[tuple[Broker, Broker]]:
     ("killed", "identity"),
     [
         ("slots", False),
-        ("data-plane", True),
+        pytest.param("data-plane", True, marks=pytest.mark.long),
         pytest.param("jvm", False, marks=pytest.mark.long),
         pytest.param("control services", True, marks=pytest.mark.long),
         pytest.param("everything", False, marks=pytest.mark.long),
