@@ -106,7 +106,7 @@ async def _probe_flow(
         report_finding(await make_finding(check, work))
 
     source, target = source_client(settings), target_client(settings)
-    # Both are asked at once, and reported in this order whoever answers first.
+    # Both are asked at once, and the source is reported first.
     reached = await asyncio.gather(
         *(
             make_finding(f"{client.alias} is reached", checks.reach_cluster(client, within))

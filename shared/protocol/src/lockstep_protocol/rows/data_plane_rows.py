@@ -24,7 +24,6 @@ from lockstep_protocol.rows.value_types import (
 PARTITION, SLOT = ("flow", "topic", "partition"), ("flow", "slot")
 """The labels of metrics about one partition, and about one slot."""
 
-
 LOST = "lost"
 """In `PartitionProgress.begins`: there was no row, although the target holds records that may be ours."""
 
@@ -160,8 +159,7 @@ class PartitionProgress(Row):
 
     @property
     def leaves_out(self) -> bool:
-        """Return whether an operator has decided that the copy goes on further on, and what was copied stays as it
-        is."""
+        """Return whether an operator set the copy to go on further on, and what was copied stays as it is."""
         return self.begins == "altered" and not self.begun and len(self.open_run) == 3
 
     @property
@@ -178,8 +176,7 @@ class PartitionProgress(Row):
         )
 
     def is_outdated_by(self, known: "PartitionProgress") -> bool:
-        """Whether it is of an earlier epoch of the same sequence. A slot that woke late wrote it, sure of what no
-        longer holds."""
+        """Return whether it is of an earlier epoch of the same sequence: a slot that woke late wrote it."""
         return self.continues(known) and self.producer_epoch < known.producer_epoch
 
     @property
@@ -189,14 +186,12 @@ class PartitionProgress(Row):
 
     @property
     def has_end(self) -> bool:
-        """Whether it says where the copy ends. The target's log was asked since records were appended last, or an
-        operator has set where the copy begins."""
+        """Return whether it says where the copy ends, by the target's log or as an operator has set it."""
         return self.located or self.is_set
 
     @property
     def needs_source(self) -> bool:
-        """Return whether only the source can say more about where the copy ends. The target's log was read to its end
-        then."""
+        """Return whether only the source can say more about where the copy ends: the target's log was read."""
         return self.beyond > 0
 
 

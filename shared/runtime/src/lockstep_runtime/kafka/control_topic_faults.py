@@ -83,14 +83,14 @@ def find_faults(
         yield ControlTopicFault(topic.name, PARTITIONS, str(partitions), str(topic.partitions))
 
 
-def ignore_unknown(topic: str, trouble: ClusterError) -> None:
+def _ignore_unknown(topic: str, trouble: ClusterError) -> None:
     """Pass over a topic whose settings are not known."""
 
 
 async def read_faults(
     admin: Admin,
     topics: Iterable[ControlTopic],
-    on_unknown: Callable[[str, ClusterError], None] = ignore_unknown,
+    on_unknown: Callable[[str, ClusterError], None] = _ignore_unknown,
 ) -> Sequence[ControlTopicFault]:
     """Return the faults of those topics that exist. `on_unknown` is called with each topic whose settings the cluster
     does not show. Raises ClusterUnreachable."""

@@ -81,8 +81,8 @@ class LifeWatch:
             try:
                 if (began := clock.monotonic()) >= cluster_due:
                     await self._check_cluster(admin)
-                    took = clock.monotonic() - began
-                    cluster_due = began + max(CLUSTER_CHECK_INTERVAL_S, CLUSTER_CHECK_PAUSES * took)
+                    duration_s = clock.monotonic() - began
+                    cluster_due = began + max(CLUSTER_CHECK_INTERVAL_S, CLUSTER_CHECK_PAUSES * duration_s)
                 wanted = self._wanted(admin.alias)
                 ids = await self._describe(admin, wanted)
                 missed, missing = missing, wanted.keys() - ids.keys()
