@@ -62,8 +62,8 @@ async def _control_faults(clusters: FlowClusters) -> tuple[tuple[str, str], ...]
     for admin in (clusters.source, clusters.target):
         topics = [topic for alias, topic in needed_topics(clusters.settings) if alias == admin.alias]
         unknown: dict[str, ClusterError] = {}
-        known = await read_faults(admin, topics, unknown.__setitem__)
-        faults += [(fault.sentence, fault.command(admin.bootstrap)) for fault in known]
+        control_faults = await read_faults(admin, topics, unknown.__setitem__)
+        faults += [(fault.sentence, fault.command(admin.bootstrap)) for fault in control_faults]
         for topic, trouble in unknown.items():
             remedy = admin.access.remedy("topic", topic, "DescribeConfigs")
             faults.append((f"the settings of {topic} are not known: {trouble}", remedy.command))
