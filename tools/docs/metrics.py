@@ -8,6 +8,7 @@ from pathlib import Path
 
 import lockstep_acl_sync.metrics
 import lockstep_checkpoint.metrics
+import lockstep_cli.run_metrics
 import lockstep_data_plane.driver.metrics
 import lockstep_heartbeat.metrics
 import lockstep_runtime.flow.common_metrics
@@ -24,7 +25,8 @@ SERVICES: Mapping[str, Iterable[Metric]] = {
     "heartbeat": lockstep_heartbeat.metrics.METRICS,
 }
 COMMON = lockstep_runtime.flow.common_metrics.METRICS
-DECLARED: Mapping[str, Iterable[Metric]] = {"every service": COMMON, **SERVICES}
+RUN = lockstep_cli.run_metrics.METRICS
+DECLARED: Mapping[str, Iterable[Metric]] = {"every service": COMMON, "lockstep run": RUN, **SERVICES}
 
 WITH_TLS = frozenset(metric.shown_as for metric in lockstep_runtime.flow.common_metrics.OF_TLS)
 """What a page shows beside that where its flows have certificates."""

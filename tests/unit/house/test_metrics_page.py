@@ -8,7 +8,7 @@ import pytest
 
 from lockstep_data_plane.core.gap_policy import GapCase
 from lockstep_protocol.metric import Metric, Type
-from tools.docs.metrics import DECLARED, PAGE, SERVICES, WITH_TLS, declared_by, filled
+from tools.docs.metrics import DECLARED, PAGE, RUN, SERVICES, WITH_TLS, declared_by, filled
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 ALL: list[Metric] = [metric for metrics in DECLARED.values() for metric in metrics]
@@ -49,7 +49,7 @@ STRIMZI = {
 they select or group by; its panels about the JVM and the container's CPU aside."""
 
 
-OF_PROCESSES = {"lockstep_memory_bytes", "lockstep_build_info"}
+OF_PROCESSES = {"lockstep_memory_bytes", "lockstep_build_info", "lockstep_service_up"}
 """A process serves several flows."""
 
 
@@ -107,7 +107,7 @@ def test_strimzi_dashboard_has_all_its_metrics() -> None:
 
 
 def test_service_page_has_its_own_and_the_common_metrics() -> None:
-    shown = {*chain(*(declared_by(service) for service in SERVICES)), *WITH_TLS}
+    shown = {*chain(*(declared_by(service) for service in SERVICES)), *WITH_TLS, *(metric.shown_as for metric in RUN)}
     assert shown == {metric.shown_as for metric in ALL}
     assert "lockstep_topics" not in declared_by("data-plane")
 

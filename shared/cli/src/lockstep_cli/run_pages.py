@@ -11,6 +11,7 @@ from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector, web
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from lockstep_cli.merged_metrics import merge_metrics
+from lockstep_cli.run_metrics import page_of_run
 from lockstep_runtime.http.access import AccessPolicy
 from lockstep_runtime.http.answers import JSON, TEXT, page, refusal
 from lockstep_runtime.http.server import GuardedServer
@@ -112,12 +113,9 @@ class RunPages:
         if not self._server.admits(request):
             return refusal(HTTPStatus.UNAUTHORIZED)
         answers = await self._ask_all(request, "metrics")
-        pages = {
-            service: _answered(answer.status == HTTPStatus.OK)
-            + (answer.body.decode() if answer.status == HTTPStatus.OK else "")
-            for service, answer in answers.items()
-        }
-        return page(HTTPStatus.OK, merge_metrics(pages).encode(), CONTENT_TYPE_LATEST)
+        pages = {service: answer.body.decode() for service, answer in answers.items() if answer.status == HTTPStatus.OK}
+        own = page_of_run({service: service in pages for service in answers})
+        return page(HTTPStatus.OK, merge_metrics({"run": own, **pages}).encode(), CONTENT_TYPE_LATEST)
 
     async def _show_page_of_service(self, request: web.Request) -> web.Response:
         service, name = request.match_info["service"], request.match_info["page"]
@@ -150,12 +148,3 @@ def _sentence(answer: ServicePage) -> str:
 
 def _unanswered(sentence: str) -> ServicePage:
     return ServicePage(HTTPStatus.SERVICE_UNAVAILABLE, f"{sentence}\n".encode())
-
-
-def _answered(answered: bool) -> str:
-    """Return the metric by which a scraper sees that a service's other metrics are missing."""
-    name = "lockstep_service_up"
-    return (
-        f"# HELP {name} 1 if the service answered lockstep run, and its metrics are on this page\n"
-        f"# TYPE {name} gauge\n{name} {float(answered)}\n"
-    )
