@@ -92,9 +92,15 @@ def test_slot_that_does_not_drain_is_reported_once(late: bool) -> None:
     assert [each for each in found if each] == [SlotProblem.UNDRAINED]
 
 
-def test_late_slot_asks_for_cores_only_where_spark_has_none_left() -> None:
+@pytest.mark.parametrize(("is_at_work", "free_cores"), [(False, 2), (True, 0), (True, 1)])
+def test_late_slot_with_a_core_is_slow_and_asks_for_none(is_at_work: bool, free_cores: int) -> None:
+    """Where slots are as many as cores, a slot that is at work has the last one."""
     occupancy = "local[4,1] has executors: 1, running tasks: 2"
-    slow = not_started("slot 0", occupancy, 2)
+    slow = not_started("slot 0", occupancy, is_at_work=is_at_work, free_cores=free_cores)
     assert "although Spark has a core for it (local[4,1] has executors: 1, running tasks: 2): it is slow" in slow
     assert "cores" not in slow.replace("Spark has a core", "")
-    assert "give Spark more cores, or set tasks.max to fewer slots" in not_started("slot 0", occupancy, 0)
+
+
+def test_late_slot_without_a_core_asks_for_one() -> None:
+    text = not_started("slot 0", "spark://s has executors: 1, running tasks: 1", is_at_work=False, free_cores=0)
+    assert "give Spark more cores, or set tasks.max to fewer slots" in text

@@ -30,10 +30,13 @@ DRAINS_ALONE_WITHIN_S = 10.0
 """How long a slot that is to end, alone, gets to drain: an operator who ends it by hand may do so because it hangs."""
 
 
-def not_started(slot: str, occupancy: str, free_cores: int) -> str:
-    """Return the sentence about a slot that is late: Spark has no core for it, or it has one and is slow."""
+def not_started(slot: str, occupancy: str, *, is_at_work: bool, free_cores: int) -> str:
+    """Return the sentence about a slot that is late: Spark has no core for it, or it has one and is slow.
+
+    A slot `is_at_work` from when Spark has begun its task: it holds a core then, and none needs to be free.
+    """
     late = f"{slot} has not started within {STARTS_WITHIN_S:.0f} s"
-    if free_cores > 0:
+    if is_at_work or free_cores > 0:
         return f"{late}, although Spark has a core for it ({occupancy}): it is slow, look at the load of its machines"
     return (
         f"{late} and does as soon as a core is free for it ({occupancy}): give Spark more cores, or set tasks.max to "
@@ -164,7 +167,9 @@ class SlotSupervisor:
             health.at_work(await self._spark.is_at_work(spec), ctx.clock.monotonic())
         ailment = health.check(said, ctx.clock.monotonic(), troubled_at)
         if ailment is SlotProblem.LATE:
-            text = not_started(slot, await self._spark.occupancy(), await self._spark.free_cores())
+            spark = self._spark
+            is_at_work, free_cores = await spark.is_at_work(spec), await spark.free_cores()
+            text = not_started(slot, await spark.occupancy(), is_at_work=is_at_work, free_cores=free_cores)
             await ctx.event("SlotNotStarted", slot, text, slot=self.slot)
         elif ailment is SlotProblem.FROZEN:
             text = f"{slot} has said nothing for {health.silent_s:.0f} s; ending its task, another takes over"
