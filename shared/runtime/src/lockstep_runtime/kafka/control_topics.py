@@ -24,7 +24,7 @@ that brings these waits for it: 10 MiB by default, which took 20 ms each (decisi
 STATE_SEGMENT_BYTES = 16 << 20
 """The segment that is written to is never compacted, so everything in it is replayed at every start."""
 
-VISIBLE_WITHIN, LOOK_AGAIN = 3.0, 0.1
+VISIBLE_WITHIN, LOOK_AGAIN = 10.0, 0.1
 """Seconds; usual is a tenth."""
 _LOWERED_ON: set[tuple[str, int]] = set()
 """Clusters, and how many brokers they had, of which this process has said so."""
