@@ -1,11 +1,13 @@
 """What keeps a switch from beginning."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from lockstep_cli.switch.switch_check import (
     ASKED_AGAIN,
+    LEAVES_GROUPS,
     LEFT_TO_STEPS,
     NEVER_FORCED,
     OF_A_SOURCE,
@@ -23,8 +25,9 @@ from lockstep_cli.switch.switch_options import Allowance, SwitchOptions
 from lockstep_cli.switch.switch_positions import PartitionLoss
 from lockstep_cli.switch.switch_steps import Verb
 from lockstep_protocol.reason import Reason
+from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import GroupStatus
-from lockstep_protocol.switch_readiness import Blocker, SwitchReason
+from lockstep_protocol.switch_reason import Blocker, SwitchReason
 from tests.support.takeover_rows import rows_of, topic
 
 EVERY = tuple(Blocker(reason, "s", "text") for reason in SwitchReason)
@@ -36,8 +39,8 @@ def blocker(reason: SwitchReason, subject: str = "") -> Blocker:
     return Blocker(reason, subject, "text")
 
 
-def left(verb: Verb, *allows: Allowance, rewind: bool = False) -> set[SwitchReason]:
-    return {one.reason for one in blocking(EVERY, verb, allows=allows, rewind_groups=rewind)}
+def left(verb: Verb, *allows: Allowance) -> set[SwitchReason]:
+    return {one.reason for one in blocking(EVERY, verb, allows=allows, rewind_groups=False)}
 
 
 def refusals(losses: list[PartitionLoss], allowed: int, **fields: Any) -> list[str]:
@@ -66,19 +69,21 @@ def test_blocking_of_a_failover_leaves_out_the_source() -> None:
 
 @pytest.mark.parametrize("verb", list(Verb))
 def test_blocking_with_rewound_groups_lets_them_skip(verb: Verb) -> None:
-    assert left(verb) - left(verb, rewind=True) == {SwitchReason.GROUP_SKIPS}
+    (skips,) = (one for one in EVERY if one.reason is SwitchReason.GROUP_SKIPS)
+    rewound, ahead = (replace(skips, cause=code.to_reason()) for code in (ReasonCode.REWOUND, ReasonCode.AHEAD))
+    assert blocking([rewound, ahead, skips], verb, allows=(), rewind_groups=True) == (ahead, skips)
 
 
 def test_blocking_with_consent_keeps_what_makes_it_impossible() -> None:
     needs_both = {SwitchReason.TARGET_UNREACHABLE, SwitchReason.NOTHING_COPIED, SwitchReason.SOURCE_UNREACHABLE}
-    ready = Allowance.NOT_READY
-    assert left(Verb.SWITCHOVER, ready) == left(Verb.FAILBACK, ready) == needs_both
-    assert left(Verb.FAILOVER, ready, Allowance.STALE_GROUPS) == NEVER_FORCED
+    some = (Allowance.NOT_READY, Allowance.LEFT_GROUPS)
+    assert left(Verb.SWITCHOVER, *some) == left(Verb.FAILBACK, *some) == needs_both
+    assert left(Verb.FAILOVER, *some, Allowance.STALE_GROUPS) == NEVER_FORCED
 
 
 def test_groups_read_too_long_ago_have_an_option_of_their_own() -> None:
     stale = {SwitchReason.GROUPS_STALE}
-    assert left(Verb.FAILOVER, Allowance.NOT_READY) == NEVER_FORCED | stale
+    assert left(Verb.FAILOVER, Allowance.NOT_READY) == NEVER_FORCED | LEAVES_GROUPS | stale
     assert left(Verb.FAILOVER) - left(Verb.FAILOVER, Allowance.STALE_GROUPS) == stale
     assert refusal(blocker(SwitchReason.GROUPS_STALE)) == (
         "text (groups-stale). Say --allow-stale-groups to go on all the same"
@@ -91,7 +96,7 @@ def test_blocking_never_has_notes(force: bool) -> None:
     notes = [Blocker(reason, "s", "text", blocks=False) for reason in SwitchReason]
     allows = tuple(Allowance) if force else ()
     assert blocking(notes, Verb.SWITCHOVER, allows=allows, rewind_groups=False) == ()
-    assert way_back_blockers(notes, force=force) == ()
+    assert way_back_blockers(notes, allows=allows) == ()
 
 
 def test_blocking_keeps_the_order_of_blockers() -> None:
@@ -100,14 +105,19 @@ def test_blocking_keeps_the_order_of_blockers() -> None:
 
 
 def test_way_back_blockers_let_a_stopped_flow_begin() -> None:
-    kept = {one.reason for one in way_back_blockers(EVERY, force=False)}
+    kept = {one.reason for one in way_back_blockers(EVERY, allows=())}
     assert not kept & {SwitchReason.STOPPED, SwitchReason.PAUSED, SwitchReason.LAG, SwitchReason.LAG_UNKNOWN}
     assert kept >= {SwitchReason.TARGET_UNREACHABLE, SwitchReason.SOURCE_UNREACHABLE, SwitchReason.SERVICE_FAILING}
     assert kept >= {SwitchReason.PARTITION_HALTED, SwitchReason.GROUPS_NOT_SYNCED}
 
 
+def test_way_back_blockers_have_a_contested_group_unless_it_is_left() -> None:
+    found = way_back_blockers(EVERY, allows=()), way_back_blockers(EVERY, allows=[Allowance.LEFT_GROUPS])
+    assert {one.reason for one in set(found[0]) - set(found[1])} == {SwitchReason.GROUP_CONTESTED}
+
+
 def test_way_back_blockers_with_force_are_clusters_and_services() -> None:
-    kept = {one.reason for one in way_back_blockers(EVERY, force=True)}
+    kept = {one.reason for one in way_back_blockers(EVERY, allows=tuple(Allowance))}
     assert kept == {SwitchReason.TARGET_UNREACHABLE, SwitchReason.SOURCE_UNREACHABLE, SwitchReason.SERVICE_FAILING}
 
 

@@ -13,7 +13,7 @@ from lockstep_cli.switch.hook import HookCall, HookFailed, run_hook
 from lockstep_cli.switch.switch_check import about_topics
 from lockstep_cli.switch.switch_positions import diverged_records, known_loss, not_copied, switched_topics, topic_rows
 from lockstep_protocol.rows.state_rows import GroupStatus
-from lockstep_protocol.switch_readiness import Blocker, SwitchReason
+from lockstep_protocol.switch_reason import Blocker, SwitchReason
 from tests.support.takeover_rows import progress, rows_of, topic
 
 T = topic(partitions=2)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_cli.switch.group_positions import GroupAtSource, GroupVerdict, groups_text, judge_groups
+from lockstep_cli.switch.group_positions import GroupAtSource, GroupVerdict, Prospect, groups_text, judge_groups
 from lockstep_cli.switch.switch_positions import groups_known_until
 from lockstep_protocol.group_readings import GroupReadings
 from lockstep_protocol.rows.state_rows import GroupStatus
@@ -83,7 +83,7 @@ def test_group_that_waits_elsewhere_is_exact() -> None:
 
 def test_group_with_more_that_waits_waits() -> None:
     row = group(waiting=(("A.u", 0, "no run"),), more_waiting=1, reason="u-0: no run")
-    assert judged(row) == GroupVerdict("g", "waiting", "u-0: no run", 0, 2)
+    assert judged(row) == GroupVerdict("g", "waiting", "u-0: no run", 0, 2, prospect=Prospect.SERVICES)
     assert judged(group(more_waiting=1)).text == "the place of 1 more partitions is not known"
 
 
@@ -108,7 +108,7 @@ def test_group_not_moved_yet_is_moving(fields: dict[str, Any]) -> None:
 def test_group_whose_members_left_unread_is_reading() -> None:
     source = GroupAtSource({("t", 0): 9, ("t", 1): 1}, ("app",))
     text = "app has 4 records of t-1 to read on the source"
-    assert judged(group(), source) == GroupVerdict("g", "reading", text, 0, 2)
+    assert judged(group(), source) == GroupVerdict("g", "reading", text, 0, 2, prospect=Prospect.CONSUMERS)
 
 
 @pytest.mark.parametrize(
@@ -145,12 +145,9 @@ def test_group_with_more_that_is_behind_is_behind() -> None:
     assert judged(group(more_behind=1)).state == "behind"
 
 
-@pytest.mark.parametrize("state", ["exact", "behind", "in-use", "reading", "moving", "waiting", "skips", "refused"])
-def test_group_verdict_of_each_state_moves_or_settles(state: str) -> None:
-    verdict = GroupVerdict("g", state)
-    assert verdict.can_move == (state in ("exact", "behind", "in-use"))
-    assert verdict.may_settle == (state in ("reading", "moving"))
-    assert not (verdict.can_move and verdict.may_settle)
+@pytest.mark.parametrize("state", ["exact", "behind", "in-use", "unknown", "reading", "moving", "waiting", "skips"])
+def test_group_verdict_of_each_state_moves_or_does_not(state: str) -> None:
+    assert GroupVerdict("g", state).can_move == (state in ("exact", "behind", "in-use", "unknown"))
 
 
 WORST: list[tuple[dict[str, Any], str]] = [

@@ -15,7 +15,7 @@ from lockstep_protocol.rows.state_rows import (
     SourceGroupsStatus,
     Wanted,
 )
-from lockstep_protocol.switch_readiness import SwitchReason
+from lockstep_protocol.switch_reason import SwitchReason
 from lockstep_runtime.util.errors import ClusterUnreachable
 from tests.support.metered_driver import Driver, row
 from tests.support.source_groups import groups_read_at

@@ -36,6 +36,8 @@ ALLOWED = {
     "lockstep_cli.switch.switch_check:blocking": ENUM,
     "lockstep_cli.switch.switch_check:way_back_blockers": ENUM,
     "lockstep_cli.switch.switch_check:_is_about": ENUM,
+    "lockstep_cli.switch.switch_check:_allowance": ENUM,
+    "lockstep_cli.switch.switch_check:with_obstacles": ENUM,
     "lockstep_cli.doctor.rights:judge_rights": FORMS,
     "lockstep_cli.formatting:without_name": FORMS,
     "lockstep_cli.plan.flow_reader:_rights": FORMS,

@@ -11,16 +11,15 @@ from hypothesis import strategies as st
 from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
 from lockstep_protocol.rows.state_rows import GroupStatus
 from lockstep_protocol.switch_readiness import (
-    Blocker,
     FailingPart,
     SwitchFacts,
     SwitchLimits,
     SwitchPartition,
-    SwitchReason,
     count_by_reason,
     find_blockers,
     is_ready,
 )
+from lockstep_protocol.switch_reason import Blocker, SwitchReason
 from tests.support.reasons import reported
 
 LIMITS = SwitchLimits(max_lag_ms=10_000, syncs_groups=True)
@@ -49,6 +48,7 @@ def of_group(row: GroupStatus, members: Mapping[str, Sequence[str]] | None = Non
     return SwitchFacts(partitions=(FINE,), groups=(GROUP, row), members=members or {})
 
 
+NO_SYNC = (("A.orders", 0, ReasonCode.NO_OFFSET_SYNC.to_reason()),)
 CONTESTED = ReasonCode.CONTESTED.to_reason(flow="C->B", offset=9)
 
 
@@ -192,20 +192,20 @@ def test_partitions_of_a_failed_topic_are_not_counted_again() -> None:
     ("row", "reason", "text"),
     [
         (
-            other_group(waiting=(("A.orders", 0, "no offset sync yet"),), more_waiting=2),
+            other_group(waiting=(("A.orders", 0, "no offset sync yet"),), causes=NO_SYNC, more_waiting=2),
             "group-waiting",
             "group mail waits in 3 partitions: no offset sync yet",
         ),
         (
-            other_group(phase="waiting", positions=(), reason="nothing is copied yet"),
+            other_group(phase="waiting", positions=(), cause=ReasonCode.NOTHING_COPIED.to_reason()),
             "group-waiting",
             "group mail waits: nothing is copied yet",
         ),
         (other_group(synced=False), "group-waiting", "group mail waits: its offsets are not written to the target yet"),
         (
             other_group(synced=False, held_reason="A.orders-0: a text", held_cause=CONTESTED),
-            "group-waiting",
-            "group mail waits: A.orders-0: a text",
+            "group-contested",
+            "group mail cannot move: " + format_sentence(CONTESTED),
         ),
         (other_group(phase="failing", reason="denied"), "group-failing", "group mail fails: denied"),
         (other_group(held="refused", held_reason="no READ"), "group-refused", "group mail is refused: no READ"),
@@ -250,7 +250,7 @@ def test_members_on_the_target_are_named_by_client_id() -> None:
 
 
 def test_group_in_use_on_both_sides_is_a_note_where_flows_lead_both_ways() -> None:
-    row = other_group(held="in-use", waiting=(("A.orders", 0, "no offset sync yet"),))
+    row = other_group(held="in-use", waiting=(("A.orders", 0, "no offset sync yet"),), causes=NO_SYNC)
     assert reasons(of_group(row)) == [("group-waiting", "mail", True), ("group-in-use", "mail", True)]
     assert reasons(of_group(row), BOTH_WAYS) == [("group-in-use", "mail", False)]
     assert is_ready(blockers(of_group(row), BOTH_WAYS))
@@ -268,7 +268,7 @@ def test_groups_that_are_not_synced_block_together_if_there_are_any() -> None:
 def test_causes_come_before_effects_and_notes_last() -> None:
     facts = SwitchFacts(
         partitions=(replace(FINE, lag_records=9, lag_ms=90_000), replace(FINE, partition=1, state="halted")),
-        groups=(other_group(waiting=(("A.orders", 0, "why"),)),),
+        groups=(other_group(waiting=(("A.orders", 0, "why"),), causes=NO_SYNC),),
         resting=((HEARTBEAT, "stopped"), ("topic:orders", "paused")),
         failing=(FailingPart("service", "topic-sync", reported("no replica of it runs")),),
     )
@@ -294,7 +294,7 @@ def test_count_by_reason_has_every_reason_and_no_notes() -> None:
 
 def test_every_reason_has_a_word_of_its_own_a_meaning_and_a_remedy() -> None:
     words = [reason.word for reason in SwitchReason]
-    assert len(set(words)) == len(words) == 19
+    assert len(set(words)) == len(words) == 21
     assert all(reason.meaning and reason.remedy for reason in SwitchReason)
 
 

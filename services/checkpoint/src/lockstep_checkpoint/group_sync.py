@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from lockstep_protocol.group_prospects import may_settle
 from lockstep_protocol.group_selection import GroupMembership
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import TopicPartition
@@ -150,10 +151,10 @@ def is_lower(row: GroupStatus | None, before: GroupStatus) -> bool:
 
 
 def find_foremost(left_out: Mapping[TopicPartition, Reason]) -> Reason:
-    """Return the reason of one partition that stands for all: a contested one, else the first in order."""
+    """Return the reason of one partition that stands for all: a contested one, else one that a switch cannot end, else
+    the first in order."""
     reasons = [reason for _, reason in sorted(left_out.items())]
-    contested = (reason for reason in reasons if reason.code == ReasonCode.CONTESTED)
-    return next(contested, reasons[0])
+    return min(reasons, key=lambda reason: (reason.code != ReasonCode.CONTESTED, may_settle(reason)))
 
 
 def with_writes(now: TargetGroupState, writes: Iterable[Checkpoint]) -> TargetGroupState:

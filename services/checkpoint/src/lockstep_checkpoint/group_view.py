@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from lockstep_checkpoint.group_sync import Ahead, rewinds
+from lockstep_checkpoint.group_sync import AHEAD_ON_TARGET, Ahead, rewinds
 from lockstep_checkpoint.plan import is_misplaced
 from lockstep_checkpoint.run_translator import TranslatedOffset
 from lockstep_protocol.mm2_codec import Checkpoint
@@ -127,14 +127,16 @@ class GroupView:
             code = ReasonCode.REPORTED if is_placed else ReasonCode.GROUP_NOT_PLACED
             cause = code.to_reason(text=self.trouble)
             row = replace(row, phase="failing", reason=format_sentence(cause), cause=cause)
+        # Those that `follow` and `--rewind-groups` do not set back come first: the list may be cut.
+        ahead = sorted(self.ahead, key=lambda one: one.state != AHEAD_ON_TARGET)
         return replace(
             row,
             synced=self.synced,
             held=self.held,
             held_reason=self.held_reason,
             held_cause=self.held_cause,
-            ahead=tuple((*one.where, one.offset, one.place, one.state) for one in self.ahead[:LISTED]),
-            more_ahead=len(self.ahead[LISTED:]),
+            ahead=tuple((*one.where, one.offset, one.place, one.state) for one in ahead[:LISTED]),
+            more_ahead=len(ahead[LISTED:]),
             rewound=tuple((*where, at) for where, at in sorted(self.rewound.items())),
             read_ms=self.read_ms,
         )

@@ -9,14 +9,13 @@ from lockstep_protocol.reason import Reason
 from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import GroupStatus
 from lockstep_protocol.switch_readiness import (
-    Blocker,
     FailingPart,
     SwitchFacts,
     SwitchLimits,
     SwitchPartition,
-    SwitchReason,
     find_blockers,
 )
+from lockstep_protocol.switch_reason import Blocker, SwitchReason
 
 
 def blockers_in(

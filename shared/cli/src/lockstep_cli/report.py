@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from lockstep_protocol.switch_readiness import Blocker, is_ready
+from lockstep_protocol.switch_readiness import is_ready
+from lockstep_protocol.switch_reason import Blocker
 
 NOT_BEGUN = "not begun"
 """The phase of a partition that is to be copied and of which the data plane has written nothing yet."""

@@ -30,7 +30,7 @@ from lockstep_cli.report import (
     TopicLine,
     UnreadableTopic,
 )
-from lockstep_protocol.switch_readiness import Blocker
+from lockstep_protocol.switch_reason import Blocker
 
 FEW = 20
 """Lines of a kind that are shown unasked; of more only what they come to."""

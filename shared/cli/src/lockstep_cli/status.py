@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lockstep_cli.report import Report
     from lockstep_config import FlowSettings
     from lockstep_protocol.rows.state_rows import Row
-    from lockstep_protocol.switch_readiness import Blocker
+    from lockstep_protocol.switch_reason import Blocker
     from lockstep_runtime.kafka.admin import Admin
 
 LOOKS_AGAIN_AFTER_S = 2.5

@@ -126,6 +126,11 @@ class ReasonCode(StrEnum):
         "the topic was created anew on the source, and the flow in the opposite direction has copied nothing to it yet",
     )
 
+    # Why consumers of the group that move to the target would skip records.
+
+    AHEAD = "ahead", "its offset on the target is beyond the translated one"
+    REWOUND = "rewound", "it went back on the source, and its offset on the target is still the earlier one"
+
     # Why the group of the target is left as it is.
 
     TARGET_GROUP_FIRST_READ = "target-group-first-read", "read for the first time"

@@ -6,125 +6,16 @@ is never taken for ready. A blocker that does not block is a note: clients can m
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from types import MappingProxyType
 from typing import Literal
 
 from lockstep_protocol.commands.command_vocabulary import Connector, Scope, ScopeKind
+from lockstep_protocol.group_prospects import CONTESTS, find_obstacle
 from lockstep_protocol.group_readings import LEAST_LIMIT_MS
 from lockstep_protocol.reason import NO_REASON, Reason
-from lockstep_protocol.reason_catalogue import format_sentence
+from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
 from lockstep_protocol.rows.state_rows import GroupStatus
-
-
-class SwitchReason(Enum):
-    """Why clients cannot move to the target now. The order is the one in which they are shown: causes first."""
-
-    TARGET_UNREACHABLE = (
-        "target-unreachable",
-        "the target cluster does not answer",
-        "bring the target back: no client can move there",
-    )
-    SOURCE_UNREACHABLE = (
-        "source-unreachable",
-        "the source cluster does not answer, so what is missing on the target is not known",
-        "bring the source back, or run `lockstep failover`",
-    )
-    STOPPED = ("stopped", "an operator or the file stopped the flow, or a part of it", "run `lockstep resume`")
-    PAUSED = ("paused", "an operator or the file paused the flow, or a part of it", "run `lockstep resume`")
-    SERVICE_FAILING = (
-        "service-failing",
-        "a service of the flow has failed, or no replica of it runs",
-        "run `lockstep status --services`, and start or repair the service",
-    )
-    NOTHING_COPIED = (
-        "nothing-copied",
-        "the flow has no partition to copy",
-        "check `topics` in the file, and that topic-sync runs",
-    )
-    TOPIC_FAILED = (
-        "topic-failed",
-        "a topic cannot be created or changed on the target",
-        "read the reason in `lockstep status --topics`",
-    )
-    PARTITION_HALTED = (
-        "partition-halted",
-        "a partition is halted and waits for a decision",
-        "decide what happens with its records: `lockstep status --partitions --only trouble`",
-    )
-    PARTITION_NOT_COPYING = (
-        "partition-not-copying",
-        "a partition is not copied now: it is not begun, not assigned, silent, stuck, or about to continue",
-        "wait until its slot copies it, or read the reason in `lockstep status --partitions`",
-    )
-    LAG_UNKNOWN = (
-        "lag-unknown",
-        "how far a partition is behind is not known",
-        "read the reason in `lockstep status --partitions`",
-    )
-    LAG = (
-        "lag",
-        "a partition is further behind than `lockstep.switch.max.lag.seconds` permits",
-        "wait until the copy has caught up",
-    )
-    GROUPS_NOT_SYNCED = (
-        "groups-not-synced",
-        "there are, or may be, consumer groups, and Lockstep does not write their offsets to the target",
-        "set `sync.group.offsets.enabled = true`, and do not set `emit.checkpoints.enabled = false`",
-    )
-    GROUPS_UNKNOWN = (
-        "groups-unknown",
-        "the consumer groups of the source are not known: the checkpoint service has not read them, or may not",
-        "wait for its first round, or read the reason in `lockstep status`",
-    )
-    GROUPS_STALE = (
-        "groups-stale",
-        "the consumer groups of the source were read too long ago: groups and offsets that are newer are not known",
-        "see that the checkpoint service runs and reads the source, and wait for its next round",
-    )
-    GROUP_FAILING = (
-        "group-failing",
-        "the offsets of a group cannot be read or translated",
-        "read the reason in `lockstep status --groups`",
-    )
-    GROUP_REFUSED = (
-        "group-refused",
-        "the target refuses the offsets of a group",
-        "grant the missing right, or remove the share group of that name",
-    )
-    GROUP_SKIPS = (
-        "group-skips",
-        "the offset of a group on the target is beyond its translated offset: its consumers would skip records",
-        "stop its consumers on the target, then set the group back there",
-    )
-    GROUP_WAITING = (
-        "group-waiting",
-        "the translated offset of a group is not known, or not written to the target yet",
-        "wait for the next round of the checkpoint service, or read the reason in `lockstep status --groups`",
-    )
-    GROUP_IN_USE = (
-        "group-in-use",
-        "a group has members on the target, so that Lockstep cannot set its offsets there",
-        "stop these consumers, if they are not meant to work on the target already",
-    )
-
-    def __init__(self, word: str, meaning: str, remedy: str) -> None:
-        self.word = word
-        self.meaning = meaning
-        self.remedy = remedy
-
-
-@dataclass(frozen=True, slots=True)
-class Blocker:
-    """One thing that prevents a switch, or a note about one. `text` is a sentence that names the subject."""
-
-    reason: SwitchReason
-    subject: str
-    """A partition `T-N`, a topic, a group, a service, a cluster or a scope; "" of the flow."""
-    text: str
-    blocks: bool = True
-    cause: Reason = NO_REASON
-    """What is known of why it is so."""
+from lockstep_protocol.switch_reason import Blocker, SwitchReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +73,8 @@ class SwitchFacts:
 
 
 IN_USE = "in-use"
+REWOUND_ON_SOURCE = "rewound-on-source"
+"""A word of `GroupStatus.ahead`. The list begins with partitions of the other word."""
 NAMED_MEMBERS = 3
 _ORDER = {reason: number for number, reason in enumerate(SwitchReason)}
 _CLUSTERS = {"source": SwitchReason.SOURCE_UNREACHABLE, "target": SwitchReason.TARGET_UNREACHABLE}
@@ -316,9 +209,13 @@ def _place(row: GroupStatus, limits: SwitchLimits) -> Iterator[Blocker]:
         sentence = row.held_reason or "the target does not accept its offsets"
         yield Blocker(SwitchReason.GROUP_REFUSED, row.group, f"{about} is refused: {sentence}", cause=row.why_held)
     if row.ahead or row.more_ahead:
-        yield Blocker(SwitchReason.GROUP_SKIPS, row.group, f"{about} would skip records{_skips(row)}")
+        are_rewound = bool(row.ahead) and all(state == REWOUND_ON_SOURCE for *_, state in row.ahead)
+        cause = (ReasonCode.REWOUND if are_rewound else ReasonCode.AHEAD).to_reason()
+        yield Blocker(SwitchReason.GROUP_SKIPS, row.group, f"{about} would skip records{_skips(row)}", cause=cause)
     waits = len(row.waiting) + row.more_waiting
-    if waits or not row.is_placed:
+    if (obstacle := find_obstacle(row)) is not None:
+        yield name_obstacle(row.group, *obstacle)
+    elif waits or not row.is_placed:
         cause = row.waits[0][2] if row.waiting else row.why
         where, sentence = f" in {waits:,} partitions" if waits else "", format_sentence(cause)
         text = f"{about} waits{where}{f': {sentence}' if sentence else ''}"
@@ -326,6 +223,13 @@ def _place(row: GroupStatus, limits: SwitchLimits) -> Iterator[Blocker]:
     elif limits.syncs_groups and not (row.synced or row.held):
         text = f"{about} waits: {row.held_reason or 'its offsets are not written to the target yet'}"
         yield Blocker(SwitchReason.GROUP_WAITING, row.group, text, cause=row.why_held)
+
+
+def name_obstacle(group: str, partition: str, cause: Reason) -> Blocker:
+    """Return the blocker of a group that cannot come to its place during a switch (`find_obstacle`)."""
+    reason = SwitchReason.GROUP_CONTESTED if cause.code in CONTESTS else SwitchReason.GROUP_STUCK
+    where, sentence = f"{partition}: " if partition else "", format_sentence(cause) or "its row does not say why"
+    return Blocker(reason, group, f"group {group} cannot move: {where}{sentence}", cause=cause)
 
 
 def _skips(row: GroupStatus) -> str:

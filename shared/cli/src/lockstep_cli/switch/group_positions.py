@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from types import MappingProxyType
 
 from lockstep_cli.formatting import utc_moment
+from lockstep_protocol.group_prospects import CONTESTS, find_obstacle
 from lockstep_protocol.group_readings import GroupReadings
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.reason_catalogue import format_sentence
@@ -24,16 +26,29 @@ class GroupAtSource:
     has_moved: bool = False
 
 
+class Prospect(Enum):
+    """What can still move a group that is not at its place. The value: for how many seconds a switch waits; None: as
+    long as a step may."""
+
+    CONSUMERS = None
+    """Its consumers go on on the source."""
+    SERVICES = 20.0
+    """The services of the flow, in a round or two that the switch asks for."""
+    NOTHING = 3.0
+    """Nothing that a switch does. It reads once more, as what it has read may be of the moment before."""
+
+
 @dataclass(frozen=True, slots=True)
 class GroupVerdict:
     """What a switch knows of one group.
 
-    state: `exact` | `behind` | `in-use` | `reading` | `moving` | `waiting` | `skips` | `refused`.
+    state: `exact` | `behind` | `in-use` | `reading` | `moving` | `waiting` | `contested` | `skips` | `refused` |
+    `unknown`.
     Exact: it reads nothing again. Behind: it reads at most `read_again` records again. In use: it has members on the
     target, and is left alone. Reading: its members on the source have not read to the end. Moving: its newest position
-    is not translated or written yet. Waiting: no position is known for it. Skips: its position on the target is beyond
-    the translated one. Refused: the target does not take it. Unknown: it has a place, and how old the position is from
-    which that follows is not known.
+    is not translated or written yet. Waiting: no position is known for it. Contested: records of another flow may be
+    before its place. Skips: its position on the target is beyond the translated one. Refused: the target does not take
+    it. Unknown: it has a place, and how old the position is from which that follows is not known.
     `known_ms`: up to when its position on the source is known, Unix milliseconds; 0: not known."""
 
     group: str
@@ -42,15 +57,33 @@ class GroupVerdict:
     read_again: int = 0
     partitions: int = 0
     known_ms: int = 0
+    prospect: Prospect = Prospect.NOTHING
 
     @property
     def can_move(self) -> bool:
         return self.state in ("exact", "behind", "in-use", "unknown")
 
     @property
-    def may_settle(self) -> bool:
-        """Waiting can help."""
-        return self.state in ("reading", "moving")
+    def is_stuck(self) -> bool:
+        """Whether nothing that a switch does moves it. One that skips may be passed by its place, as consumers read."""
+        return not self.can_move and self.prospect is Prospect.NOTHING and self.state != "skips"
+
+
+class GroupPatience:
+    """Remember for how long each group could not move, look after look."""
+
+    def __init__(self) -> None:
+        self._since: dict[tuple[str, Prospect], float] = {}
+
+    def overdue(self, left: Iterable[GroupVerdict], now_s: float) -> list[GroupVerdict]:
+        """Return those of the groups that cannot move now for which a switch waits no longer (`Prospect`)."""
+        verdicts = {(verdict.group, verdict.prospect): verdict for verdict in left}
+        self._since = {key: self._since.get(key, now_s) for key in verdicts}
+        return [
+            verdict
+            for (_, prospect), verdict in verdicts.items()
+            if prospect.value is not None and now_s - self._since[verdict.group, prospect] >= prospect.value
+        ]
 
 
 def judge_groups(
@@ -104,26 +137,32 @@ def _judge(
 ) -> GroupVerdict:
     count = sum(topic in targets for topic, *_ in row.positions)
 
-    def verdict(state: str, text: str, read_again: int = 0) -> GroupVerdict:
-        return GroupVerdict(row.group, state, text, read_again, count, known_ms)
+    def verdict(state: str, text: str, read_again: int = 0, prospect: Prospect = Prospect.NOTHING) -> GroupVerdict:
+        return GroupVerdict(row.group, state, text, read_again, count, known_ms, prospect)
 
+    unread = _unread(source, ends) if source is not None and source.members else {}
+    works = source is not None and (bool(unread) or source.has_moved)
+    obstacle = find_obstacle(row, targets.keys(), reads_source=source is not None)
     if row.held == "refused":
         return verdict("refused", row.held_reason or "the target does not take it")
     if why := _skips(row, targets):
-        return verdict("skips", why)
+        return verdict("skips", why, prospect=Prospect.CONSUMERS if works else Prospect.NOTHING)
     if members_at_target:
         return verdict("in-use", f"on the target it has {', '.join(members_at_target)}")
-    if source is not None:
-        if source.members and (unread := _unread(source, ends)):
-            (topic, number), left = max(unread.items(), key=lambda one: one[1])
-            names = ", ".join(source.members)
-            return verdict("reading", f"{names} has {left:,} records of {topic}-{number} to read on the source")
-        if source.has_moved:
-            return verdict("moving", "it has just committed other offsets on the source")
+    if obstacle is not None and obstacle[1].code in CONTESTS:
+        return verdict("contested", format_sentence(obstacle[1]))
+    if source is not None and unread:
+        (topic, number), left = max(unread.items(), key=lambda one: one[1])
+        names = ", ".join(source.members)
+        text = f"{names} has {left:,} records of {topic}-{number} to read on the source"
+        return verdict("reading", text, prospect=Prospect.CONSUMERS)
+    if works:
+        return verdict("moving", "it has just committed other offsets on the source", prospect=Prospect.CONSUMERS)
+    settles = Prospect.SERVICES if obstacle is None else Prospect.NOTHING
     if why := _waits(row, source, targets):
-        return verdict("waiting", why)
+        return verdict("waiting", why, prospect=settles)
     if row.held == "in-use" or not row.synced:
-        return verdict("moving", row.held_reason or "it is not moved on the target yet")
+        return verdict("moving", row.held_reason or "it is not moved on the target yet", prospect=settles)
     again = row.read_again - sum(records for topic, _, records in row.behind if topic not in targets)
     behind = f"at most {again:,} records are read again" if again or row.more_behind else ""
     if source is not None:

@@ -3,12 +3,10 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 
 from lockstep_cli.formatting import count_text
-from lockstep_cli.switch.group_positions import GroupAtSource, GroupVerdict, groups_text, judge_groups
 from lockstep_cli.switch.source_ends import SourceEndsReader
-from lockstep_cli.switch.switch_clusters import StepFailed, SwitchClusters, known_groups
+from lockstep_cli.switch.switch_clusters import StepFailed, SwitchClusters
 from lockstep_cli.switch.switch_log import SwitchLog
 from lockstep_cli.switch.switch_options import Allowance, allows
 from lockstep_cli.switch.switch_positions import (
@@ -28,15 +26,12 @@ from lockstep_cli.switch.switch_positions import (
 from lockstep_cli.switch.switch_steps import switch_scopes
 from lockstep_cli.work_progress import WorkProgress
 from lockstep_protocol.commands.command_vocabulary import PAUSE, RESUME, STOP, Connector, Scope, ScopeKind
-from lockstep_protocol.group_readings import GroupReadings
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import (
-    GroupStatus,
     MirroredTopic,
     PartitionProgress,
     Row,
     Switch,
-    SwitchGroup,
     progress_by_partition,
 )
 
@@ -181,77 +176,6 @@ class StepActions:
         if unknown and not allows(row, Allowance.UNKNOWN_LOSS):
             raise StepFailed(f"{unknown}. Say --continue {Allowance.UNKNOWN_LOSS.option}, or --abort")
 
-    # -- groups --------------------------------------------------------------------------------------------------------
-
-    async def move_groups(self, row: Switch, *, source: bool) -> tuple[str, int]:
-        """Have all groups moved to their places on the target, and check that they are there. `source`: it answers.
-        Writes down where each is. Returns a text, and up to when the source's groups are known, Unix milliseconds."""
-        settings = self.log.settings
-        if not settings.checkpoint.enabled or not settings.checkpoint.sync_group_offsets:
-            return "the file has sync.group.offsets.enabled=false, so groups stay where they are on the target", 0
-        deadline = time.monotonic() + self._within_s
-        topics = self.topics
-        ends = await self._unread_ends(row, topics) if source and not row.drill else {}
-        live = row.drill or bool(row.cutoff_ms)  # consumers go on reading on the source meanwhile
-        while True:
-            before = await self._at_source(known_groups(self.log.rows), topics) if source else {}
-            await self.clusters.sync_groups(source=source, rewind=row.rewind_groups)
-            await self.log.catch_up_now()
-            groups, readings = known_groups(self.log.rows), GroupReadings.from_rows(self.log.rows.values())
-            names = [one.group for one in groups]
-            members = await self.clusters.members_at_target(names)
-            target_ends = await self.clusters.target_ends(topics)
-            after = await self._at_source(groups, topics) if source else {}
-            at_source = {
-                name: replace(one, has_moved=not live and (name not in before or before[name].offsets != one.offsets))
-                for name, one in after.items()
-            }
-            read = [one for one in groups if not source or one.phase == "failing" or _reads(at_source[one.group])]
-            verdicts = judge_groups(read, at_source, members, topics, ends, target_ends, readings)
-            left = [one for one in verdicts if not one.can_move]
-            if not left:
-                await self._write_groups(row, groups, verdicts)
-                return groups_text(verdicts), readings.list_known_ms
-            if time.monotonic() > deadline or not any(one.may_settle for one in left):
-                named = "; ".join(f"{one.group} ({one.state}): {one.text}" for one in left[:3])
-                more = f" and {len(left) - 3} more" if len(left) > 3 else ""
-                if allows(row, Allowance.LEFT_GROUPS):
-                    await self._write_groups(row, groups, verdicts)
-                    return f"{groups_text(verdicts)}. Left where they are: {named}{more}", readings.list_known_ms
-                raise StepFailed(
-                    f"{count_text(len(left), 'group')} cannot move: {named}{more}. Say --continue "
-                    f"{Allowance.LEFT_GROUPS.option} to leave them where they are, or --abort"
-                )
-            self._progress.text = f"{left[0].group}: {left[0].text}"
-            await asyncio.sleep(CHECK_AGAIN_S)
-
-    async def _unread_ends(self, row: Switch, topics: Sequence[MirroredTopic]) -> dict[TopicPartition, int]:
-        """The ends of the logs that still have records to read."""
-        starts = await self.clusters.source_starts(topics)
-        return {where: end for where, end in known_ends(self.log.rows, row.id).items() if end > starts.get(where, 0)}
-
-    async def _write_groups(self, row: Switch, groups: Sequence[GroupStatus], verdicts: Sequence[GroupVerdict]) -> None:
-        positions = {one.group: one.positions for one in groups}
-        rows = [
-            SwitchGroup(
-                group=one.group,
-                switch=row.id,
-                state=one.state,
-                text=one.text,
-                read_again=one.read_again,
-                positions=positions[one.group],
-                known_ms=one.known_ms,
-            )
-            for one in verdicts
-        ]
-        if rows:
-            await self.log.append(*rows)
-
-    async def _at_source(
-        self, groups: Sequence[GroupStatus], topics: Sequence[MirroredTopic]
-    ) -> dict[str, GroupAtSource]:
-        return await self.clusters.groups_at_source([one.group for one in groups], topics)
-
     # -- the flow ------------------------------------------------------------------------------------------------------
 
     async def stop(self, row: Switch, *, source: bool, read_opposite: ReadRows) -> tuple[str, int]:
@@ -303,7 +227,3 @@ class StepActions:
         """Let the flow, or its topics, go on."""
         await self.clusters.command_each(RESUME, switch_scopes(row))
         return f"{self.log.settings.flow} runs again"
-
-
-def _reads(group: GroupAtSource) -> bool:
-    return bool(group.offsets or group.members)

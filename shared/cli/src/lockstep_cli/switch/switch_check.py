@@ -1,13 +1,16 @@
 """What speaks against a switch, before anything is changed (no I/O, no clock)."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from lockstep_cli.switch.switch_options import Allowance
 from lockstep_cli.switch.switch_positions import PartitionLoss, count_losses, records_by_partition, unknown_losses
 from lockstep_cli.switch.switch_steps import Verb
+from lockstep_protocol.group_prospects import find_obstacle
 from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic, Row
-from lockstep_protocol.switch_readiness import Blocker, SwitchReason
+from lockstep_protocol.switch_readiness import name_obstacle
+from lockstep_protocol.switch_reason import Blocker, SwitchReason
 
 LEFT_TO_STEPS = frozenset({SwitchReason.GROUP_WAITING, SwitchReason.GROUP_IN_USE})
 """What a step of the switch brings about, or judges anew when it matters."""
@@ -42,10 +45,18 @@ OF_GROUPS = frozenset(
         SwitchReason.GROUP_FAILING,
         SwitchReason.GROUP_REFUSED,
         SwitchReason.GROUP_SKIPS,
+        SwitchReason.GROUP_CONTESTED,
+        SwitchReason.GROUP_STUCK,
         SwitchReason.GROUP_WAITING,
         SwitchReason.GROUP_IN_USE,
     }
 )
+
+BY_PLACE = frozenset({SwitchReason.GROUP_CONTESTED, SwitchReason.GROUP_STUCK, SwitchReason.GROUP_WAITING})
+"""Of a group that is not at its place on the target."""
+
+LEAVES_GROUPS = OF_GROUPS - LEFT_TO_STEPS
+"""No step moves such a group, so that a switch would leave it behind."""
 
 OF_TOPICS = frozenset(
     {
@@ -66,8 +77,6 @@ def blocking(
     """Return those that keep a command from beginning."""
     passed = set(LEFT_TO_STEPS)
     unneeded = {"acl-sync", "heartbeat"} if verb is Verb.FAILOVER else set()
-    if rewind_groups:
-        passed.add(SwitchReason.GROUP_SKIPS)
     passed |= OF_A_SOURCE if verb is Verb.FAILOVER else ASKED_AGAIN
     needed = SwitchReason.SOURCE_UNREACHABLE if verb is not Verb.FAILOVER else SwitchReason.TARGET_UNREACHABLE
     return tuple(
@@ -76,6 +85,7 @@ def blocking(
         if one.blocks
         and one.reason not in passed
         and not (one.reason is SwitchReason.SERVICE_FAILING and one.subject in unneeded)
+        and not (rewind_groups and one.reason is SwitchReason.GROUP_SKIPS and one.cause.code == ReasonCode.REWOUND)
         and (_allowance(one) not in allows or one.reason in NEVER_FORCED or one.reason is needed)
     )
 
@@ -88,18 +98,41 @@ def refusal(blocker: Blocker) -> str:
 
 
 def _allowance(blocker: Blocker) -> Allowance:
+    if blocker.reason in LEAVES_GROUPS:
+        return Allowance.LEFT_GROUPS
     return Allowance.STALE_GROUPS if blocker.reason is SwitchReason.GROUPS_STALE else Allowance.NOT_READY
 
 
-def way_back_blockers(blockers: Iterable[Blocker], *, force: bool) -> tuple[Blocker, ...]:
-    """Those that keep a failback from beginning: the flow back may be stopped, and far behind."""
-    stays = {
-        SwitchReason.TARGET_UNREACHABLE,
-        SwitchReason.SOURCE_UNREACHABLE,
-        SwitchReason.SERVICE_FAILING,
-        *(() if force else (SwitchReason.PARTITION_HALTED, SwitchReason.GROUPS_NOT_SYNCED)),
-    }
+def way_back_blockers(blockers: Iterable[Blocker], *, allows: Collection[Allowance]) -> tuple[Blocker, ...]:
+    """Return those that keep a failback from beginning. The flow back may be stopped, and far behind. Then its rows say
+    little of groups, so step *return* judges them again."""
+    stays = {SwitchReason.TARGET_UNREACHABLE, SwitchReason.SOURCE_UNREACHABLE, SwitchReason.SERVICE_FAILING}
+    if Allowance.NOT_READY not in allows:
+        stays |= {SwitchReason.PARTITION_HALTED, SwitchReason.GROUPS_NOT_SYNCED}
+    if Allowance.LEFT_GROUPS not in allows:
+        stays.add(SwitchReason.GROUP_CONTESTED)
     return tuple(one for one in blockers if one.blocks and one.reason in stays)
+
+
+def with_obstacles(
+    blockers: Iterable[Blocker], rows: Mapping[str, Row], topics: Sequence[str], *, reads_source: bool
+) -> Iterator[Blocker]:
+    """Yield the blockers, each of a group that is not at its place by what this switch can do about it. Only these
+    topics count, or all that the flow mirrors. `reads_source`: see `find_obstacle`."""
+    targets = {
+        row.target_topic
+        for row in rows.values()
+        if isinstance(row, MirroredTopic) and row.is_selected and (not topics or row.source_topic in topics)
+    }
+    groups = {row.group: row for row in rows.values() if isinstance(row, GroupStatus)}
+    for blocker in blockers:
+        group = groups.get(blocker.subject) if blocker.reason in BY_PLACE else None
+        if group is None:
+            yield blocker
+        elif (obstacle := find_obstacle(group, targets, reads_source=reads_source)) is not None:
+            yield name_obstacle(group.group, *obstacle)
+        else:
+            yield replace(blocker, reason=SwitchReason.GROUP_WAITING)
 
 
 def may_pass(blockers: Collection[Blocker]) -> bool:

@@ -21,6 +21,7 @@ from lockstep_cli.switch.switch_check import (
     refusal,
     unknown_topics,
     way_back_blockers,
+    with_obstacles,
 )
 from lockstep_cli.switch.switch_clusters import PROBED_WITHIN_S, NotFoundYet, StepFailed, SwitchClusters
 from lockstep_cli.switch.switch_log import SwitchLog
@@ -50,7 +51,7 @@ from lockstep_protocol.commands.command_vocabulary import Connector, Scope, Scop
 from lockstep_protocol.group_readings import GroupReadings
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import Row, Switch
-from lockstep_protocol.switch_readiness import Blocker
+from lockstep_protocol.switch_reason import Blocker
 from lockstep_runtime.kafka.replicas import describe_replicas
 from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
 from lockstep_runtime.util.clock import now_ms
@@ -208,9 +209,9 @@ async def _refusals(
         clusters = SwitchClusters(log.settings, options.within_s)
         return *await _failover_refusals(log, clusters, options), ()
     reports = await read_reports(log.settings, opposite)
-    found = about_topics(reports[0].switch_blockers, log.rows, options.topics)
+    found = _about(reports[0], log, options)
     if options.verb is Verb.FAILBACK and not options.drill:
-        remaining = way_back_blockers(found, force=Allowance.NOT_READY in options.allows)
+        remaining = way_back_blockers(found, allows=options.allows)
     else:
         remaining = blocking(found, options.verb, allows=options.allows, rewind_groups=options.rewind_groups)
     return [], remaining, reports
@@ -253,9 +254,17 @@ async def _failover_refusals(
         by_key=settings.data_plane.by_key,
         limits=settings.switch_limits,
     )
-    found = about_topics(report.switch_blockers, log.rows, options.topics)
-    remaining = blocking(found, options.verb, allows=allowed_too, rewind_groups=options.rewind_groups)
+    remaining = blocking(
+        _about(report, log, options), options.verb, allows=allowed_too, rewind_groups=options.rewind_groups
+    )
     return refusals, remaining
+
+
+def _about(report: Report, log: SwitchLog, options: SwitchOptions) -> tuple[Blocker, ...]:
+    """What prevents this switch, by what its steps can do about it."""
+    blockers = about_topics(report.switch_blockers, log.rows, options.topics)
+    reads_source = options.verb is not Verb.FAILOVER
+    return tuple(with_obstacles(blockers, log.rows, options.topics, reads_source=reads_source))
 
 
 async def _rows_if_reachable(opposite: FlowSettings | None, verb: Verb) -> Mapping[str, Row] | None:

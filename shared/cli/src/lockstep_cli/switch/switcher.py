@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from lockstep_cli.switch.evidence import Evidence
 from lockstep_cli.switch.failback_actions import QUICK_S, ForwardFlow
+from lockstep_cli.switch.group_actions import GroupActions
 from lockstep_cli.switch.hook import HookCall, HookFailed, run_hook
 from lockstep_cli.switch.step_actions import StepActions
 from lockstep_cli.switch.switch_clusters import StepFailed, SwitchClusters
@@ -56,6 +57,7 @@ class Switcher:
         self._within_s = within_s
         self._clusters = SwitchClusters(log.settings, within_s)
         self._actions = StepActions(log, self._clusters, progress, within_s)
+        self._groups = GroupActions(log, self._clusters, progress, within_s)
 
     async def run(self, row: Switch) -> Switch:
         """Do every step that is not done. Returns the last row.
@@ -115,7 +117,9 @@ class Switcher:
                 return await self._forward(row).settle(row, self._progress, self._within_s), row
             case Step.RETURN:
                 await self._clusters.command_each(RESUME, switch_scopes(row))
-                return await actions.catch_up(QUICK_S), row
+                text = await actions.catch_up(QUICK_S)
+                await self._groups.require_movable(row)
+                return text, row
             case Step.ENDS:
                 text, known_ms = await actions.read_ends(row)
                 return text, replace(row, source_known_ms=known_ms)
@@ -129,7 +133,7 @@ class Switcher:
                 actions.require_allowed(row, losses)
                 return text, row
             case Step.GROUPS:
-                text, known_ms = await actions.move_groups(row, source=not gone)
+                text, known_ms = await self._groups.move(row, source=not gone)
                 return text, replace(row, groups_known_ms=known_ms)
             case Step.STOP:
                 text, late = await actions.stop(row, source=not gone, read_opposite=self._opposite_rows)
