@@ -1,5 +1,5 @@
 """What Spark asks Kubernetes for with our settings: its own backend in client mode, speaking to an API that writes down
-what it is asked and gives no pod a machine."""
+what it is asked, allows what the chart's Role allows, and gives no pod a machine."""
 
 import json
 import threading
@@ -8,8 +8,10 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
+import yaml
 
 from tests.support.eventually import wait_until
 from tests.support.services import ServiceProcess, two_cluster_file
@@ -18,18 +20,59 @@ NAMESPACE = "mirror"
 DRIVER = "data-plane-0"
 
 
+RBAC = Path(__file__).resolve().parents[2] / "deploy" / "helm" / "lockstep" / "templates" / "rbac.yaml"
+
+Right = tuple[str, str]
+"""A verb and a kind of resource."""
+
+
+def rights_of_the_driver() -> frozenset[Right]:
+    """What the chart's Role for the driver allows."""
+    role = RBAC.read_text().partition("kind: Role\n")[2]
+    rules = yaml.safe_load(role.partition("rules:")[2].partition("---")[0])
+    assert [rule["apiGroups"] for rule in rules] == [[""]] * len(rules)
+    return frozenset((verb, kind) for rule in rules for verb in rule["verbs"] for kind in rule["resources"])
+
+
+def right_for(method: str, path: str) -> Right:
+    """The right that Kubernetes wants for a request of a namespace."""
+    parts = urlsplit(path)
+    kind, *name = parts.path.partition(f"/namespaces/{NAMESPACE}/")[2].split("/")
+    match method:
+        case "GET" if parse_qs(parts.query).get("watch") == ["true"]:
+            return "watch", kind
+        case "GET":
+            return "get" if name else "list", kind
+        case "DELETE":
+            return "delete" if name else "deletecollection", kind
+    return {"POST": "create", "PATCH": "patch", "PUT": "update"}[method], kind
+
+
 class Api:
-    """The pods that were asked for."""
+    """The pods that were asked for, and the rights that it took."""
 
     def __init__(self, port: int) -> None:
         self.port = port
         self.pods: list[dict[str, Any]] = []
+        self.used: set[Right] = set()
 
 
 @contextmanager
 def api_server() -> Iterator[Api]:
     class Answer(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+
+        def parse_request(self) -> bool:
+            """Refuse what the Role does not allow, before anything else is looked at."""
+            if not super().parse_request():
+                return False
+            right = right_for(self.command, self.path)
+            api.used.add(right)
+            if right in allowed:
+                return True
+            self.rfile.read(int(self.headers.get("Content-Length", "0")))
+            self._say(403, {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403})
+            return False
 
         def do_GET(self) -> None:
             path = self.path.partition("?")[0]
@@ -64,6 +107,7 @@ def api_server() -> Iterator[Api]:
         def log_message(self, format: str, *args: object) -> None:
             """Quiet."""
 
+    allowed = rights_of_the_driver()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
     api = Api(server.server_address[1])
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
@@ -108,6 +152,9 @@ def test_spark_asks_for_a_pod_for_each_slots_core(tmp_path: Path) -> None:
         with ServiceProcess("lockstep_data_plane", file, "a->b") as service:
             wait_until(lambda: len(api.pods) >= 2 or not service.running, within=120, what="Spark asks for pods")
             assert service.running, service.text()
+            assert service.stop() == 0
+    assert api.used <= rights_of_the_driver(), "Spark asks for nothing that the Role does not allow"
+    assert ("create", "pods") in api.used
     pod = api.pods[0]
     (container,) = pod["spec"]["containers"]
     assert container["image"] == conf["kubernetes.container.image"]

@@ -76,6 +76,12 @@ def test_executors_belong_to_the_drivers_pod() -> None:
     assert not {"spark.kubernetes.driver.pod.name", "spark.kubernetes.namespace"} & outside.keys()
 
 
+def test_driver_asks_kubernetes_for_pods_alone_unless_told_otherwise() -> None:
+    key = "spark.kubernetes.executor.disableConfigMap"
+    assert settings_for(kubernetes(), 1, Pod())[key] == "true"
+    assert settings_for(kubernetes(spark_kubernetes_executor_disableConfigMap="false"), 1, Pod())[key] == "false"
+
+
 def test_a_lost_executor_never_ends_the_driver() -> None:
     for spark in (standalone(), kubernetes()):
         assert int(settings_for(spark, 1, Pod())["spark.executor.maxNumFailures"]) > 1_000_000

@@ -136,6 +136,11 @@ def _kubernetes(spark: SparkSettings, slots: int, pod: Pod) -> dict[str, str]:
         "spark.kubernetes.executor.useDriverPodIP": "false",
         "spark.driver.port": "7078",
         "spark.driver.blockManager.port": "7079",
+        # Executors need pods alone. So the driver's Role lets it see and delete no config map, Service or volume claim.
+        "spark.kubernetes.executor.disableConfigMap": "true",
+        "spark.kubernetes.driver.service.deleteOnTermination": "false",
+        "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
+        "spark.kubernetes.driver.reusePersistentVolumeClaim": "false",
     }
     if pod.namespace:
         found["spark.kubernetes.namespace"] = pod.namespace
