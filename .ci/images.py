@@ -7,13 +7,14 @@ each kind of image the part of `requirements.lock` that it needs, hashes and all
 
 import argparse
 import hashlib
+import json
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,9 @@ PLATFORMS = tuple(f"{libc}_{MACHINE}" for libc in ("manylinux_2_28", "manylinux_
 """What an offline build is for: the base images of the tests. Any other build asks pip, in the image."""
 
 
+DIGEST = re.compile(r"@sha256:[0-9a-f]{64}$")
+
+
 @dataclass(frozen=True, slots=True)
 class Bases:
     """The images that ours are made from: the services' own, the data plane's, and the one that has venv and pip."""
@@ -47,6 +51,49 @@ class Bases:
         base = self.java if image == "data-plane" and self.java else self.python
         chosen = {"BASE": base, "BUILD_BASE": self.build or self.python}
         return [word for key, value in chosen.items() if value for word in ("--build-arg", f"{key}={value}")]
+
+
+def default_base() -> str:
+    """Return the Dockerfile's own base."""
+    (base,) = re.findall(r"^ARG BASE=(\S+)$", DOCKERFILE.read_text(), re.MULTILINE)
+    return str(base)
+
+
+def pinned(builder: str, base: str) -> str:
+    """Return the base as NAME@sha256:..., by the digest that its tag has now. It is pulled for that.
+
+    A base that no registry has, and one for a builder of another name, stays as it is, and a line says so. Raises
+    CalledProcessError if it cannot be pulled.
+    """
+    if DIGEST.search(base):
+        return base
+    digests: list[str] = []
+    if Path(builder).name in ("docker", "podman"):
+        subprocess.run([builder, "pull", "--quiet", base], check=True, stdout=sys.stderr)
+        digests = _asked(builder, "image", "inspect", "--format", "{{json .RepoDigests}}", base) or []
+    elif Path(builder).name == "buildah":
+        subprocess.run([builder, "pull", "--quiet", base], check=True, stdout=sys.stderr)
+        digest = _asked(builder, "inspect", "--type", "image", "--format", "{{json .FromImageDigest}}", base)
+        digests = [f"{_without_tag(base)}@{digest}"] if digest else []
+    found = next((each for each in digests if DIGEST.search(each)), None)
+    sys.stdout.write(f"images: base {base} is {found}\n" if found else f"images: base {base} has no digest here\n")
+    return found or base
+
+
+def _asked(*command: str) -> Any:
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def _without_tag(name: str) -> str:
+    path, slash, last = name.rpartition("/")
+    return f"{path}{slash}{last.partition(':')[0]}"
+
+
+def all_pinned(builder: str, bases: Bases) -> Bases:
+    """Return the bases by their digests: all images have the same ones, and the build can be repeated."""
+    python = pinned(builder, bases.python or default_base())
+    java = pinned(builder, bases.java) if bases.java else None
+    return replace(bases, python=python, java=java, build=pinned(builder, bases.build) if bases.build else None)
 
 
 def entries(lock: str) -> dict[str, str]:
@@ -166,6 +213,8 @@ def main() -> None:
         download()
     bases = Bases(given.base, given.java_base, given.build_base)
     try:
+        if not given.offline:
+            bases = all_pinned(builder, bases)
         build(builder, given.images or IMAGES, bases, given.repository, given.tag, given.offline)
     except subprocess.CalledProcessError as failed:
         sys.exit(f"images: {' '.join(map(str, failed.cmd))} ended with {failed.returncode}")

@@ -51,6 +51,12 @@ def test_java_package_of_the_image_is_in_every_debian() -> None:
     assert re.findall(r"[a-z0-9-]*(?:jre|jdk)[a-z0-9-]*", DOCKERFILE) == ["default-jre-headless"]
 
 
+def test_packages_of_debian_are_installed_in_one_way() -> None:
+    """The one that pins them."""
+    assert "apt-get" not in DOCKERFILE
+    assert DOCKERFILE.count("sh /install-packages") == 2
+
+
 def test_offline_build_names_the_python_and_machine_of_its_wheels(
     images: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,6 +96,99 @@ def test_the_data_plane_has_a_base_of_its_own(images: ModuleType) -> None:
         "--build-arg",
         "BUILD_BASE=python",
     ]
+
+
+FAKE_BUILDER = """\
+#!/bin/sh
+echo "$@" >> "$(dirname "$0")/asked"
+case "$*" in
+    "image inspect --format {{json .RepoDigests}} made/here:1") echo '[]';;
+    "image inspect"*) echo '["docker.io/library/python@sha256:%(digest)s"]';;
+    "inspect --type image"*) echo '"sha256:%(digest)s"';;
+esac
+"""
+
+
+@pytest.fixture
+def builder(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """A command that answers as docker or buildah does about images that it pulled."""
+    command = tmp_path / str(request.param)
+    command.write_text(FAKE_BUILDER % {"digest": "d" * 64})
+    command.chmod(0o755)
+    return command
+
+
+@pytest.mark.parametrize("builder", ["docker", "podman", "buildah"], indirect=True)
+def test_bases_are_named_by_the_digest_that_their_tag_has_now(images: ModuleType, builder: Path) -> None:
+    pinned = images.all_pinned(str(builder), images.Bases())
+    assert re.fullmatch(r"docker\.io/library/python@sha256:d{64}", pinned.python)
+    assert (builder.parent / "asked").read_text().startswith(f"pull --quiet {images.default_base()}\n")
+    assert pinned.arguments("cli") == [
+        "--build-arg",
+        f"BASE={pinned.python}",
+        "--build-arg",
+        f"BUILD_BASE={pinned.python}",
+    ]
+    given = images.Bases(*(f"registry.example.org/{name}@sha256:{'a' * 64}" for name in ("python", "java", "build")))
+    assert images.all_pinned(str(builder), given) == given
+
+
+@pytest.mark.parametrize("builder", ["docker"], indirect=True)
+def test_base_that_no_registry_has_stays_and_is_named(
+    images: ModuleType, builder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert images.pinned(str(builder), "made/here:1") == "made/here:1"
+    assert "images: base made/here:1 has no digest here" in capfd.readouterr().out
+    assert images.pinned("tools/kubelab/image", "made/here:1") == "made/here:1"
+
+
+OF_DEBIAN = """\
+Types: deb
+# http://snapshot.debian.org/archive/debian/20251117T000000Z
+URIs: http://deb.debian.org/debian
+Suites: bookworm bookworm-updates
+
+Types: deb
+# http://snapshot.debian.org/archive/debian-security/20251117T000000Z
+URIs: http://deb.debian.org/debian-security
+Suites: bookworm-security
+"""
+FAKE_APT = """\
+#!/bin/sh
+echo "$@" >> "$(dirname "$0")/asked"
+for word in "$@"; do case $word in Dir::Etc::SourceList=*) cat "${word#*=}" > "$(dirname "$0")/sources";; esac; done
+"""
+
+
+@pytest.mark.parametrize(
+    ("sources", "is_pinned"),
+    [(OF_DEBIAN, True), (OF_DEBIAN.replace("# http://snapshot.debian.org/archive/debian/", "# "), False), ("", False)],
+    ids=["of Debian's image", "one place without a moment", "none"],
+)
+def test_packages_are_those_of_when_the_base_was_made(tmp_path: Path, sources: str, is_pinned: bool) -> None:
+    (tmp_path / "apt-get").write_text(FAKE_APT)
+    (tmp_path / "apt-get").chmod(0o755)
+    if sources:
+        (tmp_path / "debian.sources").write_text(sources)
+    ran = subprocess.run(
+        ["/bin/sh", REPOSITORY / "deploy" / "images" / "install-packages", "gcc", "tini"],
+        env={
+            "PATH": f"{tmp_path}:/usr/bin:/bin",
+            "SOURCES": str(tmp_path / "debian.sources"),
+            "LISTS": str(tmp_path / "lists"),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert [line.split()[-1] for line in asked] == ["update", "tini"]
+    assert asked[1].endswith("install -y --no-install-recommends gcc tini")
+    assert ("of today: gcc tini" in ran.stderr) is not is_pinned
+    if is_pinned:
+        used = (tmp_path / "sources").read_text()
+        assert re.findall("URIs: (.*)", used) == re.findall("# (.*)", OF_DEBIAN)
+        assert all("Check-Valid-Until=false" in line and "SourceParts=-" in line for line in asked)
 
 
 DOCUMENTED = """\
