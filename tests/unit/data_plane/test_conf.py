@@ -76,7 +76,7 @@ def test_executors_belong_to_the_drivers_pod() -> None:
     assert not {"spark.kubernetes.driver.pod.name", "spark.kubernetes.namespace"} & outside.keys()
 
 
-def test_driver_asks_kubernetes_for_pods_alone_unless_told_otherwise() -> None:
+def test_driver_asks_kubernetes_for_pods_alone_by_default() -> None:
     key = "spark.kubernetes.executor.disableConfigMap"
     assert settings_for(kubernetes(), 1, Pod())[key] == "true"
     assert settings_for(kubernetes(spark_kubernetes_executor_disableConfigMap="false"), 1, Pod())[key] == "false"
