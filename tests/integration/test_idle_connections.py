@@ -1,9 +1,11 @@
 """Connections of the data plane on which nothing passes for long: kept alive, closed in time, and tried before use."""
 
 import socket
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -12,12 +14,17 @@ from lockstep_data_plane.produce.sender import AnsweredBatch, Sender
 from lockstep_data_plane.wire.cluster import connect_cluster
 from lockstep_data_plane.wire.produce_codec import ProduceAnswer
 from lockstep_runtime.util.clock import now_ms
+from tests.conftest import Pair
 from tests.integration.partition_fetches import copying, fetched_elsewhere
 from tests.support.batch_bytes import batch, record
 from tests.support.broker import Broker
-from tests.support.clusters import create_topic
-from tests.support.eventually import eventually
+from tests.support.clusters import Record, create_topic, end_offsets, produce, unique_name
+from tests.support.eventually import eventually, wait_until
+from tests.support.mirror import Mirror
 from tests.support.proxy import Proxy
+
+SILENCE_S = 60.0
+COSTS_AT_MOST_S = 2.0
 
 
 async def test_connections_that_were_forgotten_cost_one_trial_together(broker_a: Broker, proxy_a: Proxy) -> None:
@@ -109,3 +116,33 @@ async def test_idle_connection_closes_by_itself_as_set_in_the_file(broker_a: Bro
         assert await cluster.any_connection() is not first
     finally:
         await cluster.close()
+
+
+@pytest.mark.long
+def test_first_record_after_a_minute_of_silence_is_copied_at_once(
+    pair: Pair, proxy_a: Proxy, proxy_b: Proxy, tmp_path: Path
+) -> None:
+    """A whole data plane, behind proxies that forget each connection on which nothing passed for a minute."""
+    mark = unique_name("idle")
+    topic = create_topic(pair.a.bootstrap, f"{mark}-t")
+    off = [f"{what}.enabled = false" for what in ("sync.topic.acls", "emit.heartbeats", "emit.checkpoints")]
+    source, target = (pair.a.bootstrap, proxy_a.bootstrap), (pair.b.bootstrap, proxy_b.bootstrap)
+    with Mirror.one_flow(tmp_path, mark, source, target, *off) as mirror:
+
+        def copy_one() -> float:
+            """Seconds until a new record is on the target."""
+            end = end_offsets(pair.b.bootstrap, mirror.flow.remote(topic)).get(0, 0)
+            produce(pair.a.bootstrap, topic, [Record(value=b"v")])
+            began = time.monotonic()
+            wait_until(lambda: end_offsets(pair.b.bootstrap, mirror.flow.remote(topic))[0] > end, within=90, every=0.05)
+            return time.monotonic() - began
+
+        produce(pair.a.bootstrap, topic, [Record(value=b"first")])
+        mirror.flow.wait_copied(topic)
+        copy_one()
+        time.sleep(SILENCE_S + 1)
+        forgotten = proxy_a.forget(silent_s=SILENCE_S), proxy_b.forget(silent_s=SILENCE_S)
+        assert sum(forgotten) > 0, "the connection for appends was silent"
+        after_the_silence, usual = copy_one(), copy_one()
+        assert after_the_silence - usual < COSTS_AT_MOST_S, (after_the_silence, usual, forgotten)
+        mirror.flow.wait_copied(topic)

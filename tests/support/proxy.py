@@ -32,6 +32,8 @@ class _Direction:
 @dataclass(eq=False)
 class _Connection:
     client: asyncio.StreamWriter
+    used_at: float
+    """When something last passed on it, in seconds of the proxy's clock."""
     forgotten: bool = False
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
@@ -91,16 +93,18 @@ class Proxy:
         """Resets every open connection; what is in transit is lost. New ones are served. Returns how many it cut."""
         return self._do(self._cut())
 
-    def forget(self) -> int:
-        """As a load balancer does with connections that were silent: none of them ends, and what comes on one is thrown
-        away. New ones are served. Returns how many it forgot."""
+    def forget(self, *, silent_s: float = 0.0) -> int:
+        """As a load balancer does with connections that were silent for so long: none of them ends, and what comes on
+        one is thrown away. New ones are served. Returns how many it forgot."""
 
-        async def forget_all() -> int:
-            for connection in self._connections:
+        async def forget_silent() -> int:
+            latest = self._loop.time() - silent_s
+            silent = [connection for connection in self._connections if connection.used_at <= latest]
+            for connection in silent:
                 connection.forgotten = True
-            return len(self._connections)
+            return len(silent)
 
-        return self._do(forget_all())
+        return self._do(forget_silent())
 
     def refuse(self) -> None:
         """Cuts every connection, and each new one at once, until heal()."""
@@ -171,11 +175,12 @@ class Proxy:
         except OSError:
             _reset(writer)  # the broker is down: the client must see just that
             return
-        connection = _Connection(writer)
+        connection = _Connection(writer, self._loop.time())
         client: int = writer.get_extra_info("peername")[1]
 
         def carry(size: int) -> None:
             self._carried[client] += size
+            connection.used_at = self._loop.time()
 
         def forgotten() -> bool:
             return connection.forgotten
