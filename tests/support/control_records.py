@@ -49,7 +49,7 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
 def records_of(kind: type[Any]) -> st.SearchStrategy[Any]:
     """Return every record of a class of rows, events or commands."""
     hints = get_type_hints(kind, include_extras=True)
-    return st.builds(kind, **{field.name: values_of(hints[field.name]) for field in fields(kind)})
+    return st.builds(kind, **{field.name: values_of(hints[field.name]) for field in fields(kind) if field.init})
 
 
 WRONG: tuple[Any, ...] = (

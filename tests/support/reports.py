@@ -16,6 +16,7 @@ from lockstep_protocol.lag import LogRange
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
 from lockstep_protocol.switch_readiness import SwitchLimits
+from tests.support import reasons
 from tests.support.source_groups import groups_read_at
 
 FLOW = Flow("A", "B")
@@ -71,7 +72,7 @@ def topic(name: str = "t", partitions: int = 1, phase: str = "mirrored", reason:
         partitions=partitions,
         target_partitions=partitions,
         phase=phase,
-        reason=reason,
+        cause=reasons.reported(reason),
     )
 
 

@@ -16,6 +16,7 @@ from lockstep_protocol.commands.command import Command
 from lockstep_protocol.events import Event
 from lockstep_protocol.metric import row_metrics
 from lockstep_protocol.reason import Reason
+from lockstep_protocol.rows.reasoned_row import ReasonedRow
 from lockstep_protocol.rows.state_rows import ROWS, Row
 
 FOLDER = Path(lockstep_protocol.schemas.__file__).parent
@@ -93,9 +94,9 @@ def _of_row(kind: str, cls: type[Row]) -> dict[str, Any]:
 def _key(cls: type[Row]) -> str:
     """The key with names of fields in place of their values."""
     hints = get_type_hints(cls)
-    marks = {str(10**6 + n): f.name for n, f in enumerate(fields(cls)) if hints[f.name] is int}
+    marks = {str(10**6 + n): f.name for n, f in enumerate(fields(cls)) if f.init and hints[f.name] is int}
     values: dict[str, Any] = {name: int(mark) for mark, name in marks.items()}
-    values |= {f.name: f"<{f.name}>" for f in fields(cls) if hints[f.name] is str}
+    values |= {f.name: f"<{f.name}>" for f in fields(cls) if f.init and hints[f.name] is str}
     key = cls(**values).key()
     for mark, name in marks.items():
         key = key.replace(mark, f"<{name}>")
@@ -106,7 +107,8 @@ def _schema(
     cls: type[Any], version: int, title: str, limits: Mapping[str, Mapping[str, Any]] | None = None
 ) -> dict[str, Any]:
     limits = limits or {}
-    hints, words = get_type_hints(cls), OF_ALL | _of_metrics(cls) | dict(field_words(cls))
+    inherited = dict(field_words(ReasonedRow)) if issubclass(cls, ReasonedRow) else {}
+    hints, words = get_type_hints(cls), OF_ALL | inherited | _of_metrics(cls) | dict(field_words(cls))
     needed = [f.name for f in fields(cls) if (limits and f.name not in OF_ALL) or _has_no_default(f)]
     properties: dict[str, Any] = {
         "version": {"const": version, "description": "A reader stops at a version that it was not built for."}

@@ -7,6 +7,7 @@ import pytest
 
 from lockstep_acl_sync.app import AclSync
 from lockstep_protocol.acl_binding import AclBinding
+from lockstep_protocol.reason import NO_REASON
 from lockstep_protocol.rows.state_rows import AclStatus, Row
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.util.errors import NotPermitted
@@ -63,7 +64,7 @@ async def test_replica_that_lost_the_lead_shows_no_acls(tmp_path: Path, monkeypa
         return False
 
     monkeypatch.setattr(ctx.state, "write_if_changed", written)
-    await sync._set_phase("in-sync", "", copied=4)
+    await sync._set_phase("in-sync", NO_REASON, copied=4)
     assert 'lockstep_acls{flow="A->B",state="copied"} 4.0' in page(ctx)
     ctx.leadership.assigned(())
     assert "lockstep_acls{" not in page(ctx)

@@ -19,6 +19,7 @@ from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
 from lockstep_runtime.kafka.topic_reader import Record
 from tests.support.flow_context import leading
+from tests.support.reasons import reported
 
 GROUP = "orders"  # falls to partition 0
 TERM = 7
@@ -66,7 +67,9 @@ def reporting(folder: Path) -> tuple[GroupReport, Late]:
 
 async def looked_at(report: GroupReport, trouble: str = "") -> None:
     standing = {} if trouble else {GROUP: TranslationState()}
-    await report.on_source_read(standing, {GROUP: trouble} if trouble else {}, lambda _: True, ReadingTime(0.0, 0))
+    await report.on_source_read(
+        standing, {GROUP: reported(trouble)} if trouble else {}, lambda _: True, ReadingTime(0.0, 0)
+    )
 
 
 async def test_group_report_from_two_concurrent_reads_is_written_once(tmp_path: Path) -> None:
@@ -207,7 +210,7 @@ async def test_selection_of_no_group_is_reported_once(tmp_path: Path) -> None:
 
     for count in (SelectionCount(8, 2, 0), SelectionCount(9, 2, 0), SelectionCount(9, 9, 9), SelectionCount(3, 0, 0)):
         await report.record_reading((0,), 1, count)
-        await report.record_failure((0,), "no rights")
+        await report.record_failure((0,), reported("no rights"))
         await asyncio.sleep(0)  # the event is on its way
     assert said() == [{"total": 8, "included": 2}, {"total": 3, "included": 0}]
     await report.record_reading((1,), 1, SelectionCount(3, 0, 0))

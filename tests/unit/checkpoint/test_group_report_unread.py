@@ -102,7 +102,7 @@ async def test_group_failing_before_it_was_read_keeps_its_target(tmp_path: Path)
     report, log = await restarted(tmp_path, row)
     await looked_at(report, "no answer")
     assert replace(log.rows()[-1], at_ms=0, term=0) == replace(
-        row, phase="failing", reason="no answer", behind=(), cause=reported("no answer")
+        row, phase="failing", reason="no answer", behind=(), cause=ReasonCode.REPORTED.because(reported("no answer"))
     )
 
 

@@ -22,6 +22,7 @@ from lockstep_protocol.reason import Reason
 from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
 from lockstep_protocol.rows.state_rows import GroupStatus, decode_row
 from lockstep_protocol.switch_readiness import SwitchFacts, SwitchLimits, SwitchPartition, find_blockers, is_ready
+from tests.support.reasons import reported
 from tests.unit.checkpoint.test_target_group_sync import GROUP, Stage, ours
 
 LINES = "sync.group.offsets.enabled = true\n"
@@ -139,7 +140,7 @@ async def test_row_that_is_not_understood_stays_so_if_the_source_fails(tmp_path:
     row = old_rows()[case]
     stage = fresh(tmp_path / "first", [("A.orders", 0)], row.group)
     await stage.ctx.state.write(row)
-    await stage.report.on_source_read({}, {row.group: "denied"}, lambda _: True, ReadingTime(0.0, 0))
+    await stage.report.on_source_read({}, {row.group: reported("denied")}, lambda _: True, ReadingTime(0.0, 0))
     again = stage.ctx.state.get(GroupStatus, row.group)
     assert again is not None
     assert again.phase == "failing"

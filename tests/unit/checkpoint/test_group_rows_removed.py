@@ -12,6 +12,7 @@ from lockstep_protocol.rows.state_rows import GroupStatus
 from lockstep_runtime.flow.context import Clock
 from lockstep_runtime.state.leadership import leader_label
 from lockstep_runtime.util.errors import LeadershipLost
+from tests.support.reasons import reported
 from tests.unit.checkpoint.test_groups_left_out import LeftOut, source_groups
 from tests.unit.checkpoint.test_target_group_sync import Stage, ours
 
@@ -34,7 +35,9 @@ class Later:
 
     async def round(self, *standing: str, failed: str = "") -> None:
         found = {group: TranslationState() for group in standing}
-        await self.stage.report.on_source_read(found, {failed: "why"} if failed else {}, ours, ReadingTime(0.0, 0))
+        await self.stage.report.on_source_read(
+            found, {failed: reported("why")} if failed else {}, ours, ReadingTime(0.0, 0)
+        )
 
     def keys_removed(self) -> list[bytes | None]:
         return [key for topic, key, value in self.stage.log.appended if topic == "state" and value is None]

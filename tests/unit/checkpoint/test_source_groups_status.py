@@ -18,6 +18,7 @@ from lockstep_runtime.kafka.control_producer import ControlTopicLog
 from lockstep_runtime.util.asyncio_util import cancelled
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted
 from tests.support.flow_context import leading
+from tests.support.reasons import reported
 from tests.unit.checkpoint.test_group_report import Late
 from tests.unit.checkpoint.test_target_group_sync import Groups
 
@@ -144,7 +145,7 @@ async def test_failing_group_keeps_the_moment_of_its_last_reading(tmp_path: Path
     scene = Scene(tmp_path, 0)
     await scene.round()
     scene.now += 1_000
-    await scene.flow._report.on_source_read({}, {"orders": "denied"}, lambda _: True, None)
+    await scene.flow._report.on_source_read({}, {"orders": reported("denied")}, lambda _: True, None)
     [row] = scene.ctx.state.all(GroupStatus)
     assert (row.phase, row.read_ms) == ("failing", START_MS)
 

@@ -15,6 +15,7 @@ from lockstep_protocol.rows.state_rows import (
     Row,
     SlotStatus,
 )
+from tests.support.reasons import reported
 from tests.support.takeover_rows import DEDICATED, FLOW, STOPPED, progress, rows_of, shown, topic
 
 
@@ -131,7 +132,7 @@ def test_hand_back_with_an_unknown_end_is_refused_without_waiting(
 
 @pytest.mark.parametrize("subject", ["slot:1", "service"])
 def test_hand_back_does_not_wait_for_a_failed_slot(subject: str) -> None:
-    failed = Restarts(owner="data-plane", subject=subject, phase="failed", reason="no room", asked=("", ""))
+    failed = Restarts(owner="data-plane", subject=subject, phase="failed", cause=reported("no room"), asked=("", ""))
     failed = replace(failed, asked=("",) if subject == "service" else ("", ""))
     found = held(UNREAD, SlotStatus(slot=1, phase="started"), STOPPED, failed, replicas=1)
     assert not_drained(found) == ""

@@ -9,6 +9,7 @@ from lockstep_cli.formatting import ago, count_text, in_bytes, in_time
 from lockstep_cli.report import AclLine, PausedPart, Trouble
 from lockstep_cli.report_builder import build_report
 from lockstep_cli.report_tables import FEW, as_json
+from lockstep_protocol.reason import NO_REASON
 from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import (
     AclStatus,
@@ -21,13 +22,14 @@ from lockstep_protocol.rows.state_rows import (
     SlotStatus,
     Wanted,
 )
+from tests.support import reasons
 from tests.support.reports import FLOW, LIMITS, NOW, at_work, progress, reported, shown, topic
 
 
 def test_a_legacy_flow_that_waits_for_its_groups_members_is_in_trouble() -> None:
-    waits = LegacyGroup(group="mm1", phase="waiting", reason="mm1-0 at 10.0.0.1 is in it")
+    waits = LegacyGroup(group="mm1", phase="waiting", cause=reasons.reported("mm1-0 at 10.0.0.1 is in it"))
     assert reported(waits).troubles == (Trouble("legacy group mm1", "mm1-0 at 10.0.0.1 is in it"),)
-    assert reported(replace(waits, phase="copying", reason="")).troubles == ()
+    assert reported(replace(waits, phase="copying", cause=NO_REASON)).troubles == ()
 
 
 def test_an_empty_flow_is_fine_and_has_every_service() -> None:
@@ -161,7 +163,7 @@ def test_slots_are_in_the_order_of_their_numbers() -> None:
 
 
 def test_report_of_a_failed_service_is_trouble_until_a_restart() -> None:
-    spent = Restarts(owner="topic-sync", phase="failed", count=3, reason="denied", asked=("",))
+    spent = Restarts(owner="topic-sync", phase="failed", count=3, cause=reasons.reported("denied"), asked=("",))
     assert reported(spent).troubles == (
         Trouble("topic-sync", "failed 3 times and waits for the command restart: denied"),
     )
@@ -222,7 +224,7 @@ def test_report_of_a_group_that_would_skip_records_is_not_exact(
     ("phase", "trouble"), [("in-sync", ""), ("no-authorizer", ""), ("not-permitted", "why"), ("failing", "why")]
 )
 def test_report_of_acls_without_permission_is_trouble(phase: str, trouble: str) -> None:
-    report = reported(AclStatus(phase=phase, reason="why", copied=1, left_out=2))
+    report = reported(AclStatus(phase=phase, cause=reasons.reported("why"), copied=1, left_out=2))
     assert report.acls == AclLine(phase, 1, 2, reason="why", trouble=trouble)
     assert ("left out; why" in shown(report)) is not bool(trouble), "once is enough"
     assert bool(report.troubles) is bool(trouble)
@@ -260,7 +262,7 @@ def test_report_of_a_paused_partition_is_no_trouble() -> None:
 
 def test_failing_heartbeats_are_trouble() -> None:
     assert reported(FlowPulse(source="A", target="B", phase="beating")).heartbeat == "beating"
-    failing = reported(FlowPulse(source="A", target="B", phase="failing", reason="gone"))
+    failing = reported(FlowPulse(source="A", target="B", phase="failing", cause=reasons.reported("gone")))
     assert failing.troubles == (Trouble("heartbeats", "gone"),)
 
 

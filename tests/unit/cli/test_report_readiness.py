@@ -20,6 +20,7 @@ from lockstep_protocol.rows.state_rows import (
     SourceGroupsStatus,
     Wanted,
 )
+from tests.support import reasons
 from tests.support.reports import FLOW, GROUPS_READ, LIMITS, NOW, at_work, progress, reported, shown, topic
 from tests.support.source_groups import groups_read_at
 
@@ -32,7 +33,10 @@ def of_copied(*rows: Row, **facts: Any) -> Report:
     return reported(*COPIED, *rows, **{"ends": {("t", 0): 20}, **facts})
 
 
-def reasons(report: Report) -> list[tuple[str, str]]:
+R = reasons.reported("r")
+
+
+def blocking(report: Report) -> list[tuple[str, str]]:
     return [(one.reason.word, one.subject) for one in report.switch_blockers if one.blocks]
 
 
@@ -83,11 +87,15 @@ def test_note_is_shown_behind_yes() -> None:
             of_copied(replicas_unknown=["checkpoint"]), ("service-failing", "checkpoint"), id="replicas unknown"
         ),
         pytest.param(
-            of_copied(Restarts(owner="topic-sync", phase="failed", count=3, reason="r", asked=("",))),
+            of_copied(Restarts(owner="topic-sync", phase="failed", count=3, cause=R, asked=("",))),
             ("service-failing", "topic-sync"),
             id="spent",
         ),
-        pytest.param(of_copied(AclStatus(phase="failing", reason="r")), ("service-failing", "acl-sync"), id="ACLs"),
+        pytest.param(
+            of_copied(AclStatus(phase="failing", cause=R)),
+            ("service-failing", "acl-sync"),
+            id="ACLs",
+        ),
         pytest.param(of_copied(topic("u", phase="failed", reason="r")), ("topic-failed", "u"), id="topic"),
         pytest.param(
             of_copied(topic("u"), progress("u", phase="halted", reason="r")), ("partition-halted", "u-0"), id="halted"
@@ -102,7 +110,7 @@ def test_note_is_shown_behind_yes() -> None:
     ],
 )
 def test_report_that_is_not_ready_names_the_reason(report: Report, reason: tuple[str, str]) -> None:
-    assert reasons(report)[0] == reason
+    assert blocking(report)[0] == reason
     assert report.switch_ready is False
 
 
@@ -111,12 +119,12 @@ def test_report_that_is_not_ready_names_the_reason(report: Report, reason: tuple
     [
         ((), "the checkpoint service has not read them yet"),
         (GROUPS_READ[1:], "the checkpoint service has not read them yet"),
-        ((*GROUPS_READ, SourceGroupsStatus(share=2, phase="failing", reason="denied")), "denied"),
+        ((*GROUPS_READ, SourceGroupsStatus(share=2, phase="failing", cause=reasons.reported("denied"))), "denied"),
     ],
 )
 def test_flow_whose_groups_are_unknown_is_not_ready_nor_fine(read: tuple[Row, ...], why: str) -> None:
     report = of_copied(groups_read=read)
-    assert reasons(report) == [("groups-unknown", "")]
+    assert blocking(report) == [("groups-unknown", "")]
     assert f"no: the consumer groups of the source are not known: {why}\n" in shown(report)
     assert not report.fine
     assert [(one.what, one.why) for one in report.troubles] == [("groups", why)]
@@ -131,13 +139,13 @@ def test_flow_whose_groups_were_read_too_long_ago_is_not_ready() -> None:
     limit_ms = LIMITS.max_groups_age_ms
     assert of_copied(groups_read=groups_read_at(NOW - limit_ms)).switch_ready
     report = of_copied(groups_read=groups_read_at(NOW - limit_ms - 1))
-    assert reasons(report) == [("groups-stale", "")]
+    assert blocking(report) == [("groups-stale", "")]
     assert "no: the consumer groups of the source were not read for 10 s of the source's time" in shown(report)
 
 
 def test_flow_whose_groups_an_earlier_release_read_is_not_ready() -> None:
     report = of_copied(groups_read=groups_read_at(0))
-    assert reasons(report) == [("groups-stale", "")]
+    assert blocking(report) == [("groups-stale", "")]
     assert "no: up to which moment the consumer groups of the source were read is not known" in shown(report)
 
 
@@ -165,12 +173,12 @@ def of_slow_slot(pause_ms: int, heard_ago_ms: int) -> Report:
 def test_flow_without_checkpoints_is_not_ready_and_ignores_old_rows() -> None:
     services = [service for service in SERVICES if service not in ("checkpoint", "heartbeat")]
     rows = (
-        replace(GROUP, phase="failing", reason="of old"),
-        FlowPulse(source="A", target="B", phase="failing", reason="of old"),
+        replace(GROUP, phase="failing", cause=reasons.reported("of old")),
+        FlowPulse(source="A", target="B", phase="failing", cause=reasons.reported("of old")),
     )
     limits = replace(LIMITS, syncs_groups=False, reads_groups=False)
     report = of_copied(*rows, services=services, limits=limits, groups_read=())
-    assert reasons(report) == [("groups-not-synced", "")]
+    assert blocking(report) == [("groups-not-synced", "")]
     assert report.fine
     assert (report.groups, report.heartbeat) == ((), "")
 
@@ -183,13 +191,13 @@ def test_records_read_again_of_a_long_list_are_at_most_so_many() -> None:
 
 def test_lag_within_the_limit_of_the_file_is_ready() -> None:
     rows = (topic(), progress(upstream=14, lag_records=5, lag_ms=30_000), *at_work(("t", 0)))
-    assert reasons(reported(*rows, ends={("t", 0): 20})) == [("lag", "t-0")]
+    assert blocking(reported(*rows, ends={("t", 0): 20})) == [("lag", "t-0")]
     patient = replace(LIMITS, max_lag_ms=30_000)
     assert reported(*rows, ends={("t", 0): 20}, limits=patient).switch_ready is True
 
 
 def test_failing_heartbeats_are_a_note() -> None:
-    report = of_copied(FlowPulse(source="A", target="B", phase="failing", reason="r"))
+    report = of_copied(FlowPulse(source="A", target="B", phase="failing", cause=R))
     assert report.switch_ready is True
     assert "note: heartbeat fails: r" in shown(report)
 

@@ -15,6 +15,7 @@ from lockstep_data_plane.slot.desired_state import (
 )
 from lockstep_protocol.rows.state_rows import PartitionProgress, Restarts, Row, Wanted
 from lockstep_runtime.state.desired_state import DesiredPhase
+from tests.support.reasons import reported
 
 MINE = [("orders", 0), ("orders", 1), ("a-1", 0)]
 SOURCE = "connector:MirrorSourceConnector"
@@ -125,7 +126,9 @@ def test_ten_thousand_partitions_take_no_time() -> None:
 
 
 def test_failed_slot_waits_for_a_restart_of_it_or_of_its_connector() -> None:
-    failed = Restarts(owner="data-plane", subject="slot:0", count=3, phase="failed", reason="x", asked=("c1", ""))
+    failed = Restarts(
+        owner="data-plane", subject="slot:0", count=3, phase="failed", cause=reported("x"), asked=("c1", "")
+    )
     asked = Wanted(scope=SOURCE, restart="c1")
     known = {failed.key(): failed, asked.key(): asked}
     assert slot_restarts(known, 0) == failed

@@ -18,6 +18,7 @@ from lockstep_protocol.rows.state_rows import (
 from lockstep_protocol.switch_reason import SwitchReason
 from lockstep_runtime.util.errors import ClusterUnreachable
 from tests.support.metered_driver import Driver, row
+from tests.support.reasons import reported
 from tests.support.source_groups import groups_read_at
 
 GROUP = GroupStatus(group="mail", phase="translated", synced=True, exact=1)
@@ -62,7 +63,7 @@ def test_flow_at_its_end_is_ready_to_switch() -> None:
         (replace(GROUP, synced=False), "group-waiting"),
         (replace(GROUP, phase="failing"), "group-failing"),
         (replace(GROUP, more_ahead=1), "group-skips"),
-        (SourceGroupsStatus(share=1, phase="failing", reason="denied"), "groups-unknown"),
+        (SourceGroupsStatus(share=1, phase="failing", cause=reported("denied")), "groups-unknown"),
         (SourceGroupsStatus(share=1, phase="read"), "groups-stale"),
         (AclStatus(phase="failing"), "service-failing"),
         (MirroredTopic(source_topic="u", target_topic="A.u", partitions=1, phase="failed"), "topic-failed"),
@@ -155,7 +156,7 @@ def test_service_without_a_known_replica_is_counted_once(kind: str) -> None:
     driver = at_its_end()
     setattr(driver.replicas, kind, frozenset({"acl-sync", "checkpoint"}))
     assert blocking(driver) == {"service-failing": 2}
-    driver.say(AclStatus(phase="failing", reason="r"))
+    driver.say(AclStatus(phase="failing", cause=reported("r")))
     assert blocking(driver) == {"service-failing": 2}
 
 
@@ -186,7 +187,7 @@ def test_unknown_replicas_have_no_reason_besides_their_cause() -> None:
 def test_acls_of_a_flow_that_does_not_copy_them_do_not_count() -> None:
     driver = at_its_end()
     driver.settings.services = ("topic-sync", "data-plane")
-    driver.say(AclStatus(phase="failing", reason="r"))
+    driver.say(AclStatus(phase="failing", cause=reported("r")))
     assert blocking(driver) == {}
 
 

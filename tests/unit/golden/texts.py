@@ -69,7 +69,8 @@ def event_details() -> Mapping[str, set[str]]:
 
 
 def _detail(call: Called) -> set[str]:
-    return {*call.keywords, *call.keys} - sources.NO_DETAIL
+    words = {*call.keywords, *call.keys} - sources.NO_DETAIL
+    return words | {"reason"} if "cause" in words else words  # `cause_detail` writes both
 
 
 def words() -> Iterator[str]:

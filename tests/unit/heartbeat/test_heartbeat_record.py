@@ -3,6 +3,7 @@
 from lockstep_heartbeat.heartbeat_record import beat, pulse
 from lockstep_protocol.mm2_codec import encode_heartbeat
 from lockstep_protocol.names import Flow
+from tests.support.reasons import reported
 
 FLOW = Flow("A", "B")
 
@@ -17,11 +18,11 @@ def test_the_pulse_is_written_when_its_phase_changes_and_only_then() -> None:
     assert beating is not None
     assert (beating.key(), beating.phase, beating.reason) == ("flow/A->B", "beating", "")
     assert pulse(FLOW, beating, None) is None
-    failing = pulse(FLOW, beating, "not permitted")
+    failing = pulse(FLOW, beating, reported("not permitted"))
     assert failing is not None
     assert (failing.phase, failing.reason) == ("failing", "not permitted")
-    assert pulse(FLOW, failing, "another reason") is None
+    assert pulse(FLOW, failing, reported("another reason")) is None
     assert pulse(FLOW, failing, None) == beating
-    first = pulse(FLOW, None, "away")
+    first = pulse(FLOW, None, reported("away"))
     assert first is not None
     assert first.phase == "failing"

@@ -6,6 +6,7 @@ from lockstep_config.flow.connector_settings import AutoRestart, AutoRestarts
 from lockstep_protocol.commands.command_vocabulary import Connector
 from lockstep_protocol.rows.state_rows import Restarts
 from lockstep_runtime.util.auto_restart import WORKS_AFTER, again, allowed_for, is_spent, is_unlimited, next_after
+from tests.support.reasons import reported
 
 NEW = Restarts(owner="topic-sync")
 ASKED = ("",)
@@ -14,7 +15,7 @@ ASKED = ("",)
 def failures(allowed: AutoRestart, times: int, worked_s: float = 1.0) -> Restarts:
     row = NEW
     for _ in range(times):
-        row = next_after(row, allowed, worked_s, "no Java", ASKED)
+        row = next_after(row, allowed, worked_s, reported("no Java"), ASKED)
     return row
 
 
@@ -47,7 +48,7 @@ def test_auto_restart_waits_for_a_command_and_then_counts_anew() -> None:
     assert is_spent(spent, ASKED)
     assert not is_spent(spent, ("c1",)), "also when the command came while nobody led"
     assert again(spent, ("c1",)) == Restarts(owner="topic-sync", asked=("c1",))
-    row = next_after(spent, allowed, 1.0, "no Java", ("c1",))
+    row = next_after(spent, allowed, 1.0, reported("no Java"), ("c1",))
     assert (row.count, is_spent(row, ("c1",))) == (1, False)
 
 

@@ -22,9 +22,11 @@ from tests.support.source_groups import groups_read_at
 
 GROUPS_READ = groups_read_at(1)
 
-SPENT = Restarts(owner="checkpoint-3", phase="failed", count=4, reason="no memory", asked=("",))
-DENIED = AclStatus(phase="not-permitted", reason="no DESCRIBE")
-SILENT = FlowPulse(source="A", target="B", phase="failing", reason="denied")
+SPENT = Restarts(owner="checkpoint-3", phase="failed", count=4, cause=reported("no memory"), asked=("",))
+NO_CAUSE = ReasonCode.NO_CAUSE.to_reason(phase="failing")
+NO_MEMORY = ReasonCode.RESTARTS_SPENT.because(reported("no memory"), count=4)
+DENIED = AclStatus(phase="not-permitted", cause=reported("no DESCRIBE"))
+SILENT = FlowPulse(source="A", target="B", phase="failing", cause=reported("denied"))
 
 
 def failing(*rows: Row, services: tuple[str, ...] = SERVICES) -> list[FailingPart]:
@@ -35,20 +37,31 @@ def failing(*rows: Row, services: tuple[str, ...] = SERVICES) -> list[FailingPar
 @pytest.mark.parametrize(
     ("row", "part"),
     [
-        (SPENT, FailingPart("service", "checkpoint", ReasonCode.RESTARTS_SPENT.to_reason(count=4, text="no memory"))),
+        (
+            SPENT,
+            FailingPart("service", "checkpoint", ReasonCode.RESTARTS_SPENT.because(reported("no memory"), count=4)),
+        ),
         (DENIED, FailingPart("service", "acl-sync", reported("no DESCRIBE"))),
-        (AclStatus(phase="failing"), FailingPart("service", "acl-sync", reported("failing"))),
+        (AclStatus(phase="failing"), FailingPart("service", "acl-sync", NO_CAUSE)),
         (SILENT, FailingPart("service", "heartbeat", reported("denied"))),
         (
             MirroredTopic(source_topic="t", target_topic="A.t", phase="failed"),
-            FailingPart("topic", "t", reported("failed without a reason")),
+            FailingPart("topic", "t", ReasonCode.NO_CAUSE.to_reason(phase="failed")),
         ),
         (
-            MirroredTopic(source_topic="t", target_topic="A.t", partitions=1, missing=2, reason="not permitted"),
-            FailingPart("topic", "t", reported("partitions 1 to 2 are not copied: not permitted")),
+            MirroredTopic(
+                source_topic="t", target_topic="A.t", partitions=1, missing=2, cause=reported("not permitted")
+            ),
+            FailingPart(
+                "topic",
+                "t",
+                ReasonCode.PARTITIONS_MISSING.because(
+                    reported("not permitted"), partitions="partitions 1 to 2 are not copied", first=1, last=2
+                ),
+            ),
         ),
         (
-            MirroredTopic(source_topic="t", target_topic="A.t", reason="its configs: not permitted"),
+            MirroredTopic(source_topic="t", target_topic="A.t", cause=reported("its configs: not permitted")),
             FailingPart("topic", "t", reported("its configs: not permitted")),
         ),
     ],
@@ -64,7 +77,7 @@ def test_row_about_a_failure_is_a_failing_part(row: Row, part: FailingPart) -> N
         AclStatus(phase="no-authorizer"),
         FlowPulse(source="A", target="B", phase="beating"),
         MirroredTopic(source_topic="t", target_topic="A.t"),
-        MirroredTopic(source_topic="t", target_topic="A.t", phase="excluded", reason="old"),
+        MirroredTopic(source_topic="t", target_topic="A.t", phase="excluded", cause=reported("old")),
         Restarts(owner="checkpoint-3", phase="running", count=4),
         Restarts(owner="data-plane", subject="slot:0", phase="failed", asked=("",)),
     ],
@@ -88,10 +101,10 @@ def test_services_without_work_in_the_flow_do_not_fail() -> None:
         ((), ReasonCode.GROUPS_NOT_READ.to_reason()),
         (GROUPS_READ[1:], ReasonCode.GROUPS_NOT_READ.to_reason()),
         (
-            (*GROUPS_READ[:-1], SourceGroupsStatus(share=5, phase="failing", reason="no DESCRIBE")),
+            (*GROUPS_READ[:-1], SourceGroupsStatus(share=5, phase="failing", cause=reported("no DESCRIBE"))),
             reported("no DESCRIBE"),
         ),
-        ((SourceGroupsStatus(share=2, phase="failing"),), reported("failing without a reason")),
+        ((SourceGroupsStatus(share=2, phase="failing"),), NO_CAUSE),
     ],
 )
 def test_groups_are_known_if_each_share_was_read(rows: tuple[SourceGroupsStatus, ...], reason: Reason) -> None:

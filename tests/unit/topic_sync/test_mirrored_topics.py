@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import MirroredTopic
 from lockstep_runtime.kafka.admin_types import TopicDescription
 from lockstep_topic_sync.mirrored_topics import (
@@ -15,6 +16,7 @@ from lockstep_topic_sync.mirrored_topics import (
     topic_events,
 )
 from lockstep_topic_sync.retry_schedule import RetrySchedule
+from tests.support.reasons import reported
 
 SOURCE = TopicDescription("orders", "id-s", 4)
 TARGET = TopicDescription("A.orders", "id-t", 4)
@@ -28,6 +30,7 @@ ROW = MirroredTopic(
     target_partitions=4,
     target_configs=(("cleanup.policy", "compact"), ("max.message.bytes", "9")),
 )
+NO_ROOM, DENIED = reported("no room"), reported("not permitted")
 
 
 def test_topic_on_both_clusters_is_mirrored() -> None:
@@ -58,25 +61,25 @@ def test_topic_without_a_target_yet_has_no_row(target: TopicDescription | None) 
 
 
 def test_a_topic_that_cannot_be_created_is_failed() -> None:
-    row = mirrored_row(SelectedTopic(SOURCE, "A.orders", None, None, "no room"), None)
+    row = mirrored_row(SelectedTopic(SOURCE, "A.orders", None, None, NO_ROOM), None)
     assert row is not None
     assert (row.phase, row.reason, row.target_partitions, row.partitions) == ("failed", "no room", 0, 4)
 
 
 def test_partitions_that_cannot_be_added_leave_the_others_mirrored() -> None:
-    row = mirrored_row(SelectedTopic(SOURCE, "A.orders", replace(TARGET, partitions=3), CONFIGS, "no room"), ROW)
+    row = mirrored_row(SelectedTopic(SOURCE, "A.orders", replace(TARGET, partitions=3), CONFIGS, NO_ROOM), ROW)
     assert row is not None
     assert (row.phase, row.reason, row.partitions, row.target_partitions) == ("mirrored", "no room", 3, 3)
     assert row.missing == 1
     (failed,) = topic_events(ROW, row)
-    assert failed.detail == {"reason": "no room", "partitions": [3]}
+    assert failed.detail == {"partitions": [3]}
     assert "partition 3 is not copied" in failed.text
     assert mirrored_row(SelectedTopic(SOURCE, "A.orders", TARGET, CONFIGS), row) == ROW
 
 
 def test_topic_with_more_missing_partitions_has_another_event() -> None:
-    few = replace(ROW, partitions=2, target_partitions=2, missing=2, reason="no room")
-    seen = SelectedTopic(replace(SOURCE, partitions=7), "A.orders", replace(TARGET, partitions=2), CONFIGS, "no room")
+    few = replace(ROW, partitions=2, target_partitions=2, missing=2, cause=NO_ROOM)
+    seen = SelectedTopic(replace(SOURCE, partitions=7), "A.orders", replace(TARGET, partitions=2), CONFIGS, NO_ROOM)
     row = mirrored_row(seen, few)
     assert row == replace(few, missing=5)
     (failed,) = topic_events(few, row)
@@ -86,15 +89,15 @@ def test_topic_with_more_missing_partitions_has_another_event() -> None:
 
 
 def test_a_topic_without_a_target_lacks_no_partitions_but_everything() -> None:
-    row = mirrored_row(SelectedTopic(SOURCE, "A.orders", None, None, "no room"), None)
+    row = mirrored_row(SelectedTopic(SOURCE, "A.orders", None, None, NO_ROOM), None)
     assert row is not None
     assert row.missing == 0
-    assert topic_events(None, row)[0].detail == {"reason": "no room"}
+    assert topic_events(None, row)[0].cause == NO_ROOM
 
 
 def test_topics_are_counted_by_phase_with_failing_ones_apart() -> None:
-    few = replace(ROW, source_topic="few", reason="no room", missing=2)
-    failed = replace(ROW, source_topic="none", phase="failed", reason="no room")
+    few = replace(ROW, source_topic="few", cause=NO_ROOM, missing=2)
+    failed = replace(ROW, source_topic="none", phase="failed", cause=NO_ROOM)
     newer = replace(ROW, source_topic="newer", phase="unheard-of")
     assert count_by_phase([ROW, few, failed, replace(ROW, phase="deleted"), newer]) == {
         "mirrored": 1, "failing": 1, "failed": 1, "deleted": 1, "excluded": 0, "left-out": 0,
@@ -103,19 +106,19 @@ def test_topics_are_counted_by_phase_with_failing_ones_apart() -> None:
 
 
 def test_mm2_120_topic_with_failed_configs_stays_mirrored_with_the_reason() -> None:
-    row = mirrored_row(SelectedTopic(SOURCE, "A.orders", TARGET, CONFIGS, configs_failure="not permitted"), ROW)
-    assert row == replace(ROW, reason="its configs: not permitted")
+    row = mirrored_row(SelectedTopic(SOURCE, "A.orders", TARGET, CONFIGS, configs_failure=DENIED), ROW)
+    assert row == replace(ROW, cause=ReasonCode.TOPIC_CONFIGS.because(DENIED))
     (failed,) = topic_events(ROW, row)
     assert (failed.kind, failed.text) == ("TopicFailed", "orders -> A.orders: its configs: not permitted")
     assert topic_events(row, row) == []
     assert mirrored_row(SelectedTopic(SOURCE, "A.orders", TARGET, CONFIGS), row) == ROW
-    both = mirrored_row(SelectedTopic(SOURCE, "A.orders", None, None, "no room", "not permitted"), None)
+    both = mirrored_row(SelectedTopic(SOURCE, "A.orders", None, None, NO_ROOM, DENIED), None)
     assert both is not None
     assert both.reason == "no room"
 
 
 def test_old_failure_of_a_mirrored_topic_is_not_shown() -> None:
-    row = mirrored_row(SelectedTopic(SOURCE, "A.orders", TARGET, CONFIGS, "no room"), None)
+    row = mirrored_row(SelectedTopic(SOURCE, "A.orders", TARGET, CONFIGS, NO_ROOM), None)
     assert row == ROW
 
 
@@ -126,7 +129,7 @@ def test_deleted_and_excluded_topics_have_one_event() -> None:
     (excluded,) = gone_rows([ROW, other], selected=["pay"], on_source=["pay", "orders"])
     assert excluded == replace(ROW, phase="excluded")
     assert gone_rows([deleted], selected=[], on_source=[]) == []
-    assert gone_rows([replace(ROW, reason="no room", missing=1)], selected=[], on_source=[]) == [deleted]
+    assert gone_rows([replace(ROW, cause=NO_ROOM, missing=1)], selected=[], on_source=[]) == [deleted]
     assert gone_rows([excluded], selected=[], on_source=[])[0].phase == "deleted"
 
 
@@ -135,11 +138,11 @@ def kinds(before: MirroredTopic | None, after: MirroredTopic) -> list[str]:
 
 
 def test_topic_events_follow_from_row_changes() -> None:
-    failed = replace(ROW, phase="failed", reason="no room")
+    failed = replace(ROW, phase="failed", cause=NO_ROOM)
     assert kinds(None, ROW) == []
     assert kinds(None, failed) == ["TopicFailed"]
     assert kinds(failed, failed) == []
-    assert kinds(failed, replace(failed, reason="not permitted")) == ["TopicFailed"]
+    assert kinds(failed, replace(failed, cause=DENIED)) == ["TopicFailed"]
     assert kinds(failed, ROW) == []
     assert kinds(ROW, replace(ROW, phase="deleted")) == ["TopicDeleted"]
     assert kinds(ROW, replace(ROW, phase="excluded")) == ["TopicExcluded"]
@@ -161,10 +164,10 @@ def test_a_topic_that_came_back_under_another_id_was_recreated() -> None:
 
 def test_each_topic_is_retried_at_its_own_time() -> None:
     retries = RetrySchedule()
-    retries.failed_for("a", "no", 0.0)
-    retries.failed_for("b", "no", 0.0)
-    retries.failed_for("b", "still no", 1.0)
-    assert retries.reasons == {"a": "no", "b": "still no"}
+    retries.failed_for("a", reported("no"), 0.0)
+    retries.failed_for("b", reported("no"), 0.0)
+    retries.failed_for("b", reported("still no"), 1.0)
+    assert retries.reasons == {"a": reported("no"), "b": reported("still no")}
     assert retries.waiting(0.5) == {"a", "b"}
     assert retries.ready(0.5) == frozenset()
     assert retries.waiting(1.5) == {"b"}

@@ -10,6 +10,7 @@ import pytest
 from lockstep_topic_sync.app import REFRESH, TopicSync
 from lockstep_topic_sync.selection_report import SelectionReport
 from tests.support.flow_context import leading
+from tests.support.reasons import reported
 
 
 class Scene:
@@ -71,7 +72,7 @@ async def test_topic_that_has_grown_is_read_in_one_more_round(tmp_path: Path, mo
 async def test_topic_that_fails_does_not_bring_in_new_topics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene(tmp_path, monkeypatch)
     scene.source, scene.target = {"t": 1, "u": 1}, {"A.t": 1}
-    scene.sync._failed({"u": "a policy refuses it"})
+    scene.sync._failed({"u": reported("a policy refuses it")})
     await scene.round()
     scene.source["secret"] = 1
     await scene.round()

@@ -16,6 +16,8 @@ from lockstep_protocol.binding_ownership import Deletions, Review, RevocationHis
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import Scope
 from lockstep_protocol.filters import should_replicate_group
+from lockstep_protocol.reason import NO_REASON, Reason
+from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
 from lockstep_protocol.rows.state_rows import AclStatus, CopiedAcl, MirroredTopic, Row
 from lockstep_protocol.token_authorization import about_tokens
 from lockstep_runtime.flow.context import Answer, FlowContext
@@ -53,7 +55,7 @@ class AclSync:
             },
             ctx.flow.target,
         )
-        self._status = AclStatus(phase="failing", reason="not looked yet")
+        self._status = AclStatus(phase="failing", cause=ReasonCode.ACLS_NOT_READ.to_reason())
         self._mirrored: set[str] = set()
         self._reported: frozenset[AclBinding] = frozenset()
         self._added = ctx.metrics.series(metrics.ADDED, str(ctx.flow))
@@ -68,7 +70,9 @@ class AclSync:
         return None
 
     def status(self) -> Mapping[str, Any]:
-        return {name: value for name, value in asdict(self._status).items() if name not in ("at_ms", "term")}
+        row = self._status
+        shown = {name: value for name, value in asdict(row).items() if name not in ("at_ms", "term")}
+        return {**shown, "cause": row.cause.to_json()}
 
     def _samples(self) -> Iterator[Sample]:
         """For /metrics, from the row of the last comparison; nothing while another replica leads."""
@@ -98,15 +102,15 @@ class AclSync:
         try:
             await self._sync()
         except NoAuthorizer as none:
-            await self._set_phase("no-authorizer", str(none))
+            await self._set_phase("no-authorizer", none.reason)
         except OAuthRules as oauth:
-            await self._set_phase("oauth", str(oauth))
+            await self._set_phase("oauth", oauth.reason)
         except NotPermitted as denied:
-            await self._set_phase("not-permitted", str(denied))
+            await self._set_phase("not-permitted", denied.to_reason())
         except ClusterUnreachable:
             raise
         except RequestRefused as refused:
-            await self._set_phase("failing", str(refused))
+            await self._set_phase("failing", refused.to_reason())
 
     async def _sync(self) -> None:
         ctx = self._ctx
@@ -123,10 +127,10 @@ class AclSync:
 
         note(added=len(added.done), deleted=len(deleted.done), revoked=len(reviewed.revoked))
         troubles = [*added.refused.values(), *deleted.refused.values()]
-        phase, reason = _how(troubles)
+        phase, cause = _how(troubles)
         await self._set_phase(
             phase,
-            reason,
+            cause,
             copied=found.present + len(added.done),
             left_out=len(found.left_out),
             left_out_for=found.counted,
@@ -154,7 +158,7 @@ class AclSync:
             return AclsChanged()
         ctx.must_act()
         added = acls_changed(ctx.target, missing, await ctx.target.create_acls(missing))
-        await self._own.release(added.refused, "the target refused it")
+        await self._own.release(added.refused, ReasonCode.ACL_REFUSED.to_reason())
         self._added.increase(len(added.done))
         await asyncio.gather(*(ctx.event("AclAdded", b.name, str(b), **_detail(b)) for b in added.done))
         return added
@@ -178,7 +182,7 @@ class AclSync:
     async def _delete_owned(self, found: Review, decided: Deletions) -> AclsChanged:
         gone = {one.binding for one in found.gone}
         begun = {binding for binding in gone if self._own.being_deleted(binding)}
-        await self._own.release(sorted(gone - begun), "not on the target any more")
+        await self._own.release(sorted(gone - begun), ReasonCode.ACL_ABSENT.to_reason())
         await self._gone(begun)  # by an earlier round, which did not come to say so
         due = [one.binding for one in decided.due]
         if not due:
@@ -191,7 +195,7 @@ class AclSync:
         """Reported first: a process that is killed in between reports it again, rather than never."""
         gone = sorted(bindings)
         await asyncio.gather(*(self._ctx.event("AclDeleted", b.name, str(b), **_detail(b)) for b in gone))
-        await self._own.release(gone, "revoked on the source")
+        await self._own.release(gone, ReasonCode.ACL_REVOKED.to_reason())
         self._deleted.increase(len(gone))
 
     def _report_unknown(self, wanted: AclPlan) -> None:
@@ -200,16 +204,18 @@ class AclSync:
             self._ctx.log.warn("ACL left out", f"{binding}: an operation this release cannot name", **_detail(binding))
         self._reported = unknown
 
-    async def _set_phase(self, phase: str, reason: str, *, notes: tuple[str, ...] = (), **found: Any) -> None:
+    async def _set_phase(self, phase: str, cause: Reason, *, notes: tuple[str, ...] = (), **found: Any) -> None:
         """Keep the row true; say it once when the phase, its reason or a note changes."""
         before = self._ctx.state.get(AclStatus, "sync")
-        row = AclStatus(phase=phase, reason=reason, notes=(*self._tokens, *notes), owned=len(self._own.held()), **found)
+        row = AclStatus(phase=phase, cause=cause, notes=(*self._tokens, *notes), owned=len(self._own.held()), **found)
         self._status = row
         note(phase=phase, copied=row.copied)
         if not await self._ctx.state.write_if_changed(row):
             return
-        if before is None or (before.phase, before.reason) != (phase, reason):
-            text = reason or f"{row.copied} bindings on {self._ctx.flow.target}, {row.left_out} of the source left out"
+        if before is None or (before.phase, before.cause) != (phase, cause):
+            text = (
+                row.reason or f"{row.copied} bindings on {self._ctx.flow.target}, {row.left_out} of the source left out"
+            )
             level = logging.WARNING if phase in ("not-permitted", "failing") else logging.INFO
             self._ctx.log.info(f"ACLs {phase}", text, level=level, phase=phase)
         for remark in row.notes:
@@ -217,12 +223,15 @@ class AclSync:
                 self._ctx.log.warn("ACLs", remark)
 
 
-def _how(troubles: Collection[ClusterError]) -> tuple[str, str]:
-    """Phase and reason after a round in which the target refused so."""
+def _how(troubles: Collection[ClusterError]) -> tuple[str, Reason]:
+    """Return phase and cause after a round in which the target refused so."""
     if not troubles:
-        return "in-sync", ""
+        return "in-sync", NO_REASON
     denied = any(isinstance(trouble, NotPermitted) for trouble in troubles)
-    return "not-permitted" if denied else "failing", "; ".join(sorted({str(trouble) for trouble in troubles}))
+    causes = {trouble.to_reason() for trouble in troubles}
+    text = "; ".join(sorted(map(format_sentence, causes)))
+    cause = causes.pop() if len(causes) == 1 else ReasonCode.ACLS_REFUSED.to_reason(text=text)
+    return "not-permitted" if denied else "failing", cause
 
 
 def _detail(binding: AclBinding) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 from lockstep_acl_sync.apply import AclsChanged, acls_changed
 from lockstep_protocol.acl_binding import AclBinding
 from lockstep_protocol.binding_ownership import RELEASED, OwnedBinding, owned_bindings
+from lockstep_protocol.reason import NO_REASON, Reason
 from lockstep_protocol.rows.state_rows import CopiedAcl
 from lockstep_runtime.flow.context import FlowContext
 
@@ -30,14 +31,14 @@ class BindingLedger:
         for binding, source_name in wanted.items():
             ours = self._ctx.state.get(CopiedAcl, *_row(binding).identity())
             if ours is not None and ours.phase == DELETING:
-                rows.append(replace(ours, phase=OWNED, reason=""))
+                rows.append(replace(ours, phase=OWNED, cause=NO_REASON))
             elif binding in missing and (ours is None or ours.phase == RELEASED):
                 rows.append(replace(_row(binding), source_name=source_name, since_ms=now))
         await self._ctx.state.write_all(rows)
 
-    async def release(self, bindings: Iterable[AclBinding], reason: str) -> None:
+    async def release(self, bindings: Iterable[AclBinding], cause: Reason) -> None:
         """They are not ours any more, or not there."""
-        await self._write(bindings, RELEASED, reason)
+        await self._write(bindings, RELEASED, cause)
 
     def being_deleted(self, binding: AclBinding) -> bool:
         """Whether somebody of us began to take it back and has not said how that ended."""
@@ -50,7 +51,7 @@ class BindingLedger:
         A write returns when it is read back, and with it every record before it. So an instance that acts behind it led
         at the place of its rows in the log, and a later leader finds them `deleting`.
         """
-        await self._write(due, DELETING, "")
+        await self._write(due, DELETING, NO_REASON)
         self._ctx.must_act()
         bindings, target = sorted(due), self._ctx.target
         return acls_changed(target, bindings, await target.delete_acls(bindings))
@@ -58,9 +59,9 @@ class BindingLedger:
     def _rows(self) -> list[CopiedAcl]:
         return self._ctx.state.all(CopiedAcl)
 
-    async def _write(self, bindings: Iterable[AclBinding], phase: str, reason: str) -> None:
+    async def _write(self, bindings: Iterable[AclBinding], phase: str, cause: Reason) -> None:
         known = (self._ctx.state.get(CopiedAcl, *_row(binding).identity()) for binding in bindings)
-        await self._ctx.state.write_all([replace(row, phase=phase, reason=reason) for row in known if row is not None])
+        await self._ctx.state.write_all([replace(row, phase=phase, cause=cause) for row in known if row is not None])
 
 
 def _row(binding: AclBinding) -> CopiedAcl:

@@ -32,6 +32,8 @@ from lockstep_protocol.commands.command_vocabulary import SYNC_GROUPS, VERBS, Co
 from lockstep_protocol.group_selection import Committed, came_from
 from lockstep_protocol.mm2_codec import Checkpoint, encode_checkpoint
 from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.reason import Reason
+from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import (
     GroupStatus,
     MirroredTopic,
@@ -213,7 +215,7 @@ class CheckpointFlow:
         except ClusterUnreachable:
             raise
         except (ClusterError, ClassFailed) as trouble:
-            await self._report.record_failure(shares, str(trouble))
+            await self._report.record_failure(shares, trouble.to_reason())
             raise
 
     async def _emit(self, shares: Collection[int], owned: Callable[[str], bool] | None = None) -> None:
@@ -234,7 +236,7 @@ class CheckpointFlow:
             others = {group: committed for group, committed in self._committed.items() if not owned(group)}
             self._committed = others | dict(group_offsets.committed)
             standing, refused = await self._write(group_offsets, owned)
-            failed = {**{group: str(trouble) for group, trouble in group_offsets.failed.items()}, **refused}
+            failed = {**{group: trouble.to_reason() for group, trouble in group_offsets.failed.items()}, **refused}
             note(groups=len(group_offsets.committed), groups_failing=len(failed))
             new_groups = await self._report.on_source_read(standing, failed, group_offsets.asked.__contains__, began)
         if new_groups:
@@ -269,7 +271,7 @@ class CheckpointFlow:
 
     async def _write(
         self, group_offsets: SourceGroupOffsets, owned: Callable[[str], bool]
-    ) -> tuple[dict[str, TranslationState], dict[str, str]]:
+    ) -> tuple[dict[str, TranslationState], dict[str, Reason]]:
         """Append the due checkpoints. Returns the position of each group, and the groups whose checkpoints do not fit
         the format.
 
@@ -284,7 +286,7 @@ class CheckpointFlow:
         syncs = self._syncs.trouble if store is None else store.position
         translation = (self._memory.generation, self._syncs.generation, syncs)
         due: list[Checkpoint] = []
-        refused: dict[str, str] = {}
+        refused: dict[str, Reason] = {}
         settled: dict[str, tuple[object, TranslationState]] = {}
         for group, committed in group_offsets.committed.items():
             log_begins = tuple(begins.get((position.topic, position.partition)) for position in committed)
@@ -298,7 +300,7 @@ class CheckpointFlow:
                 for checkpoint in plan.due:
                     encode_checkpoint(checkpoint)
             except ValueError as exc:
-                refused[group] = str(exc)
+                refused[group] = ReasonCode.CHECKPOINT_TOO_LONG.to_reason(text=str(exc))
                 continue
             due.extend(plan.due)
             settled[group] = (inputs, TranslationState(plan.places))

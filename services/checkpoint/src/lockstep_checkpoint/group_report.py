@@ -46,7 +46,7 @@ class GroupReport:
     async def on_source_read(
         self,
         standing: Mapping[str, TranslationState],
-        failed: Mapping[str, str],
+        failed: Mapping[str, Reason],
         asked: Callable[[str], bool],
         began: ReadingTime | None,
     ) -> tuple[str, ...]:
@@ -61,8 +61,7 @@ class GroupReport:
         new = [group for group, row in rows.items() if row is None or row.is_gone]
         await asyncio.gather(*(self._ctx.event("GroupFound", group) for group in new))
         self._views.update({group: self._view(group) for group in found})
-        said = {why for view in self._views.values() for why in (view.trouble, view.held_reason) if why}
-        self._sayings.only(said | {one.state for view in self._views.values() for one in view.ahead})
+        self._sayings.only(cause for view in self._views.values() for cause in (view.trouble, view.held_cause))
         await asyncio.gather(*self._changes(standing, failed))
         for group, trouble in failed.items():
             self._views[group] = self._view(group).failing(trouble)
@@ -74,12 +73,13 @@ class GroupReport:
         await self._bury(standing.keys() | failed.keys(), asked)
         return tuple(found)
 
-    def _changes(self, standing: Iterable[str], failed: Mapping[str, str]) -> Iterator[Coroutine[Any, Any, None]]:
+    def _changes(self, standing: Iterable[str], failed: Mapping[str, Reason]) -> Iterator[Coroutine[Any, Any, None]]:
         """The events of groups that fail now, or do so no more. They go at once: one cause fails thousands."""
         for group, trouble in failed.items():
             if not self._view(group).trouble:
                 level = self._level("more groups failing", trouble)
-                yield self._ctx.event("GroupFailing", group, f"{group}: {trouble}", level=level, reason=trouble)
+                text = f"{group}: {format_sentence(trouble)}"
+                yield self._ctx.event("GroupFailing", group, text, level=level, cause=trouble)
         for group in standing:
             if self._view(group).trouble:
                 yield self._ctx.event("GroupRecovered", group)
@@ -96,10 +96,10 @@ class GroupReport:
             text, flow = count.sentence("groups", self._ctx.source.alias, GROUP_KEYS), str(self._ctx.flow)
             await self._ctx.event("NoGroupSelected", flow, text, total=count.total, included=count.included)
 
-    async def record_failure(self, shares: Collection[int], reason: str) -> None:
+    async def record_failure(self, shares: Collection[int], cause: Reason) -> None:
         """Write down that the source answers, and that its groups of these shares cannot be listed or translated."""
         rows = [self._reading(share) for share in self._still_ours(shares)]
-        await self._record(replace(row, phase="failing", reason=reason, unanswered_ms=0) for row in rows)
+        await self._record(replace(row, phase="failing", cause=cause, unanswered_ms=0) for row in rows)
 
     async def record_silence(self, shares: Collection[int], asked_ms: int) -> None:
         """Write down that the source has not answered a reading that began at `asked_ms`. A share that was never read
@@ -174,7 +174,7 @@ class GroupReport:
             return
         sentence = joined(by_partition(left_out)) or format_sentence(cause)
         if view.held_reason != sentence:
-            level = self._level("more groups left alone", sentence) or logging.INFO
+            level = self._level("more groups left alone", cause) or logging.INFO
             text = f"{group} on {self._ctx.flow.target}: {sentence}"
             self._ctx.log.info("group left alone", text, level=level, group=group, reason=sentence)
         await self._record_target_state(group, kind, cause, sentence, ahead, synced=view.synced and not left_out)
@@ -222,12 +222,11 @@ class GroupReport:
         if new:
             skips = joined(tuple(map(str, new)))
             text = f"{group} on {self._ctx.flow.target}: consumers that move there skip records: {skips}"
-            level = self._level("more groups ahead", new[0].state)
-            await self._ctx.event("GroupAhead", group, text, level=level, states=_states(new))
+            await self._ctx.event("GroupAhead", group, text, states=_states(new))
 
-    def _level(self, message: str, why: str) -> int | None:
-        """Of one more such line: debug, if enough others have the same reason. None: the usual one."""
-        count = self._sayings.count(why)
+    def _level(self, message: str, cause: Reason) -> int | None:
+        """Return the level of one more such line: debug, if enough others have the same cause. None: the usual one."""
+        count = self._sayings.count(cause)
         if count == SAID + 1:
             self._ctx.log.warn(message, "for the same reason; lockstep status names them")
         return logging.DEBUG if count > SAID else None

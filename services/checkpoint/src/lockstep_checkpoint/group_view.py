@@ -42,7 +42,7 @@ class ReadingTime(NamedTuple):
 class GroupView:
     """What this process knows of a group beside its checkpoints."""
 
-    trouble: str = ""
+    trouble: Reason = NO_REASON
     translation: TranslationState = TranslationState()
     read_at: float | None = None
     """When this process asked last for the group's position on the source and got it, by the monotonic clock; None: it
@@ -78,14 +78,14 @@ class GroupView:
             positions={(topic, partition): (up, down) for topic, partition, up, down in row.positions},
         )
 
-    def failing(self, trouble: str) -> "GroupView":
+    def failing(self, trouble: Reason) -> "GroupView":
         """The source could not be asked about the group."""
         return replace(self, trouble=trouble)
 
     def read(self, translation: TranslationState, began: ReadingTime | None) -> "GroupView":
         """Note that a reading of the source that `began` then read the group; None: the reading of before counts."""
         view = self if began is None else replace(self, read_at=began.monotonic_s, read_ms=began.wall_ms)
-        return replace(view, trouble="", translation=translation, earlier=None)
+        return replace(view, trouble=NO_REASON, translation=translation, earlier=None)
 
     def after(self, written: Mapping[TopicPartition, Checkpoint]) -> "GroupView":
         """With the checkpoints that are acknowledged now."""
@@ -125,7 +125,7 @@ class GroupView:
         if self.trouble:
             is_placed = self.earlier is None or self.earlier.is_placed
             code = ReasonCode.REPORTED if is_placed else ReasonCode.GROUP_NOT_PLACED
-            cause = code.to_reason(text=self.trouble)
+            cause = code.because(self.trouble)
             row = replace(row, phase="failing", reason=format_sentence(cause), cause=cause)
         # Those that `follow` and `--rewind-groups` do not set back come first: the list may be cut.
         ahead = sorted(self.ahead, key=lambda one: one.state != AHEAD_ON_TARGET)

@@ -14,6 +14,7 @@ from lockstep_heartbeat.upstream_monitor import UpstreamMonitor
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import Connector, Scope
 from lockstep_protocol.mm2_codec import encode_heartbeat
+from lockstep_protocol.reason import Reason
 from lockstep_protocol.rows.state_rows import FlowPulse, Row
 from lockstep_runtime.flow.connect_offsets import ConnectOffsets
 from lockstep_runtime.flow.context import Answer, FlowContext
@@ -101,7 +102,7 @@ class Heartbeats:
             await ctx.facts(self._topic).append(key, value, partition=0, timestamp_ms=heartbeat.timestamp_ms)
         except ClusterError as trouble:
             self._topic_there = False  # it may have been deleted; look again
-            await self._log_failure(str(trouble))
+            await self._log_failure(trouble.to_reason())
             raise
         self._beats.increase()
         self._last_ms = heartbeat.timestamp_ms
@@ -117,7 +118,7 @@ class Heartbeats:
             await ctx.event("TopicCreated", name, f"{name} on {ctx.target.alias}", partitions=1)
         self._topic_there = True
 
-    async def _log_failure(self, failure: str | None) -> None:
+    async def _log_failure(self, failure: Reason | None) -> None:
         row = pulse(self._ctx.flow, self._ctx.state.get(FlowPulse, str(self._ctx.flow)), failure)
         if row is not None:
             await self._ctx.state.write(row)

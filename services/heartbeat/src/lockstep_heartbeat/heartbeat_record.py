@@ -2,6 +2,7 @@
 
 from lockstep_protocol.mm2_codec import Heartbeat
 from lockstep_protocol.names import Flow
+from lockstep_protocol.reason import NO_REASON, Reason
 from lockstep_protocol.rows.state_rows import FlowPulse
 
 BEATING = "beating"
@@ -13,9 +14,9 @@ def beat(flow: Flow, now_ms: int) -> Heartbeat:
     return Heartbeat(flow.source, flow.target, now_ms)
 
 
-def pulse(flow: Flow, known: FlowPulse | None, failure: str | None) -> FlowPulse | None:
+def pulse(flow: Flow, known: FlowPulse | None, failure: Reason | None) -> FlowPulse | None:
     """The row to write now that a beat was acknowledged (`failure` None) or was not; None while the phase stays."""
     phase = BEATING if failure is None else FAILING
     if known is not None and known.phase == phase:
         return None
-    return FlowPulse(source=flow.source, target=flow.target, phase=phase, reason=failure or "")
+    return FlowPulse(source=flow.source, target=flow.target, phase=phase, cause=failure or NO_REASON)

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from lockstep_config.flow.mirroring_rules import topic_rules
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import Scope
+from lockstep_protocol.reason import NO_REASON, Reason
 from lockstep_protocol.rows.data_plane_rows import Assignment
 from lockstep_protocol.rows.state_rows import MirroredTopic, Row
 from lockstep_protocol.topic_plan import (
@@ -94,7 +95,7 @@ class TopicSync:
         self._ids_rest_s = IDS_EVERY
         self._missed: frozenset[str] = frozenset()
         self._no_copies: frozenset[str] = frozenset()
-        self._hidden: dict[str, str] = {}
+        self._hidden: dict[str, Reason] = {}
         self._asked_hidden = float("-inf")
         self._settled = False
         self._first: frozenset[str] | None = None
@@ -246,7 +247,7 @@ class TopicSync:
             self._rules = topic_rules(settings, one_cluster=same)
         return self._rules
 
-    def _failed(self, failures: Mapping[str, str]) -> None:
+    def _failed(self, failures: Mapping[str, Reason]) -> None:
         for topic, reason in failures.items():
             self._retries.failed_for(topic, reason, self._ctx.clock.monotonic())
 
@@ -262,8 +263,8 @@ class TopicSync:
         targets = await self._targets(remotes, created)
         await self._configs.read_there({n: remote for n, remote in topics.items() if remote in targets.done})
         hidden = targets.troubles()
-        unseen = {name: str(hidden[remote]) for name, remote in topics.items() if remote in hidden}
-        unseen |= {name: str(trouble) for name, trouble in sources.troubles().items()}
+        unseen = {name: hidden[remote].to_reason() for name, remote in topics.items() if remote in hidden}
+        unseen |= {name: trouble.to_reason() for name, trouble in sources.troubles().items()}
         self._failed(unseen)
         async with self._writing:
             rows = []
@@ -278,7 +279,7 @@ class TopicSync:
                         remote,
                         target,
                         configs=self._configs.there(remote) if target is not None else None,
-                        failure=self._retries.reasons.get(name, ""),
+                        failure=self._retries.reasons.get(name, NO_REASON),
                         configs_failure=self._configs.failure(name),
                         note=heartbeats_note(rules, name, remote),
                         keeps_count=self._settings.keeps_counts,
@@ -289,8 +290,8 @@ class TopicSync:
                         rows.append(row)
             await self._write_changes(rows)
 
-    async def _hide(self, rules: Rules, unlisted: frozenset[str]) -> Mapping[str, str]:
-        """Which of these the source does not list because we may not describe them (any more), and its words. They are
+    async def _hide(self, rules: Rules, unlisted: frozenset[str]) -> Mapping[str, Reason]:
+        """Which of these the source does not list because we may not describe them (any more), and why. They are
         not gone; their rows say what is wrong."""
         state, now = self._ctx.state, self._ctx.clock.monotonic()
         known = {row.source_topic: row for row in state.all(MirroredTopic) if row.source_topic in unlisted}
@@ -301,7 +302,7 @@ class TopicSync:
         asked = there if again else there - self._hidden.keys()
         read = await self._ctx.source.topics(asked)
         self._hidden = {n: why for n, why in self._hidden.items() if n in there - asked}
-        self._hidden |= {name: str(trouble) for name, trouble in read.troubles().items()}
+        self._hidden |= {name: trouble.to_reason() for name, trouble in read.troubles().items()}
         rows = [unseen_row(name, known[name].target_topic, why, known[name]) for name, why in self._hidden.items()]
         if rows:
             await self._write_changes(rows)
@@ -322,11 +323,13 @@ class TopicSync:
 
     async def _report(self, happened: TopicEvent) -> None:
         """Append the event. One missing permission fails thousands of topics; then most of the lines are at debug."""
-        count = self._sayings.count(happened.text) if happened.kind == "TopicFailed" else 0
+        count = self._sayings.count(happened.cause) if happened.kind == "TopicFailed" else 0
         if count == SAID + 1:
             self._ctx.log.warn("more topics failed", "for want of the same permission; lockstep status names them")
         level = logging.DEBUG if count > SAID else happened.level
-        await self._ctx.event(happened.kind, happened.subject, happened.text, level=level, **happened.detail)
+        await self._ctx.event(
+            happened.kind, happened.subject, happened.text, level=level, cause=happened.cause, **happened.detail
+        )
 
     async def _write_changes(self, rows: Iterable[MirroredTopic], events: Sequence[TopicEvent] = ()) -> None:
         """Write those rows that differ, with the events that their change stands for and `events` besides."""
@@ -338,7 +341,7 @@ class TopicSync:
         ]
         await state.write_all(changed)
         await asyncio.gather(*map(self._report, events))  # at once, for each waits until it is appended
-        self._sayings.only(row.reason for row in ctx.state.all(MirroredTopic) if row.reason)
+        self._sayings.only(row.cause for row in ctx.state.all(MirroredTopic) if row.cause)
 
     # -- configs -------------------------------------------------------------------------------------------------------
 

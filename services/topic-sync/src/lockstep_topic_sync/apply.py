@@ -8,6 +8,7 @@ the topic.
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from lockstep_protocol.reason import Reason
 from lockstep_protocol.topic_plan import Alter, Create, Grow
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_types import NewTopic, Outcome
@@ -21,7 +22,7 @@ class Applied:
     it."""
 
     done: tuple[str, ...] = ()
-    failed: Mapping[str, str] = field(default_factory=dict)
+    failed: Mapping[str, Reason] = field(default_factory=dict)
     refused: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Config keys that the target does not take and that were left out, each with what it said, by source topic."""
 
@@ -50,7 +51,7 @@ async def create(
     failed = {t: trouble for t, trouble in troubles.items() if not Admin.existed(trouble)}
     return Applied(
         tuple(c.source for c in wanted if c.target in outcome.done or c.target in again.done),
-        {c.source: str(failed[c.target]) for c in wanted if c.target in failed},
+        {c.source: failed[c.target].to_reason() for c in wanted if c.target in failed},
         {by_target[t].source: refused[t] for t in fit if t not in failed},
     )
 
@@ -61,7 +62,7 @@ async def grow(target: Admin, wanted: Sequence[Grow]) -> Applied:
     failed = outcome.troubles()
     return Applied(
         tuple(g.source for g in wanted if g.target in outcome.done),
-        {g.source: str(failed[g.target]) for g in wanted if g.target in failed},
+        {g.source: failed[g.target].to_reason() for g in wanted if g.target in failed},
     )
 
 
@@ -75,7 +76,7 @@ async def alter(target: Admin, wanted: Sequence[Alter]) -> Applied:
     done = outcome.done.keys() | {t for t, keys in refused.items() if keys.keys() != unfit[t].keys()}
     return Applied(
         tuple(a.source for a in wanted if a.target in done),
-        {a.source: str(failed[a.target]) for a in wanted if a.target in failed},
+        {a.source: failed[a.target].to_reason() for a in wanted if a.target in failed},
         {by_target[t].source: keys for t, keys in refused.items() if keys},
     )
 

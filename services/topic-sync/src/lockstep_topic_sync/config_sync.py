@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 
+from lockstep_protocol.reason import NO_REASON, Reason
 from lockstep_protocol.rows.state_rows import MirroredTopic
 from lockstep_protocol.topic_config import TopicConfig
 from lockstep_protocol.topic_plan import Alter, Rules, alterations
@@ -54,16 +55,16 @@ class ConfigSync:
         """What a target topic is set to, of `TARGET_CONFIGS`; None where that is not known."""
         return self._there.get(remote)
 
-    def failure(self, topic: str) -> str:
+    def failure(self, topic: str) -> Reason:
         """Why the last attempt at the configs of a source topic did not work; "" where it did."""
-        return self._retries.reasons.get(topic, "")
+        return self._retries.reasons.get(topic, NO_REASON)
 
     async def read_there(self, topics: Mapping[str, str]) -> None:
         """Read what `there` does not know yet of these topics (source to target name, which exists)."""
         waiting = self._retries.waiting(self._ctx.clock.monotonic())
         unread = {remote: name for name, remote in topics.items() if remote not in self._there and name not in waiting}
         async for read in self._ctx.target.config_pieces(unread):
-            self._failed({unread[remote]: str(why) for remote, why in read.troubles().items()})
+            self._failed({unread[remote]: trouble.to_reason() for remote, trouble in read.troubles().items()})
             self._there |= {remote: _kept(configs) for remote, configs in read.done.items()}
 
     def created(self, remote: str) -> None:
@@ -109,7 +110,7 @@ class ConfigSync:
     ) -> None:
         """Bring the target's topics to what was read at the source, where it is time to compare them."""
         now = self._ctx.clock.monotonic()
-        self._failed({name: str(why) for name, why in read.troubles().items()})
+        self._failed({name: trouble.to_reason() for name, trouble in read.troubles().items()})
         due: dict[str, tuple[TopicConfig, ...]] = {}
         for name, configs in read.done.items():
             if self._turns.record_scan(name, hash(configs), now) or all_of_them:
@@ -118,7 +119,7 @@ class ConfigSync:
                 self._succeeded(name)
         target = await together(self._ctx.target.config_pieces(topics[name] for name in due))
         troubles = target.troubles()
-        failures = {name: str(troubles[topics[name]]) for name in due if topics[name] in troubles}
+        failures = {name: troubles[topics[name]].to_reason() for name in due if topics[name] in troubles}
         wanted: list[Alter] = []
         compared: list[str] = []
         for name, configs in due.items():
@@ -146,7 +147,7 @@ class ConfigSync:
         now = self._ctx.clock.monotonic()
         due = {remote: name for name, remote in asked.items() if self._turns.record_scan(name, 0, now) or all_of_them}
         async for read in self._ctx.target.config_pieces(due):
-            self._failed({due[remote]: str(why) for remote, why in read.troubles().items()})
+            self._failed({due[remote]: trouble.to_reason() for remote, trouble in read.troubles().items()})
             for remote, configs in read.done.items():
                 self._keep(due[remote], remote, configs)
                 self._turns.compared(due[remote], 0, now)
@@ -192,7 +193,7 @@ class ConfigSync:
             self._there[remote] = kept
             self._stale.add(topic)
 
-    def _failed(self, failures: Mapping[str, str]) -> None:
+    def _failed(self, failures: Mapping[str, Reason]) -> None:
         for topic, reason in failures.items():
             if self.failure(topic) != reason:
                 self._stale.add(topic)

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lockstep_protocol.reason import NO_REASON, Reason
+from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import MirroredTopic
 from lockstep_protocol.topic_plan import LeftOutTopic
 from lockstep_runtime.kafka.admin_types import TopicDescription
@@ -29,6 +31,7 @@ class TopicEvent:
     text: str
     detail: Mapping[str, Any]
     level: int | None = None
+    cause: Reason = NO_REASON
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +44,8 @@ class SelectedTopic:
     target: TopicDescription | None
     configs: Mapping[str, str] | None
     """Effective configs of the target topic; None: not read in this round."""
-    failure: str = ""
-    configs_failure: str = ""
+    failure: Reason = NO_REASON
+    configs_failure: Reason = NO_REASON
     """Why the topic's configs could not be read or set."""
     note: str = ""
     keeps_count: bool = False
@@ -65,11 +68,11 @@ def mirrored_row(seen: SelectedTopic, known: MirroredTopic | None) -> MirroredTo
     """The row of a selected topic, or None while the target has to be listed again before anything is known.
 
     `failed` only while there is no target topic. If adding partitions fails, those that are there stay mirrored
-    (`partitions` counts them, `missing` the others), and `reason` has the error. It also has it if only the configs
+    (`partitions` counts them, `missing` the others), and `cause` has the error. It also has it if only the configs
     fail.
     """
     source, target = seen.source, seen.target
-    of_configs = f"its configs: {seen.configs_failure}" if seen.configs_failure else ""
+    of_configs = ReasonCode.TOPIC_CONFIGS.because(seen.configs_failure) if seen.configs_failure else NO_REASON
     if seen.behind and not seen.failure:
         return None
     if seen.configs is not None:
@@ -84,7 +87,7 @@ def mirrored_row(seen: SelectedTopic, known: MirroredTopic | None) -> MirroredTo
         partitions=seen.copied,
         target_partitions=0 if target is None else target.partitions,
         phase="failed" if target is None else "mirrored",
-        reason=seen.failure if seen.behind else of_configs,
+        cause=seen.failure if seen.behind else of_configs,
         missing=0 if target is None else source.partitions - seen.copied,
         target_configs=configs,
         note=seen.note,
@@ -94,7 +97,7 @@ def mirrored_row(seen: SelectedTopic, known: MirroredTopic | None) -> MirroredTo
 def left_out_row(topic: str, why: LeftOutTopic, known: MirroredTopic | None) -> MirroredTopic:
     """The row of a topic that is selected, and whose name says that it is a copy from the target."""
     row = MirroredTopic(source_topic=topic, target_topic="") if known is None else known
-    return replace(row, phase="left-out", reason="", missing=0, note=why.rule, original=why.original)
+    return replace(row, phase="left-out", cause=NO_REASON, missing=0, note=why.rule, original=why.original)
 
 
 def left_out(row: MirroredTopic, *, missed: bool) -> TopicEvent:
@@ -103,12 +106,12 @@ def left_out(row: MirroredTopic, *, missed: bool) -> TopicEvent:
     return TopicEvent("TopicLeftOut", row.source_topic, f"{row.source_topic}: {row.note}", {"rule": row.note}, level)
 
 
-def unseen_row(topic: str, remote: str, why: str, known: MirroredTopic | None) -> MirroredTopic:
+def unseen_row(topic: str, remote: str, cause: Reason, known: MirroredTopic | None) -> MirroredTopic:
     """The row of a selected topic that is there and could not be described on one side. What was mirrored goes on being
     so."""
     if known is None or known.phase != "mirrored":
-        return MirroredTopic(source_topic=topic, target_topic=remote, phase="failed", reason=why)
-    return replace(known, reason=why)
+        return MirroredTopic(source_topic=topic, target_topic=remote, phase="failed", cause=cause)
+    return replace(known, cause=cause)
 
 
 def gone_rows(known: Iterable[MirroredTopic], selected: Iterable[str], on_source: Iterable[str]) -> list[MirroredTopic]:
@@ -121,7 +124,7 @@ def gone_rows(known: Iterable[MirroredTopic], selected: Iterable[str], on_source
             continue
         phase = "excluded" if row.source_topic in there else "deleted"
         if row.phase != phase:
-            rows.append(replace(row, phase=phase, reason="", missing=0))
+            rows.append(replace(row, phase=phase, cause=NO_REASON, missing=0))
     return rows
 
 
@@ -129,10 +132,11 @@ def topic_events(before: MirroredTopic | None, after: MirroredTopic) -> list[Top
     """The events of the change of a row. The code that carries creations and growth out reports these itself."""
     name, pair = after.source_topic, f"{after.source_topic} -> {after.target_topic}"
     events = []
-    if after.reason and (before is None or (before.reason, before.missing) != (after.reason, after.missing)):
+    if after.cause and (before is None or (before.cause, before.missing) != (after.cause, after.missing)):
         missing = after.missing_partitions
-        detail = {"reason": after.reason, "partitions": list(missing)} if missing else {"reason": after.reason}
-        events.append(TopicEvent("TopicFailed", name, f"{pair}: {_not_copied(missing)}{after.reason}", detail))
+        detail = {"partitions": list(missing)} if missing else {}
+        text = f"{pair}: {_not_copied(missing)}{after.reason}"
+        events.append(TopicEvent("TopicFailed", name, text, detail, cause=after.cause))
     if after.phase == "deleted" and before is not None and before.phase != "deleted":
         events.append(TopicEvent("TopicDeleted", name, f"{name} on the source; {after.target_topic} stays", {}))
     if after.phase == "excluded" and before is not None and before.phase != "excluded":
@@ -166,7 +170,7 @@ def count_by_phase(rows: Iterable[MirroredTopic]) -> Mapping[str, int]:
     """How many topics are in each state, by the words of `STANDINGS`."""
     counts = dict.fromkeys(STANDINGS, 0)
     for row in rows:
-        how = "failing" if row.phase == "mirrored" and row.reason else row.phase
+        how = "failing" if row.phase == "mirrored" and row.cause else row.phase
         if how in counts:  # a newer release may know other phases
             counts[how] += 1
     return counts

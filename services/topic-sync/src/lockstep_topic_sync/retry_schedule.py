@@ -2,6 +2,7 @@
 
 from collections.abc import Container
 
+from lockstep_protocol.reason import Reason
 from lockstep_runtime.util.backoff import KeyedBackoff
 
 FIRST, LIMIT = 1.0, 60.0
@@ -13,10 +14,10 @@ class RetrySchedule(KeyedBackoff[str]):
 
     def __init__(self) -> None:
         super().__init__(FIRST, LIMIT)
-        self.reasons: dict[str, str] = {}
+        self.reasons: dict[str, Reason] = {}
         """Why, by topic."""
 
-    def failed_for(self, topic: str, reason: str, now: float) -> None:
+    def failed_for(self, topic: str, reason: Reason, now: float) -> None:
         """An attempt at `now` failed."""
         self.reasons[topic] = reason
         self.failed(topic, now)

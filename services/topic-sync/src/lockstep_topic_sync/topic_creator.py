@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
+from lockstep_protocol.reason import Reason
 from lockstep_protocol.topic_plan import Create, Grow, Rules, creation_configs, possible_factor
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_topic_sync import apply
@@ -10,9 +11,9 @@ from lockstep_topic_sync.config_sync import ConfigSync
 
 
 class TopicCreator:
-    """Of one flow. `failed` gets what did not work, as a sentence by source topic; such topics are tried again."""
+    """Of one flow. `failed` gets why it did not work, by source topic; such topics are tried again."""
 
-    def __init__(self, ctx: FlowContext, configs: ConfigSync, failed: Callable[[Mapping[str, str]], None]) -> None:
+    def __init__(self, ctx: FlowContext, configs: ConfigSync, failed: Callable[[Mapping[str, Reason]], None]) -> None:
         self._ctx = ctx
         self._configs = configs
         self._failed = failed
@@ -25,7 +26,7 @@ class TopicCreator:
         ctx = self._ctx
         configs: dict[str, dict[str, str]] = {}
         async for read in ctx.source.config_pieces(c.source for c in wanted):
-            self._failed({name: str(why) for name, why in read.troubles().items()})
+            self._failed({name: trouble.to_reason() for name, trouble in read.troubles().items()})
             configs |= {name: creation_configs(rules, there) for name, there in read.done.items()}
         ready = [c for c in wanted if c.source in configs]
         factor = await self._replication_factor(rules)

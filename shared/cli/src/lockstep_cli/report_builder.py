@@ -268,7 +268,7 @@ class _Seen:
                 sum(line.phase == "halted" for line in mine),
                 sum_if_known(lags, sum),
                 sum_if_known(ages, longest),
-                topic_failure(row),
+                format_sentence(topic_failure(row)),
                 sum(line.passed_over for line in mine),
                 row.note,
             )
@@ -304,17 +304,17 @@ class _Seen:
             row.left_out_named,
             row.reason,
             row.notes,
-            acl_failure(row),
+            format_sentence(acl_failure(row)),
         )
 
 
 def _slot_troubles(row: SlotStatus) -> str:
     """Return what fails in a slot as it says itself; "" if nothing does."""
-    if not row.troubles:
+    if not row.causes:
         return ""
-    name, sentence = row.troubles[0]
-    more = f", and {len(row.troubles) - 1} more" if len(row.troubles) > 1 else ""
-    return f"{name}: {sentence}{more}"
+    name, cause = row.causes[0]
+    more = f", and {len(row.causes) - 1} more" if len(row.causes) > 1 else ""
+    return f"{name}: {format_sentence(cause)}{more}"
 
 
 def _group(row: GroupStatus) -> GroupLine:

@@ -54,7 +54,9 @@ EVENTS_BY_SERVICE: Mapping[str, tuple[EventKind, ...]] = MappingProxyType(
             EventKind("ConfigAltered", "topic", "Configs of the target's topic are altered.", "target changes"),
             _warning("ConfigRefused", "topic", "The target refuses these configs. The others are set.", "keys"),
             _warning("ReplicationFactorLowered", "-", "The target has too few brokers for it.", "wanted brokers"),
-            _warning("TopicFailed", "topic", "Some or all of its partitions are not copied.", "reason partitions"),
+            _warning(
+                "TopicFailed", "topic", "Some or all of its partitions are not copied.", "reason cause partitions"
+            ),
             EventKind("TopicNoted", "topic", "The topic is copied, with a remark.", "note"),
             EventKind(
                 "TopicLeftOut",
@@ -84,7 +86,7 @@ EVENTS_BY_SERVICE: Mapping[str, tuple[EventKind, ...]] = MappingProxyType(
             ),
             _warning("SlotNotStarted", "slot", "Spark has no free core for the slot.", "slot"),
             _warning("SlotFrozen", "slot", "The slot is silent. Its task ends, and another one starts.", "slot run"),
-            _warning("SlotFailed", "slot", "The slot has ended with an error.", "slot run reason restarts waits"),
+            _warning("SlotFailed", "slot", "The slot has ended with an error.", "slot run reason cause restarts waits"),
             _warning("PartitionStuck", "partition", "The source has more, and nothing comes.", "upstream source_end"),
             EventKind("PartitionMoves", "partition", "The partition is not stuck any more."),
             _warning("GapFound", "partition", "The copy cannot continue where it was.", _GAP),
@@ -107,7 +109,7 @@ EVENTS_BY_SERVICE: Mapping[str, tuple[EventKind, ...]] = MappingProxyType(
             EventKind("GroupFound", "group", "The group is replicated."),
             EventKind("GroupGone", "group", "The source has the group no more."),
             _warning("GroupNotReplicated", "group", "The group's protocol has no offsets to translate."),
-            _warning("GroupFailing", "group", "The group's offsets are not translated or not synced.", "reason"),
+            _warning("GroupFailing", "group", "The group's offsets are not translated or not synced.", "reason cause"),
             _warning("NoGroupSelected", "-", "The source has groups, and none of them is selected.", "total included"),
             EventKind("GroupRecovered", "group", "The group's offsets are translated again."),
             EventKind("GroupSynced", "group", "The group's offsets on the target moved.", "offsets"),
@@ -134,7 +136,9 @@ EVENTS_BY_SERVICE: Mapping[str, tuple[EventKind, ...]] = MappingProxyType(
                 "troubles unreadable valid_ms",
             ),
             _warning("LeadChangesOften", "leader", "The lead changes often.", "times instances"),
-            _warning("ServiceFailed", "connector", "The service waits for the command `restart`.", "reason failures"),
+            _warning(
+                "ServiceFailed", "connector", "The service waits for the command `restart`.", "reason cause failures"
+            ),
             _warning("CommandRefused", "the command's", "A command is not carried out.", "verb reason"),
             *(
                 EventKind(answer, "the command's", f"The command `{verb}` is carried out.", f"verb {detail}".strip())

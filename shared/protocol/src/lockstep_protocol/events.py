@@ -4,6 +4,8 @@ command counts as done when an event answers it."""
 from dataclasses import dataclass, field
 from typing import Any
 
+from lockstep_protocol.reason import Reason
+from lockstep_protocol.reason_catalogue import format_sentence
 from lockstep_protocol.rows.row import ControlRecord
 from lockstep_protocol.rows.value_types import Count, UnixMs
 
@@ -27,6 +29,11 @@ class Event(ControlRecord):
     def encode(self) -> tuple[bytes, bytes]:
         """Key (the subject) and value as they lie in the topic."""
         return self.subject.encode(), self.encode_value()
+
+
+def cause_detail(cause: Reason) -> dict[str, Any]:
+    """Return the fields of an event's detail that say why: `reason` has the sentence, `cause` the code."""
+    return {"reason": format_sentence(cause), "cause": cause.to_json()} if cause else {}
 
 
 def event_words(kind: str) -> str:

@@ -7,6 +7,9 @@ from enum import StrEnum
 
 from lockstep_protocol.reason import Detail, Reason
 
+TO_GRANT = "; to grant it: "
+"""In front of the command that ends a refusal."""
+
 
 class ReasonCode(StrEnum):
     """The codes of this release. Each has the template of its sentence, with the names of details in braces."""
@@ -25,20 +28,27 @@ class ReasonCode(StrEnum):
         kept = {name: value for name, value in details.items() if value != "" or f"{{{name}}}" in self.sentence}
         return Reason(self.value, tuple(sorted(kept.items())))
 
+    def because(self, cause: Reason, **details: Detail) -> Reason:
+        """Return the reason of this code because of another one. The sentence of that is its `text`, its code is
+        `because`, and the command that ends it stays in `grant`."""
+        plain = Reason(cause.code, tuple(detail for detail in cause.details if detail[0] != "grant"))
+        more = {"text": format_sentence(plain), "because": cause.code, "grant": cause.detail("grant") or ""}
+        return self.to_reason(**details, **more)
+
     UNKNOWN = "unknown", "{text}"
     """An earlier release wrote only a text. It is shown, and means: not known."""
 
     REPORTED = "reported", "{text}"
     """A cluster, a library or a service said so, in words of its own."""
 
-    CLUSTER_UNREACHABLE = "cluster-unreachable", "{text}"
-    """No broker of the cluster `cluster` answers."""
+    CLUSTER_UNREACHABLE = "cluster-unreachable", "cluster {cluster} at {bootstrap} cannot be reached: {text}"
+    """No broker of the cluster answers."""
 
-    NOT_PERMITTED = "not-permitted", "{text}"
-    """The cluster `cluster` refused for lack of a permission."""
+    NOT_PERMITTED = "not-permitted", "cluster {cluster} does not permit {operation} on {resource}: {text}"
+    """The command in the detail `grant` grants it."""
 
-    REQUEST_REFUSED = "request-refused", "{text}"
-    """The cluster `cluster` refused with Kafka's error `error`."""
+    REQUEST_REFUSED = "request-refused", "cluster {cluster} refused to {operation} {resource}: {text}"
+    """It did so with Kafka's error `error`."""
 
     NO_REPLICA = "no-replica", "no replica of it runs"
     """A service's group has no member: it does not run, or joins its group again."""
@@ -47,6 +57,50 @@ class ReasonCode(StrEnum):
     """The target did not describe the service's group."""
 
     RESTARTS_SPENT = "restarts-spent", "failed {count} times and waits for the command restart: {text}"
+
+    ENDED_BY_ITSELF = "ended-by-itself", "it ended by itself"
+    """A slot's task, which has no end of its own."""
+
+    GROUP_OCCUPIED = (
+        "group-occupied",
+        "{group} has {count} member(s): {members}; nothing is copied until they have left: stop that MirrorMaker, or"
+        " whatever else reads as this group",
+    )
+
+    NO_CAUSE = "no-cause", "{phase} without a reason"
+    """A row says that something fails, and not why."""
+
+    # Why a topic, or a part of it, is not mirrored.
+
+    PARTITIONS_MISSING = "partitions-missing", "{partitions}"
+    """The target lacks the partitions from `first` to `last`."""
+    TARGET_LACKS_PARTITIONS = "target-lacks-partitions", "the target has no such partitions"
+
+    TOPIC_CONFIGS = "topic-configs", "its configs: {text}"
+
+    # Why ACLs are not copied, and why a binding on the target is not ours.
+
+    ACLS_NOT_READ = "acls-not-read", "not looked yet"
+    NO_AUTHORIZER = (
+        "no-authorizer",
+        "cluster {cluster} has no authorizer, so there are no ACLs to keep in step (authorizer.class.name)",
+    )
+    ACLS_FROM_TOKENS = (
+        "acls-from-tokens",
+        "cluster {cluster} has no ACLs: it decides by OAuth tokens ({authorizer}), which cannot be copied. Let the"
+        " issuer of the tokens grant the remote topics",
+    )
+    ACLS_REFUSED = "acls-refused", "{text}"
+    """The target refused some of them, for several reasons."""
+    ACL_REFUSED = "acl-refused", "the target refused it"
+    ACL_ABSENT = "acl-absent", "not on the target any more"
+    ACL_REVOKED = "acl-revoked", "revoked on the source"
+
+    CLASS_FAILED = "class-failed", "{text}"
+    """A class that the file names raised an error, or answered what makes no sense."""
+
+    CHECKPOINT_TOO_LONG = "checkpoint-too-long", "{text}"
+    """A name in it does not fit into MM2's format."""
 
     GROUPS_NOT_READ = "groups-not-read", "the checkpoint service has not read them yet"
 
@@ -158,16 +212,18 @@ def read_reason(cause: Reason, text: str) -> Reason:
 def format_sentence(reason: Reason) -> str:
     """Return the sentence of a reason, without a full stop; "" for no reason.
 
-    A detail `text` that the sentence does not name follows it after a colon. A code that this release does not know,
-    or that lacks a value, is shown as such.
+    A detail `text` that the sentence does not name follows it after a colon, and the command in `grant` ends it. A
+    code that this release does not know, or that lacks a value, is shown as such.
     """
     if not reason:
         return ""
     code = _CODES.get(reason.code)
     if code is not None:
         try:
-            sentence, text = code.sentence.format(**dict(reason.details)), reason.detail("text")
-            return f"{sentence}: {text}" if text and "{text}" not in code.sentence else sentence
+            sentence = code.sentence.format(**dict(reason.details))
+            text, grant = reason.detail("text"), reason.detail("grant")
+            sentence = f"{sentence}: {text}" if text and "{text}" not in code.sentence else sentence
+            return f"{sentence}{TO_GRANT}{grant}" if grant else sentence
         except (KeyError, ValueError):
             pass  # another release wrote it with other values
     values = ", ".join(f"{name} {value}" for name, value in reason.details)

@@ -13,7 +13,7 @@ from lockstep_cli.doctor.flow_clusters import FlowClusters
 from lockstep_cli.doctor.flow_examination import examine_rights
 from lockstep_cli.doctor.rights import judge_rights
 from lockstep_config import FlowSettings
-from lockstep_config.credentials.permissions import Access, needed_access, target_grants
+from lockstep_config.credentials.permissions import Access, Remedy, needed_access, target_grants
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_types import Outcome
 from lockstep_runtime.util.errors import NotPermitted, RequestRefused
@@ -123,9 +123,9 @@ async def test_rights_that_the_target_hides_behind_are_missing(settings: Setting
 def test_missing_rights_of_one_command_are_one_line() -> None:
     command, other = "kafka-acls --add --group '*'", "kafka-acls --add --cluster"
     missing = [
-        f"User:m lacks Describe on group a; to grant it: {command}",
-        f"User:m lacks Alter on the cluster; to grant it: {other}",
-        f"User:m lacks Describe on group b; to grant it: {command}",
+        Remedy("User:m lacks Describe on group a", command),
+        Remedy("User:m lacks Alter on the cluster", other),
+        Remedy("User:m lacks Describe on group b", command),
     ]
     groups, cluster = judge_rights("A->B", "B", missing)
     assert groups.detail == "B: User:m lacks Describe on group a, and 1 more that the same command grants"

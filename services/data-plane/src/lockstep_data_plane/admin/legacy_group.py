@@ -16,6 +16,8 @@ from lockstep_data_plane.admin.offset_admin import ALTERED, with_position
 from lockstep_protocol.connect_offsets import RefusedOffsets
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.reason import NO_REASON
+from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import LegacyGroup, PartitionProgress, progress_by_partition
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.kafka.admin_types import GroupDescription, GroupOffset, Outcome
@@ -150,7 +152,7 @@ class LegacyGroupFollower:
         self._occupied = self._met = False
         now = self._ctx.clock.monotonic()
         self._checked_at = self._committed_at = now
-        await self._log_position(replace(self._row, phase="copying", reason="", members=()))
+        await self._log_position(replace(self._row, phase="copying", cause=NO_REASON, members=()))
 
     async def occupied(self) -> bool:
         """Whether somebody has joined the group since, by a look every few seconds. A source that does not answer says
@@ -178,15 +180,12 @@ class LegacyGroupFollower:
         members = described.member_names[:NAMED]
         more = described.members - len(members)
         names = ", ".join(members) + (f" and {more} more" if more else "")
-        reason = (
-            f"{self._named} has {described.members} member(s): {names}; nothing is copied until they have left: stop "
-            "that MirrorMaker, or whatever else reads as this group"
-        )
+        cause = ReasonCode.GROUP_OCCUPIED.to_reason(group=self._named, count=described.members, members=names)
         said = self._row.phase == "waiting" and self._row.members == members
-        await self._log_position(replace(self._row, phase="waiting", reason=reason, members=members))
+        await self._log_position(replace(self._row, phase="waiting", cause=cause, members=members))
         if not said:
             subject = f"group {self._legacy.group}"
-            await self._ctx.event("GroupOccupied", subject, reason, members=list(members))
+            await self._ctx.event("GroupOccupied", subject, self._row.reason, members=list(members))
 
     @property
     def _named(self) -> str:

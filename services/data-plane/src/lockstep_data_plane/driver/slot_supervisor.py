@@ -12,6 +12,8 @@ from lockstep_data_plane.slot.desired_state import slot_restarts, slot_scope, st
 from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_data_plane.spark.session import SlotFailed, SparkSession
 from lockstep_protocol.commands.command_vocabulary import RESTART, Connector
+from lockstep_protocol.reason import Reason
+from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
 from lockstep_protocol.rows.state_rows import SlotStatus
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.util.asyncio_util import set_within
@@ -183,7 +185,7 @@ class SlotSupervisor:
     async def _start_again_and_again(self) -> None:
         ctx = self._ctx
         tries = slot_restarts(ctx.state.rows, self.slot)
-        if tries.reason:
+        if tries.cause:
             await ctx.state.write_if_changed(again(tries, self.asked))
         backoff = Backoff(limit=30.0, at_once=1)  # records wait, and a slot that was killed has nothing wrong with it
         while not self._stop_requested.is_set():
@@ -195,11 +197,12 @@ class SlotSupervisor:
                 if self.ending:
                     await self._wait_released(self.spec)
                     return
-                say, reason = ctx.log.info, "it ended by itself"
+                say, cause = ctx.log.info, ReasonCode.ENDED_BY_ITSELF.to_reason()
             except SlotFailed as exc:
-                reason = str(exc)
+                cause = ReasonCode.REPORTED.to_reason(text=str(exc))
             if self._stop_requested.is_set():
                 return
+            reason = format_sentence(cause)
             if not ctx.acting:
                 say(f"slot {self.slot} ended", f"{reason}; the next leader starts another", slot=self.slot)
                 return
@@ -207,7 +210,7 @@ class SlotSupervisor:
             self._failures.increase()
             backoff.worked(self._copied_s())
             wait = backoff.next()
-            spent = await self._count(reason)
+            spent = await self._count(cause)
             then = f"waits for the command {RESTART} {slot_scope(self.slot)}"
             when = f"starting again in {wait:.1f} s" if wait else "starting again at once"
             await ctx.event(
@@ -216,7 +219,7 @@ class SlotSupervisor:
                 f"slot {self.slot}: {reason}; {then if spent else when}",
                 slot=self.slot,
                 run=self.spec.run,
-                reason=reason,
+                cause=cause,
                 restarts=self.restarts,
                 waits=spent,
             )
@@ -236,12 +239,12 @@ class SlotSupervisor:
                         return
                     await state.changed(state.position)
 
-    async def _count(self, reason: str) -> bool:
+    async def _count(self, cause: Reason) -> bool:
         """Write the failure down where they are limited; whether it was one too many."""
         if is_unlimited(self._allowed):
             return False
         known = slot_restarts(self._ctx.state.rows, self.slot)
-        row = next_after(known, self._allowed, self._copied_s(), reason, self.asked)
+        row = next_after(known, self._allowed, self._copied_s(), cause, self.asked)
         await self._ctx.state.write_if_changed(row)
         return is_spent(row, self.asked)
 

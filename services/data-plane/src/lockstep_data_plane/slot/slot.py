@@ -235,7 +235,7 @@ class Slot:
             sync_window=() if syncs is None else syncs.latency.summary,
             resuming=sum(self._engine.is_resuming(tp) for tp in self._partition_tasks),
             pause_ms=round((self._alive_at - spoke_at) * 1000) if spoke_at else 0,
-            troubles=self._troubles.first,
+            causes=self._troubles.first,
         )
         await self._guarded("slot status", self._control_writer.write(status))
 

@@ -68,7 +68,7 @@ async def check_source_rights(
     """As `check_rights`, of the flow's source; `names`: those that are mirrored, of the topics that it lists."""
     sentence = await check_rights(source, source_grants(settings), names, there)
     if settings.enabled and not names and (hidden := await hidden_topics(source, there)):
-        raise PathFault(hidden)
+        raise PathFault(str(hidden))
     return sentence
 
 
@@ -76,7 +76,7 @@ async def check_rights(cluster: Admin, grants: Sequence[Grant], every: Sequence[
     """How many rights are needed. Raises PathFault with a line for each that is missing. `every`: topics that `*`
     names; `there`: those that the cluster lists."""
     if missing := await missing_rights(cluster, grants, every, there):
-        raise PathFault("\n    ".join(missing))
+        raise PathFault("\n    ".join(map(str, missing)))
     return f"{len(grants)} needed, and what can be asked is there"
 
 

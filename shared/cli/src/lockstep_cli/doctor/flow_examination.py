@@ -11,7 +11,7 @@ from lockstep_cli.doctor.flow_clusters import FlowClusters
 from lockstep_cli.doctor.options import DoctorOptions
 from lockstep_cli.doctor.rights import judge_rights
 from lockstep_cli.permission_reader import hidden_topics, missing_rights
-from lockstep_config.credentials.permissions import TO_GRANT, source_grants, target_grants
+from lockstep_config.credentials.permissions import source_grants, target_grants
 from lockstep_config.flow.mirroring_rules import mirrored_topics
 from lockstep_runtime.kafka.replicas import count_replicas
 from lockstep_runtime.util.errors import ClusterError
@@ -28,10 +28,9 @@ async def examine_rights(clusters: FlowClusters) -> list[CheckFinding]:
     flow, found = str(settings.flow), list[CheckFinding]()
     on_source, on_target = await clusters.source.topic_names(), await clusters.target.topic_names()
     mirrored = mirrored_topics(settings, on_source, on_target)
-    hidden = await hidden_topics(clusters.source, on_source) if settings.enabled and not mirrored else ""
+    hidden = await hidden_topics(clusters.source, on_source) if settings.enabled and not mirrored else None
     if hidden:
-        detail, _, command = hidden.partition(TO_GRANT)
-        found.append(registry.RIGHTS.unknown(flow, detail, command))
+        found.append(registry.RIGHTS.unknown(flow, hidden.lacks, hidden.command))
     for admin, grants, every, there in (
         (clusters.source, source_grants(settings), [*mirrored], on_source),
         (clusters.target, target_grants(settings), [*mirrored.values()], on_target),

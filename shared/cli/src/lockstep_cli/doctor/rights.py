@@ -5,16 +5,14 @@ from collections.abc import Iterable, Iterator
 
 from lockstep_cli.doctor import registry
 from lockstep_cli.doctor.check import CheckFinding
-from lockstep_config.credentials.permissions import TO_GRANT
+from lockstep_config.credentials.permissions import Remedy
 
 
-def judge_rights(flow: str, alias: str, missing: Iterable[str]) -> Iterator[CheckFinding]:
-    """One finding for each command that grants something. The sentences are those of `permission_reader`: each ends
-    with its command, and what one command grants belongs together."""
+def judge_rights(flow: str, alias: str, missing: Iterable[Remedy]) -> Iterator[CheckFinding]:
+    """One finding for each command that grants something. What one command grants belongs together."""
     by_command: defaultdict[str, list[str]] = defaultdict(list)
-    for sentence in missing:
-        lacks, _, command = sentence.partition(TO_GRANT)
-        by_command[command].append(lacks)
+    for remedy in missing:
+        by_command[remedy.command].append(remedy.lacks)
     for command, every in by_command.items():
         more = f", and {len(every) - 1} more that the same command grants" if len(every) > 1 else ""
         yield registry.RIGHTS.failed(flow, f"{alias}: {every[0]}{more}", command)

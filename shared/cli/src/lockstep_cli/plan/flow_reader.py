@@ -29,7 +29,7 @@ from lockstep_cli.plan.topic_reader import (
 from lockstep_cli.report import PausedPart
 from lockstep_cli.work_progress import WorkProgress
 from lockstep_config import FlowSettings
-from lockstep_config.credentials.permissions import EVERY, TO_GRANT, source_grants, target_grants
+from lockstep_config.credentials.permissions import EVERY, source_grants, target_grants
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.control_topic_faults import read_faults
@@ -194,9 +194,8 @@ class FlowReader:
             (self.source, source_grants(settings), [*selected], topics.source.names),
             (self.target, target_grants(settings), [*selected.values()], topics.target.names),
         ):
-            for sentence in await missing_rights(cluster, grants, every, there):
-                lacks, _, command = sentence.partition(TO_GRANT)
-                found.append(MissingRight(cluster=cluster.alias, lacks=lacks, command=command))
+            for remedy in await missing_rights(cluster, grants, every, there):
+                found.append(MissingRight(cluster=cluster.alias, lacks=remedy.lacks, command=remedy.command))
         return found
 
 

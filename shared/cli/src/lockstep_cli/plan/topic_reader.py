@@ -9,7 +9,7 @@ from lockstep_cli.plan.flow_plan import MissingRight
 from lockstep_cli.services import SERVICES
 from lockstep_cli.work_progress import WorkProgress
 from lockstep_config import FlowSettings
-from lockstep_config.credentials.permissions import remedy_command
+from lockstep_config.credentials.permissions import Remedy
 from lockstep_config.flow.mirroring_rules import topic_rules
 from lockstep_protocol.topic_config import TopicConfig
 from lockstep_protocol.topic_plan import (
@@ -244,9 +244,8 @@ async def check_creations(
 
 def _sort(check: CreationCheck, alias: str, name: str, trouble: ClusterError) -> None:
     if isinstance(trouble, NotPermitted):
-        sentence = f"{trouble}"
-        lacks = sentence if trouble.remedy is None else trouble.remedy.lacks
-        check.rights.append(MissingRight(cluster=alias, lacks=lacks, command=remedy_command(sentence)))
+        remedy = Remedy(str(trouble), "") if trouble.remedy is None else trouble.remedy
+        check.rights.append(MissingRight(cluster=alias, lacks=remedy.lacks, command=remedy.command))
     elif Admin.existed(trouble):
         check.hidden[name] = f"{name} exists on {alias}, and it may not be described"
     elif Admin.refused_configs(trouble):

@@ -13,6 +13,7 @@ from lockstep_config.clients.principal import find_principal
 from lockstep_config.flow.model import FlowSettings
 from lockstep_protocol.commands.command_vocabulary import SERVICES
 from lockstep_protocol.names import commands_topic, events_topic, quarantine_topic, service_group, state_topic
+from lockstep_protocol.reason_catalogue import TO_GRANT
 
 LITERAL, PREFIXED = "literal", "prefixed"
 
@@ -46,15 +47,6 @@ class Grant:
         named = self.name in (EVERY, name) or (self.pattern == PREFIXED and name.startswith(self.name))
         asked = operation == self.operation or self.operation in IMPLIED.get(operation, ())
         return resource == self.resource and asked and (named or resource == "cluster")
-
-
-TO_GRANT = "; to grant it: "
-
-
-def remedy_command(sentence: str) -> str:
-    """The command of the remedy that the sentence ends with, which is the same for all that lack one grant; "" for any
-    other sentence."""
-    return sentence.partition(TO_GRANT)[2]
 
 
 @dataclass(frozen=True, slots=True)

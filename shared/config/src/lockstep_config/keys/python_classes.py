@@ -14,6 +14,8 @@ from lockstep_config.text.secrets import MASK, is_secret
 from lockstep_config.text.values import BadValue
 from lockstep_protocol.filters import ConfigPropertyFilter
 from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
+from lockstep_protocol.reason import Reason
+from lockstep_protocol.reason_catalogue import ReasonCode
 
 PYTHON_KEYS = {
     "lockstep.replication.policy.class": "replication.policy.class",
@@ -33,6 +35,10 @@ POLICY_METHODS = tuple(
 class ClassFailed(Exception):
     """A class that a file names raised an error, or answered what makes no sense. The text says which, and where it is
     named; what the class stands for cannot be decided until it is mended."""
+
+    def to_reason(self) -> Reason:
+        """Return it as a code with details, for rows and events."""
+        return ReasonCode.CLASS_FAILED.to_reason(text=str(self))
 
 
 @dataclass(frozen=True)

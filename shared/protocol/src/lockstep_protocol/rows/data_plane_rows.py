@@ -3,11 +3,14 @@
 Everybody takes them from `state`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from lockstep_protocol.metric import counted, counter, gauge
 from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.reason import NO_REASON, Reason
+from lockstep_protocol.reason_catalogue import format_sentence, read_reason
 from lockstep_protocol.rows.row import Row, row_kind
 from lockstep_protocol.rows.value_types import (
     BatchSequence,
@@ -277,8 +280,21 @@ class SlotStatus(Row):
     not known."""
     pause_ms: Count = 0
     """How long before this it spoke last, by its own clock; 0: not known, or it had not spoken."""
-    troubles: tuple[tuple[str, str], ...] = ()
-    """(what, why) of what fails and is tried again, for people; `TOPIC-N` is a partition. At most 20."""
+    causes: tuple[tuple[str, Reason], ...] = ()
+    """(what, why) of what fails and is tried again; `TOPIC-N` is a partition. At most 20. An earlier release wrote
+    none, only `troubles`."""
+    troubles: tuple[tuple[str, str], ...] = field(default=(), init=False)
+    """The sentences of `causes`, for people and for earlier releases."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "troubles", tuple((what, format_sentence(cause)) for what, cause in self.causes))
+
+    @classmethod
+    def from_fields(cls, values: Mapping[str, Any]) -> "SlotStatus":
+        """Return the row of these fields. Texts without causes are `unknown` with the text."""
+        given = dict(values)
+        texts = tuple((what, read_reason(NO_REASON, text)) for what, text in given.pop("troubles", ()))
+        return cls(**{**given, "causes": given.get("causes") or texts})
 
 
 @row_kind("origin", "producer_id", owner="data-plane")
@@ -297,54 +313,3 @@ class Origin(Row):
     target: str
     origin_cluster_id: str
     target_cluster_id: str
-
-
-@row_kind("legacy", owner="data-plane")
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LegacyGroup(Row):
-    """The consumer group on the source as which a legacy flow keeps its positions. Owner: data plane (the driver).
-
-    phase: `waiting` (somebody else is in the group; nothing is copied, reason says who it is) | `copying`.
-    """
-
-    group: str
-    phase: str
-    reason: str = ""
-    members: tuple[str, ...] = ()
-    """Client ids and hosts of the group's members, some of them."""
-    partitions: Count = 0
-    """Those whose positions are committed."""
-    committed_ms: UnixMs = 0
-    """When a position was committed last, Unix milliseconds; 0: not yet."""
-
-    def identity(self) -> tuple[str, ...]:
-        return ("group",)
-
-
-@row_kind("source-ends", owner="data-plane")
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceEnds(Row):
-    """Where the source's logs ended when the driver asked for all of them last. Owner: data plane (the driver).
-
-    A slot writes down the end that it fetched last, and a paused or limited one seldom fetches. If the source is gone,
-    this row says what else it had.
-    """
-
-    asked_ms: UnixMs = 0
-    """When, Unix milliseconds. Of records that the source accepted later, slots alone can know."""
-    ends: tuple[tuple[str, PartitionNumber, Offset], ...] = ()
-    """As (topic, partition, next offset), of those partitions whose progress said less then; the furthest behind
-    first."""
-    since_ms: tuple[UnixMs, ...] = ()
-    """For each of `ends`, when an end beyond the first record that is missing was first seen, Unix milliseconds. ():
-    by releases that do not say it."""
-    more: Count = 0
-    """So many more are left out, to keep the row small."""
-
-    def identity(self) -> tuple[str, ...]:
-        return ("current",)
-
-    def by_partition(self) -> dict[TopicPartition, tuple[int, int | None]]:
-        """Return the end of each partition that is named, and when it was first seen; None: not known."""
-        times = self.since_ms if len(self.since_ms) == len(self.ends) else (None,) * len(self.ends)
-        return {(topic, number): (end, since) for (topic, number, end), since in zip(self.ends, times, strict=True)}

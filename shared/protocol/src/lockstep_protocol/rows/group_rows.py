@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from lockstep_protocol.reason import NO_REASON, Reason
 from lockstep_protocol.reason_catalogue import ReasonCode, is_known, read_reason
+from lockstep_protocol.rows.reasoned_row import ReasonedRow
 from lockstep_protocol.rows.row import Row, row_kind
 from lockstep_protocol.rows.value_types import Count, Offset, PartitionNumber, UnixMs
 
@@ -102,7 +103,7 @@ class GroupStatus(Row):
 
 @row_kind("source-groups", "share", owner="checkpoint")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceGroupsStatus(Row):
+class SourceGroupsStatus(ReasonedRow):
     """Say whether the consumer groups of the source are known: one row for each share of them. Owner: checkpoint.
     Without such a row it is not known whether there are groups without a row.
 
@@ -113,7 +114,6 @@ class SourceGroupsStatus(Row):
     share: Count
     """The commands partition to which the ids of its groups fall."""
     phase: str
-    reason: str = ""
     read_ms: UnixMs = 0
     """When the last reading began that listed the groups of the share and read the offsets of each, Unix milliseconds;
     0: not known. What the source accepted later is not known."""

@@ -80,11 +80,16 @@ class ControlRecord:
                     raise MalformedRow(f"{name}: its {named_by} is no text")
                 subject = body.get(named_by, "")[:LONGEST_SUBJECT]
                 raise NewerVersion(f"{name} {subject}".strip(), version, cls.version)
-            return cls(**_read_fields(cls, body))
+            return cls.from_fields(_read_fields(cls, body))
         except (MalformedRow, NewerVersion):
             raise
         except (ValueError, TypeError) as exc:
             raise MalformedRow(f"{name}: {exc}") from exc
+
+    @classmethod
+    def from_fields(cls, values: Mapping[str, Any]) -> Self:
+        """Return the record of these fields, as they were read."""
+        return cls(**values)
 
 
 def _read_fields(record: type[ControlRecord], body: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 Each row is a frozen dataclass with a key of its own and one owning service; what they have in common is `row.py`'s.
 Here are those of the services that do not copy. The data plane's are in `data_plane_rows.py`, those about a
 verification in `verification_rows.py`, those of consumer groups in `group_rows.py`, those of a switch in
-`switch_rows.py`. An import of this module makes all of them decodable.
+`switch_rows.py`, and what the data plane knows of the source in `source_rows.py`. An import of this module makes all of
+them decodable.
 """
 
 import hashlib
@@ -11,16 +12,16 @@ from dataclasses import dataclass, field
 
 from lockstep_protocol.rows.data_plane_rows import (
     Assignment,
-    LegacyGroup,
     OffsetRuns,
     Origin,
     PartitionProgress,
     SlotStatus,
-    SourceEnds,
     progress_by_partition,
 )
 from lockstep_protocol.rows.group_rows import GroupStatus, SourceGroupsStatus
+from lockstep_protocol.rows.reasoned_row import ReasonedRow
 from lockstep_protocol.rows.row import ROWS, MalformedRow, NewerVersion, Row, decode_row, row_kind
+from lockstep_protocol.rows.source_rows import LegacyGroup, SourceEnds
 from lockstep_protocol.rows.switch_rows import Switch, SwitchGroup, SwitchTopic
 from lockstep_protocol.rows.value_types import Count, PartitionCount, UnixMs
 from lockstep_protocol.rows.verification_rows import Verification, VerifiedPartition
@@ -59,7 +60,7 @@ __all__ = [
 
 @row_kind("topic", "source_topic", owner="topic-sync")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MirroredTopic(Row):
+class MirroredTopic(ReasonedRow):
     """A source topic and its remote topic. Owner: topic-sync. The data plane copies those in phase `mirrored`.
 
     phase: `mirrored` | `failed` | `deleted` | `excluded` | `left-out`. Mirrored: both exist, and all but `missing`
@@ -75,7 +76,6 @@ class MirroredTopic(Row):
     partitions: PartitionCount = 0
     target_partitions: PartitionCount = 0
     phase: str = "mirrored"
-    reason: str = ""
     missing: PartitionCount = 0
     """Partitions of the source that the target of a mirrored topic lacks, so that they are not copied: those from
     `partitions` on."""
@@ -111,12 +111,11 @@ class MirroredTopic(Row):
 
 @row_kind("acl", owner="acl-sync")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AclStatus(Row):
+class AclStatus(ReasonedRow):
     """The state of ACL sync. Owner: acl-sync. phase: `in-sync` | `no-authorizer` | `not-permitted` | `oauth` |
     `failing`. OAuth: a cluster grants permissions in OAuth tokens, not in ACLs: there are no rules to copy."""
 
     phase: str
-    reason: str = ""
     copied: Count = 0
     left_out: Count = 0
     """Source bindings that are not copied."""
@@ -138,7 +137,7 @@ class AclStatus(Row):
 
 @row_kind("acl-binding", owner="acl-sync")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CopiedAcl(Row):
+class CopiedAcl(ReasonedRow):
     """A binding that ACL sync made on the target. Owner: acl-sync. Words as Kafka spells them (TOPIC, LITERAL, ALLOW).
 
     Written before the binding is made, so a binding without such a row is never ours. phase: `owned` (ours, or about to
@@ -157,7 +156,6 @@ class CopiedAcl(Row):
     since_ms: UnixMs = 0
     """Unix milliseconds since when it is ours."""
     phase: str = "owned"
-    reason: str = ""
 
     def identity(self) -> tuple[str, ...]:
         """Principals hold slashes and are long, hence a digest (SHA-256, its first half) of the binding's words."""
@@ -167,7 +165,7 @@ class CopiedAcl(Row):
 
 @row_kind("flow", owner="heartbeat")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FlowPulse(Row):
+class FlowPulse(ReasonedRow):
     """The flow's own heartbeat as last acknowledged.
 
     Owner: heartbeat. Written when its phase changes, not each beat.
@@ -177,7 +175,6 @@ class FlowPulse(Row):
     target: str
     phase: str
     """`beating` | `failing`."""
-    reason: str = ""
 
     def identity(self) -> tuple[str, ...]:
         return (f"{self.source}->{self.target}",)
@@ -202,7 +199,7 @@ class Wanted(Row):
 
 @row_kind("restarts", "owner", "subject", owner=None)
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Restarts(Row):
+class Restarts(ReasonedRow):
     """Starts of what failed, in a row, where they are limited (`lockstep.auto.restart.*`). Owner: the leader `owner`.
 
     phase: `running` | `failed` (waits for the command `restart`; reason says why).
@@ -214,7 +211,6 @@ class Restarts(Row):
     """`service`: its main loop; `slot:N`."""
     count: Count = 0
     phase: str = "running"
-    reason: str = ""
     asked: tuple[str, ...] = ()
     """`Wanted.restart` of its scopes, when it failed. Other ids mean that a new start was requested since, and it
     counts from none."""

@@ -12,9 +12,11 @@ from lockstep_config import FlowSettings
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import Scope, service_connector
 from lockstep_protocol.event_kinds import EVENT_KINDS
-from lockstep_protocol.events import Event, event_words
+from lockstep_protocol.events import Event, cause_detail, event_words
 from lockstep_protocol.murmur2 import partition_for
 from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow, state_topic
+from lockstep_protocol.reason import NO_REASON, Reason
+from lockstep_protocol.reason_catalogue import format_sentence
 from lockstep_protocol.rows.state_rows import Row
 from lockstep_runtime.flow.common_metrics import ROUND_FAILURES, ROUNDS, UNREADABLE
 from lockstep_runtime.flow.periodic import PeriodicTasks
@@ -205,17 +207,20 @@ class FlowContext:
         *,
         answers: str = "",
         level: int | None = None,
+        cause: Reason = NO_REASON,
         **detail: Any,
     ) -> None:
         """Append an event of a declared kind and log it as one line, `topic created` for `TopicCreated`. `text` follows
         (default: the subject). `level` is that of the line (default: of the kind). The event has the term in which we
         lead the subject's share of the work, else that of the least share we lead. What happened is reported even if
-        we do not lead any more (term 0).
+        we do not lead any more (term 0). A `cause` is in the detail as such, and as the sentence `reason`.
 
         An event that answers a command is acknowledged when this returns. Raises NotAppended or NotPermitted then. No
         work waits for any other event. If one cannot be written, that is a trouble of its own.
         """
         keys: dict[str, Any] = {"kind": kind, "subject": subject, **detail}
+        if cause:
+            keys["reason"] = format_sentence(cause)
         if answers:
             keys["answers"] = answers
         declared = EVENT_KINDS[kind].level
@@ -230,7 +235,7 @@ class FlowContext:
             term=self._term_about(subject),
             instance=self.instance,
             answers=answers,
-            detail=detail,
+            detail=detail | cause_detail(cause),
         )
         if self._events is None:
             raise LeadershipLost("the events topic is not open")

@@ -7,6 +7,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from lockstep_protocol.commands.command_vocabulary import RESTART, Scope
+from lockstep_protocol.reason import Reason
+from lockstep_protocol.reason_catalogue import format_sentence
 from lockstep_protocol.rows.state_rows import Restarts, Row, Wanted
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.state.desired_state import DesiredPhase
@@ -51,7 +53,7 @@ class MainLoop:
             except BaseException as exc:
                 trouble = next((one for one in errors_in(exc) if isinstance(one, ClusterError)), None)
                 if trouble is not None:
-                    await self._count(ctx.clock.monotonic() - began, str(trouble))
+                    await self._count(ctx.clock.monotonic() - began, trouble.to_reason())
                 raise
             ctx.rounds.reset()
 
@@ -78,7 +80,7 @@ class MainLoop:
                 await self._while(self._has_idle_work, self._rest)
             else:
                 await self._changed.wait()
-        if row.reason:
+        if row.cause:
             await ctx.state.write_if_changed(again(row, self._asked))
         if said:
             ctx.log.info("running again", ctx.connector.value)
@@ -119,15 +121,16 @@ class MainLoop:
         owner = leader_label(ctx.service, share, divided=ctx.divided)
         return ctx.state.get(Restarts, owner, "service") or Restarts(owner=owner)
 
-    async def _count(self, worked_s: float, reason: str) -> None:
+    async def _count(self, worked_s: float, cause: Reason) -> None:
         if is_unlimited(self._allowed):
             return
         ctx = self._ctx
-        row = next_after(self._restarts(), self._allowed, worked_s, reason, self._asked)
+        row = next_after(self._restarts(), self._allowed, worked_s, cause, self._asked)
         await ctx.state.write_if_changed(row)
         if is_spent(row, self._asked):
-            text = f"{ctx.connector.value}, {ctx.service}: {reason}; waits for the command {RESTART} {self._scope}"
-            await ctx.event("ServiceFailed", str(self._scope), text, reason=reason, failures=row.count)
+            then = f"waits for the command {RESTART} {self._scope}"
+            text = f"{ctx.connector.value}, {ctx.service}: {format_sentence(cause)}; {then}"
+            await ctx.event("ServiceFailed", str(self._scope), text, cause=cause, failures=row.count)
 
 
 async def _drained(running: asyncio.Future[None]) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from confluent_kafka import KafkaError
 
 from lockstep_protocol.acl_binding import AclBinding
+from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
 from lockstep_protocol.token_authorization import by_tokens
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.util.errors import NotPermitted, RequestRefused
@@ -16,19 +17,16 @@ class NoAuthorizer(Exception):
     """The cluster keeps no ACLs at all (SECURITY_DISABLED). A state of that cluster, not a failure."""
 
     def __init__(self, alias: str) -> None:
-        super().__init__(
-            f"cluster {alias} has no authorizer, so there are no ACLs to keep in step (authorizer.class.name)"
-        )
+        self.reason = ReasonCode.NO_AUTHORIZER.to_reason(cluster=alias)
+        super().__init__(format_sentence(self.reason))
 
 
 class OAuthRules(Exception):
     """The cluster decides by OAuth tokens and has no ACLs. A state of that cluster, not a failure."""
 
     def __init__(self, alias: str, authorizer: str) -> None:
-        super().__init__(
-            f"cluster {alias} has no ACLs: it decides by OAuth tokens ({authorizer}), which cannot be copied. Let the "
-            "issuer of the tokens grant the remote topics"
-        )
+        self.reason = ReasonCode.ACLS_FROM_TOKENS.to_reason(cluster=alias, authorizer=authorizer)
+        super().__init__(format_sentence(self.reason))
 
 
 async def read_acls(admin: Admin, resources: Collection[str]) -> frozenset[AclBinding]:

@@ -32,12 +32,12 @@ def failing_parts(rows: Mapping[str, Row], wanted: DesiredState, services: Colle
             yield FailingPart("service", service, spent)
     for row in sorted((row for row in rows.values() if isinstance(row, CAN_FAIL)), key=Row.key):
         match row:
-            case AclStatus() if "acl-sync" in services and (why := acl_failure(row)):
-                yield FailingPart("service", "acl-sync", ReasonCode.REPORTED.to_reason(text=why))
+            case AclStatus() if "acl-sync" in services and (cause := acl_failure(row)):
+                yield FailingPart("service", "acl-sync", cause)
             case FlowPulse() if "heartbeat" in services and row.phase == "failing":
-                yield FailingPart("service", "heartbeat", ReasonCode.REPORTED.to_reason(text=row.reason))
-            case MirroredTopic() if why := topic_failure(row):
-                yield FailingPart("topic", row.source_topic, ReasonCode.REPORTED.to_reason(text=why))
+                yield FailingPart("service", "heartbeat", row.cause or _without_reason(row.phase))
+            case MirroredTopic() if cause := topic_failure(row):
+                yield FailingPart("topic", row.source_topic, cause)
 
 
 def failure_reason(
@@ -48,13 +48,17 @@ def failure_reason(
         if (label_service(row.owner), row.subject) != (service, subject):
             continue
         if any(is_spent(row, wanted.restarts(*asked)) for asked in scopes):
-            return ReasonCode.RESTARTS_SPENT.to_reason(count=row.count, text=row.reason)
+            return ReasonCode.RESTARTS_SPENT.because(row.cause, count=row.count)
     return NO_REASON
 
 
-def acl_failure(row: AclStatus) -> str:
-    """Why ACLs are not copied, though they should be; "" if they are, or need not be."""
-    return (row.reason or row.phase) if row.phase in ("failing", "not-permitted") else ""
+def acl_failure(row: AclStatus) -> Reason:
+    """Return why ACLs are not copied, though they should be; no reason if they are, or need not be."""
+    return (row.cause or _without_reason(row.phase)) if row.phase in ("failing", "not-permitted") else NO_REASON
+
+
+def _without_reason(phase: str) -> Reason:
+    return ReasonCode.NO_CAUSE.to_reason(phase=phase)
 
 
 def groups_unknown(rows: Iterable[SourceGroupsStatus]) -> Reason:
@@ -62,24 +66,28 @@ def groups_unknown(rows: Iterable[SourceGroupsStatus]) -> Reason:
     by_share = {row.share: row for row in rows}
     for _, row in sorted(by_share.items()):
         if row.phase != "read":
-            return ReasonCode.REPORTED.to_reason(text=row.reason or f"{row.phase} without a reason")
+            return row.cause or _without_reason(row.phase)
     every_share = by_share.keys() >= set(range(COMMANDS_PARTITIONS))
     return NO_REASON if every_share else ReasonCode.GROUPS_NOT_READ.to_reason()
 
 
-def topic_failure(row: MirroredTopic) -> str:
-    """Why a topic, or a part of it, is not mirrored; "" if all of it is, or need not be.
+def topic_failure(row: MirroredTopic) -> Reason:
+    """Return why a topic, or a part of it, is not mirrored; no reason if all of it is, or need not be.
 
     The row of a mirrored topic has a reason if the target lacks partitions, or if its configs fail. It also has one if
     a cluster does not describe the topic any more.
     """
     if row.phase == "failed":
-        return row.reason or "failed without a reason"
+        return row.cause or _without_reason(row.phase)
     if row.phase != "mirrored":
-        return ""
+        return NO_REASON
     if not row.missing:
-        return row.reason
-    return f"{describe_missing(row.missing_partitions)}: {row.reason or 'the target has no such partitions'}"
+        return row.cause
+    missing = row.missing_partitions
+    cause = row.cause or ReasonCode.TARGET_LACKS_PARTITIONS.to_reason()
+    return ReasonCode.PARTITIONS_MISSING.because(
+        cause, partitions=describe_missing(missing), first=missing[0], last=missing[-1]
+    )
 
 
 def describe_missing(partitions: range) -> str:

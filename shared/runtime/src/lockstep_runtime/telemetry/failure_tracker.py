@@ -6,8 +6,7 @@ from collections.abc import Collection
 from itertools import islice
 
 from lockstep_config.keys.python_classes import ClassFailed
-from lockstep_protocol.reason import Reason
-from lockstep_protocol.reason_catalogue import ReasonCode
+from lockstep_protocol.reason import Detail, Reason
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted, RequestRefused, TopicDeleted
 
@@ -55,9 +54,9 @@ class FailureTracker:
         return {name: _reason(trouble) for name, trouble in self._now.items()}
 
     @property
-    def first(self) -> tuple[tuple[str, str], ...]:
+    def first(self) -> tuple[tuple[str, Reason], ...]:
         """Return the first present troubles, cut to fit into a row."""
-        return tuple((name, reason[:LONGEST_IN_ROW]) for name, reason in islice(self.now.items(), MOST_IN_ROW))
+        return tuple((name, _reason(trouble)) for name, trouble in islice(self._now.items(), MOST_IN_ROW))
 
     def began(self, name: str, trouble: ClusterError | ClassFailed) -> None:
         """`name` (such as "topic refresh") does not work because of `trouble`, and is tried again."""
@@ -162,12 +161,10 @@ def _alias(trouble: ClusterError | ClassFailed) -> str:
 
 
 def _reason(trouble: ClusterError | ClassFailed) -> Reason:
-    text = str(trouble)[:LONGEST_IN_ROW]
-    match trouble:
-        case ClusterUnreachable():
-            return ReasonCode.CLUSTER_UNREACHABLE.to_reason(cluster=trouble.alias, text=text)
-        case NotPermitted():
-            return ReasonCode.NOT_PERMITTED.to_reason(cluster=trouble.alias, text=text)
-        case RequestRefused():
-            return ReasonCode.REQUEST_REFUSED.to_reason(cluster=trouble.alias, error=trouble.code, text=text)
-    return ReasonCode.REPORTED.to_reason(text=text)
+    """Return the reason, with details that fit into a row."""
+    reason = trouble.to_reason()
+    return Reason(reason.code, tuple((name, _cut(value)) for name, value in reason.details))
+
+
+def _cut(value: Detail) -> Detail:
+    return value[:LONGEST_IN_ROW] if isinstance(value, str) else value

@@ -3,28 +3,29 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from lockstep_config.credentials.permissions import remedy_command
+from lockstep_protocol.reason import Reason
 
 SAID = 3
 """Lines for each cause. The next failure is logged as one of more, and the others have rows and events only."""
 
 
 class LogDedup:
-    """Counts sentences by their cause, while anything fails for it."""
+    """Counts failures by the command that ends them, while anything fails for want of it."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
 
-    def count(self, sentence: str) -> int:
-        """How many sentences had this cause, this one included; 0 if it names no permission and is always logged."""
-        cause = remedy_command(sentence)
-        if not cause:
+    def count(self, cause: Reason) -> int:
+        """Return how many failures the same command ends, this one included; 0 if there is none: it is always
+        logged."""
+        grant = str(cause.detail("grant") or "")
+        if not grant:
             return 0
-        self._counts[cause] += 1
-        return self._counts[cause]
+        self._counts[grant] += 1
+        return self._counts[grant]
 
-    def only(self, sentences: Iterable[str]) -> None:
-        """These are the present failures. Other causes are over, and are logged anew if they come back."""
-        present = {remedy_command(sentence) for sentence in sentences}
-        for cause in self._counts.keys() - present:
-            del self._counts[cause]
+    def only(self, causes: Iterable[Reason]) -> None:
+        """Forget what is not among the present failures. It is logged anew if it comes back."""
+        present = {cause.detail("grant") for cause in causes}
+        for grant in self._counts.keys() - present:
+            del self._counts[grant]

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from lockstep_config.flow.connector_settings import AutoRestart, AutoRestarts
 from lockstep_protocol.commands.command_vocabulary import Connector
+from lockstep_protocol.reason import NO_REASON, Reason
 from lockstep_protocol.rows.state_rows import Restarts
 
 WORKS_AFTER = 600.0
@@ -28,19 +29,21 @@ def is_unlimited(allowed: AutoRestart) -> bool:
     return allowed.enabled and allowed.max_restarts is None
 
 
-def next_after(known: Restarts, allowed: AutoRestart, worked_s: float, reason: str, asked: tuple[str, ...]) -> Restarts:
+def next_after(
+    known: Restarts, allowed: AutoRestart, worked_s: float, cause: Reason, asked: tuple[str, ...]
+) -> Restarts:
     """The row after one more failure, of a start that had worked for `worked_s` seconds. `asked`: the restarts asked
     for by now (`DesiredState.restarts`)."""
     failures = 1 + (known.count if worked_s < WORKS_AFTER and known.asked == asked else 0)
     limit = allowed.max_restarts if allowed.enabled else 0
     spent = limit is not None and failures > limit
     phase = FAILED if spent else RUNNING
-    return replace(known, count=failures, phase=phase, reason=reason if spent else "", asked=asked)
+    return replace(known, count=failures, phase=phase, cause=cause if spent else NO_REASON, asked=asked)
 
 
 def again(known: Restarts, asked: tuple[str, ...]) -> Restarts:
     """The row when it begins because somebody asked."""
-    return replace(known, count=0, phase=RUNNING, reason="", asked=asked)
+    return replace(known, count=0, phase=RUNNING, cause=NO_REASON, asked=asked)
 
 
 def is_spent(row: Restarts, asked: tuple[str, ...]) -> bool:

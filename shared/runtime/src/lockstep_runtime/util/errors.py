@@ -9,6 +9,10 @@ from typing import Any
 
 from lockstep_config.credentials.permissions import Remedy
 from lockstep_protocol.errors import RetriableError
+from lockstep_protocol.reason import Reason
+from lockstep_protocol.reason_catalogue import ReasonCode
+
+NO_REMEDY = "grant our principal that operation there"
 
 
 def errors_in(exc: BaseException | None) -> Iterator[Any]:
@@ -29,6 +33,10 @@ class ClusterError(RetriableError):
         super().__init__(sentence)
         self.alias = alias
 
+    def to_reason(self) -> Reason:
+        """Return it as a code with details, for rows and events."""
+        return ReasonCode.REPORTED.to_reason(cluster=self.alias, text=str(self))
+
 
 class ShutdownRequested(Exception):
     """Why the configuration asks the process to end, in a sentence. It ends in order, with the exit code
@@ -45,7 +53,11 @@ class ClusterUnreachable(ClusterError):
 
     def __init__(self, alias: str, bootstrap: str, why: str) -> None:
         super().__init__(alias, f"cluster {alias} at {bootstrap} cannot be reached: {why}")
+        self.bootstrap = bootstrap
         self.why = why
+
+    def to_reason(self) -> Reason:
+        return ReasonCode.CLUSTER_UNREACHABLE.to_reason(cluster=self.alias, bootstrap=self.bootstrap, text=self.why)
 
 
 class AdvertisedAddressUnresolved(ClusterUnreachable):
@@ -57,9 +69,21 @@ class NotPermitted(ClusterError):
     is for and what grants it."""
 
     def __init__(self, alias: str, operation: str, resource: str, remedy: Remedy | None = None) -> None:
-        how = remedy or "grant our principal that operation there"
+        how = remedy or NO_REMEDY
         super().__init__(alias, f"cluster {alias} does not permit {operation} on {resource}: {how}")
+        self.operation = operation
+        self.resource = resource
         self.remedy = remedy
+
+    def to_reason(self) -> Reason:
+        remedy = self.remedy or Remedy(NO_REMEDY, "")
+        return ReasonCode.NOT_PERMITTED.to_reason(
+            cluster=self.alias,
+            operation=self.operation,
+            resource=self.resource,
+            text=remedy.lacks,
+            grant=remedy.command,
+        )
 
 
 class RequestRefused(ClusterError):
@@ -67,8 +91,15 @@ class RequestRefused(ClusterError):
 
     def __init__(self, alias: str, operation: str, resource: str, code: int, why: str) -> None:
         super().__init__(alias, f"cluster {alias} refused to {operation} {resource}: {why}")
+        self.operation = operation
+        self.resource = resource
         self.code = code
         self.why = why
+
+    def to_reason(self) -> Reason:
+        return ReasonCode.REQUEST_REFUSED.to_reason(
+            cluster=self.alias, operation=self.operation, resource=self.resource, error=self.code, text=self.why
+        )
 
 
 class TopicMissing(ClusterError):
@@ -76,6 +107,10 @@ class TopicMissing(ClusterError):
 
     def __init__(self, alias: str, topic: str) -> None:
         super().__init__(alias, f"topic {topic} does not exist on cluster {alias}")
+        self.topic = topic
+
+    def to_reason(self) -> Reason:
+        return ReasonCode.TOPIC_ABSENT.to_reason(cluster=self.alias, topic=self.topic)
 
 
 class TopicReplaced(ClusterError):
