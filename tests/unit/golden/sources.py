@@ -7,7 +7,7 @@ They give plain values: texts, bytes, mappings. What these are to be stands in t
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -106,6 +106,11 @@ def record(name: str, body: Mapping[str, Any]) -> Bytes:
     if name == "event":
         return Event(**body).encode()
     return Command(**body).encode() if name == "command" else row_of(name, body).encode()
+
+
+def derived_fields(kind: str) -> tuple[str, ...]:
+    """Return the fields of a row that follow from others."""
+    return tuple(field.name for field in fields(ROWS[kind]) if not field.init) if kind in ROWS else ()
 
 
 def row_of(kind: str, body: Mapping[str, Any]) -> Row:

@@ -72,7 +72,7 @@ def test_partitions_that_cannot_be_added_leave_the_others_mirrored() -> None:
     assert (row.phase, row.reason, row.partitions, row.target_partitions) == ("mirrored", "no room", 3, 3)
     assert row.missing == 1
     (failed,) = topic_events(ROW, row)
-    assert failed.detail == {"partitions": [3]}
+    assert failed.detail == {"cause": NO_ROOM, "partitions": [3]}
     assert "partition 3 is not copied" in failed.text
     assert mirrored_row(SelectedTopic(SOURCE, "A.orders", TARGET, CONFIGS), row) == ROW
 
@@ -92,7 +92,7 @@ def test_a_topic_without_a_target_lacks_no_partitions_but_everything() -> None:
     row = mirrored_row(SelectedTopic(SOURCE, "A.orders", None, None, NO_ROOM), None)
     assert row is not None
     assert row.missing == 0
-    assert topic_events(None, row)[0].cause == NO_ROOM
+    assert topic_events(None, row)[0].detail == {"cause": NO_ROOM}
 
 
 def test_topics_are_counted_by_phase_with_failing_ones_apart() -> None:

@@ -297,8 +297,7 @@ class CheckpointFlow:
             written = self._memory.written.for_group(group)
             plan = plan_checkpoints(group, committed, written, self._rule, places.translate)
             try:
-                for checkpoint in plan.due:
-                    encode_checkpoint(checkpoint)
+                list(map(encode_checkpoint, plan.due))  # each has to fit into MM2's format
             except ValueError as exc:
                 refused[group] = ReasonCode.CHECKPOINT_TOO_LONG.to_reason(text=str(exc))
                 continue

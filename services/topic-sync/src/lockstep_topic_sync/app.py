@@ -304,8 +304,7 @@ class TopicSync:
         self._hidden = {n: why for n, why in self._hidden.items() if n in there - asked}
         self._hidden |= {name: trouble.to_reason() for name, trouble in read.troubles().items()}
         rows = [unseen_row(name, known[name].target_topic, why, known[name]) for name, why in self._hidden.items()]
-        if rows:
-            await self._write_changes(rows)
+        await self._write_changes(rows)
         return self._hidden
 
     async def _targets(self, remotes: set[str], created: set[str]) -> Outcome[TopicDescription]:
@@ -323,13 +322,11 @@ class TopicSync:
 
     async def _report(self, happened: TopicEvent) -> None:
         """Append the event. One missing permission fails thousands of topics; then most of the lines are at debug."""
-        count = self._sayings.count(happened.cause) if happened.kind == "TopicFailed" else 0
+        count = self._sayings.count(happened.detail.get("cause", NO_REASON))
         if count == SAID + 1:
             self._ctx.log.warn("more topics failed", "for want of the same permission; lockstep status names them")
         level = logging.DEBUG if count > SAID else happened.level
-        await self._ctx.event(
-            happened.kind, happened.subject, happened.text, level=level, cause=happened.cause, **happened.detail
-        )
+        await self._ctx.event(happened.kind, happened.subject, happened.text, level=level, **happened.detail)
 
     async def _write_changes(self, rows: Iterable[MirroredTopic], events: Sequence[TopicEvent] = ()) -> None:
         """Write those rows that differ, with the events that their change stands for and `events` besides."""

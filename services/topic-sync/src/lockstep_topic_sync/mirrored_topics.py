@@ -24,14 +24,13 @@ TARGET_CONFIGS = (
 
 @dataclass(frozen=True, slots=True)
 class TopicEvent:
-    """An event to append: `kind` and `level` as in `lockstep_protocol.event_kinds`."""
+    """An event to append: `kind` and `level` as in `lockstep_protocol.event_kinds`. A `cause` is in the detail."""
 
     kind: str
     subject: str
     text: str
     detail: Mapping[str, Any]
     level: int | None = None
-    cause: Reason = NO_REASON
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +133,8 @@ def topic_events(before: MirroredTopic | None, after: MirroredTopic) -> list[Top
     events = []
     if after.cause and (before is None or (before.cause, before.missing) != (after.cause, after.missing)):
         missing = after.missing_partitions
-        detail = {"partitions": list(missing)} if missing else {}
-        text = f"{pair}: {_not_copied(missing)}{after.reason}"
-        events.append(TopicEvent("TopicFailed", name, text, detail, cause=after.cause))
+        detail = {"cause": after.cause, "partitions": list(missing)} if missing else {"cause": after.cause}
+        events.append(TopicEvent("TopicFailed", name, f"{pair}: {_not_copied(missing)}{after.reason}", detail))
     if after.phase == "deleted" and before is not None and before.phase != "deleted":
         events.append(TopicEvent("TopicDeleted", name, f"{name} on the source; {after.target_topic} stays", {}))
     if after.phase == "excluded" and before is not None and before.phase != "excluded":

@@ -11,7 +11,7 @@ from lockstep_protocol.rows.row import Row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasonedRow(Row):
-    """A row with a `cause`. Its `reason` follows from it, so nobody sets it."""
+    """A row with a `cause`. Its `reason` follows from it, and is never set."""
 
     cause: Reason = NO_REASON
     """Why, as a code with details. Programs decide by it. An earlier release wrote none, only `reason`."""

@@ -3,7 +3,7 @@
 Each row is a frozen dataclass with a key of its own and one owning service; what they have in common is `row.py`'s.
 Here are those of the services that do not copy. The data plane's are in `data_plane_rows.py`, those about a
 verification in `verification_rows.py`, those of consumer groups in `group_rows.py`, those of a switch in
-`switch_rows.py`, and what the data plane knows of the source in `source_rows.py`. An import of this module makes all of
+`switch_rows.py`. `source_rows.py` has what the data plane knows of the source. An import of this module makes all of
 them decodable.
 """
 
