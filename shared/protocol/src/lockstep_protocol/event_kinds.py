@@ -84,7 +84,7 @@ EVENTS_BY_SERVICE: Mapping[str, tuple[EventKind, ...]] = MappingProxyType(
                 "producer_id origin_cluster_id target_cluster_id counts",
                 logging.DEBUG,
             ),
-            _warning("SlotNotStarted", "slot", "Spark has no free core for the slot.", "slot"),
+            _warning("SlotNotStarted", "slot", "The slot is late: Spark has no free core, or is slow.", "slot"),
             _warning("SlotFrozen", "slot", "The slot is silent. Its task ends, and another one starts.", "slot run"),
             _warning("SlotFailed", "slot", "The slot has ended with an error.", "slot run reason cause restarts waits"),
             _warning("PartitionStuck", "partition", "The source has more, and nothing comes.", "upstream source_end"),
