@@ -1,5 +1,6 @@
 """Values that YAML reads as something other than a text, or that are taken away with null."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,31 @@ def test_numbers_in_tags_labels_and_arguments_have_no_exponent() -> None:
     assert "lockstep-topic-sync:20240101" in text
     assert "lockstep-cli:20250101" in text
     assert "e+07" not in text
+
+
+DIGEST = f"sha256:{'0a' * 32}"
+IMAGES = ("topicSync", "aclSync", "checkpoint", "heartbeat", "dataPlane", "cli")
+
+
+def test_images_with_a_digest_are_named_by_it_in_every_pod() -> None:
+    images = {name: {"digest": DIGEST, "tag": "1"} for name in IMAGES}
+    objects = rendered(resource(FLOW), {"images": images, "dataPlane": {"executors": 1}})
+    containers = [
+        container
+        for pod in pods(objects)
+        for container in (*pod["spec"]["containers"], *pod["spec"].get("initContainers", ()))
+    ]
+    named = {container["image"] for container in containers if "image" in container}
+    assert {image.partition("@")[0].rpartition("/")[2] for image in named} == {
+        f"lockstep-{name}" for name in ("topic-sync", "acl-sync", "checkpoint", "heartbeat", "data-plane", "cli")
+    }
+    assert {image.partition("@")[2] for image in named} == {DIGEST}
+    settings = objects.config()["data-plane-a-to-b.properties"]
+    assert re.findall(r"spark\.kubernetes\.container\.image=.*@(.*)", settings) == [DIGEST]
+
+
+def test_digest_of_another_form_is_refused() -> None:
+    assert "digest" in refused(resource(FLOW), sets=("images.cli.digest=sha256:abc",))
 
 
 def test_node_selectors_and_labels_of_alerts_are_texts() -> None:
