@@ -55,13 +55,16 @@ WRONG = {
 }
 """What a schema can tell."""
 BEYOND = {
-    "connectors that disagree": source(replication__policy__class=IDENTITY),
-    "a key that is near another": source(replication__factr=1),
     "half an expression": mirror(topicsPattern="orders.("),
     "no servers": cluster(bootstrapServers="a"),
     "records that would be changed": source(transforms="mask"),
     "a wrong setting beside it": {**GOOD, "settings": {"replication.factor": "some"}},
 }
+WARNED = {
+    "connectors that disagree": (source(replication__policy__class=IDENTITY), "counts for both here"),
+    "a key that is near another": (source(replication__factr=1), "did you mean"),
+}
+"""What runs in MirrorMaker 2 as well."""
 RIGHT = {
     "a number for a version": {**GOOD, "spec": {**GOOD["spec"], "version": 3.9}},
     "a whole number for a version": {**GOOD, "spec": {**GOOD["spec"], "version": 4.0}},
@@ -108,6 +111,14 @@ def test_the_rest_the_job_refuses_before_anything_is_made(case: str, tmp_path: P
     verdict = jobs_verdict(rendered(BEYOND[case]), tmp_path)
     assert verdict.exit_code == 2, verdict.output
     assert "cannot be used" in verdict.output
+
+
+@pytest.mark.parametrize("case", WARNED)
+def test_job_warns_of_what_runs_in_mirror_maker_too(case: str, tmp_path: Path) -> None:
+    values, warning = WARNED[case]
+    verdict = jobs_verdict(rendered(values), tmp_path)
+    assert verdict.exit_code == 0, verdict.output
+    assert warning in verdict.output
 
 
 @pytest.mark.parametrize("case", RIGHT)

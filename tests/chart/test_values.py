@@ -253,7 +253,8 @@ def test_volumes_with_one_name_are_refused() -> None:
 
 
 def test_pages_with_tls_and_a_token_are_probed_and_scraped_so() -> None:
-    env = [{"name": "LOCKSTEP_TLS_CERT", "value": "/tls/tls.crt"}, {"name": "LOCKSTEP_TOKEN", "value": "x"}]
+    token = {"name": "LOCKSTEP_TOKEN", "valueFrom": {"secretKeyRef": {"name": "token", "key": "token"}}}
+    env = [{"name": "LOCKSTEP_TLS_CERT", "value": "/tls/tls.crt"}, token]
     monitor = {
         "enabled": True,
         "tlsConfig": {"ca": {"secret": {"name": "ca", "key": "ca.crt"}}},
