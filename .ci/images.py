@@ -70,18 +70,18 @@ def pinned(builder: str, base: str) -> str:
     digests: list[str] = []
     if Path(builder).name in ("docker", "podman"):
         subprocess.run([builder, "pull", "--quiet", base], check=True, stdout=sys.stderr)
-        digests = _asked(builder, "image", "inspect", "--format", "{{json .RepoDigests}}", base) or []
+        digests = json.loads(_asked(builder, "image", "inspect", "--format", "{{json .RepoDigests}}", base)) or []
     elif Path(builder).name == "buildah":
         subprocess.run([builder, "pull", "--quiet", base], check=True, stdout=sys.stderr)
-        digest = _asked(builder, "inspect", "--type", "image", "--format", "{{json .FromImageDigest}}", base)
+        digest = _asked(builder, "inspect", "--type", "image", "--format", "{{.FromImageDigest}}", base)
         digests = [f"{_without_tag(base)}@{digest}"] if digest else []
     found = next((each for each in digests if DIGEST.search(each)), None)
     sys.stdout.write(f"images: base {base} is {found}\n" if found else f"images: base {base} has no digest here\n")
     return found or base
 
 
-def _asked(*command: str) -> Any:
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+def _asked(*command: str) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def _without_tag(name: str) -> str:

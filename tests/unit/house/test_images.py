@@ -104,7 +104,7 @@ echo "$@" >> "$(dirname "$0")/asked"
 case "$*" in
     "image inspect --format {{json .RepoDigests}} made/here:1") echo '[]';;
     "image inspect"*) echo '["docker.io/library/python@sha256:%(digest)s"]';;
-    "inspect --type image"*) echo '"sha256:%(digest)s"';;
+    "inspect --type image"*) echo 'sha256:%(digest)s';;
 esac
 """
 
