@@ -2,6 +2,7 @@
 
 import http.client
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from tests.support.eventually import wait_until
 from tests.support.metrics import read_page
 from tests.support.ports import free_port
 from tests.support.runs import LockstepRun
-from tools.docs.metrics import declared_by
+from tools.docs.metrics import RUN, declared_by
 
 COMMAND = [sys.executable, "-m", "lockstep_cli", "run"]
 ENDS_WITHIN = 10.0
@@ -140,9 +141,11 @@ def test_run_services_become_ready_restart_after_a_kill_and_end_on_sigterm(
     with Collector() as collector:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint)
         monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "200")
-        run = start(both_ways(pair.a.bootstrap, pair.b.bootstrap, "lockstep.tracing = opentelemetry\n"))
+        text = both_ways(pair.a.bootstrap, pair.b.bootstrap, "lockstep.tracing = opentelemetry\n")
+        run = start(text, "--http-port", "0")
         run.until_said_by("run", "ready: data-plane, topic-sync, acl-sync, checkpoint, heartbeat")
         check_pages(run)
+        check_address_of_run(run)
         wait_until(
             partial(copied_and_told, collector), within=90, every=0.2, what="spans of every round and of the copy"
         )
@@ -194,15 +197,37 @@ def check_pages(run: LockstepRun) -> None:
     addresses = {line["service"]: line["address"] for line in run.lines() if "address" in line}
     assert len(addresses) == 5
     for service, address in addresses.items():
-        pages = http.client.HTTPConnection(address.removeprefix("http://"), timeout=5)
-        pages.request("GET", "/live")
-        live = pages.getresponse()
-        assert (live.status, live.read()) == (200, b"live\n")
-        pages.request("GET", "/metrics")
-        metrics = read_page(pages.getresponse().read().decode())
+        assert page_at(address, "/live") == (200, "live\n")
+        metrics = read_page(page_at(address, "/metrics")[1])
         assert "lockstep_ready" in metrics
         assert metrics.keys() <= declared_by(service)
-        pages.close()
+
+
+def check_address_of_run(run: LockstepRun) -> None:
+    """It lists the pages of all services and answers each, and one page has the metrics of all."""
+    (address,) = re.findall(r"pages of all services: (http://[0-9.:]+)", run.text())
+    pages = ("live", "ready", "status", "metrics")
+    listed = page_at(address, "/")[1].split()
+    assert set(listed) == {f"/{page}" for page in pages} | {f"/{name}/{page}" for name in SERVICES for page in pages}
+    assert {path: page_at(address, path)[0] for path in listed} == dict.fromkeys(listed, 200)
+    metrics = read_page(page_at(address, "/metrics")[1])
+    assert [(labels["service"], value) for labels, value in metrics["lockstep_service_up"]] == [
+        (service, 1.0) for service in SERVICES
+    ]
+    assert {labels["service"] for labels, _ in metrics["lockstep_build_info"]} == set(SERVICES)
+    assert all("service" in labels for samples in metrics.values() for labels, _ in samples)
+    declared = {metric.shown_as for metric in RUN}.union(*(declared_by(service) for service in SERVICES))
+    assert metrics.keys() <= declared
+
+
+def page_at(address: str, path: str) -> tuple[int, str]:
+    """The status and the text of a page."""
+    pages = http.client.HTTPConnection(address.removeprefix("http://"), timeout=10)
+    pages.request("GET", path)
+    answer = pages.getresponse()
+    text = answer.read().decode()
+    pages.close()
+    return answer.status, text
 
 
 def test_each_service_has_a_process_of_its_own_if_asked_to(pair: Pair, start: Callable[..., LockstepRun]) -> None:
