@@ -10,6 +10,9 @@ from tests.support.eventually import wait_until
 from tests.support.failover_kills import KILLS, doubled_records, kill_slots, missing_records, unsaid_loss
 from tests.support.switch_scene import WITHIN, SwitchScene
 
+LOSES = ("--allow-data-loss", "100000", "--allow-stale-groups", "--timeout", "60")
+"""The reading of groups ends with the service that was killed, and may be older than permitted when that is back."""
+
 
 @pytest.fixture
 def brokers() -> Iterator[tuple[Broker, Broker]]:
@@ -38,7 +41,7 @@ def test_failover_after_a_kill_without_the_source_ends(
         a.kill()
         KILLS[killed](scene)
         scene.app.abandon()
-        done = scene.switch("failover", "--allow-data-loss", "100000", "--timeout", "60")
+        done = scene.switch("failover", *LOSES)
         assert done["phase"] == "done", done
         wait_until(scene.everybody_released, within=WITHIN, every=0.5, what="slots are released")
         a.start()
@@ -46,9 +49,7 @@ def test_failover_after_a_kill_without_the_source_ends(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("killed", "identity"), [("nothing", True), ("slots", False), ("control services", False), ("data-plane", True)]
-)
+@pytest.mark.parametrize(("killed", "identity"), [("nothing", True), ("control services", False), ("data-plane", True)])
 def test_failover_from_a_frozen_source_ends(
     tmp_path: Path, brokers: tuple[Broker, Broker], killed: str, identity: bool
 ) -> None:
@@ -60,7 +61,7 @@ def test_failover_from_a_frozen_source_ends(
         a.suspend()
         KILLS[killed](scene)
         scene.app.abandon()
-        done = scene.switch("failover", "--allow-data-loss", "100000", "--timeout", "60")
+        done = scene.switch("failover", *LOSES)
         assert done["phase"] == "done", done
         wait_until(scene.everybody_released, within=WITHIN, every=0.5, what="slots are released")
         a.resume()
@@ -80,7 +81,7 @@ def test_records_beyond_a_row_are_exact_once_the_source_is_back(
         kill_slots(scene)
         a.suspend()
         scene.app.abandon()
-        done = scene.switch("failover", "--allow-data-loss", "100000", "--timeout", "60")
+        done = scene.switch("failover", *LOSES)
         assert done["phase"] == "done", done
         wait_until(scene.everybody_released, within=WITHIN, every=0.5, what="slots are released")
         rows = [row for topic in scene.topics for row in scene.flow_there.progress(topic).values()]

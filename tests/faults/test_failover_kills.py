@@ -17,7 +17,7 @@ pytestmark = pytest.mark.long
 
 COMMAND = "command"
 SOURCE = "source"
-LOSES = ("--allow-data-loss", "100000", "--timeout", "60")
+LOSES = ("--allow-data-loss", "100000", "--allow-stale-groups", "--timeout", "60")
 
 
 @pytest.fixture

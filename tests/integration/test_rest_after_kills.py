@@ -120,3 +120,25 @@ def test_paused_flow_after_a_kill_locates_ends_also_of_a_removed_slot(mirror: Mi
     assert flow.assigned(topic) == {0: set(range(PARTITIONS)), 1: set()}
     handback(mirror, "--stop")
     assert flow.mm2_progress(topic) == last
+
+
+def test_paused_partitions_locate_their_ends_once_the_source_is_back(
+    mirror: Mirror, topic: str, broker_a: Broker
+) -> None:
+    flow = mirror.flow
+    last = last_on_target(flow, topic)
+    lockstep("pause", mirror.config, "--flow", str(flow))
+    broker_a.suspend()
+    try:
+        mirror.data_plane.start()
+        wait_until(lambda: _all_paused(flow, topic), within=90, every=0.25, what="every partition rests")
+        assert sum(row.beyond for row in flow.progress(topic).values()) > 0, "the source alone knows the ends"
+    finally:
+        broker_a.resume()
+    wait_until(lambda: flow.located(topic) == last, within=90, every=0.25, what="the ends are written down")
+    assert last_on_target(flow, topic) == last, "nothing is copied while it is paused"
+
+
+def _all_paused(flow: MirroredFlow, topic: str) -> bool:
+    rows = flow.progress(topic).values()
+    return len(rows) == PARTITIONS and all(row.phase == "paused" for row in rows)

@@ -10,7 +10,7 @@ import contextlib
 import socket
 import threading
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self, TypeVar
@@ -30,11 +30,36 @@ class _Direction:
 
 
 @dataclass(eq=False)
+class _Requests:
+    """Finds the requests in what a client sends. Each has its length, four bytes, and the key of its API, two."""
+
+    _left: int = 0
+    """Bytes of the present request that are still to come."""
+    _head: bytes = b""
+
+    def keys(self, chunk: bytes) -> list[int]:
+        """Return the keys of the APIs whose requests begin in the next bytes."""
+        found = []
+        while chunk:
+            if self._left:
+                passed = min(self._left, len(chunk))
+                self._left, chunk = self._left - passed, chunk[passed:]
+                continue
+            wanted = 6 - len(self._head)
+            self._head, chunk = self._head + chunk[:wanted], chunk[wanted:]
+            if len(self._head) == 6:
+                found.append(int.from_bytes(self._head[4:]))
+                self._left, self._head = int.from_bytes(self._head[:4]) - 2, b""
+        return found
+
+
+@dataclass(eq=False)
 class _Connection:
     client: asyncio.StreamWriter
     used_at: float
     """When something last passed on it, in seconds of the proxy's clock."""
     forgotten: bool = False
+    requests: _Requests = field(default_factory=_Requests)
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
 
@@ -46,6 +71,7 @@ class Proxy:
         self.port: int = self._socket.getsockname()[1]
         self._to: tuple[str, int] | None = None
         self._refusing = False
+        self._answered_apis: Collection[int] | None = None
         self._connections: set[_Connection] = set()
         self._carried: Counter[int] = Counter()
         self._loop = asyncio.new_event_loop()
@@ -106,6 +132,11 @@ class Proxy:
 
         return self._do(forget_silent())
 
+    def answer_only(self, *apis: int) -> None:
+        """As a broker that is half alive: only requests of these APIs (keys of the protocol) are answered. A connection
+        on which another one came stays open, and nothing is answered on it any more. Until heal()."""
+        self._answered_apis = apis
+
     def refuse(self) -> None:
         """Cuts every connection, and each new one at once, until heal()."""
         self._refusing = True
@@ -130,7 +161,7 @@ class Proxy:
         """Everything passes again, what was held first; as late as it was made to."""
 
         async def open_gates() -> None:
-            self._refusing = False
+            self._refusing, self._answered_apis = False, None
             for direction in (self._requests, self._answers):
                 direction.flows.set()
 
@@ -182,12 +213,14 @@ class Proxy:
             self._carried[client] += size
             connection.used_at = self._loop.time()
 
-        def forgotten() -> bool:
+        def is_thrown_away(request: bytes) -> bool:
+            apis, answered = connection.requests.keys(request), self._answered_apis
+            connection.forgotten |= answered is not None and any(api not in answered for api in apis)
             return connection.forgotten
 
         connection.tasks = [
-            asyncio.create_task(_forward(reader, broker_writer, self._requests, carry, forgotten)),
-            asyncio.create_task(_forward(broker_reader, writer, self._answers, carry, forgotten)),
+            asyncio.create_task(_forward(reader, broker_writer, self._requests, carry, is_thrown_away)),
+            asyncio.create_task(_forward(broker_reader, writer, self._answers, carry, lambda _: connection.forgotten)),
         ]
         self._connections.add(connection)
         try:
@@ -206,9 +239,9 @@ async def _forward(
     writer: asyncio.StreamWriter,
     way: _Direction,
     carry: Callable[[int], None],
-    is_forgotten: Callable[[], bool],
+    is_thrown_away: Callable[[bytes], bool],
 ) -> None:
-    """Ends when either side does. What comes while it `is_forgotten` is thrown away."""
+    """Ends when either side does."""
     under_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(IN_TRANSIT)
     clock = asyncio.get_running_loop().time
 
@@ -225,7 +258,7 @@ async def _forward(
             await way.flows.wait()
             if not chunk:
                 return
-            if is_forgotten():
+            if is_thrown_away(chunk):
                 continue
             writer.write(chunk)
             await writer.drain()

@@ -225,7 +225,7 @@ class Scene:
             return None if row_behind is None else (row_behind, LastAppend(row_behind.sequence, row_behind.downstream))
         if not self.rests:
             return await resumer.resume(partition, topic)
-        located = await resumer.located(partition)
+        located = await resumer.located(partition, asks_source=True)
         if isinstance(located, Unplaced):
             self.trail.append(f"unplaced beyond={located.beyond}")
             return None

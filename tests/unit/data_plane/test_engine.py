@@ -204,10 +204,12 @@ async def test_engine_lets_a_partition_go_whose_source_is_silent(scene: EngineSc
     assert partition.phase is Phase.RELEASED
 
 
-async def test_engine_gives_up_a_source_that_falls_silent_while_it_locates(
-    scene: EngineScene, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("answers", [False, True], ids=["nothing", "questions only"])
+async def test_engine_gives_up_a_source_that_brings_nothing_to_locate(
+    scene: EngineScene, monkeypatch: pytest.MonkeyPatch, answers: bool
 ) -> None:
     monkeypatch.setattr("lockstep_data_plane.slot.partition_task.LOCATES_WITHIN_S", 0.1)
+    monkeypatch.setattr("lockstep_data_plane.slot.partition_task.BRINGS_WITHIN_S", 0.1)
     monkeypatch.setattr("lockstep_data_plane.resume.evidence.SOURCE_WITHIN_S", 0.1)
     scene.append(0, 1)
     scene.copy.append(range(2), (OURS, 0))
@@ -219,7 +221,7 @@ async def test_engine_gives_up_a_source_that_falls_silent_while_it_locates(
     await asyncio.sleep(0)
     partition = scene.engine.partitions["t", 0]
     await eventually(lambda: partition.phase is Phase.LOCATING, within=20, what="it counts past")
-    scene.source.silent = True
+    scene.source.silent = not answers
     await scene.end()
     row = scene.writer.rows[-1]
     assert (row.phase, row.located, row.upstream, row.beyond) == ("stopped", False, 0, 1)

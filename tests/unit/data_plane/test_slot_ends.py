@@ -40,17 +40,17 @@ def test_slot_ends_owes_a_locate_by_the_rows_of_a_partition(found: tuple[Row, ..
 
 def test_slot_ends_does_not_repeat_a_locate_without_result() -> None:
     ends, found = SlotEnds(), rows(RELEASED, DOUBT)
-    ends.ended(found, 0, [TP], only_locates=True)
+    ends.ended(found, 0, [TP], 0.0, only_locates=True)
     assert not ends.owed(found, 0, [TP])
     assert ends.owed(rows(RELEASED, replace(DOUBT, upstream=10)), 0, [TP]), "it was copied since"
     assert ends.owed(rows(STARTED, DOUBT), 0, [TP])
-    ends.ended(found, 0, [TP], only_locates=False)
+    ends.ended(found, 0, [TP], 0.0, only_locates=False)
     assert ends.owed(found, 0, [TP]), "who has copied since has to look again"
 
 
 def test_slot_ends_owes_a_locate_until_its_row_is_written() -> None:
     ends, found = SlotEnds(), rows(RELEASED, UNKNOWN)
-    ends.ended(found, 0, [TP], only_locates=True)
+    ends.ended(found, 0, [TP], 0.0, only_locates=True)
     assert ends.owed(found, 0, [TP])
 
 
@@ -75,9 +75,34 @@ def test_a_slot_that_has_some_or_runs_speaks_for_itself(found: tuple[Row, ...], 
     assert [list(ends.orphaned_rows(rows(*found), running, now)) for now in (0.0, 8.0, 16.0)] == [[], [], []]
 
 
+OPEN = replace(UNKNOWN, beyond=3)
+
+
 def test_slot_ends_asks_once_more_when_the_source_is_back() -> None:
-    ends, found = SlotEnds(), rows(RELEASED, replace(UNKNOWN, beyond=3))
-    ends.source_is_back()
+    ends, found = SlotEnds(), rows(RELEASED, OPEN)
+    assert ends.unanswered(found, 0.0) == [TP]
+    ends.source_answers([TP])
     assert ends.owed(found, 0, [TP])
-    ends.ended(found, 0, [TP], only_locates=True)
+    ends.ended(found, 0, [TP], 0.0, only_locates=True)
     assert not ends.owed(found, 0, [TP]), "it was away again"
+
+
+def test_slot_ends_owes_nothing_while_its_partition_has_no_leader() -> None:
+    ends, found = SlotEnds(), rows(RELEASED, OPEN)
+    ends.source_answers([("t", 1)])
+    assert not ends.owed(found, 0, [TP])
+    assert ends.unanswered(found, 0.0) == [TP], "to ask costs next to nothing"
+
+
+def test_slot_ends_repeats_a_locate_in_vain_later_each_time() -> None:
+    ends, found, now, waits = SlotEnds(), rows(RELEASED, OPEN), 0.0, []
+    for _ in range(7):
+        ends.source_answers(ends.unanswered(found, now))
+        assert ends.owed(found, 0, [TP])
+        ends.ended(found, 0, [TP], now, only_locates=True)
+        waits.append(next(wait for wait in range(1, 1_000) if ends.unanswered(found, now + wait)))
+        now += waits[-1]
+    assert waits == [10, 20, 40, 80, 160, 300, 300]
+    ends.source_answers([TP])
+    ends.ended(rows(RELEASED, KNOWN), 0, [TP], now, only_locates=True)
+    assert ends.unanswered(found, now) == [TP], "a search that found the end forgets those in vain"

@@ -294,6 +294,11 @@ class PartitionView:
         return self._acked.is_loaded
 
     @property
+    def needs_source(self) -> bool:
+        """Return whether the source alone can say more about where the copy ends, as `PartitionProgress`."""
+        return self._beyond > 0
+
+    @property
     def written(self) -> PartitionProgress:
         """The row that was loaded last."""
         return self._acked.written

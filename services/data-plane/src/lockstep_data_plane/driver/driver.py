@@ -121,13 +121,13 @@ class Driver:
             await set_within(self._changed, to_next_tick(TICK_S))
 
     async def _await_source(self) -> None:
-        """Notice again and again that the source is back, if it alone knows where copies end. Never returns."""
+        """Notice about which partitions the source answers that alone knows where copies end. Never returns."""
         while True:
             await asyncio.sleep(SOURCE_ASKED_EVERY_S)
-            if any(row.needs_source for row in self.ctx.state.all(PartitionProgress)):
+            if wanted := self._ends.unanswered(self.ctx.state.rows, self.ctx.clock.monotonic()):
                 with suppress(ClusterError):
                     await self.ctx.source.probe()
-                    self._ends.source_is_back()
+                    self._ends.source_answers(await self.ctx.source.end_offsets(wanted))
                     self._changed.set()
 
     async def _locate(self) -> None:
@@ -312,7 +312,7 @@ class Driver:
                 del self._running[slot]
                 running.task.result()
                 partitions, only_locates = self._assignment(slot).partitions, running.only_locates
-                self._ends.ended(ctx.state.rows, slot, partitions, only_locates=only_locates)
+                self._ends.ended(ctx.state.rows, slot, partitions, ctx.clock.monotonic(), only_locates=only_locates)
                 self._changed.set()
                 continue
             await running.check(self._troubled_at)

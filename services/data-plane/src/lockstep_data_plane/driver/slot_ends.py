@@ -2,13 +2,17 @@
 No I/O, no clock."""
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from lockstep_protocol.lag import SILENT_AFTER_S
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import Assignment, PartitionProgress, Row, SlotStatus
+from lockstep_runtime.util.backoff import KeyedBackoff
 from lockstep_runtime.util.liveness_timer import LivenessTimer
+
+SEARCHES_AGAIN_S, SEARCHES_AT_MOST_S = 10.0, 300.0
+"""From a search in vain, although the source answered, to the next one: at first and at most."""
 
 
 class SlotEnds:
@@ -17,8 +21,9 @@ class SlotEnds:
     def __init__(self) -> None:
         self._undecidable: dict[int, frozenset[PartitionProgress]] = {}
         """By slot, rows of which it has found out that they are in doubt: to look again changes nothing by itself."""
-        self._source_is_back = False
-        """The source answers again, which may say more of copies whose end it alone knows."""
+        self._answered: frozenset[TopicPartition] = frozenset()
+        """Partitions whose copies' ends the source alone knows, and about which it answers again."""
+        self._in_vain: KeyedBackoff[TopicPartition] = KeyedBackoff(SEARCHES_AGAIN_S, SEARCHES_AT_MOST_S)
         self._timers: defaultdict[int, LivenessTimer] = defaultdict(LivenessTimer)
 
     def owed(self, rows: Mapping[str, Row], slot: int, partitions: Iterable[TopicPartition]) -> bool:
@@ -28,8 +33,7 @@ class SlotEnds:
         if isinstance(status, SlotStatus) and status.phase != "released":
             return True
         unknown = _unknown(rows, partitions)
-        if not self._source_is_back:
-            unknown = frozenset(row for row in unknown if not row.needs_source)
+        unknown = frozenset(row for row in unknown if not row.needs_source or _partition(row) in self._answered)
         return not unknown <= self._undecidable.get(slot, frozenset())
 
     def owing(self, rows: Mapping[str, Row]) -> bool:
@@ -40,17 +44,39 @@ class SlotEnds:
             if isinstance(row, Assignment) and row.partitions
         )
 
-    def source_is_back(self) -> None:
-        """Note that the source answers. Copies whose end it alone knows are then worth another look."""
-        self._source_is_back = True
+    def unanswered(self, rows: Mapping[str, Row], now: float) -> list[TopicPartition]:
+        """Return the partitions about which the source is to be asked, because it alone knows where their copies end.
+        `now`: seconds of a clock that does not go back."""
+        waiting = self._in_vain.waiting(now)
+        every = (
+            _partition(row) for row in list(rows.values()) if isinstance(row, PartitionProgress) and row.needs_source
+        )
+        return [tp for tp in every if tp not in waiting]
+
+    def source_answers(self, partitions: Collection[TopicPartition]) -> None:
+        """Note about which partitions the source answers. Their copies are then worth another search."""
+        self._answered = frozenset(partitions)
 
     def ended(
-        self, rows: Mapping[str, Row], slot: int, partitions: Iterable[TopicPartition], *, only_locates: bool
+        self,
+        rows: Mapping[str, Row],
+        slot: int,
+        partitions: Iterable[TopicPartition],
+        now: float,
+        *,
+        only_locates: bool,
     ) -> None:
-        """A job of the slot is over. `only_locates`: it copied nothing."""
-        self._source_is_back = False
-        unknown = _unknown(rows, partitions) if only_locates else frozenset()
+        """A job of the slot is over. `only_locates`: it copied nothing. `now`: as for `unanswered`."""
+        searched = frozenset(partitions)
+        unknown = _unknown(rows, searched) if only_locates else frozenset()
         self._undecidable[slot] = frozenset(row for row in unknown if row.phase == "halted")
+        in_vain = {_partition(row) for row in unknown if row.needs_source}
+        for tp in self._answered & searched:
+            if tp in in_vain:
+                self._in_vain.failed(tp, now)
+            else:
+                self._in_vain.succeeded(tp)
+        self._answered -= searched
 
     def orphaned_rows(self, rows: Mapping[str, Row], running: Container[int], now: float) -> Iterator[SlotStatus]:
         """The reports in the place of slots that were killed and will not come back, for they have nothing to copy any
@@ -68,3 +94,7 @@ def _unknown(rows: Mapping[str, Row], partitions: Iterable[TopicPartition]) -> f
     """The rows of those that do not say where the copy ends."""
     found = (rows.get(PartitionProgress(topic=topic, partition=number).key()) for topic, number in partitions)
     return frozenset(row for row in found if isinstance(row, PartitionProgress) and not row.has_end)
+
+
+def _partition(row: PartitionProgress) -> TopicPartition:
+    return row.topic, row.partition

@@ -59,15 +59,16 @@ class EvidenceReader:
         """Since when the copy waits for the row of the records that the target's log holds."""
 
     async def end(
-        self, partition: PartitionMachine, row: PartitionProgress, *, counts: bool = True
+        self, partition: PartitionMachine, row: PartitionProgress, *, counts: bool = True, asks_source: bool = True
     ) -> Position | GapFound | Unplaced:
         """Return where the copy of a partition at rest ends. `counts`: as for `locate`. The source is asked only if
-        the target holds more than the row says, and for a short time only. Raises RetriableError for the target."""
+        the target holds more than the row says and it may be asked, and for a short time only. Raises RetriableError
+        for the target."""
         target = await self.target_tail(partition, row, rests=True)
         outcome = locate(row, None, target, fence_for_row(row), self.policy(partition.topic), counts=counts)
         if not isinstance(outcome, NeedsMore):
             return self._accounted(partition, outcome)
-        if await self.source_answers(partition.tp):
+        if asks_source and await self.source_answers(partition.tp):
             try:
                 async with asyncio.timeout(COMPARED_WITHIN_S):
                     return await self.position(partition, row, counts=counts)

@@ -91,11 +91,12 @@ class Resumer:
             row = fence.take_over(row if partition.in_one_log else replace(row, downstream=-1))
         return await self._go_on(partition, topic, row)
 
-    async def located(self, partition: PartitionMachine) -> Position | Unplaced | None:
+    async def located(self, partition: PartitionMachine, *, asks_source: bool) -> Position | Unplaced | None:
         """Return where the copy of a partition ends that will not be copied now, as `resume`. None if nothing was ever
         copied, or an operator has set where it begins. No policy decides anything here, and nothing is begun. The
-        source is asked only if the target holds more than is written down; a source that does not answer holds up
-        nothing (`Unplaced`). Raises HaltPartition if the end is unknown, and what passes of the target."""
+        source is asked only if the target holds more than is written down, and if `asks_source`; a source that does not
+        answer holds up nothing (`Unplaced`). Raises HaltPartition if the end is unknown, and what passes of the
+        target."""
         await self._refreshing_target.done()
         row = self._newest(partition)
         if row is None or row.is_set:
@@ -112,7 +113,7 @@ class Resumer:
             return Position(row, LastAppend.from_row(row))
         there = partition.in_its_place()
         counts = there is partition  # a copy that spreads by keys counts nothing past
-        end = await self._evidence.end(there, row, counts=counts)
+        end = await self._evidence.end(there, row, counts=counts, asks_source=asks_source)
         if isinstance(end, GapFound):
             raise HaltPartition(end.case, f"{end.text}; where the copy ends is not known until somebody decides")
         return end

@@ -176,6 +176,10 @@ class SlotEngine:
         partition = self.partitions.get(tp)
         return partition is None or partition.phase in (Phase.RESUMING, Phase.SETTLING, Phase.LOCATING)
 
+    async def source_answers(self, tp: TopicPartition) -> bool:
+        """Return whether the source answers about a partition. One that is gone holds up nothing."""
+        return await self._resumer.source_answers(tp)
+
     def moved(self) -> Sequence[PartitionMachine]:
         """Those that may have something new to write down since this was asked last, or that lag: thousands at rest are
         not among them."""

@@ -45,6 +45,9 @@ AT_MOST_S = 4.0
 LOCATES_WITHIN_S = 3.0
 """A source that brings nothing for so long, of a partition at rest, is asked whether it is there."""
 
+BRINGS_WITHIN_S = 10.0
+"""One that is there has so much more time to bring something."""
+
 AT_LEAST_S = 0.5
 """Between two tries of one partition, however many others get through."""
 
@@ -138,14 +141,14 @@ class PartitionTasks:
 
     async def tend(self, partition: PartitionMachine, on_turn: Callable[[PartitionMachine], None]) -> None:
         """Until it is released, and what there was to write down is written. `on_turn` is called before each step."""
-        changed, pauses = self.changes[partition], PartitionBackoff()
+        changed, pauses, asks_source = self.changes[partition], PartitionBackoff(), True
         while partition.phase is not Phase.RELEASED:
             on_turn(partition)
             changed.clear()
             if partition.phase is Phase.RESUMING:
-                await self._try_to_resume(partition, pauses)
+                await self._try_to_resume(partition, pauses, asks_source=asks_source)
             elif partition.phase is Phase.LOCATING:
-                await self._watch_locating(partition)
+                asks_source = await self._watch_locating(partition)
             elif partition.phase not in (Phase.SETTLING, Phase.DRAINING) or not partition.quiet:
                 await changed.wait()
             elif partition.ends_transaction_first and self.transaction_runner.busy(partition):
@@ -199,9 +202,9 @@ class PartitionTasks:
         except ClusterError as trouble:
             self.reporter.slot_trouble(PROGRESS, trouble)
 
-    async def _try_to_resume(self, partition: PartitionMachine, pauses: PartitionBackoff) -> None:
+    async def _try_to_resume(self, partition: PartitionMachine, pauses: PartitionBackoff, *, asks_source: bool) -> None:
         try:
-            await self._resume(partition)
+            await self._resume(partition, asks_source=asks_source)
             pauses.resumed(monotonic())
         except RETRIABLE_ERRORS as exc:
             await self._in_trouble(partition, exc, pauses)
@@ -213,10 +216,10 @@ class PartitionTasks:
         self.reporter.trouble(partition, trouble)
         await self.retry_gate.after(trouble, self.changes[partition], pauses.before_resuming(trouble))
 
-    async def _resume(self, partition: PartitionMachine) -> None:
+    async def _resume(self, partition: PartitionMachine, *, asks_source: bool) -> None:
         topic = self.topics[partition.topic]
         if partition.locates:
-            await self._locate(partition)
+            await self._locate(partition, asks_source=asks_source)
             return
         resumed = await self._resumed(partition, topic)
         if resumed is None:
@@ -254,14 +257,22 @@ class PartitionTasks:
                 await cancelled([resuming])
         return None if resuming.cancelled() else resuming.result()
 
-    async def _watch_locating(self, partition: PartitionMachine) -> None:
-        """Return once the phase may be another one. A source that falls silent meanwhile is given up."""
-        position = partition.position
-        if await set_within(self.changes[partition], LOCATES_WITHIN_S) or partition.position != position:
-            return
-        if not await self.resumer.source_answers(partition.tp) and partition.phase is Phase.LOCATING:
+    async def _watch_locating(self, partition: PartitionMachine) -> bool:
+        """Return once the phase may be another one. A source that falls silent meanwhile is given up, and one that
+        answers questions and brings no records. Returns whether it may be asked again."""
+        if await self._moves_on(partition, LOCATES_WITHIN_S):
+            return True
+        if await self.resumer.source_answers(partition.tp) and await self._moves_on(partition, BRINGS_WITHIN_S):
+            return True
+        if partition.phase is Phase.LOCATING:
             self._step(partition, Failed(source_failed=True))
             self.fetcher.detach(partition)
+        return False
+
+    async def _moves_on(self, partition: PartitionMachine, within_s: float) -> bool:
+        """Return whether the partition has another phase or position within so many seconds."""
+        position = partition.position
+        return await set_within(self.changes[partition], within_s) or partition.position != position
 
     def _go_on(self, partition: PartitionMachine, event: Resumed | NothingCopied | Unplaced) -> None:
         if self._step(partition, event).fetch_from is not None:
@@ -272,13 +283,13 @@ class PartitionTasks:
                 return
         self.retry_gate.got_through()
 
-    async def _locate(self, partition: PartitionMachine) -> None:
-        """Find out where the copy of a partition ends that is not copied now; its row says so then. Raises
-        HaltPartition if the end is unknown, and what passes."""
+    async def _locate(self, partition: PartitionMachine, *, asks_source: bool) -> None:
+        """Find out where the copy of a partition ends that is not copied now; its row says so then. `asks_source`: as
+        for `Resumer.located`. Raises HaltPartition if the end is unknown, and what passes."""
         others_s = self.others_end_by() - asyncio.get_running_loop().time()
         if others_s > 0 and await set_within(self.changes[partition], others_s):
             return
-        found = await self.resumer.located(partition)
+        found = await self.resumer.located(partition, asks_source=asks_source)
         if partition.phase is not Phase.RESUMING or not partition.locates:
             return
         if isinstance(found, Position):

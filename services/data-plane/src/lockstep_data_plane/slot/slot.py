@@ -15,6 +15,7 @@ from lockstep_data_plane.progress.control_topic_writer import PROGRESS, ControlT
 from lockstep_data_plane.progress.slot_spans import SlotSpans
 from lockstep_data_plane.slot.certificate_watch import CertificateWatch
 from lockstep_data_plane.slot.desired_state import DesiredPartition, desired_partitions
+from lockstep_data_plane.slot.end_searches import EndSearches
 from lockstep_data_plane.slot.engine import SlotEngine
 from lockstep_data_plane.slot.progress_rows import ProgressRows
 from lockstep_data_plane.slot.row_deadline import ROWS_WITHIN_S, RowDeadline
@@ -100,8 +101,7 @@ class Slot:
         """The order by which each partition that is tended was begun."""
         self._ended_cleanly = True
         """The run of this slot before this one let go of all that it had."""
-        self._located: dict[TopicPartition, DesiredPartition] = {}
-        """Partitions at rest whose end was searched once in this run, with the order by which they rest."""
+        self._searches = EndSearches(time.monotonic)
         self._alive_at = 0.0
         self._checked_all_at = 0.0
         self._certificates = CertificateWatch(spec.settings, self._say)
@@ -139,6 +139,7 @@ class Slot:
         loop = asyncio.get_running_loop()
         looking = asyncio.create_task(self._certificates.watch(self._changed))
         ending = asyncio.create_task(self._engine.end_silent())
+        waiting = asyncio.create_task(self._searches.repeat(self._engine.source_answers, self._changed))
         flushed_at = 0.0
         flush_every = self._settings.data_plane.offset_flush_every.total_seconds()
         try:
@@ -155,7 +156,7 @@ class Slot:
             while not (self._leaving and not self._partition_tasks) and not self._certificates.renewed_for(
                 RENEWS_WITHIN_S
             ):
-                self._check(lost, ending, looking)
+                self._check(lost, ending, looking, waiting)
                 at_all = loop.time() - self._checked_all_at >= LOOK_AT_ALL_EVERY_S
                 if changed or at_all:
                     self._reconcile()
@@ -174,7 +175,7 @@ class Slot:
                 await self._write_status("released")
         finally:
             self._update_spans(last=True)
-            for task in (looking, lost, ending):
+            for task in (looking, lost, ending, waiting):
                 task.cancel()
             await cancelled(self._partition_tasks.values())
 
@@ -211,10 +212,9 @@ class Slot:
                 raise exc
         while self._ended:
             tp = self._ended.pop()
-            task = self._partition_tasks.pop(tp)
-            order = self._begun_by.pop(tp)
+            task, order = self._partition_tasks.pop(tp), self._begun_by.pop(tp)
             if (partition := self._engine.partitions.get(tp)) is not None and partition.locates:
-                self._located[tp] = self._orders.get(tp, order)
+                self._searches.end(tp, self._orders.get(tp, order), needs_source=partition.needs_source)
             self._engine.remove(tp)
             task.result()
 
@@ -329,9 +329,9 @@ class Slot:
         if topic is None or topic.phase != "mirrored" or tp[1] >= self._copied(topic):
             return
         at_rest = bool(order.resting_reason) or self._assignment.ending
-        if at_rest and (self._is_located(tp) or self._located.get(tp) == order):
+        if at_rest and (self._is_located(tp) or self._searches.is_over(tp, order)):
             return
-        self._located.pop(tp, None)
+        self._searches.begin(tp)
         self._begun_by[tp] = order
         rests = order.resting_reason if at_rest else None
         task = asyncio.create_task(self._engine.tend(tp, topic, rests=rests), name=f"tend {tp[0]}-{tp[1]}")
