@@ -77,7 +77,7 @@ def test_lost_records_before_a_moment_were_acknowledged_before_it() -> None:
 
 
 def test_failover_knows_the_source_up_to_the_moment_it_names() -> None:
-    text = "2 records lost. What A accepted after 2026-01-01T00:00:00.500+00:00 is known only as far as"
+    text = "2 records lost. What A accepted after 2026-01-01T00:00:00.500+00:00 is counted only as far as"
     assert known_until({"steps": [{"text": "ready"}, {"text": text}]}) == 1767225600.5
 
 

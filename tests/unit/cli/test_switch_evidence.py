@@ -39,7 +39,9 @@ TOPIC = SwitchTopic(
     target_ends=(21, 0),
     missing=(5, 0),
     since_ms=(T0 - 500, 0),
+    known_ms=(T0 - 1_000, 0),
 )
+OF_WHAT = "of what A had accepted up to 2023-11-14T22:13:19.000+00:00; what it accepted later is not counted"
 PLACES = (("A.t", 0, 9, 12),)
 GROUP = SwitchGroup(group="g|1", switch="1", state="behind", text="a|b", read_again=3, positions=PLACES, known_ms=T0)
 
@@ -57,7 +59,7 @@ def cells(line: str) -> int:
 
 
 def test_evidence_as_json_has_the_switch_and_its_times() -> None:
-    body = evidence().as_json()
+    body = evidence(TOPIC).as_json()
     assert json.loads(json.dumps(body)) == body
     assert {name: body[name] for name in body if name not in ("steps", "topics", "groups")} == {
         "switch": "1",
@@ -115,6 +117,7 @@ def test_evidence_as_json_has_each_partition() -> None:
             "target_end": 21,
             "missing": 5,
             "missing_since": "2023-11-14T22:13:19.500+00:00",
+            "known_until": "2023-11-14T22:13:19.000+00:00",
             "verified": None,
         },
         {
@@ -124,6 +127,7 @@ def test_evidence_as_json_has_each_partition() -> None:
             "target_end": 0,
             "missing": 0,
             "missing_since": None,
+            "known_until": None,
             "verified": None,
         },
     ]
@@ -182,17 +186,17 @@ def test_evidence_has_topics_and_groups_by_name() -> None:
 
 
 def test_evidence_as_markdown_begins_with_the_result() -> None:
-    lines = evidence(row=replace(ROW, phase="done", ended_ms=T0 + 4_500)).as_markdown().splitlines()
+    lines = evidence(TOPIC, row=replace(ROW, phase="done", ended_ms=T0 + 4_500)).as_markdown().splitlines()
     assert lines[:11] == [
         "# Failover A->B",
         "",
         "- Result: done",
         "- Began: 2023-11-14T22:13:20.000+00:00",
         "- Ended: 2023-11-14T22:13:24.500+00:00",
-        "- Lost, of what the source was known to have: 1,234 records",
+        f"- Lost, of what the source was known to have: 1,234 records, {OF_WHAT}",
         "- Known of A: its records up to 2023-11-14T22:13:19.000+00:00, its groups up to a time not known",
         "- Late: 5 records that came after the fence and are not copied",
-        "- Verified: 0 of 0 partitions were compared with their source, 0 differences, 0 records not verified",
+        "- Verified: 0 of 2 partitions were compared with their source, 0 differences, 0 records not verified",
         "- Id: 1",
         "",
     ]
@@ -214,7 +218,8 @@ def test_evidence_as_markdown_has_each_step() -> None:
 
 def test_evidence_as_markdown_has_each_partition() -> None:
     text = evidence(TOPIC).as_markdown()
-    assert "| t-0 | A.t-0 | 15 | 9 | 21 | 5 |" in text
+    assert "| t-0 | A.t-0 | 15 | 2023-11-14T22:13:19.000+00:00 | 9 | 21 | 5 |" in text
+    assert "| t-1 | A.t-1 | 3 | ? | -1 | 0 | 0 |" in text
 
 
 def test_evidence_as_markdown_escapes_what_breaks_tables() -> None:
@@ -279,7 +284,20 @@ def test_evidence_of_an_unknown_loss_has_its_partitions() -> None:
     done = replace(ROW, phase="done", lost=0, late=0, ended_ms=T0 + 9_000)
     found = evidence(replace(TOPIC, missing=(-1, 0)), row=done)
     assert (found.as_json()["lost"], found.as_json()["lost_unknown_partitions"]) == (0, 1)
-    assert "known to have: 0 records known, unknown for 1 partition\n" in found.as_markdown()
+    assert f"known to have: 0 records known, unknown for 1 partition, {OF_WHAT}\n" in found.as_markdown()
     first, *others = evidence_shown(found)
     assert [str(span.style) for span in first.spans] == ["yellow"]
-    assert "  lost          0 records known, unknown for 1 partition" in [line.plain for line in others]
+    assert f"  lost          0 records known, unknown for 1 partition, {OF_WHAT}" in [line.plain for line in others]
+
+
+def test_evidence_never_counts_nothing_as_lost_without_its_moment() -> None:
+    done = replace(ROW, phase="done", lost=0, ended_ms=T0 + 9_000)
+    assert evidence(TOPIC, row=done).lost_words == f"0 records, {OF_WHAT}"
+    unknown = evidence(TOPIC, row=replace(done, source_known_ms=0)).lost_words
+    assert unknown.startswith("0 records, of what A had accepted as far as slots had fetched it")
+
+
+def test_evidence_of_a_loss_that_was_not_counted_yet_has_no_number() -> None:
+    begun = evidence(row=replace(ROW, lost=0))
+    assert (begun.lost_words, begun.as_json()["lost"]) == ("not counted yet", None)
+    assert evidence(row=Switch(id="1", verb="switchover")).as_json()["lost"] == 0, "it loses nothing"

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from lockstep_config.flow.connector_settings import NOTHING_STATED
 from lockstep_data_plane.driver import source_monitor
 from lockstep_data_plane.driver.source_monitor import (
+    ANSWERS_WITHIN,
     MOST_ENDS,
     TICK_S,
     WRITING,
@@ -18,10 +20,11 @@ from lockstep_data_plane.driver.source_monitor import (
     SourceMonitor,
     look_interval_s,
     source_ends_row,
+    with_unanswered,
 )
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import PartitionProgress, Row, SourceEnds
-from lockstep_runtime.util.errors import LeadershipLost, NotAppended
+from lockstep_runtime.util.errors import ClusterUnreachable, LeadershipLost, NotAppended
 from tests.support.metered_driver import copying
 from tests.support.metered_driver import row as row_of
 
@@ -108,6 +111,9 @@ class Logs:
         return
 
     async def end_offsets(self, asked: Iterable[TopicPartition], **_: Any) -> dict[TopicPartition, int]:
+        return dict.fromkeys(asked, 20)
+
+    async def reachable_end_offsets(self, asked: Iterable[TopicPartition], **_: Any) -> dict[TopicPartition, int]:
         return dict.fromkeys(asked, 20)
 
     async def begin_offsets(self, asked: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
@@ -262,3 +268,75 @@ async def test_partitions_that_stand_are_reported_at_once(monkeypatch: pytest.Mo
             await monitor.observe_if_due()
         driver.now += 61_000
     assert sorted(reported) == [("PartitionStuck", "t-0"), ("PartitionStuck", "t-1")]
+
+
+class HalfAlive(Logs):
+    """A source with brokers that do not answer. `silent`: the partitions that they lead."""
+
+    def __init__(self, alias: str) -> None:
+        super().__init__(alias)
+        self.silent: set[TopicPartition] = set()
+        self.waited: list[timedelta | None] = []
+
+    async def reachable_end_offsets(
+        self, asked: Iterable[TopicPartition], **settings: Any
+    ) -> dict[TopicPartition, int]:
+        self.waited.append(settings["within"])
+        answered = [tp for tp in asked if tp not in self.silent]
+        if not answered:
+            raise ClusterUnreachable(self.alias, "a:9092", "no answer")
+        return dict.fromkeys(answered, 20)
+
+
+async def test_look_without_an_answer_about_some_keeps_what_was_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver, monitor, written = looking(monkeypatch, Logs("B"))
+    driver.source = source = HalfAlive("A")
+    asked_ms = driver.now
+    await monitor.observe_if_due()
+    source.silent = {TP}
+    for _ in range(2):  # the row before names it as unanswered in the second one
+        driver.say(written[-1])
+        driver.now += 20_000
+        await monitor.observe_if_due()
+        row = written[-1]
+        assert isinstance(row, SourceEnds)
+        assert row.unanswered == (("t", 0, asked_ms),)
+        assert row.known_ms([TP, ("t", 1)]) == {TP: asked_ms, ("t", 1): driver.now}
+        assert row.by_partition()[TP] == (20, asked_ms), "what it is behind is not forgotten"
+    driver.say(written[-1])
+    source.silent = set()
+    driver.now += 20_000
+    await monitor.observe_if_due()
+    (row,) = written[-1:]
+    assert isinstance(row, SourceEnds)
+    assert (row.unanswered, row.known_ms([TP])) == ((), {TP: driver.now})
+
+
+async def test_look_of_a_new_driver_has_the_moments_of_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver, monitor, written = looking(monkeypatch, Logs("B"))
+    driver.source = source = HalfAlive("A")
+    source.silent = {TP}
+    driver.say(SourceEnds(asked_ms=5_000, ends=(("t", 0, 15),), since_ms=(4_000,), unanswered=(("t", 0, 3_000),)))
+    await monitor.observe_if_due()
+    (row,) = written
+    assert isinstance(row, SourceEnds)
+    assert row.unanswered == (("t", 0, 3_000),)
+    assert row.by_partition()[TP] == (15, 4_000)
+
+
+async def test_look_waits_long_only_after_one_without_any_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver, monitor, written = looking(monkeypatch, Logs("B"))
+    driver.source = source = HalfAlive("A")
+    for silent in ({TP, ("t", 1)}, set[TopicPartition](), set[TopicPartition]()):
+        source.silent = silent
+        await monitor.observe_if_due()
+        driver.now += 20_000
+    assert source.waited == [ANSWERS_WITHIN, None, ANSWERS_WITHIN]
+    assert len(written) == 2, "a look without any answer says nothing"
+
+
+def test_source_ends_row_with_too_many_without_an_answer_is_sure_of_none() -> None:
+    silent = {("t", number): 5 for number in range(MOST_ENDS + 1)}
+    row = with_unanswered(SourceEnds(asked_ms=9), silent)
+    assert (len(row.unanswered), row.more) == (MOST_ENDS, 1)
+    assert row.known_ms([("u", 0)]) == {("u", 0): 0}

@@ -4,6 +4,8 @@ and which do not move though there is more."""
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
 
 from lockstep_data_plane.driver.lag_estimator import ObservedPartition
 from lockstep_data_plane.driver.metrics_collector import MetricsCollector
@@ -69,6 +71,9 @@ FREQUENT_CHECK_INTERVAL_S = 2.0
 
 TICK_S = 1.0
 
+ANSWERS_WITHIN = timedelta(seconds=5)
+"""A leader that does not answer within this time does not hold up what the others say."""
+
 TARGET_WITHIN_S = 3.0
 """A target that does not answer within so many seconds does not hold up the next look at the source."""
 
@@ -90,6 +95,9 @@ class SourceMonitor:
         self._slots = slots
         self._stall_detector = CopyStallDetector()
         self._checked_at = float("-inf")
+        self._within: timedelta | None = ANSWERS_WITHIN
+        self._answered_ms: dict[TopicPartition, int] = {}
+        """For each partition, when the last look began in which the source answered about it."""
         self._task: asyncio.Task[None] | None = None
 
     @asynccontextmanager
@@ -128,8 +136,10 @@ class SourceMonitor:
             if trouble.alias != ctx.source.alias:
                 raise
             self._collector.estimator.lost()
+            self._within = None  # it may be slow: the next look waits as long as any request
             ctx.rounds.troubles.began(TROUBLE, trouble)
         else:
+            self._within = ANSWERS_WITHIN
             ctx.rounds.troubles.over(TROUBLE)
 
     async def _observe(self, now: float) -> None:
@@ -147,7 +157,7 @@ class SourceMonitor:
         committed = ctx.settings.data_plane.isolation_level == "read_committed"
         self._collector.estimator.asks(ctx.clock.monotonic())  # each request may wait for a minute
         asked_ms = ctx.clock.wall_ms()
-        ends = await ctx.source.end_offsets(asked, read_committed=committed)
+        ends = await ctx.source.reachable_end_offsets(asked, read_committed=committed, within=self._within)
         starts = await ctx.source.begin_offsets([tp for tp in ends if _restarts_copy(known.get(tp), selected.get(tp))])
         there = await self._target_ends({tp: topic for tp, topic in selected.items() if tp in known and tp in ends})
         resting = {tp for tp, order in ordered.items() if order.resting_reason}
@@ -163,10 +173,15 @@ class SourceMonitor:
             for tp in asked
         }
         estimator = self._collector.estimator
-        if (recalled := ctx.state.get(SourceEnds, "current")) is not None:
-            estimator.recall(recalled, now=ctx.clock.monotonic(), wall_ms=ctx.clock.wall_ms())
+        before = ctx.state.get(SourceEnds, "current") or SourceEnds()
+        estimator.recall(before, now=ctx.clock.monotonic(), wall_ms=ctx.clock.wall_ms())
         self._collector.on_observed(self._stall_detector.stuck, seen, resting)
-        await self._write_ends(source_ends_row(ends, known, asked_ms, self._since_ms))
+        silent = [tp for tp in asked if tp not in ends]
+        known_ms = dict.fromkeys(silent, 0) if self._answered_ms else before.known_ms(silent)
+        answered_ms = known_ms | self._answered_ms
+        self._answered_ms = {**{tp: answered_ms[tp] for tp in silent}, **dict.fromkeys(ends, asked_ms)}
+        row = source_ends_row({**before.ends_of(silent), **ends}, known, asked_ms, self._since_ms)
+        await self._write_ends(with_unanswered(row, {tp: answered_ms[tp] for tp in silent}))
         await self._report(found, over, known, ends)
 
     def _since_ms(self, tp: TopicPartition, row: PartitionProgress | None) -> int:
@@ -237,6 +252,14 @@ def source_ends_row(
     rows = tuple((topic, number, end) for (topic, number), end in unnamed[:MOST_ENDS])
     times = tuple(since_ms(tp, progress.get(tp)) for tp, _ in unnamed[:MOST_ENDS])
     return SourceEnds(asked_ms=asked_ms, ends=rows, since_ms=times, more=len(unnamed) - len(rows))
+
+
+def with_unanswered(row: SourceEnds, known_ms: Mapping[TopicPartition, int]) -> SourceEnds:
+    """Return the row of a look in which the source did not answer about some partitions. `known_ms`: up to when their
+    ends are known. Too many for one row count as left out, for then no end is sure."""
+    unanswered = tuple((topic, number, at_ms) for (topic, number), at_ms in sorted(known_ms.items()))
+    room = MOST_ENDS - len(row.ends)
+    return replace(row, unanswered=unanswered[:room], more=row.more + max(0, len(unanswered) - room))
 
 
 def _restarts_copy(row: PartitionProgress | None, topic: MirroredTopic | None) -> bool:

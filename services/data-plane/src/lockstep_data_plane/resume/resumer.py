@@ -94,7 +94,7 @@ class Resumer:
     async def located(self, partition: PartitionMachine, *, asks_source: bool) -> Position | Unplaced | None:
         """Return where the copy of a partition ends that will not be copied now, as `resume`. None if nothing was ever
         copied, or an operator has set where it begins. No policy decides anything here, and nothing is begun. The
-        source is asked only if the target holds more than is written down, and if `asks_source`; a source that does not
+        source is asked only if the target holds more than is written down, and if `asks_source`. A source that does not
         answer holds up nothing (`Unplaced`). Raises HaltPartition if the end is unknown, and what passes of the
         target."""
         await self._refreshing_target.done()

@@ -25,7 +25,7 @@ class EndSearches:
         """Take a clock that does not go back, in seconds."""
         self._monotonic = monotonic
         self._orders: dict[TopicPartition, DesiredPartition] = {}
-        """Those that were searched, with the order by which they rest."""
+        """Those that were searched, with what was wanted of them then."""
         self._unknown: dict[TopicPartition, None] = {}
         """Those whose end the source alone knows. The one that was asked about last comes last."""
         self._in_vain: KeyedBackoff[TopicPartition] = KeyedBackoff(SEARCHED_AGAIN_S, SEARCHED_AT_MOST_S)
@@ -45,7 +45,7 @@ class EndSearches:
             self._in_vain.succeeded(tp)
 
     def is_over(self, tp: TopicPartition, order: DesiredPartition) -> bool:
-        """Return whether a partition that rests by this order needs no search."""
+        """Return whether a partition needs no search while it is wanted like this."""
         return self._orders.get(tp) == order
 
     async def repeat(self, source_answers: Callable[[TopicPartition], Awaitable[bool]], changed: asyncio.Event) -> None:

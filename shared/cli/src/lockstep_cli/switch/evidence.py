@@ -6,7 +6,7 @@ from typing import Any
 
 from lockstep_cli.formatting import count_text, in_time, utc_moment
 from lockstep_cli.switch.switch_options import Allowance, allows
-from lockstep_cli.switch.switch_steps import MEANINGS, step_states
+from lockstep_cli.switch.switch_steps import MEANINGS, Verb, step_states
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import Row, Switch, SwitchGroup, SwitchTopic, VerifiedPartition
 from lockstep_protocol.verified_copy import find_verification
@@ -34,10 +34,22 @@ class Evidence:
         return sum(missing < 0 for topic in self.topics for missing in topic.missing)
 
     @property
+    def lost(self) -> int | None:
+        """Return how many records are lost of those that the source was known to have; None: not counted yet."""
+        return None if self.row.verb == Verb.FAILOVER and not self.topics else self.row.lost
+
+    @property
     def lost_words(self) -> str:
-        """How many records are lost, in words."""
+        """Say in words how many records are lost, and of which."""
+        if self.lost is None:
+            return "not counted yet"
         unknown = count_text(self.lost_unknown, "partition")
-        return count_text(self.row.lost, "record") + (f" known, unknown for {unknown}" if self.lost_unknown else "")
+        words = count_text(self.lost, "record") + (f" known, unknown for {unknown}" if self.lost_unknown else "")
+        if self.row.verb != Verb.FAILOVER:
+            return words
+        moment, source = _moment(self.row.source_known_ms), self.flow.source
+        until = f"up to {moment}" if moment else "as far as slots had fetched it"
+        return f"{words}, of what {source} had accepted {until}; what it accepted later is not counted"
 
     @property
     def known_words(self) -> str:
@@ -60,7 +72,7 @@ class Evidence:
             "began": _moment(row.began_ms),
             "ended": _moment(row.ended_ms),
             "seconds": _seconds(row.began_ms, row.ended_ms),
-            "lost": row.lost,
+            "lost": self.lost,
             "lost_unknown_partitions": self.lost_unknown,
             "source_known_until": _moment(row.source_known_ms),
             "groups_known_until": _moment(row.groups_known_ms),
@@ -148,6 +160,7 @@ class Evidence:
                     "target_end": _at(row.target_ends, number, -1),
                     "missing": None if (missing := _at(row.missing, number, 0)) < 0 else missing,
                     "missing_since": _moment(_at(row.since_ms, number, 0)),
+                    "known_until": _moment(_at(row.known_ms, number, self.row.source_known_ms)),
                     "verified": self._verdict(row.topic, number),
                 }
                 for number, end in enumerate(row.ends)
@@ -180,15 +193,16 @@ class Evidence:
             lines.append(
                 f"| {one.step} | {MEANINGS[one.step]} | {one.state} | {began} | {lasted} | {_cell(one.text)} |"
             )
-        heads = "| partition | on the target | source end | copied to | target end | missing | since |"
-        lines += ["", "## Topics", "", heads, "|---|---|---|---|---|---|---|"]
+        heads = "| partition | on the target | source end | known up to | copied to | target end | missing | since |"
+        lines += ["", "## Topics", "", heads, "|---|---|---|---|---|---|---|---|"]
         for topic in self.topics:
             for number, end in enumerate(topic.ends):
                 copied, target = _at(topic.copied, number, -1), _at(topic.target_ends, number, -1)
                 where = f"| {topic.topic}-{number} | {topic.target_topic}-{number} "
                 since = _moment(_at(topic.since_ms, number, 0)) or ""
                 missing = _known(_at(topic.missing, number, 0))
-                lines.append(f"{where}| {_known(end)} | {copied} | {_known(target)} | {missing} | {since} |")
+                known = _moment(_at(topic.known_ms, number, row.source_known_ms)) or "?"
+                lines.append(f"{where}| {_known(end)} | {known} | {copied} | {_known(target)} | {missing} | {since} |")
         lines += ["", "## Groups", "", "| group | state | read again | known up to | result |", "|---|---|---|---|---|"]
         for group in self.groups:
             moment = _moment(group.known_ms) or "?"

@@ -11,15 +11,14 @@ from lockstep_cli.switch.switch_log import SwitchLog
 from lockstep_cli.switch.switch_options import Allowance, allows
 from lockstep_cli.switch.switch_positions import (
     PartitionLoss,
+    RecordsKnown,
     count_losses,
     diverged_records,
     known_ends,
     known_loss,
     known_source_ends,
-    known_until,
     not_copied,
     records_by_partition,
-    records_known_ms,
     topic_rows,
     unknown_losses,
 )
@@ -143,24 +142,24 @@ class StepActions:
             if time.monotonic() > deadline:
                 raise StepFailed(f"the flow is not up to date after {self._within_s:g} s")
 
-    async def settle(self, row: Switch) -> tuple[str, list[PartitionLoss]]:
-        """Stop the copy, and write down what the source was known to have and the target has not. Returns a text, and
-        what that is."""
+    async def settle(self, row: Switch) -> tuple[str, list[PartitionLoss], int]:
+        """Stop the copy, and write down what the source was known to have and the target has not. Returns a text, what
+        that is, and up to when it is known what the source had, Unix milliseconds."""
         topics = self.topics
         if row.topics:
             await self._pause(topics)
         else:
             await self.clusters.command(STOP, Scope.for_connector(Connector.SOURCE))
             await self._wait_drained()
-        losses = known_loss(self.log.rows, topics)
+        known, losses = RecordsKnown.from_rows(self.log.rows, topics), known_loss(self.log.rows, topics)
         ends = known_source_ends(self.log.rows)
         target_ends = await self.clusters.target_ends(topics)
-        await self.log.append(*topic_rows(topics, row.id, ends, self.log.rows, target_ends, losses))
+        await self.log.append(*topic_rows(topics, row.id, ends, self.log.rows, target_ends, losses, known))
         lost = sum(count_losses(losses).values())
         text = f"{count_text(lost, 'record')} lost" if lost else "no record is known to be lost"
         unknown = unknown_losses(losses)
-        text += f". {known_until(records_known_ms(self.log.rows), self.log.settings.flow.source)}"
-        return f"{text}, and {unknown}" if unknown else text, losses
+        text += f". {known.sentence(self.log.settings.flow.source)}"
+        return f"{text}, and {unknown}" if unknown else text, losses, known.least_ms
 
     def require_allowed(self, row: Switch, losses: Sequence[PartitionLoss]) -> None:
         """Raises StepFailed if more is lost than may be."""
@@ -196,8 +195,9 @@ class StepActions:
             if late and self.log.settings.keeps_names:
                 await asyncio.sleep(WRITTEN_DOWN_S)
                 late = diverged_records(now, self.log.rows, await read_opposite())
-        losses = known_loss(self.log.rows, topics) if not source else []
-        await self.log.append(*topic_rows(topics, row.id, ends, self.log.rows, target_ends, losses))
+        known = None if source else RecordsKnown.from_rows(self.log.rows, topics)
+        losses = [] if source else known_loss(self.log.rows, topics)
+        await self.log.append(*topic_rows(topics, row.id, ends, self.log.rows, target_ends, losses, known))
         what = count_text(len(topics), "topic") + " paused" if row.topics else "stopped"
         if late:
             what += f". After the fence came {records_by_partition(late)}, which are not copied"

@@ -112,18 +112,38 @@ def _asked_ends(rows: Mapping[str, Row]) -> dict[TopicPartition, tuple[int, int 
     return newest.by_partition() if isinstance(newest, SourceEnds) else {}
 
 
-def records_known_ms(rows: Mapping[str, Row]) -> int:
-    """Return the moment up to which it is known what the source had, Unix milliseconds; 0: unknown. Rows of slots do
-    not count: one is written also when the source has been silent for long."""
-    asked = rows.get(SourceEnds().key())
-    return asked.asked_ms if isinstance(asked, SourceEnds) and not asked.more else 0
+@dataclass(frozen=True, slots=True)
+class RecordsKnown:
+    """Up to which moment it is known what the source had of each partition, Unix milliseconds; 0: unknown."""
 
+    by_partition: Mapping[TopicPartition, int]
 
-def known_until(known_ms: int, source: str) -> str:
-    """Say up to when it is known what the source had (`records_known_ms`), as a sentence."""
-    if not known_ms:
-        return f"What {source} accepted is known only as far as slots had fetched it"
-    return f"What {source} accepted after {utc_moment(known_ms)} is known only as far as slots had fetched it"
+    @classmethod
+    def from_rows(cls, rows: Mapping[str, Row], topics: Iterable[MirroredTopic]) -> "RecordsKnown":
+        """Take it from the driver's last look. Rows of slots do not count: one is written also when the source has been
+        silent for long."""
+        asked = rows.get(SourceEnds().key())
+        newest = asked if isinstance(asked, SourceEnds) else SourceEnds()
+        numbers = {one.source_topic: range(max(one.partitions, len(_numbers(one)))) for one in topics}
+        return cls(newest.known_ms((topic, number) for topic, some in numbers.items() for number in some))
+
+    @property
+    def least_ms(self) -> int:
+        """Return the moment up to which all of it is known; 0: unknown."""
+        return min(self.by_partition.values(), default=0)
+
+    def sentence(self, source: str) -> str:
+        """Say up to when it is known what the source had, as a sentence."""
+        newest_ms = max(self.by_partition.values(), default=0)
+        counted = "is counted only as far as slots had fetched it"
+        if not newest_ms:
+            return f"What {source} accepted {counted}"
+        text = f"What {source} accepted after {utc_moment(newest_ms)} {counted}"
+        older = [f"{topic}-{number}" for (topic, number), ms in sorted(self.by_partition.items()) if ms < newest_ms]
+        if not older:
+            return text
+        since = f"after {utc_moment(self.least_ms)} already" if self.least_ms else "at any time"
+        return f"{text}, and so is what it accepted {since} in {shorten(older, NAMED)}, about which it did not answer"
 
 
 def groups_known_until(known_ms: int, source: str) -> str:
@@ -205,6 +225,7 @@ def topic_rows(
     rows: Mapping[str, Row],
     target_ends: Mapping[TopicPartition, int],
     lost: Iterable[PartitionLoss] = (),
+    known: RecordsKnown | None = None,
 ) -> list[SwitchTopic]:
     """A row for each topic, with what is known of its partitions."""
     progress, losses = progress_by_partition(rows.values()), {one.where: one for one in lost}
@@ -222,6 +243,7 @@ def topic_rows(
                 target_ends=tuple(target_ends.get((topic.target_topic, n), -1) for n in numbers),
                 missing=tuple(losses[name, n].records if (name, n) in losses else 0 for n in numbers),
                 since_ms=tuple(losses[name, n].since_ms if (name, n) in losses else 0 for n in numbers),
+                known_ms=() if known is None else tuple(known.by_partition.get((name, n), 0) for n in numbers),
             )
         )
     return found

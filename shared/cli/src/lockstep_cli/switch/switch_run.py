@@ -27,11 +27,10 @@ from lockstep_cli.switch.switch_clusters import PROBED_WITHIN_S, NotFoundYet, St
 from lockstep_cli.switch.switch_log import SwitchLog
 from lockstep_cli.switch.switch_options import Allowance, SwitchOptions
 from lockstep_cli.switch.switch_positions import (
+    RecordsKnown,
     count_losses,
     groups_known_until,
     known_loss,
-    known_until,
-    records_known_ms,
 )
 from lockstep_cli.switch.switch_steps import (
     DONE,
@@ -89,6 +88,7 @@ async def plan_switch(log: SwitchLog, opposite: FlowSettings | None, options: Sw
             [f"{settings.flow}: keys choose the partition of each record, so a group has no exact place"]
         )
     notes = []
+    known = RecordsKnown.from_rows(log.rows, selected_topics(log, options.topics))  # no later than the losses
     found, (refusals, kept, reports) = await asyncio.gather(
         _rows_if_reachable(opposite, verb), _refusals(log, opposite, options)
     )
@@ -105,10 +105,10 @@ async def plan_switch(log: SwitchLog, opposite: FlowSettings | None, options: Sw
         refusals += await _failback_refusals(log, opposite, options, wanted)
     if Allowance.SOON not in options.allows and not options.drill and (complaint := too_soon(others, now_ms())):
         refusals.append(complaint)
-    records_ms, groups_ms = records_known_ms(log.rows), GroupReadings.from_rows(log.rows.values()).list_known_ms
+    groups_ms = GroupReadings.from_rows(log.rows.values()).list_known_ms
     if verb is Verb.FAILOVER:  # others ask the source in their steps
         source = settings.flow.source
-        notes += [known_until(records_ms, source), groups_known_until(groups_ms, source)]
+        notes += [known.sentence(source), groups_known_until(groups_ms, source)]
     if opposite is None:
         notes.append(
             f"the file has no flow {settings.flow.target}->{settings.flow.source}: what is written on "
@@ -136,7 +136,7 @@ async def plan_switch(log: SwitchLog, opposite: FlowSettings | None, options: Sw
         opposite_was=opposite_was,
         opposite_paused=_paused(opposite, opposite_rows, options.topics),
         last_done_ms=last_done_ms(log.switch),
-        source_known_ms=records_ms,
+        source_known_ms=known.least_ms,
         groups_known_ms=groups_ms,
         steps=tuple(states),
     )

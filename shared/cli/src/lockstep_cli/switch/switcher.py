@@ -11,7 +11,7 @@ from lockstep_cli.switch.hook import HookCall, HookFailed, run_hook
 from lockstep_cli.switch.step_actions import StepActions
 from lockstep_cli.switch.switch_clusters import StepFailed, SwitchClusters
 from lockstep_cli.switch.switch_log import SwitchLog
-from lockstep_cli.switch.switch_positions import count_losses, records_known_ms
+from lockstep_cli.switch.switch_positions import count_losses
 from lockstep_cli.switch.switch_steps import (
     DONE,
     FAILED,
@@ -126,8 +126,7 @@ class Switcher:
             case Step.DRAIN:
                 return await actions.drain(row), row
             case Step.SETTLE:
-                text, losses = await actions.settle(row)
-                known_ms = records_known_ms(self._log.rows)
+                text, losses, known_ms = await actions.settle(row)
                 lost = sum(count_losses(losses).values())
                 row = await self._log.write(replace(row, lost=lost, source_known_ms=known_ms))
                 actions.require_allowed(row, losses)

@@ -1,6 +1,7 @@
 """Rows of the state topic in which the data plane says what it knows of the source. Everybody takes them from
 `state_rows`."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lockstep_protocol.offsets import TopicPartition
@@ -49,9 +50,24 @@ class SourceEnds(Row):
     by releases that do not say it."""
     more: Count = 0
     """So many more are left out, to keep the row small."""
+    unanswered: tuple[tuple[str, PartitionNumber, UnixMs], ...] = ()
+    """As (topic, partition, time), of those partitions about which the source did not answer then: when it was asked
+    the last time that it did, Unix milliseconds; 0: never. `ends` has what was known of them before."""
 
     def identity(self) -> tuple[str, ...]:
         return ("current",)
+
+    def ends_of(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Offset]:
+        """Return the ends of those of these partitions that are named."""
+        ends = {(topic, number): end for topic, number, end in self.ends}
+        return {tp: ends[tp] for tp in partitions if tp in ends}
+
+    def known_ms(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, UnixMs]:
+        """Return up to which moment the end of each of these is known, Unix milliseconds; 0: not known."""
+        if self.more:
+            return dict.fromkeys(partitions, 0)
+        unanswered = {(topic, number): at_ms for topic, number, at_ms in self.unanswered}
+        return {tp: unanswered.get(tp, self.asked_ms) for tp in partitions}
 
     def by_partition(self) -> dict[TopicPartition, tuple[int, int | None]]:
         """Return the end of each partition that is named, and when it was first seen; None: not known."""

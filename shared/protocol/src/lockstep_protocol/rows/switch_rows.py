@@ -80,6 +80,9 @@ class SwitchTopic(Row):
     """By partition, records of the source that were known then and not copied; -1: not known."""
     since_ms: tuple[UnixMs, ...] = ()
     """By partition, the time from which records are missing (Unix milliseconds); 0: none is."""
+    known_ms: tuple[UnixMs, ...] = ()
+    """By partition, up to when its end on the source was known (Unix milliseconds); 0: not known. Of what the source
+    accepted later, `missing` counts what slots had fetched."""
 
 
 @row_kind("switch-group", "group", owner=None)

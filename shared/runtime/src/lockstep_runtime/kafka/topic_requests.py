@@ -1,6 +1,7 @@
 """What is asked about topics: which there are, their configs, their ends; and changing them."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 from confluent_kafka import IsolationLevel as ConfluentIsolation
@@ -178,6 +179,19 @@ class TopicRequests(AdminRequests):
         spec: Any = OffsetSpec  # its constructors lack annotations
         return await self._offsets(partitions, spec.latest(), read_committed)
 
+    async def reachable_end_offsets(
+        self,
+        partitions: Iterable[tuple[str, int]],
+        *,
+        read_committed: bool = False,
+        within: timedelta | None = None,
+    ) -> dict[tuple[str, int], int]:
+        """As `end_offsets`, although leaders of some partitions do not answer. `within`: how long they may take; None:
+        as any request. Raises ClusterUnreachable if none of them does."""
+        spec: Any = OffsetSpec
+        outcome = await self._ask_offsets(partitions, spec.latest(), read_committed, within=within, reachable_only=True)
+        return {_partition(key): int(result.offset) for key, result in outcome.done.items()}
+
     async def end_offsets_or_troubles(
         self, partitions: Iterable[tuple[str, int]]
     ) -> tuple[dict[tuple[str, int], int], dict[tuple[str, int], ClusterError]]:
@@ -218,17 +232,27 @@ class TopicRequests(AdminRequests):
         return {_partition(key): result for key, result in outcome.done.items()}
 
     async def _ask_offsets(
-        self, partitions: Iterable[tuple[str, int]], spec: Any, read_committed: bool
+        self,
+        partitions: Iterable[tuple[str, int]],
+        spec: Any,
+        read_committed: bool,
+        *,
+        within: timedelta | None = None,
+        reachable_only: bool = False,
     ) -> Outcome[Any]:
         level = ConfluentIsolation.READ_COMMITTED if read_committed else ConfluentIsolation.READ_UNCOMMITTED
 
         async def ask(piece: Sequence[tuple[str, int]]) -> Outcome[Any]:
             wanted = {TopicPartition(t, p): spec for t, p in piece}
             futures = (await self._connected()).list_offsets(
-                wanted, isolation_level=level, request_timeout=self._timeout
+                wanted, isolation_level=level, request_timeout=within.total_seconds() if within else self._timeout
             )
             return await self._many(
-                futures, "list offsets of", lambda tp: f"topic {tp.topic}", lambda tp: f"{tp.topic}/{tp.partition}"
+                futures,
+                "list offsets of",
+                lambda tp: f"topic {tp.topic}",
+                lambda tp: f"{tp.topic}/{tp.partition}",
+                reachable_only=reachable_only,
             )
 
         return await together(in_pieces(partitions, ENDS_AT_ONCE, ask))
