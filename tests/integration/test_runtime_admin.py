@@ -11,10 +11,12 @@ import pytest
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.group_requests import COORDINATOR_ANSWERS_S
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable
-from tests.support.broker import Broker, started
-from tests.support.clusters import Record, commit_offset, create_topic, produce, unique_name
+from tests.support.broker import Broker, Quorum, started
+from tests.support.clusters import Record, commit_offset, create_topic, produce, unique_name, wait_for_brokers
 from tests.support.eventually import eventually
 from tests.support.proxy import Proxy
+
+WITHIN = timedelta(seconds=5)
 
 
 async def test_groups_are_answered_after_every_connection_was_lost(
@@ -91,3 +93,30 @@ def test_question_given_up_while_its_coordinator_was_away_does_no_harm() -> None
         assert test.recv() == {"g"}
         process.join(30)
         assert process.exitcode == 0
+
+
+@pytest.mark.long
+async def test_end_of_a_log_whose_broker_is_dead_is_not_answered() -> None:
+    """librdkafka gives an offset for it all the same, which is below every log."""
+    quorum = Quorum.with_nodes(2)
+    first, second = (Broker(f"Q{node}", quorum=quorum, node=node) for node in (1, 2))
+    with started(first, second):
+        wait_for_brokers(first.bootstrap, 2)
+        topic = create_topic(first.bootstrap, partitions=2)
+        cluster = Admin("A", {"bootstrap.servers": f"{first.bootstrap},{second.bootstrap}"}, timeout=WITHIN)
+        both = [(topic, 0), (topic, 1)]
+        assert await cluster.end_offsets(both) == dict.fromkeys(both, 0)
+        second.kill()
+        for answered in (
+            await cluster.end_offsets(both),
+            await cluster.begin_offsets(both),
+            await cluster.reachable_end_offsets(both, within=WITHIN),
+        ):
+            assert list(answered.values()) == [0]
+        ends, troubles = await cluster.end_offsets_or_troubles(both)
+        assert {*ends, *troubles} == {*both}
+        (trouble,) = troubles.values()
+        assert "did not answer" in str(trouble)
+        ((silent, number),) = troubles
+        with pytest.raises(ClusterUnreachable):
+            await cluster.reachable_end_offsets([(silent, number)], within=WITHIN)

@@ -38,7 +38,9 @@ class SwitchScene:
         identity: bool = False,
         topics: int = 2,
         hooks: bool = True,
+        source_address: str = "",
     ) -> None:
+        """`source_address`: where Lockstep reaches A, if that is not where the application does."""
         self.mark = unique_name("sw").replace("-", "")
         self.a, self.b = a, b
         self.there, self.back = Flow(f"a{self.mark}", f"b{self.mark}"), Flow(f"b{self.mark}", f"a{self.mark}")
@@ -52,7 +54,7 @@ class SwitchScene:
         hook_lines = [f"lockstep.switch.hook.{name} = {address}" for name in ("before", "fence", "redirect", "after")]
         self.file = two_cluster_file(
             folder,
-            (self.there.source, a.bootstrap),
+            (self.there.source, source_address or a.bootstrap),
             (self.there.target, b.bootstrap),
             f"{self.there}.enabled = true",
             f"{self.back}.enabled = true",

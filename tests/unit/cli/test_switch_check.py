@@ -21,6 +21,7 @@ from lockstep_cli.switch.switch_check import (
     unknown_topics,
     way_back_blockers,
 )
+from lockstep_cli.switch.switch_clusters import SourceState
 from lockstep_cli.switch.switch_options import Allowance, SwitchOptions
 from lockstep_cli.switch.switch_positions import PartitionLoss
 from lockstep_cli.switch.switch_steps import Verb
@@ -259,3 +260,12 @@ def test_switch_options_by_default_allow_and_lose_nothing() -> None:
         False,
     )
     assert (options.topics, options.cutoff_ms, options.diverged) == ((), 0, "")
+
+
+def test_source_state_names_the_partitions_without_an_answer() -> None:
+    assert SourceState().answers
+    assert not SourceState("cluster A cannot be reached").answers
+    state = SourceState(asked=6, silent=(("t", 1), ("u", 0)))
+    assert not state.answers
+    assert state.note("A").startswith("A does not answer about 2 of 6 partitions (t-1, u-0), so a switchover is not")
+    assert SourceState("gone").note("A") == SourceState(asked=6).note("A") == ""

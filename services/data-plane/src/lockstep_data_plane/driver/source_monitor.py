@@ -180,7 +180,7 @@ class SourceMonitor:
         known_ms = dict.fromkeys(silent, 0) if self._answered_ms else before.known_ms(silent)
         answered_ms = known_ms | self._answered_ms
         self._answered_ms = {**{tp: answered_ms[tp] for tp in silent}, **dict.fromkeys(ends, asked_ms)}
-        row = source_ends_row({**before.ends_of(silent), **ends}, known, asked_ms, self._since_ms)
+        row = source_ends_row({**before.named_ends(silent), **ends}, known, asked_ms, self._since_ms)
         await self._write_ends(with_unanswered(row, {tp: answered_ms[tp] for tp in silent}))
         await self._report(found, over, known, ends)
 

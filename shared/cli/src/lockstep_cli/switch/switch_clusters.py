@@ -2,16 +2,19 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 
 from lockstep_cli.clusters import source_client, target_client
 from lockstep_cli.command_client import ask
 from lockstep_cli.command_request import CommandReply, CommandRequest, command_request, exit_code
 from lockstep_cli.exit_codes import Exit
+from lockstep_cli.formatting import count_text
 from lockstep_cli.handback import not_drained
-from lockstep_cli.migration import FlowState
+from lockstep_cli.migration import FlowState, shorten
 from lockstep_cli.services import DATA_PLANE
 from lockstep_cli.switch.group_positions import GroupAtSource
+from lockstep_cli.switch.switch_positions import NAMED
 from lockstep_config import FlowSettings
 from lockstep_protocol.commands.command_vocabulary import FLOW, SYNC_GROUPS, Scope
 from lockstep_protocol.names import COMMANDS_PARTITIONS
@@ -26,6 +29,34 @@ PROBED_WITHIN_S = 3.0
 
 class StepFailed(Exception):
     """A step did not come to its end; the message is a sentence. It can be done again."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """Whether the source of a flow answers."""
+
+    trouble: str = ""
+    """Why it does not, as a sentence; "": it does."""
+    asked: int = 0
+    """About so many partitions it was asked."""
+    silent: tuple[TopicPartition, ...] = ()
+    """Those about which it does not answer."""
+
+    @property
+    def answers(self) -> bool:
+        """Return whether it answers about every partition."""
+        return not (self.trouble or self.silent)
+
+    def note(self, alias: str) -> str:
+        """Say about which partitions it does not answer, as sentences; "" if it answers about all, or about none."""
+        if not self.silent:
+            return ""
+        named = shorten([f"{topic}-{number}" for topic, number in self.silent], NAMED)
+        count = f"{len(self.silent)} of {count_text(self.asked, 'partition')}"
+        return (
+            f"{alias} does not answer about {count} ({named}), so a switchover is not possible. What producers still "
+            f"write to the others is not copied once the failover has begun"
+        )
 
 
 class NotFoundYet(StepFailed):
@@ -75,14 +106,16 @@ class SwitchClusters:
 
     # -- logs ----------------------------------------------------------------------------------------------------------
 
-    async def source_answers(self) -> str:
-        """Why the source cannot be reached, as a sentence; "" if it answers."""
+    async def source_state(self, topics: Iterable[MirroredTopic]) -> SourceState:
+        """Return whether the source answers, and about which partitions of these topics it does not."""
+        asked, within = partitions(topics), timedelta(seconds=PROBED_WITHIN_S)
         try:
             await self.source.require_open()
-            await self.source.probe(timedelta(seconds=PROBED_WITHIN_S))
+            await self.source.probe(within)
+            ends = await self.source.reachable_end_offsets(asked, within=within)
         except ClusterError as exc:
-            return str(exc)
-        return ""
+            return SourceState(str(exc))
+        return SourceState(asked=len(asked), silent=tuple(tp for tp in asked if tp not in ends))
 
     async def source_ends(self, topics: Iterable[MirroredTopic]) -> dict[TopicPartition, int]:
         """Where the source's logs end for this flow: with `read_committed` before the first open transaction."""

@@ -87,9 +87,9 @@ async def plan_switch(log: SwitchLog, opposite: FlowSettings | None, options: Sw
         raise SwitchRefused(
             [f"{settings.flow}: keys choose the partition of each record, so a group has no exact place"]
         )
-    notes = []
+    notes: list[str] = []
     known = RecordsKnown.from_rows(log.rows, selected_topics(log, options.topics))  # no later than the losses
-    found, (refusals, kept, reports) = await asyncio.gather(
+    found, (refusals, kept, reports, source_note) = await asyncio.gather(
         _rows_if_reachable(opposite, verb), _refusals(log, opposite, options)
     )
     opposite_rows = found or {}
@@ -108,7 +108,7 @@ async def plan_switch(log: SwitchLog, opposite: FlowSettings | None, options: Sw
     groups_ms = GroupReadings.from_rows(log.rows.values()).list_known_ms
     if verb is Verb.FAILOVER:  # others ask the source in their steps
         source = settings.flow.source
-        notes += [known.sentence(source), groups_known_until(groups_ms, source)]
+        notes += filter(None, [source_note, known.sentence(source), groups_known_until(groups_ms, source)])
     if opposite is None:
         notes.append(
             f"the file has no flow {settings.flow.target}->{settings.flow.source}: what is written on "
@@ -203,18 +203,19 @@ async def begin(log: SwitchLog, opposite: FlowSettings | None, row: Switch) -> S
 
 async def _refusals(
     log: SwitchLog, opposite: FlowSettings | None, options: SwitchOptions
-) -> tuple[list[str], tuple[Blocker, ...], tuple[Report, ...]]:
-    """What speaks against the switch, as sentences and as blockers, and how the flows are."""
+) -> tuple[list[str], tuple[Blocker, ...], tuple[Report, ...], str]:
+    """What speaks against the switch, as sentences and as blockers, how the flows are, and a note about the source."""
     if options.verb is Verb.FAILOVER:
         clusters = SwitchClusters(log.settings, options.within_s)
-        return *await _failover_refusals(log, clusters, options), ()
+        refusals, remaining, note = await _failover_refusals(log, clusters, options)
+        return refusals, remaining, (), note
     reports = await read_reports(log.settings, opposite)
     found = _about(reports[0], log, options)
     if options.verb is Verb.FAILBACK and not options.drill:
         remaining = way_back_blockers(found, allows=options.allows)
     else:
         remaining = blocking(found, options.verb, allows=options.allows, rewind_groups=options.rewind_groups)
-    return [], remaining, reports
+    return [], remaining, reports, ""
 
 
 async def read_reports(settings: FlowSettings, opposite: FlowSettings | None) -> tuple[Report, ...]:
@@ -231,15 +232,16 @@ async def read_reports(settings: FlowSettings, opposite: FlowSettings | None) ->
 
 async def _failover_refusals(
     log: SwitchLog, clusters: SwitchClusters, options: SwitchOptions
-) -> tuple[list[str], tuple[Blocker, ...]]:
+) -> tuple[list[str], tuple[Blocker, ...], str]:
+    """What speaks against the failover, as sentences and as blockers, and a note about the source; "": none."""
     settings = log.settings
     source = settings.flow.source
-    gone = await clusters.source_answers()
     topics = selected_topics(log, options.topics)
+    state = await clusters.source_state(topics)
     losses = known_loss(log.rows, topics)
     allowed_too = frozenset(Allowance) if options.drill else options.allows
     allowed = sum(count_losses(losses).values()) if options.drill else options.allowed_loss
-    refusals = list(failover_refusals(losses, allowed, source=source, source_answers=not gone, allows=allowed_too))
+    refusals = list(failover_refusals(losses, allowed, source=source, source_answers=state.answers, allows=allowed_too))
     services = [name for name in SERVICES if settings.needs(name)]
     replicas = await describe_replicas(clusters.target, settings, services)
     report = build_report(
@@ -257,7 +259,7 @@ async def _failover_refusals(
     remaining = blocking(
         _about(report, log, options), options.verb, allows=allowed_too, rewind_groups=options.rewind_groups
     )
-    return refusals, remaining
+    return refusals, remaining, state.note(source)
 
 
 def _about(report: Report, log: SwitchLog, options: SwitchOptions) -> tuple[Blocker, ...]:

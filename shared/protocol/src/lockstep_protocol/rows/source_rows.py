@@ -51,13 +51,13 @@ class SourceEnds(Row):
     more: Count = 0
     """So many more are left out, to keep the row small."""
     unanswered: tuple[tuple[str, PartitionNumber, UnixMs], ...] = ()
-    """As (topic, partition, time), of those partitions about which the source did not answer then: when it was asked
-    the last time that it did, Unix milliseconds; 0: never. `ends` has what was known of them before."""
+    """As (topic, partition, time), of those partitions about which the source did not answer. The time is when it was
+    asked last and did, Unix milliseconds; 0: never. `ends` has what was known of them before."""
 
     def identity(self) -> tuple[str, ...]:
         return ("current",)
 
-    def ends_of(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Offset]:
+    def named_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Offset]:
         """Return the ends of those of these partitions that are named."""
         ends = {(topic, number): end for topic, number, end in self.ends}
         return {tp: ends[tp] for tp in partitions if tp in ends}

@@ -212,18 +212,9 @@ class AdminRequests:
         self._complaints.clear()
 
     async def _many(
-        self,
-        futures: Mapping[Any, Any],
-        operation: str,
-        resource: Callable[[Any], str],
-        key: Callable[[Any], str],
-        *,
-        reachable_only: bool = False,
+        self, futures: Mapping[Any, Any], operation: str, resource: Callable[[Any], str], key: Callable[[Any], str]
     ) -> Outcome[Any]:
-        """`reachable_only`: leave out what no broker answered about. Raises ClusterUnreachable if that is all of it,
-        and otherwise if there is any."""
         outcome: Outcome[Any] = Outcome()
-        unreachable: ClusterError | None = None
         if not futures:
             return outcome
         with self._step(operation, f"{len(futures)} of them"):
@@ -234,13 +225,7 @@ class AdminRequests:
                 try:
                     outcome.done[key(subject)] = await _result(future)
                 except KafkaException as exc:
-                    trouble = await self._trouble(exc.args[0], operation, resource(subject))
-                    if reachable_only and isinstance(trouble, ClusterUnreachable):
-                        unreachable = trouble
-                    else:
-                        self._sort(outcome, key(subject), trouble)
-            if unreachable is not None and not outcome.done:
-                raise unreachable
+                    self._sort(outcome, key(subject), await self._trouble(exc.args[0], operation, resource(subject)))
         return outcome
 
     @staticmethod

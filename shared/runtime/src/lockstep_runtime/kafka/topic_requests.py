@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
+from confluent_kafka import OFFSET_INVALID, KafkaError, TopicCollection, TopicPartition
 from confluent_kafka import IsolationLevel as ConfluentIsolation
-from confluent_kafka import KafkaError, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
@@ -19,7 +19,7 @@ from confluent_kafka.admin import NewTopic as ConfluentNewTopic
 from lockstep_protocol.topic_config import TopicConfig
 from lockstep_runtime.kafka.admin_requests import AdminRequests, authorized_operations, in_pieces, together
 from lockstep_runtime.kafka.admin_types import NewTopic, Outcome, TopicDescription
-from lockstep_runtime.util.errors import ClusterError, RequestRefused
+from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, RequestRefused
 
 DESCRIBED_AT_ONCE = 500
 """Topics a describe request."""
@@ -29,6 +29,10 @@ CHANGED_AT_ONCE = 200
 
 ENDS_AT_ONCE = 2_000
 """Partitions whose end is asked for in one request."""
+
+
+LISTS_OFFSETS = "list offsets of"
+NO_ANSWER = "the leader of the partition did not answer"
 
 
 class TopicRequests(AdminRequests):
@@ -186,10 +190,13 @@ class TopicRequests(AdminRequests):
         read_committed: bool = False,
         within: timedelta | None = None,
     ) -> dict[tuple[str, int], int]:
-        """As `end_offsets`, although leaders of some partitions do not answer. `within`: how long they may take; None:
-        as any request. Raises ClusterUnreachable if none of them does."""
+        """As `end_offsets`. `within`: how long a leader may take to answer; None: as for any request. Raises
+        ClusterUnreachable if no leader answers."""
         spec: Any = OffsetSpec
-        outcome = await self._ask_offsets(partitions, spec.latest(), read_committed, within=within, reachable_only=True)
+        asked = list(partitions)
+        outcome = await self._ask_offsets(asked, spec.latest(), read_committed, within=within)
+        if asked and not outcome.done:
+            raise ClusterUnreachable(self.alias, self.bootstrap, "no broker says where the logs end")
         return {_partition(key): int(result.offset) for key, result in outcome.done.items()}
 
     async def end_offsets_or_troubles(
@@ -238,8 +245,8 @@ class TopicRequests(AdminRequests):
         read_committed: bool,
         *,
         within: timedelta | None = None,
-        reachable_only: bool = False,
     ) -> Outcome[Any]:
+        """What leaders of partitions say. A partition whose leader did not answer is `failed`."""
         level = ConfluentIsolation.READ_COMMITTED if read_committed else ConfluentIsolation.READ_UNCOMMITTED
 
         async def ask(piece: Sequence[tuple[str, int]]) -> Outcome[Any]:
@@ -247,13 +254,17 @@ class TopicRequests(AdminRequests):
             futures = (await self._connected()).list_offsets(
                 wanted, isolation_level=level, request_timeout=within.total_seconds() if within else self._timeout
             )
-            return await self._many(
-                futures,
-                "list offsets of",
-                lambda tp: f"topic {tp.topic}",
-                lambda tp: f"{tp.topic}/{tp.partition}",
-                reachable_only=reachable_only,
+            outcome = await self._many(
+                futures, LISTS_OFFSETS, lambda tp: f"topic {tp.topic}", lambda tp: f"{tp.topic}/{tp.partition}"
             )
+            # librdkafka gives this offset for a partition whose leader did not answer, and no error.
+            silent = [key for key, result in outcome.done.items() if result.offset == OFFSET_INVALID]
+            for key in silent:
+                del outcome.done[key]
+                outcome.failed[key] = RequestRefused(
+                    self.alias, LISTS_OFFSETS, f"topic {_partition(key)[0]}", KafkaError._TIMED_OUT, NO_ANSWER
+                )
+            return outcome
 
         return await together(in_pieces(partitions, ENDS_AT_ONCE, ask))
 
