@@ -88,7 +88,8 @@ def test_records_beyond_a_row_are_exact_once_the_source_is_back(
         assert sum(row.beyond for row in rows) > 0, rows
         a.resume()
         assert (unsaid_loss(scene, done), doubled_records(scene)) == (0, 0), done
-        back = scene.switch("failback", "--allow-soon", "--diverged", "copy", "--timeout", "120")
+        # The group may have read more on A after its position was read last: then it stays there.
+        back = scene.switch("failback", "--allow-soon", "--allow-left-groups", "--diverged", "copy", "--timeout", "120")
         assert back["phase"] == "done", back
         wait_until(lambda: not missing_records(scene), within=WITHIN, every=0.5, what="A's records are on B")
         assert doubled_records(scene) == 0, back

@@ -21,7 +21,8 @@ IN_FLIGHT_MS = 1_000
 
 def kill_slots(scene: SwitchScene) -> None:
     """Every Python worker of Spark, as the kernel does when memory is short."""
-    workers = [one for one in _family(scene) if "pyspark" in " ".join(one.cmdline()[:4])]
+    family = [one for one in _family(scene) if one.name() != "java"]  # its class path names PySpark too
+    workers = [one for one in family if "pyspark" in " ".join(one.cmdline()[:4])]
     assert workers, "no slot runs"
     for worker in workers:
         with suppress(psutil.NoSuchProcess):  # it ended with its daemon
