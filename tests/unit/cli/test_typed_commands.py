@@ -20,6 +20,9 @@ from lockstep_cli.output import RunOutput
 from lockstep_cli.probe import ProbeFinding, exit_code
 from lockstep_cli.settings_shown import broken, settings_shown
 from lockstep_config.report.effective import Setting
+from lockstep_protocol.names import Flow
+from lockstep_runtime.kafka.control_topics import _warn_of_lowered, flow_topics
+from lockstep_runtime.telemetry.log import JsonLines
 
 TWO = "clusters = A, B\nA.bootstrap.servers = {}\nB.bootstrap.servers = {}\nA->B.enabled = true\n"
 
@@ -151,13 +154,21 @@ def test_table_in_a_pipe_has_no_trailing_blanks_and_whole_words(capsys: pytest.C
     assert "t" * 200 in lines[1]
 
 
-def test_warning_about_a_cluster_is_shown_once_for_all_processes(capsys: pytest.CaptureFixture[str]) -> None:
+def lowered_on(alias: str, caplog: pytest.LogCaptureFixture) -> str:
+    """The line that a service writes about a cluster with too few brokers."""
+    _warn_of_lowered(alias, flow_topics(Flow("A", "B"), None, 3), brokers=1)
+    return JsonLines("topic-sync").format(caplog.records[-1])
+
+
+def test_warning_about_a_cluster_is_shown_once_for_all_processes(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
     output = RunOutput(level="info", json_lines=False, flow_width=4)
+    line = lowered_on("B-few", caplog)
     for process in ("data-plane", "topic-sync", "data-plane"):
-        line = {"level": "warning", "message": "replication factor lowered", "text": process, "once": "B"}
-        output.add_line(process, json.dumps(line))
-        output.add_line(process, json.dumps({**line, "message": "another", "once": ""}))
+        output.add_line(process, line)
+        output.add_line(process, json.dumps({**json.loads(line), "message": "another", "once": ""}))
     shown = capsys.readouterr().out
     assert (shown.count("replication factor lowered"), shown.count("another")) == (1, 3)
-    output.add_line("data-plane", json.dumps({**line, "once": "A"}))
+    output.add_line("data-plane", lowered_on("A-few", caplog))
     assert "replication factor lowered" in capsys.readouterr().out, "another cluster"

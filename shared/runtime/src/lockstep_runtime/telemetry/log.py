@@ -29,6 +29,9 @@ debug."""
 
 LogFormat = Literal["text", "json"]
 
+_NO_KEYS = frozenset((*vars(logging.makeLogRecord({})), "message", "asctime", SERVICE, FLOW, TEXT, KEYS))
+"""What a record has beside the keys that its line was given as `extra`."""
+
 
 def configure(
     service: str,
@@ -108,6 +111,8 @@ class JsonLines(logging.Formatter):
             if getattr(record, key, ""):
                 body[key] = str(getattr(record, key))
         body.update(getattr(record, KEYS, {}))
+        if record.name.startswith("lockstep"):
+            body.update({key: value for key, value in vars(record).items() if key not in _NO_KEYS})
         if record.exc_info and record.exc_info[1] is not None:
             body["error"] = f"{type(record.exc_info[1]).__name__}: {record.exc_info[1]}"
             if logging.getLogger().level <= logging.DEBUG:
