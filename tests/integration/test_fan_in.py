@@ -1,5 +1,6 @@
 """Two flows bring a topic of one name to one target: a group of both sources skips no record of either there."""
 
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from lockstep_protocol.rows.state_rows import GroupStatus
 from tests.support.broker import Broker, started
 from tests.support.checkpoint_scene import commit
 from tests.support.clusters import Record, committed_offset, create_topic, produce, read_topic, unique_name
+from tests.support.commands import lockstep
 from tests.support.control import last_row
 from tests.support.eventually import wait_until
 from tests.support.mirror import Mirror, MirroredFlow
@@ -59,11 +61,45 @@ def test_group_of_two_sources_skips_no_record_of_either(tmp_path: Path, broker_a
             place = until(partial(placed, at[target], topic, flows, group))
             until(lambda: any(row.is_contested for row in rows(at[target], flows, group)))
             assert skipped(at[target], topic, committed_offset(at[target], group, topic, 0) or 0, read) == []
+            (contested,) = (flow for flow in flows if any(row.is_contested for row in rows(at[target], [flow], group)))
+            said = lockstep("switchover", file, "--flow", str(contested), "--dry-run", code=1)
+            assert "(group-contested). Say --allow-left-groups" in said
             for alias in read:
                 read[alias] = 2 * HALF
                 commit(broker_a if alias == source else broker_c, group, topic, 0, read[alias])
             until(lambda: (committed_offset(at[target], group, topic, 0) or 0) > place, what="the group goes on")
             assert skipped(at[target], topic, committed_offset(at[target], group, topic, 0) or 0, read) == []
+
+
+def test_group_of_flows_in_two_files_skips_no_record_of_either(
+    tmp_path: Path, broker_a: Broker, broker_b: Broker
+) -> None:
+    """Neither process has the other flow in its file. Each finds the state topic of the other one on the target."""
+    topic, group = unique_name("orders"), unique_name("billing")
+    source, other, target = unique_name("a"), unique_name("c"), unique_name("b")
+    broker_c = Broker("C")
+    with started(broker_c), ExitStack() as stack:
+        at = {source: broker_a.bootstrap, other: broker_c.bootstrap, target: broker_b.bootstrap}
+        read, flows = {source: 60, other: 20}, [Flow(alias, target) for alias in (source, other)]
+        for flow in flows:
+            create_topic(at[flow.source], topic)
+            file = tmp_path / f"{flow.source}.properties"
+            ends = (flow.source, flow.target)
+            lines = [f"clusters = {', '.join(ends)}", *(f"{end}.bootstrap.servers = {at[end]}" for end in ends), *LINES]
+            lines += [f"{flow}.enabled = true", f"topics = {topic}", f"groups = {group}"]
+            file.write_text("\n".join(lines) + "\n")
+            stack.enter_context(Mirror(file, [MirroredFlow(flow, at[flow.source], at[target])]))
+            stack.enter_context(ServiceProcess("lockstep_checkpoint", file, str(flow)))
+        for part in range(2):
+            for alias in read:
+                values = [f"{alias} {n}" for n in range(part * HALF, (part + 1) * HALF)]
+                produce(at[alias], topic, [Record(value=value.encode(), partition=0) for value in values])
+            until(partial(is_as_long, at[target], topic, len(read) * HALF * (part + 1)))
+        for alias, offset in read.items():
+            commit(broker_a if alias == source else broker_c, group, topic, 0, offset)
+        until(partial(placed, at[target], topic, flows, group))
+        until(lambda: any(row.is_contested for row in rows(at[target], flows, group)))
+        assert skipped(at[target], topic, committed_offset(at[target], group, topic, 0) or 0, read) == []
 
 
 def placed(bootstrap: str, topic: str, flows: list[Flow], group: str) -> int | None:

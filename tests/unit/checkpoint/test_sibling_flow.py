@@ -1,5 +1,6 @@
 """A group is not moved beyond records of another flow that feeds the same topic."""
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,16 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_checkpoint.run_translator import TranslatedOffset
-from lockstep_checkpoint.sibling_flow import WANTS, SiblingFlow, fed_topics, find_contested
+from lockstep_checkpoint.sibling_flow import WANTS, SiblingFlow, SiblingFlows, fed_topics, find_contested
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
 from lockstep_protocol.reason import NO_REASON, Reason
 from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic, Row
+from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.state.state_fold import StateFold
+from tests.support.eventually import eventually
 from tests.unit.checkpoint.test_group_sync_places import LINES, translated
 from tests.unit.checkpoint.test_target_group_sync import GROUP, PLACE, Stage, ours
 
 TOPIC = MirroredTopic(source_topic="t", target_topic="A.t", partitions=1, target_partitions=1)
+KEEPS = LINES + "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy\n"
+THEIR_STATE = "mm2-lockstep-state.C.internal"
 THEIRS = GroupStatus(group=GROUP, phase="translated", positions=((*PLACE, 60, 60),))
 
 
@@ -31,7 +36,7 @@ def at(downstream: int) -> Checkpoint:
 
 
 def contested(downstream: int, theirs: GroupStatus | None, topic: MirroredTopic = TOPIC) -> list[TopicPartition]:
-    found = dict(find_contested([at(downstream)], fed_topics([topic]), theirs, "C->B"))
+    found = dict(find_contested([at(downstream)], fed_topics([topic], {}), theirs, "C->B"))
     assert all(reason.code == "contested" for reason in found.values())
     return list(found)
 
@@ -69,17 +74,21 @@ def test_topic_that_the_other_flow_does_not_feed_is_not_contested(topic: Mirrore
     assert contested(100, None, topic) == []
 
 
-def merged(folder: Path) -> Stage:
+def merged(folder: Path, lines: str = LINES) -> Stage:
     """Return a flow with a sibling whose rows are not read yet."""
-    stage = Stage(folder, LINES)
-    stage.sync.siblings = [SiblingFlow(stage.ctx, "mm2-lockstep-state.C.internal")]
+    stage = Stage(folder, lines)
+    stage.sync.siblings = SiblingFlows(stage.ctx, [THEIR_STATE])
     return stage
+
+
+def sibling_of(stage: Stage) -> SiblingFlow:
+    return stage.sync.siblings.flows[THEIR_STATE]
 
 
 async def test_group_is_moved_where_it_skips_nothing_of_any_source(tmp_path: Path) -> None:
     """Both sources have the group: this flow would put it at 100, the other one at 60."""
     stage = merged(tmp_path)
-    (sibling,) = stage.sync.siblings
+    sibling = sibling_of(stage)
     sibling.fold = StateFold(wants=WANTS)
     for offset, row in enumerate((TOPIC, THEIRS)):
         sibling.fold.fold(offset, *row.encode())
@@ -99,7 +108,7 @@ async def test_group_is_moved_where_it_skips_nothing_of_any_source(tmp_path: Pat
 def test_topics_of_the_other_flow_are_found_once_for_all_groups(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (sibling,) = merged(tmp_path).sync.siblings
+    sibling = sibling_of(merged(tmp_path))
     sibling.fold = fold = StateFold(wants=WANTS)
     fold.fold(0, *TOPIC.encode())
     found: list[type[Row]] = []
@@ -128,6 +137,77 @@ async def test_group_waits_while_rows_of_the_other_flow_are_unread(tmp_path: Pat
     await stage.place(100)
     await stage.sync.sync_now(ours, rewind=False)
     assert stage.target.writes == []
-    stage.sync.siblings[0].is_missing = True  # it never ran
+    sibling_of(stage).is_missing = True  # it never ran
     await stage.sync.sync_now(ours, rewind=False)
     assert stage.target.writes == [(GROUP, PLACE, 100)]
+
+
+async def test_lost_state_topic_of_a_flow_that_ran_keeps_the_group_where_it_is(tmp_path: Path) -> None:
+    """Its records are on the target, and where they are is not known any more."""
+    stage = merged(tmp_path)
+    sibling = sibling_of(stage)
+    sibling.apply(StateFold(wants=WANTS), [Record(THEIR_STATE, 0, 0, *TOPIC.encode(), 0)])
+    sibling.is_missing = True
+    await translated(stage, TranslatedOffset(DownstreamOffset(100)), 100)
+    await stage.sync.sync_now(ours, rewind=False)
+    assert stage.target.writes == []
+    assert stage.row().held_cause.code == "contest-unknown"
+
+
+@pytest.mark.parametrize("left", ["mm2-lockstep-events.C.internal", "mm2-lockstep-commands.C.internal"])
+def test_flow_with_other_topics_than_its_state_has_run(tmp_path: Path, left: str) -> None:
+    """The service began anew, and has seen no row."""
+    stage = merged(tmp_path, KEEPS)
+    sibling = sibling_of(stage)
+    sibling.is_missing = True
+    stage.sync.siblings.observe(["orders", "mm2-lockstep-events.D.internal"])
+    assert sibling.contested(GROUP, [at(1)]) == {}
+    stage.sync.siblings.observe(["orders", left])
+    assert [reason.code for reason in sibling.contested(GROUP, [at(1)]).values()] == ["contest-unknown"]
+
+
+def test_state_topic_made_anew_does_not_free_what_its_rows_had_contested(tmp_path: Path) -> None:
+    sibling = sibling_of(merged(tmp_path))
+    sibling.fold = StateFold(wants=WANTS)
+    sibling.fold.fold(0, *TOPIC.encode())
+    assert [reason.code for reason in sibling.contested(GROUP, [at(1)]).values()] == ["contested"]
+    sibling.fold = StateFold(wants=WANTS)
+    assert [reason.code for reason in sibling.contested(GROUP, [at(1)]).values()] == ["contest-unknown"]
+    sibling.fold.fold(0, *replace(TOPIC, phase="deleted").encode())
+    assert sibling.contested(GROUP, [at(1)]) == {}, "its new rows say that it feeds the topic no more"
+
+
+async def test_flow_of_another_file_is_seen_by_its_state_topic(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, KEEPS)
+    siblings = stage.sync.siblings
+    names = [THEIR_STATE, "mm2-lockstep-blue-state.C.internal", "orders", "mm2-lockstep-events.C.internal"]
+    own = "mm2-lockstep-state.A.internal"
+    siblings.observe([*names, own])
+    assert sorted(siblings.flows) == sorted(names[:2])
+    reasons = siblings.contested(GROUP, [at(1)])
+    assert [reason.code for reason in reasons.values()] == ["contest-unknown"], "its rows are not read yet"
+
+
+def test_other_instance_that_copies_the_same_log_contests_nothing() -> None:
+    """Its group.id was changed, and the topics of before are left."""
+    same = replace(TOPIC, source_topic_id="id")
+    assert fed_topics([same], {"A.t": "id"}) == {}
+    assert fed_topics([same], {"A.t": "other"}) == fed_topics([TOPIC], {"A.t": ""}) == {"A.t": 1}
+
+
+async def test_flow_that_is_seen_later_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[str] = []
+
+    async def follow(flow: SiblingFlow) -> None:
+        begun.append(flow.topic)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(SiblingFlow, "run", follow)
+    siblings = Stage(tmp_path, KEEPS).sync.siblings
+    running = asyncio.ensure_future(siblings.run())
+    await asyncio.sleep(0)
+    siblings.observe([THEIR_STATE])
+    await eventually(lambda: begun == [THEIR_STATE])
+    siblings.observe([THEIR_STATE, "mm2-lockstep-state.D.internal"])
+    await eventually(lambda: begun == [THEIR_STATE, "mm2-lockstep-state.D.internal"])
+    running.cancel()

@@ -31,26 +31,36 @@ def test_slot_vouches_for_its_rows_once_it_has_spoken_twice(said: tuple[SlotStat
     witness = SlotWitness([replace(SAID, at_ms=900)])
     for status in said:
         witness.hear([status])
-    assert witness.vouches(0) is vouches
-    assert not witness.vouches(1)
+    assert witness.vouches(0, 0) is vouches
+    assert not witness.vouches(1, 0)
 
 
 def test_words_of_a_slot_from_before_do_not_count() -> None:
     witness = SlotWitness([SAID])
     witness.hear([SAID])
     witness.hear([LATER])
-    assert not witness.vouches(0)
+    assert not witness.vouches(0, 0)
     witness.hear([replace(LATER, at_ms=LATER.at_ms + WRITTEN_DOWN_MS)])
-    assert witness.vouches(0)
+    assert witness.vouches(0, 0)
 
 
 def test_run_that_was_killed_after_its_first_word_does_not_vouch() -> None:
     witness = SlotWitness([])
     witness.hear([SAID])
     witness.hear([replace(LATER, run="r2")])
-    assert not witness.vouches(0)
+    assert not witness.vouches(0, 0)
     witness.hear([replace(LATER, run="r2", at_ms=LATER.at_ms + WRITTEN_DOWN_MS)])
-    assert witness.vouches(0)
+    assert witness.vouches(0, 0)
+
+
+def test_slot_vouches_for_an_assignment_that_it_has_taken_up() -> None:
+    """A partition may come to it from a slot that was killed."""
+    witness, taken = SlotWitness([]), replace(LATER, generation=4)
+    for status in (SAID, LATER, replace(taken, at_ms=LATER.at_ms + 1)):
+        witness.hear([status])
+    assert (witness.vouches(0, 0), witness.vouches(0, 4)) == (True, False)
+    witness.hear([replace(taken, at_ms=LATER.at_ms + 1 + WRITTEN_DOWN_MS)])
+    assert (witness.vouches(0, 4), witness.vouches(0, 5)) == (True, False)
 
 
 # -- records that no row has yet --------------------------------------------------------------------------------------
@@ -69,14 +79,14 @@ def back_rows(*rows: Row) -> dict[str, Row]:
 @pytest.mark.parametrize(
     ("row", "end", "found"),
     [
-        (BACK, 84, {("t", 0): 3}),
+        (BACK, 84, {("t", 0): (3, 0)}),
         (BACK, 20, {}),
         (replace(BACK, phase="stopped", located=True), 84, {}),
-        (replace(BACK, phase="stopped"), 84, {("t", 0): 3}),
+        (replace(BACK, phase="stopped"), 84, {("t", 0): (3, 0)}),
     ],
 )
 def test_tail_behind_the_row_of_the_way_back_may_be_its_own(
-    row: PartitionProgress, end: int, found: dict[tuple[str, int], int]
+    row: PartitionProgress, end: int, found: dict[tuple[str, int], tuple[int, int]]
 ) -> None:
     where, ends = ("t", 0), {("t", 0): end}
     assert unwritten_tails([where], ends, back_rows(row)) == found
@@ -87,9 +97,9 @@ def test_tail_behind_the_row_of_the_way_back_may_be_its_own(
 def test_tail_of_what_the_way_back_does_not_copy_is_no_copy() -> None:
     ends = {("t", 0): 84, ("u", 0): 84, ("t", 1): 84}
     assert unwritten_tails(ends, ends, back_rows()) == {}
-    assert unwritten_tails(ends, ends, back_rows(BACK)) == {("t", 0): 3}
+    assert unwritten_tails(ends, ends, back_rows(BACK)) == {("t", 0): (3, 0)}
 
 
 def test_tail_of_a_partition_without_a_slot_is_nobodys() -> None:
     rows = rows_of(SAME, BACK, Assignment(slot=3, partitions=(("t", 0),), ending=True))
-    assert unwritten_tails([("t", 0)], {("t", 0): 84}, rows) == {("t", 0): -1}
+    assert unwritten_tails([("t", 0)], {("t", 0): 84}, rows) == {("t", 0): (-1, 0)}

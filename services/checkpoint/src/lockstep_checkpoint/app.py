@@ -118,9 +118,7 @@ class CheckpointFlow:
         self._group_sync.reset()
         self._report.reset()
         self._latencies.only(())
-        following = [
-            follower.run() for follower in (self._opposite, *self._group_sync.siblings) if follower is not None
-        ]
+        following = [follower.run() for follower in (self._opposite, self._group_sync.siblings) if follower is not None]
         # Offset syncs are read only when it is known whether checkpoints can be.
         await _run_together(self._memory.run(), self._syncs.run(self._memory.loaded), self._rounds(), *following)
 

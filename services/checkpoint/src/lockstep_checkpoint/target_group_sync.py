@@ -18,7 +18,7 @@ from lockstep_checkpoint.group_sync import (
 )
 from lockstep_checkpoint.plan import beyond, within
 from lockstep_checkpoint.reverse_flow import ReverseFlow
-from lockstep_checkpoint.sibling_flow import SiblingFlow
+from lockstep_checkpoint.sibling_flow import SiblingFlows
 from lockstep_checkpoint.target_groups import commit, read_groups
 from lockstep_checkpoint.target_topics import MissingPartitions, find_missing
 from lockstep_protocol.group_selection import GroupMembership
@@ -67,7 +67,7 @@ class TargetGroupSync:
         self._report = report
         self._memory = memory
         self._opposite = opposite
-        self.siblings = [SiblingFlow(ctx, topic) for topic in self._settings.siblings]
+        self.siblings = SiblingFlows(ctx, self._settings.siblings)
         """To be run with the flow."""
         self._syncing = asyncio.Lock()
         self._last_states: dict[str, tuple[float, TargetGroupState]] = {}
@@ -111,6 +111,7 @@ class TargetGroupSync:
     async def _begin(self, states: Mapping[str, TargetGroupState]) -> _Round:
         """Ask for the ends only where a group may be moved: in most rounds that is nowhere."""
         partitions = await self._ctx.target.topic_names()
+        self.siblings.observe(partitions)
         written = {group: dict(self._memory.written.for_group(group)) for group in states}
         wanted: set[TopicPartition] = set()
         absent: list[tuple[str, TopicPartition]] = []
@@ -172,10 +173,10 @@ class TargetGroupSync:
         self, group: str, before: TargetGroupState | None, state: TargetGroupState, facts: _Round, how: _How
     ) -> GroupSync:
         written, opposite, read_at = facts.written[group], self._opposite, self._report.read_at(group)
-        contested: dict[TopicPartition, tuple[Reason, int | None]] = {}
-        for sibling in self.siblings:
-            every = sibling.contested(group, written.values())
-            contested |= {where: (reason, None) for where, reason in every.items()}
+        reasons = self.siblings.contested(group, written.values())
+        contested: dict[TopicPartition, tuple[Reason, int | None]] = {
+            where: (reason, None) for where, reason in reasons.items()
+        }
         sync = plan_group_sync(
             written.values(),
             before,

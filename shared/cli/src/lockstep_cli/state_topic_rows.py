@@ -1,7 +1,8 @@
 """The state topic of a flow as a command reads it."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import Protocol
 
 from lockstep_cli.clusters import target_client
 from lockstep_config import FlowSettings
@@ -14,6 +15,24 @@ from lockstep_runtime.state.state_fold import StateFold
 
 SILENT_S = 15.0
 """A leader is elected within some seconds. A topic of which nothing comes for longer cannot be read."""
+
+
+class FollowedRows(Protocol):
+    """The rows of one flow, which go on coming while a command works."""
+
+    @property
+    def rows(self) -> Mapping[str, Row]:
+        """Return those that have come."""
+
+    @property
+    def unreadable(self) -> Collection[str]:
+        """Return sentences about records that are no rows."""
+
+    async def catch_up_now(self) -> None:
+        """Return once everything was read that is in the topic now. Raises ClusterError."""
+
+    async def wait_until(self, holds: Callable[[], bool], within_s: float) -> bool:
+        """Return once the rows make `holds` true, or after `within_s` seconds with False."""
 
 
 class StateTopicRows:

@@ -14,7 +14,9 @@ from lockstep_cli.exit_codes import Exit
 from lockstep_cli.options import echo_body, file_argument, output_option, timeout_option
 
 if TYPE_CHECKING:
+    from lockstep_cli.partition_status import LogOffsets
     from lockstep_cli.report import Report
+    from lockstep_cli.state_topic_rows import FollowedRows
     from lockstep_config import FlowSettings
     from lockstep_protocol.rows.state_rows import Row
     from lockstep_protocol.switch_reason import Blocker
@@ -122,9 +124,24 @@ async def command(
     return Exit.TROUBLE if any(report.troubles for report in reports) else Exit.FINE
 
 
-async def read_report(settings: "FlowSettings", timeout: float, silent_s: float | None = None) -> "Report":
-    """How a flow is now. Raises ClusterError: target unreachable within `timeout` seconds, not permitted, never run
-    (TopicMissing); and NewerVersion. `silent_s`: as in `read_rows`."""
+async def read_report(
+    settings: "FlowSettings",
+    timeout: float,
+    silent_s: float | None = None,
+    followed: "FollowedRows | None" = None,
+) -> "Report":
+    """Return how a flow is now.
+
+    Args:
+        settings: Of the flow.
+        timeout: Seconds within which a cluster has to answer.
+        silent_s: As in `read_rows`.
+        followed: The flow's rows, where the caller follows them. They are not read again.
+
+    Raises:
+        ClusterError: The target cannot be reached, is not permitted, or the flow has never run (TopicMissing).
+        NewerVersion: A newer release wrote a row.
+    """
     from lockstep_cli.clusters import source_client, target_client
     from lockstep_cli.log_offsets import read_logs
     from lockstep_cli.partition_status import is_conclusive
@@ -140,7 +157,18 @@ async def read_report(settings: "FlowSettings", timeout: float, silent_s: float 
 
     async def read_dated() -> tuple["Mapping[str, Row]", list[str], int]:
         """Return rows with the time at which they were read. Their age does not grow while the clusters are asked."""
-        return *await read_rows(settings, silent_s), now_ms()
+        if followed is None:
+            return *await read_rows(settings, silent_s), now_ms()
+        await followed.catch_up_now()
+        return dict(followed.rows), list(followed.unreadable), now_ms()
+
+    async def wait_conclusive(logs: "LogOffsets") -> None:
+        """Return when a slot that works has written its rows anew."""
+        if followed is None:
+            await asyncio.sleep(LOOKS_AGAIN_AFTER_S)
+            return
+        newer = followed
+        await newer.wait_until(lambda: is_conclusive(newer.rows.values(), now_ms(), logs), LOOKS_AGAIN_AFTER_S)
 
     (rows, unreadable, read_ms), replicas, (reports, unread) = await asyncio.gather(
         read_dated(), describe_replicas(target, settings, services), read_reports(settings, timeout)
@@ -150,7 +178,7 @@ async def read_report(settings: "FlowSettings", timeout: float, silent_s: float 
         source = source_client(settings)
         logs = await read_logs(settings, source, target, rows, timeout)
         if not is_conclusive(rows.values(), read_ms, logs):
-            await asyncio.sleep(LOOKS_AGAIN_AFTER_S)
+            await wait_conclusive(logs)
             rows, unreadable, read_ms = await read_dated()
             logs = await read_logs(settings, source, target, rows, timeout, logs)
     report = build_report(

@@ -56,6 +56,15 @@ def is_state_topic(topic: str) -> bool:
     return _STATE_TOPIC.fullmatch(topic) is not None
 
 
+def companion_topics(topic: str) -> frozenset[str]:
+    """Return the other topics that a flow keeps beside a state topic, on the same cluster. A flow that has run has
+    them. Empty for the name of another topic."""
+    if not is_state_topic(topic):
+        return frozenset()
+    instance, _, source = topic.removeprefix(LOCKSTEP_PREFIX).rpartition("state.")
+    return frozenset(f"{LOCKSTEP_PREFIX}{instance}{kind}.{source}" for kind in ("events", "commands"))
+
+
 def events_topic(flow: Flow, group_id: str | None = None) -> str:
     """Kept seven days, one partition, on the flow's target: what happened."""
     return _control_topic("events", flow, group_id)

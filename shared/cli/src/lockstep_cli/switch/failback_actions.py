@@ -1,21 +1,15 @@
 """The two steps with which a failback begins: records that only one cluster has, and the way back."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 
 from lockstep_cli.formatting import count_text
-from lockstep_cli.migration import shorten
-from lockstep_cli.switch.slot_witness import SlotWitness
+from lockstep_cli.switch.own_copies import CopiesUnknown, find_diverged
 from lockstep_cli.switch.source_ends import selected_topics
-from lockstep_cli.switch.step_actions import WRITTEN_DOWN_S
 from lockstep_cli.switch.switch_clusters import StepFailed, SwitchClusters
 from lockstep_cli.switch.switch_log import SwitchLog
 from lockstep_cli.switch.switch_positions import (
-    NAMED,
-    diverged_records,
     not_copied,
     records_by_partition,
-    unwritten_tails,
 )
 from lockstep_cli.switch.switch_steps import switch_scopes
 from lockstep_cli.work_progress import WorkProgress
@@ -31,15 +25,10 @@ from lockstep_protocol.commands.command_vocabulary import (
 )
 from lockstep_protocol.connect_offsets import OffsetChange, listing
 from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import Row, SlotStatus, Switch
+from lockstep_protocol.rows.state_rows import Switch
 
 QUICK_S = 5.0
 """The copy back is up to date if what there was at one moment is copied within so many seconds."""
-
-
-VOUCHED_WITHIN_S = 45.0
-"""A slot says every few seconds how it is. One that was killed is started again meanwhile, and finds what it has
-copied."""
 
 
 class ForwardFlow:
@@ -61,26 +50,10 @@ class ForwardFlow:
         async with log.following():
             topics = selected_topics(log, self._names)
             ends = await self._clusters.source_ends(topics)
-            found = diverged_records(ends, log.rows, self._way_back.rows)
-            if found:  # the rows of the way back may be older than the ends
-                await self._wait_vouched(found, ends)
-                await asyncio.sleep(WRITTEN_DOWN_S)
-                await self._way_back.catch_up_now()
-                found = diverged_records(ends, log.rows, self._way_back.rows)
-        return found
-
-    async def _wait_vouched(self, counts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> None:
-        """Wait until the rows of the way back say which of these are its own. A slot that was killed has appended
-        records that no row has, until the next one has found them. Raises StepFailed."""
-        log, witness = self._way_back, SlotWitness(_statuses(self._way_back.rows))
-
-        def unknown() -> list[TopicPartition]:
-            witness.hear(_statuses(log.rows))
-            tails = unwritten_tails(counts, ends, log.rows)
-            return [where for where, slot in tails.items() if not witness.vouches(slot)]
-
-        if not await log.wait_until(lambda: not unknown(), VOUCHED_WITHIN_S):
-            raise StepFailed(not_known(self.settings, sum(counts.values()), unknown()))
+            try:
+                return await find_diverged(ends, log.rows, self._way_back)
+            except CopiesUnknown as unknown:
+                raise StepFailed(str(unknown)) from unknown
 
     async def settle(self, row: Switch, progress: WorkProgress, within_s: float) -> str:
         """Do with them what the operator said: copy them, or leave them out for good. Raises StepFailed."""
@@ -135,21 +108,6 @@ class ForwardFlow:
             for topic, number in found
         )
         await self._clusters.command(OFFSETS_ALTER, Scope.for_connector(Connector.SOURCE), **entries)
-
-
-def _statuses(rows: Mapping[str, Row]) -> list[SlotStatus]:
-    return [row for row in rows.values() if isinstance(row, SlotStatus)]
-
-
-def not_known(settings: FlowSettings, count: int, partitions: Sequence[TopicPartition]) -> str:
-    """Return sentences about records that one cluster may lack, as far as that is unknown."""
-    source, target = settings.flow.source, settings.flow.target
-    named = shorten([f"{topic}-{number}" for topic, number in partitions], NAMED)
-    back = f"{target}->{source}"
-    return (
-        f"whether {target} lacks {count_text(count, 'record')} of {source} is not known: the slots of {back} have not "
-        f"written down yet what they copied to {named}. See that the data plane of {back} runs, and do this again"
-    )
 
 
 def undecided(settings: FlowSettings, found: Mapping[TopicPartition, int]) -> str:

@@ -2,9 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from lockstep_cli.formatting import count_text
+from lockstep_cli.switch.own_copies import CopiesUnknown, find_diverged
 from lockstep_cli.switch.source_ends import SourceEndsReader
 from lockstep_cli.switch.switch_clusters import StepFailed, SwitchClusters
 from lockstep_cli.switch.switch_log import SwitchLog
@@ -24,24 +25,18 @@ from lockstep_cli.switch.switch_positions import (
 )
 from lockstep_cli.switch.switch_steps import switch_scopes
 from lockstep_cli.work_progress import WorkProgress
+from lockstep_config import FlowSettings
 from lockstep_protocol.commands.command_vocabulary import PAUSE, RESUME, STOP, Connector, Scope, ScopeKind
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import (
     MirroredTopic,
     PartitionProgress,
-    Row,
     Switch,
     progress_by_partition,
 )
+from lockstep_runtime.util.errors import TopicMissing
 
 CHECK_AGAIN_S = 0.25
-
-WRITTEN_DOWN_S = 2.0
-"""A slot writes down at least every second what it has copied."""
-
-
-ReadRows = Callable[[], Awaitable[Mapping[str, Row]]]
-"""Reads the rows of a flow; none where it has never run."""
 
 
 class StepActions:
@@ -177,10 +172,11 @@ class StepActions:
 
     # -- the flow ------------------------------------------------------------------------------------------------------
 
-    async def stop(self, row: Switch, *, source: bool, read_opposite: ReadRows) -> tuple[str, int]:
+    async def stop(self, row: Switch, *, source: bool, opposite: FlowSettings | None) -> tuple[str, int]:
         """Stop the flow, or pause its topics, and wait until it has drained. Writes down where each partition is.
         Returns a text, and how many records came to the source behind its written end and are not copied.
-        `read_opposite` reads the rows of the opposite flow, whose copies are no such records."""
+        `opposite`: the flow whose copies are no such records, where the file has one. Raises StepFailed where that is
+        not known, unless the switch may go on although it is not ready."""
         topics = self.topics
         if row.topics:
             await self._pause(topics)
@@ -188,20 +184,36 @@ class StepActions:
             await self.clusters.command(STOP)
             await self._wait_drained()
         target_ends = await self.clusters.target_ends(topics)
-        ends, late = known_ends(self.log.rows, row.id), {}
+        ends, unknown = known_ends(self.log.rows, row.id), ""
+        late: Mapping[TopicPartition, int] = {}
         if source and not row.drill and not row.cutoff_ms:
             now = await self.clusters.source_ends(topics)
             late = not_copied(now, ends, self.log.rows)
-            if late and self.log.settings.keeps_names:
-                await asyncio.sleep(WRITTEN_DOWN_S)
-                late = diverged_records(now, self.log.rows, await read_opposite())
+            if late and opposite is not None and self.log.settings.keeps_names:
+                late, unknown = await self._without_copies(now, opposite)
+                if unknown and not allows(row, Allowance.NOT_READY):
+                    raise StepFailed(f"{unknown}, by --continue, or --continue {Allowance.NOT_READY.option}")
         known = None if source else RecordsKnown.from_rows(self.log.rows, topics)
         losses = [] if source else known_loss(self.log.rows, topics)
         await self.log.append(*topic_rows(topics, row.id, ends, self.log.rows, target_ends, losses, known))
         what = count_text(len(topics), "topic") + " paused" if row.topics else "stopped"
         if late:
             what += f". After the fence came {records_by_partition(late)}, which are not copied"
-        return what, sum(late.values())
+        return f"{what}. {unknown}" if unknown else what, sum(late.values())
+
+    async def _without_copies(
+        self, ends: Mapping[TopicPartition, int], opposite: FlowSettings
+    ) -> tuple[Mapping[TopicPartition, int], str]:
+        """Records of the source that the target lacks, but for copies by the opposite flow. The text says of which that
+        is not known."""
+        back = SwitchLog(opposite)
+        try:
+            async with back.following():
+                return await find_diverged(ends, self.log.rows, back), ""
+        except TopicMissing:  # the opposite flow has never run
+            return diverged_records(ends, self.log.rows, {}), ""
+        except CopiesUnknown as unknown:
+            return unknown.known, str(unknown)
 
     async def _pause(self, topics: Sequence[MirroredTopic]) -> None:
         """Pause the topics, and wait until nothing of them moves."""

@@ -190,19 +190,20 @@ def diverged_records(
 
 def unwritten_tails(
     where: Iterable[TopicPartition], ends: Mapping[TopicPartition, int], back: Mapping[str, Row]
-) -> dict[TopicPartition, int]:
+) -> dict[TopicPartition, tuple[int, int]]:
     """Return those of these partitions of a cluster whose log goes on behind what the flow to it has written down. What
-    is behind may be that flow's own. Each has the slot that copies it there, -1: none. `back`: the flow's rows."""
+    is behind may be that flow's own. Each has the slot that copies it there, -1: none, and the generation of the slot's
+    assignment. `back`: the flow's rows."""
     sources = {row.target_topic: row.source_topic for row in back.values() if isinstance(row, MirroredTopic)}
     assignments = [row for row in back.values() if isinstance(row, Assignment) and not row.ending]
-    slots = {tp: row.slot for row in assignments for tp in row.partitions}
+    slots = {tp: (row.slot, row.generation) for row in assignments for tp in row.partitions}
     progress = progress_by_partition(back.values())
     unwritten = {}
     for topic, number in where:
         source = (sources.get(topic, ""), number)
         row = progress.get(source)  # acknowledged before the first append
         if row is not None and not row.has_end and ends.get((topic, number), 0) > row.downstream + 1:
-            unwritten[topic, number] = slots.get(source, -1)
+            unwritten[topic, number] = slots.get(source, (-1, 0))
     return unwritten
 
 

@@ -209,7 +209,7 @@ async def _refusals(
         clusters = SwitchClusters(log.settings, options.within_s)
         refusals, remaining, note = await _failover_refusals(log, clusters, options)
         return refusals, remaining, (), note
-    reports = await read_reports(log.settings, opposite)
+    reports = await read_reports(log, opposite)
     found = _about(reports[0], log, options)
     if options.verb is Verb.FAILBACK and not options.drill:
         remaining = way_back_blockers(found, allows=options.allows)
@@ -218,9 +218,9 @@ async def _refusals(
     return [], remaining, reports, ""
 
 
-async def read_reports(settings: FlowSettings, opposite: FlowSettings | None) -> tuple[Report, ...]:
-    """How the flow is, and its opposite if its cluster answers. Raises ClusterError and NewerVersion."""
-    reading = [read_report(settings, REPORTED_WITHIN_S)]
+async def read_reports(log: SwitchLog, opposite: FlowSettings | None) -> tuple[Report, ...]:
+    """Return how the flow is, and its opposite if its cluster answers. Raises ClusterError and NewerVersion."""
+    reading = [read_report(log.settings, REPORTED_WITHIN_S, followed=log)]
     if opposite is not None:
         reading.append(read_report(opposite, REPORTED_WITHIN_S))
     answers = await asyncio.gather(*reading, return_exceptions=True)

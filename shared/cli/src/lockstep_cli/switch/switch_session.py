@@ -201,7 +201,7 @@ class SwitchSession:
         if self._options.verb is Verb.FAILOVER:
             return ()
         try:
-            return await read_reports(self._settings, self._opposite)
+            return await read_reports(self._log, self._opposite)
         except ClusterError:
             return ()
 

@@ -1,7 +1,7 @@
 """Carries a switch out, step by step. Each step is a row before it begins and after it has ended, so that any command
 goes on where another one ended."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 from lockstep_cli.switch.evidence import Evidence
@@ -27,12 +27,11 @@ from lockstep_cli.switch.switch_steps import (
     switch_scopes,
     with_step,
 )
-from lockstep_cli.takeover_io import flow_rows
 from lockstep_cli.work_progress import WorkProgress
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.flow_secrets import flow_secrets
 from lockstep_protocol.commands.command_vocabulary import RESUME
-from lockstep_protocol.rows.state_rows import Row, Switch
+from lockstep_protocol.rows.state_rows import Switch
 from lockstep_runtime.util.clock import now_ms
 from lockstep_runtime.util.errors import ClusterError
 
@@ -135,7 +134,7 @@ class Switcher:
                 text, known_ms = await self._groups.move(row, source=not gone)
                 return text, replace(row, groups_known_ms=known_ms)
             case Step.STOP:
-                text, late = await actions.stop(row, source=not gone, read_opposite=self._opposite_rows)
+                text, late = await actions.stop(row, source=not gone, opposite=self._opposite)
                 return text, replace(row, late=late)
             case Step.REVERSE:
                 return await self._reverse(row), row
@@ -167,6 +166,3 @@ class Switcher:
     def _forward(self, row: Switch) -> ForwardFlow:
         assert self._opposite is not None
         return ForwardFlow(self._opposite, SwitchClusters(self._opposite, self._within_s), self._log, row.topics)
-
-    async def _opposite_rows(self) -> Mapping[str, Row]:
-        return {} if self._opposite is None else await flow_rows(self._opposite)

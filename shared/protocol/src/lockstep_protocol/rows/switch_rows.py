@@ -90,7 +90,8 @@ class SwitchTopic(Row):
 class SwitchGroup(Row):
     """A consumer group in the switch with this id, as step `groups` left it. Written as `Switch` is.
 
-    state: `exact` | `behind` | `in-use` | `reading` | `moving` | `waiting` | `skips` | `refused` | `unknown`.
+    state: `exact` | `behind` | `in-use` | `reading` | `moving` | `waiting` | `contested` | `skips` | `refused` |
+    `unknown`.
     Behind: it reads at most `read_again` records again. In use: it works on the target. Unknown: it has a place, and
     when its position was read on the source is not known. The text has the reason.
     """

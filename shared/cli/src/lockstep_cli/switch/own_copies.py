@@ -1,0 +1,78 @@
+"""Tell records that only one cluster has from those that the opposite flow has copied to it."""
+
+import asyncio
+from collections.abc import Mapping
+
+from lockstep_cli.formatting import count_text
+from lockstep_cli.migration import shorten
+from lockstep_cli.switch.slot_witness import SlotWitness
+from lockstep_cli.switch.switch_log import SwitchLog
+from lockstep_cli.switch.switch_positions import NAMED, diverged_records, unwritten_tails
+from lockstep_protocol.names import Flow
+from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.rows.state_rows import Row, SlotStatus
+
+WRITTEN_DOWN_S = 2.0
+"""A slot writes down at least every second what it has copied."""
+
+VOUCHED_WITHIN_S = 45.0
+"""A slot says every few seconds how it is. One that was killed is started again meanwhile, and finds what it has
+copied."""
+
+
+class CopiesUnknown(Exception):
+    """Slots have not written down yet what they copied; the message is sentences. `known`: the partitions of which it
+    is known."""
+
+    def __init__(self, text: str, known: Mapping[TopicPartition, int]) -> None:
+        super().__init__(text)
+        self.known = known
+
+
+async def find_diverged(
+    ends: Mapping[TopicPartition, int], forth: Mapping[str, Row], back: SwitchLog
+) -> Mapping[TopicPartition, int]:
+    """Return how many records before these ends a cluster has that the other one lacks, but for copies of the other's.
+
+    Args:
+        ends: Of the logs of the cluster, read before this.
+        forth: The rows of the flow from it.
+        back: The followed rows of the flow to it. They may be older than the ends, and a slot that was killed has
+            appended records that no row has until the next one has found them. So its slots are heard first.
+
+    Raises:
+        CopiesUnknown: They do not speak in time.
+    """
+    witness = SlotWitness(_statuses(back.rows))
+    counts = diverged_records(ends, forth, back.rows)
+    if not counts:
+        return counts
+
+    def unknown() -> list[TopicPartition]:
+        witness.hear(_statuses(back.rows))
+        tails = unwritten_tails(counts, ends, back.rows)
+        return [where for where, (slot, generation) in tails.items() if not witness.vouches(slot, generation)]
+
+    await back.wait_until(lambda: not unknown(), VOUCHED_WITHIN_S)
+    left = unknown()
+    await asyncio.sleep(WRITTEN_DOWN_S)
+    await back.catch_up_now()
+    found = diverged_records(ends, forth, back.rows)
+    unsure = sorted(found.keys() & set(left))
+    if unsure:
+        known = {where: count for where, count in found.items() if where not in left}
+        raise CopiesUnknown(_not_known(back.settings.flow, sum(found[where] for where in unsure), unsure), known)
+    return found
+
+
+def _statuses(rows: Mapping[str, Row]) -> list[SlotStatus]:
+    return [row for row in rows.values() if isinstance(row, SlotStatus)]
+
+
+def _not_known(back: Flow, count: int, partitions: list[TopicPartition]) -> str:
+    named = shorten([f"{topic}-{number}" for topic, number in partitions], NAMED)
+    return (
+        f"whether {back.source} lacks {count_text(count, 'record')} of {back.target} is not known: the slots of {back} "
+        f"have not written down yet what they copied to {named}. See that the data plane of {back} runs, and do this "
+        "again"
+    )
