@@ -25,15 +25,7 @@ SETTLES = {
     *(Code.TARGET_GROUP_FIRST_READ, Code.TARGET_GROUP_ACTIVE, Code.TARGET_GROUP_WAS_ACTIVE, Code.TARGET_GROUP_MOVED),
 }
 SETTLES_BY_SOURCE = {Code.WAITING_NOT_LISTED, Code.GROUP_NOT_PLACED}
-BLOCKS = {
-    *(Code.UNKNOWN, Code.REPORTED, Code.CLUSTER_UNREACHABLE, Code.NOT_PERMITTED, Code.REQUEST_REFUSED),
-    *(Code.NO_REPLICA, Code.REPLICAS_UNKNOWN, Code.RESTARTS_SPENT, Code.GROUPS_NOT_READ),
-    *(Code.TOPIC_UNKNOWN, Code.TARGET_NOT_FOUND, Code.BEYOND_TARGET_END, Code.BEYOND_SOURCE_END),
-    *(Code.BEYOND_EXACT_OFFSET, Code.OLDER_THAN_SYNCS, Code.SYNCS_UNREADABLE, Code.FORWARD_UNKNOWN),
-    *(Code.CONTESTED, Code.CONTEST_UNKNOWN, Code.TOPIC_ABSENT, Code.PARTITION_ABSENT, Code.AHEAD, Code.REWOUND),
-    *(Code.OPPOSITE_UNREADABLE, Code.OPPOSITE_MISSING, Code.OPPOSITE_NOT_BEGUN, Code.OPPOSITE_COPIED_NOTHING),
-    *(Code.OPPOSITE_UNKNOWN, Code.OPPOSITE_TARGET_RECREATED, Code.OPPOSITE_SOURCE_RECREATED),
-}
+"""Every other code blocks, also one that is added later."""
 CONTESTS = {Code.CONTESTED, Code.CONTEST_UNKNOWN}
 
 
@@ -63,11 +55,6 @@ def refused(row: GroupStatus, verb: Verb = Verb.SWITCHOVER, *allows: Allowance, 
 def judged(row: GroupStatus, source: GroupAtSource | None = READ) -> GroupVerdict:
     (verdict,) = judge_groups([row], {} if source is None else {"g": source}, {}, [TOPIC], {("t", 0): 10})
     return verdict
-
-
-def test_each_code_is_in_one_list_of_this_table() -> None:
-    others = {Code.GROUP_GONE}  # such a group is left out
-    assert sorted(map(str, [*SETTLES, *SETTLES_BY_SOURCE, *BLOCKS, *others])) == sorted(map(str, Code))
 
 
 @pytest.mark.parametrize("row_of", [waiting, held])
