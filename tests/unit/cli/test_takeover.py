@@ -12,12 +12,14 @@ from lockstep_cli.exit_codes import CannotUse
 from lockstep_cli.migrate_commands import COMMANDS
 from lockstep_cli.migration import named
 from lockstep_cli.offset_location import OffsetLocation, offset_location
+from lockstep_cli.passed_over import PassedOverRecords
 from lockstep_cli.plan_tables import plan_shown
 from lockstep_cli.takeover import PartitionPlan, TakeoverState, flush_note, plan_takeover
 from lockstep_protocol.rows.state_rows import (
     Handover,
     Row,
 )
+from lockstep_runtime.kafka.topic_reader import Record
 from tests.support.takeover_rows import DEDICATED, FLOW, OFFSETS, STOPPED, progress, rows_of, shown
 
 STRIMZI = offset_location("strimzi", FLOW, None, OFFSETS)
@@ -239,3 +241,20 @@ def test_takeover_commands_without_a_reachable_cluster_end_at_once(tmp_path: Pat
             ended = CliRunner().invoke(command, [str(file), "--output", output])
             assert ended.exit_code == 2
             assert "nobody can be asked here, and nothing was done: say --yes" in ended.output
+
+
+def test_records_that_cannot_be_read_are_a_note_and_a_count() -> None:
+    passed = PassedOverRecords()
+    for offset in (7, 9):
+        passed.add(Record("mm2-offsets.A.internal", 3, offset, b"", b"", 0), ValueError("no JSON"))
+    passed.add(Record("A.checkpoints.internal", 0, 1, b"", b"", 0), ValueError("too short"))
+    plan = plan_takeover(found(unread=passed.topics))
+    assert plan.as_json()["unreadable"] == {"A.checkpoints.internal": 1, "mm2-offsets.A.internal": 2}
+    said = [note for note in plan.notes if "cannot be read" in note]
+    assert said == [
+        "1 record of A.checkpoints.internal cannot be read, so what they say does not count: "
+        "partition 0 offset 1: too short",
+        "2 records of mm2-offsets.A.internal cannot be read, so what they say does not count: "
+        "partition 3 offset 7: no JSON",
+    ]
+    assert not [note for note in plan_takeover(found()).notes if "cannot be read" in note]

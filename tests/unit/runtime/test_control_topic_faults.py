@@ -1,9 +1,13 @@
 """Which settings of a control topic that exists are wrong, and the command line that sets each right."""
 
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 
 from lockstep_protocol.names import Flow
-from lockstep_runtime.kafka.control_topic_faults import ControlTopicFault, find_faults
+from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.kafka.control_topic_faults import ControlTopicFault, find_faults, set_right
 from lockstep_runtime.kafka.control_topics import flow_topics
 
 STATE, EVENTS, COMMANDS = flow_topics(Flow("A", "B"), None, 3)
@@ -51,4 +55,15 @@ def test_commands_topic_with_too_few_partitions_is_grown() -> None:
         "kafka-topics --bootstrap-server b:9092 --alter --topic mm2-lockstep-commands.A.internal --partitions 6"
     )
     assert list(find_faults(COMMANDS, 12, 3, {})) == []
-    assert list(find_faults(STATE, 3, 3, {})) == []
+    assert list(find_faults(EVENTS, 3, 3, {})) == []
+
+
+async def test_state_topic_with_more_partitions_has_a_fault_that_stays() -> None:
+    (fault,) = find_faults(STATE, 3, 3, RIGHT[STATE.name])
+    assert (fault.setting, fault.actual, fault.needed) == ("partitions", "3", "1")
+    assert "stop the flow, delete the topic" in fault.sentence
+    assert fault.command("b:9092") == (
+        "kafka-topics --bootstrap-server b:9092 --delete --topic mm2-lockstep-state.A.internal"
+    )
+    stays = await set_right(cast(Admin, SimpleNamespace(alias="B")), [fault])
+    assert list(stays) == [fault], "nothing is asked of the cluster"

@@ -7,6 +7,7 @@ from typing import Any
 from lockstep_cli.formatting import count_text
 from lockstep_cli.migration import FlowState, MigrationPlan, MigrationState, named
 from lockstep_cli.offset_location import still_runs
+from lockstep_cli.passed_over import as_counts
 from lockstep_cli.services import DATA_PLANE
 from lockstep_protocol.commands.command_vocabulary import Connector, Scope
 from lockstep_protocol.offsets import TopicPartition
@@ -37,6 +38,7 @@ class HandBack(MigrationPlan):
             "writes": len(self.writes),
             "refusals": list(self.refusals),
             "notes": list(self.notes),
+            "unreadable": as_counts(self.held.unread),
         }
 
 
@@ -54,7 +56,7 @@ def plan_hand_back(held: MigrationState, *, stops_first: bool = False) -> HandBa
         writes=tuple((tp, offset) for tp, offset in offsets if (held.theirs or {}).get(tp) != offset),
         row=held.handover("handed-back", len(offsets)),
         refusals=tuple(_refusals(held, dict(offsets), "" if stops_first else _moves(held, unread))),
-        notes=tuple(_notes(rows, gone, unread)),
+        notes=(*map(str, held.unread), *_notes(rows, gone, unread)),
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lockstep_cli.offset_location import OffsetLocation
+from lockstep_cli.passed_over import UnreadRecords
 from lockstep_config.flow.connector_settings import NOTHING_STATED, StatedPhases
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import TopicPartition
@@ -40,6 +41,8 @@ class MigrationState(FlowState):
     """By MM2, of this source; None: there is no such topic."""
     members: int = 0
     """Of MM2's group."""
+    unread: Sequence[UnreadRecords] = ()
+    """Records of MM2's topics that were passed over."""
 
     def handover(self, phase: str, partitions: int) -> Handover:
         """The row that says so once it is done."""

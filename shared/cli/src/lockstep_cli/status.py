@@ -75,7 +75,7 @@ async def command(
     from lockstep_cli.flow_selection import choose_flows
     from lockstep_cli.readiness import blockers_as_json, blockers_without_rows
     from lockstep_cli.report_tables import as_json, as_tables
-    from lockstep_cli.without_rows import causes_without_rows
+    from lockstep_cli.without_rows import look_without_rows
     from lockstep_runtime.util.errors import ClusterError, TopicMissing
 
     sections, only_trouble = [name for name, wanted in asked.items() if wanted], only == "trouble"
@@ -90,9 +90,9 @@ async def command(
         if isinstance(answer, ClusterError):
             reason, never_run = str(answer), False
             if isinstance(answer, TopicMissing):
-                causes = await causes_without_rows(settings, timeout)
-                never_run, fails = not causes, fails or bool(causes)
-                reason = f"{answer}: {'; '.join(causes) or 'the flow has never run'}"
+                look = await look_without_rows(settings, timeout)
+                never_run, fails = look.never_run, fails or bool(look.causes)
+                reason = f"{answer}: {look}"
             unknown[str(settings.flow)] = (reason, blockers_without_rows(settings.flow, reason, never_run=never_run))
         elif isinstance(answer, BaseException):
             raise answer

@@ -14,6 +14,7 @@ from typing import Any
 from lockstep_cli.formatting import count_text
 from lockstep_cli.migration import MigrationPlan, MigrationState, named, shorten
 from lockstep_cli.offset_location import OffsetLocation, still_runs
+from lockstep_cli.passed_over import as_counts
 from lockstep_protocol.commands.command_vocabulary import Connector
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import Handover
@@ -120,6 +121,7 @@ class TakeoverPlan(MigrationPlan):
             "writes": len(self.writes),
             "alters": len(self.alters),
             "groups_with_checkpoints": self.found.groups,
+            "unreadable": as_counts(self.found.unread),
             "refusals": list(self.refusals),
             "notes": list(self.notes),
         }
@@ -221,6 +223,7 @@ def _refusals(
 
 def _notes(found: TakeoverState, theirs: Mapping[TopicPartition, int], topics: Iterable[TopicPlan]) -> Iterator[str]:
     yield flush_note(found.flush_every, found.place.origin)
+    yield from map(str, found.unread)
     every = [(topic.topic, one) for topic in topics for one in topic.partitions]
     if anew := [(topic, one.partition) for topic, one in every if one.offset is None]:
         yield (

@@ -5,10 +5,9 @@ Everything here may be done twice, and again after it ended half-way: what is th
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from lockstep_cli.clusters import source_client, target_client
 from lockstep_cli.command_client import ask, producing
@@ -17,6 +16,7 @@ from lockstep_cli.exit_codes import Exit
 from lockstep_cli.handback import HandBack, not_drained, plan_hand_back
 from lockstep_cli.migration import MigrationState, named
 from lockstep_cli.offset_location import OffsetLocation, still_runs
+from lockstep_cli.passed_over import PassedOverRecords
 from lockstep_cli.services import DATA_PLANE
 from lockstep_cli.state_topic_rows import SILENT_S
 from lockstep_cli.status import read_rows
@@ -36,6 +36,8 @@ from lockstep_runtime.kafka.topic_follower import target_follower
 from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.util.clock import now_ms
 from lockstep_runtime.util.errors import ClusterError, TopicMissing
+
+OnUnreadable: TypeAlias = Callable[[Record, ValueError], None]
 
 Offsets = Mapping[tuple[str, str], Mapping[TopicPartition, int]]
 """Offsets by (connector, cluster)."""
@@ -57,10 +59,13 @@ async def find(settings: FlowSettings, place: OffsetLocation) -> TakeoverState:
     control, source, target = settings.control, source_client(settings), target_client(settings)
     own = OffsetLocation("own", control.offset_storage_topic, control.progress_connector, "", watched=False)
     await asyncio.gather(source.probe(), target.probe())
+    unread = PassedOverRecords()
     (there, common), remote, groups = await asyncio.gather(
-        _read_target(settings, target, place), target.topic_names(), _groups_with_checkpoints(settings)
+        _read_target(settings, target, place, unread),
+        target.topic_names(),
+        _groups_with_checkpoints(settings, unread.add),
     )
-    ours = there if own.topic == place.topic else await read_offsets(settings, own.topic)
+    ours = there if own.topic == place.topic else await read_offsets(settings, own.topic, unread.add)
     selected = [name for name in sorted(await source.topic_names()) if settings.replicates(name)]
     described = (await source.topics(selected)).require_done()
     every = [(name, number) for name, topic in described.items() for number in range(topic.partitions)]
@@ -73,6 +78,7 @@ async def find(settings: FlowSettings, place: OffsetLocation) -> TakeoverState:
         raise ClusterError(settings.flow.source, f"{text}. Ask again when they have leaders")
     return TakeoverState(
         **common,
+        unread=unread.topics,
         own=own,
         strangers=frozenset(there or {}) - {(place.connector, settings.aliases.source)},
         ours={} if ours is None else ours.get((own.connector, settings.aliases.source), {}),
@@ -110,10 +116,11 @@ async def hold(settings: FlowSettings, place: OffsetLocation) -> MigrationState:
     """Look at everything a hand-back depends on; nothing is changed. Raises ClusterError and NewerVersion."""
     target = target_client(settings)
     await target.probe()
-    there, common = await _read_target(settings, target, place)
+    unread = PassedOverRecords()
+    there, common = await _read_target(settings, target, place, unread)
     if there is None and place.topic == settings.control.offset_storage_topic:
         common["theirs"] = {}
-    return MigrationState(**common)
+    return MigrationState(**common, unread=unread.topics)
 
 
 async def stop_and_drain(settings: FlowSettings, place: OffsetLocation, reply: CommandReply, within: float) -> None:
@@ -146,12 +153,12 @@ async def hand_back(settings: FlowSettings, plan: HandBack, within: float) -> No
 
 
 async def _read_target(
-    settings: FlowSettings, target: Admin, place: OffsetLocation
+    settings: FlowSettings, target: Admin, place: OffsetLocation, unread: PassedOverRecords
 ) -> tuple[Offsets | None, dict[str, Any]]:
     """All offsets in the topic of that place, and the fields of a `MigrationState`."""
     rows, there, members, replicas = await asyncio.gather(
         flow_rows(settings),
-        read_offsets(settings, place.topic),
+        read_offsets(settings, place.topic, unread.add),
         _members(target, place),
         count_replicas(target, settings, [DATA_PLANE]),
     )
@@ -175,15 +182,20 @@ async def flow_rows(settings: FlowSettings) -> Mapping[str, Row]:
         return {}
 
 
-async def read_offsets(settings: FlowSettings, topic: str) -> Offsets | None:
+async def read_offsets(
+    settings: FlowSettings, topic: str, on_unreadable: OnUnreadable = lambda record, error: None
+) -> Offsets | None:
     """The offsets of every source connector in a topic of Connect's on the target, without those that were reset; None:
-    there is no such topic. What transactions have not committed is left out. Raises ClusterError."""
+    there is no such topic. What transactions have not committed is left out. `on_unreadable` is called with each
+    record that is passed over: every user of a shared topic writes what they like. Raises ClusterError."""
     fold, alias = OffsetFold(), settings.flow.target
 
     def fold_in(records: Sequence[Record]) -> None:
         for record in records:
-            with suppress(MalformedRecord):  # every user of a shared topic writes what they like
+            try:
                 fold.apply(record.key, record.value)
+            except MalformedRecord as exc:
+                on_unreadable(record, exc)
 
     try:
         async with asyncio.timeout(READ_WITHIN_S):
@@ -206,15 +218,15 @@ async def read_offsets(settings: FlowSettings, topic: str) -> Offsets | None:
     return found
 
 
-async def _groups_with_checkpoints(settings: FlowSettings) -> int:
+async def _groups_with_checkpoints(settings: FlowSettings, on_unreadable: OnUnreadable) -> int:
     groups: set[str] = set()
 
     def fold_in(records: Sequence[Record]) -> None:
         for record in records:
             try:
                 groups.add(decode_checkpoint(record.key, record.value).group)
-            except ValueError:
-                continue  # MM2 reads past it too
+            except ValueError as exc:  # MM2 reads past it too
+                on_unreadable(record, exc)
 
     topic = settings.checkpoints_topic
     try:

@@ -40,10 +40,22 @@ class ControlTopicFault:
     @property
     def sentence(self) -> str:
         """Say what is wrong and what follows."""
+        if self.is_too_many:
+            return (
+                f"{self.topic} has {self.actual} partitions, and needs {self.needed}: rows in the others are not read. "
+                "Kafka removes no partitions: stop the flow, delete the topic, and Lockstep makes it anew"
+            )
         return f"{self.topic} has {self.setting}={self.actual}, and needs {self.needed}: {MEANINGS[self.setting]}"
+
+    @property
+    def is_too_many(self) -> bool:
+        """Return whether it has partitions that it must not have."""
+        return self.setting == PARTITIONS and int(self.actual) > int(self.needed)
 
     def command(self, bootstrap: str) -> str:
         """Return the command line that sets it right."""
+        if self.is_too_many:
+            return f"kafka-topics --bootstrap-server {bootstrap} --delete --topic {self.topic}"
         if self.setting == PARTITIONS:
             return (
                 f"kafka-topics --bootstrap-server {bootstrap} --alter --topic {self.topic} --partitions {self.needed}"
@@ -81,6 +93,8 @@ def find_faults(
         yield ControlTopicFault(topic.name, MIN_INSYNC, in_sync, str(replicas))
     if partitions < topic.partitions and topic.needs_partitions:
         yield ControlTopicFault(topic.name, PARTITIONS, str(partitions), str(topic.partitions))
+    if partitions > 1 and topic.is_one_log:
+        yield ControlTopicFault(topic.name, PARTITIONS, str(partitions), "1")
 
 
 def _ignore_unknown(topic: str, trouble: ClusterError) -> None:
@@ -113,11 +127,16 @@ async def set_right(admin: Admin, faults: Sequence[ControlTopicFault]) -> Mappin
     for fault in faults:
         if fault.setting != PARTITIONS:
             configs.setdefault(fault.topic, {})[fault.setting] = fault.needed
-    totals = {fault.topic: int(fault.needed) for fault in faults if fault.setting == PARTITIONS}
+    totals = {
+        fault.topic: int(fault.needed) for fault in faults if fault.setting == PARTITIONS and not fault.is_too_many
+    }
     altered = (await admin.alter_configs(configs)).troubles() if configs else {}
     grown = (await admin.create_partitions(totals)).troubles() if totals else {}
     stays: dict[ControlTopicFault, ClusterError] = {}
     for fault in faults:
+        if fault.is_too_many:
+            stays[fault] = ClusterError(admin.alias, f"cluster {admin.alias} cannot remove partitions")
+            continue
         trouble = (grown if fault.setting == PARTITIONS else altered).get(fault.topic)
         if trouble is not None:
             stays[fault] = trouble

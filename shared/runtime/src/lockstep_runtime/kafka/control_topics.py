@@ -46,7 +46,9 @@ class ControlTopic:
     replication_factor: int = -1
     configs: dict[str, str] = field(default_factory=lambda: {"cleanup.policy": "compact"})
     needs_partitions: bool = False
-    """With fewer partitions a part of the work is not done. Others may have any number."""
+    """With fewer partitions a part of the work is not done."""
+    is_one_log: bool = False
+    """It has one partition: the order of its records is that of what they say. Others may have more than they need."""
 
     @property
     def creation_configs(self) -> dict[str, str]:
@@ -59,7 +61,7 @@ def flow_topics(flow: Flow, group_id: str | None, replication_factor: int) -> tu
     kept = {"cleanup.policy": "delete", "retention.ms": str(int(KEPT.total_seconds() * 1000)), **OUR_TIME}
     state = {"cleanup.policy": "compact", "segment.bytes": str(STATE_SEGMENT_BYTES), **OUR_TIME}
     return (
-        ControlTopic(state_topic(flow, group_id), 1, replication_factor, state),
+        ControlTopic(state_topic(flow, group_id), 1, replication_factor, state, is_one_log=True),
         ControlTopic(events_topic(flow, group_id), 1, replication_factor, kept),
         ControlTopic(
             commands_topic(flow, group_id), COMMANDS_PARTITIONS, replication_factor, kept, needs_partitions=True
