@@ -150,9 +150,9 @@ def test_status_of_a_paused_partition_is_as_old_as_the_driver_saw() -> None:
 def test_stalled_partition_names_too_few_replicas_in_sync(in_sync: int, least: str | None, named: bool) -> None:
     configs = () if least is None else (("min.insync.replicas", least),)
     rows = replace(topic(), target_configs=configs), progress(at_ms=NOW - 60_000), *at_work(("t", 0))
-    report = reported(*rows, ends={("t", 0): 30}, earlier={("t", 0): 20}, in_sync={("A.t", 0): in_sync})
+    report = reported(*rows, ends={("t", 0): 30}, earlier={("t", 0): 20}, in_sync={("A.t", 0): (in_sync, 3)})
     assert report.not_copying == {"stalled": 1}
-    text = "NOT_ENOUGH_REPLICAS: A.t-0 has 1 replica in sync, min.insync.replicas is 2"
+    text = "NOT_ENOUGH_REPLICAS: A.t-0 has 1 of 3 replicas in sync, min.insync.replicas is 2"
     assert (report.partitions[0].why == text) is named
 
 

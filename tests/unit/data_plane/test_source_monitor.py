@@ -23,7 +23,9 @@ from lockstep_data_plane.driver.source_monitor import (
     with_unanswered,
 )
 from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import PartitionProgress, Row, SourceEnds
+from lockstep_protocol.reason import NO_REASON, Reason
+from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, Row, SourceEnds
+from lockstep_runtime.kafka.admin_types import Outcome, TopicDescription
 from lockstep_runtime.util.errors import ClusterUnreachable, LeadershipLost, NotAppended
 from tests.support.metered_driver import copying
 from tests.support.metered_driver import row as row_of
@@ -118,6 +120,9 @@ class Logs:
 
     async def begin_offsets(self, asked: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return dict.fromkeys(asked, 0)
+
+    async def topics(self, asked: Iterable[str]) -> Outcome[TopicDescription]:
+        return Outcome({name: TopicDescription(name, "", 2, 3, (2, 3)) for name in asked})
 
 
 async def test_source_ends_that_cannot_be_written_do_not_end_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,11 +255,14 @@ async def test_partitions_that_stand_are_reported_at_once(monkeypatch: pytest.Mo
     driver.say(row_of(1, upstream=9))
     driver.source, driver.target, driver.must_act = Logs("A"), Logs("B"), lambda: None
     driver.settings.data_plane.isolation_level, driver.settings.states = "read_uncommitted", NOTHING_STATED
+    driver.say(replace(driver.state.get(MirroredTopic, "t"), target_configs=(("min.insync.replicas", "3"),)))
     reported: list[tuple[str, str]] = []
+    causes: dict[str, Reason] = {}
     both = asyncio.Barrier(2)
 
-    async def event(kind: str, subject: str, _: str, **__: object) -> None:
+    async def event(kind: str, subject: str, _: str, cause: Reason, **__: object) -> None:
         reported.append((kind, subject))
+        causes[subject] = cause
         await both.wait()  # an append that is acknowledged with the other one only
 
     async def write(_: Row) -> None:
@@ -268,6 +276,9 @@ async def test_partitions_that_stand_are_reported_at_once(monkeypatch: pytest.Mo
             await monitor.observe_if_due()
         driver.now += 61_000
     assert sorted(reported) == [("PartitionStuck", "t-0"), ("PartitionStuck", "t-1")]
+    assert causes["t-0"].code == "not-enough-replicas"
+    assert dict(causes["t-0"].details).items() >= {"in_sync": 2, "replicas": 3, "least": 3}.items()
+    assert causes["t-1"] == NO_REASON, "it has all replicas in sync"
 
 
 class HalfAlive(Logs):

@@ -75,6 +75,8 @@ async def _read_target_ends(target: Admin, topics: list[MirroredTopic]) -> LogOf
     ids = {name: topic.topic_id for name, topic in described.done.items()}
     partitions = [(name, number) for name, topic in described.done.items() for number in range(topic.partitions)]
     in_sync = {
-        (name, number): isr for name, topic in described.done.items() for number, isr in enumerate(topic.in_sync)
+        (name, number): (isr, topic.replicas)
+        for name, topic in described.done.items()
+        for number, isr in enumerate(topic.in_sync)
     }
     return LogOffsets(target=await target.end_offsets(partitions), target_ids=ids, in_sync=in_sync)

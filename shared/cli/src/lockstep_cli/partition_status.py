@@ -3,9 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from lockstep_cli.formatting import count_text
 from lockstep_cli.report import COPYING, NOT_BEGUN, SILENT, STALLED, UNASSIGNED, UNKNOWN, PartitionLine
-from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.lag import (
     NOT_ASKED,
     SILENT_AFTER_S,
@@ -18,8 +16,10 @@ from lockstep_protocol.lag import (
     silent_after_s,
     why_unknown,
 )
+from lockstep_protocol.reason_catalogue import format_sentence
 from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
 from lockstep_protocol.selection_count import NOT_COUNTED, SelectionCount
+from lockstep_protocol.stalled_copy import why_stalled
 
 EndSeen = tuple[int, int | None] | None
 """An end that the driver saw, and since when, as `SourceEnds.by_partition`; None: it saw no more than rows say."""
@@ -43,8 +43,8 @@ class LogOffsets:
     """Topics of the source that the flow selects, with their partitions."""
     topic_count: SelectionCount = NOT_COUNTED
     """Topics of the source, and those that the filters select."""
-    in_sync: Mapping[tuple[str, int], int] = field(default_factory=dict)
-    """Replicas in sync of each partition of the target."""
+    in_sync: Mapping[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
+    """Replicas in sync of each partition of the target, and replicas of its topic."""
     troubles: Mapping[str, str] = field(default_factory=dict)
     """Why a cluster did not answer, by alias."""
     earlier: Mapping[tuple[str, int], int] = field(default_factory=dict)
@@ -184,13 +184,9 @@ def _standing(
 
 def _why_stalled(topic: MirroredTopic, number: int, logs: LogOffsets) -> str:
     """Say why the copy does not move, if the target shows it."""
-    least = dict(topic.target_configs).get("min.insync.replicas", "")
-    in_sync = logs.in_sync.get((topic.target_topic, number))
-    if in_sync is not None and least.isdigit() and in_sync < int(least):
-        name = f"{topic.target_topic}-{number}"
-        code = KafkaErrorCode.NOT_ENOUGH_REPLICAS.name
-        return f"{code}: {name} has {count_text(in_sync, 'replica')} in sync, min.insync.replicas is {least}"
-    return "the source has more, and the copy does not move"
+    in_sync, replicas = logs.in_sync.get((topic.target_topic, number), (None, None))
+    cause = why_stalled(topic, number, in_sync, replicas)
+    return format_sentence(cause) or "the source has more, and the copy does not move"
 
 
 def _lag_ms(

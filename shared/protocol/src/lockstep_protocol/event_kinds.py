@@ -87,7 +87,12 @@ EVENTS_BY_SERVICE: Mapping[str, tuple[EventKind, ...]] = MappingProxyType(
             _warning("SlotNotStarted", "slot", "The slot is late: Spark has no free core, or is slow.", "slot"),
             _warning("SlotFrozen", "slot", "The slot is silent. Its task ends, and another one starts.", "slot run"),
             _warning("SlotFailed", "slot", "The slot has ended with an error.", "slot run reason cause restarts waits"),
-            _warning("PartitionStuck", "partition", "The source has more, and nothing comes.", "upstream source_end"),
+            _warning(
+                "PartitionStuck",
+                "partition",
+                "The source has more, and nothing comes.",
+                "upstream source_end reason cause",
+            ),
             EventKind("PartitionMoves", "partition", "The partition is not stuck any more."),
             _warning("GapFound", "partition", "The copy cannot continue where it was.", _GAP),
             _warning("PartitionHalted", "partition", "Nothing is copied until an operator decides.", "reason upstream"),

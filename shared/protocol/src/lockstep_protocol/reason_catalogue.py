@@ -70,6 +70,14 @@ class ReasonCode(StrEnum):
     NO_CAUSE = "no-cause", "{phase} without a reason"
     """A row says that something fails, and not why."""
 
+    # Why a partition does not move although the source has more.
+
+    NOT_ENOUGH_REPLICAS = (
+        "not-enough-replicas",
+        "NOT_ENOUGH_REPLICAS: {partition} has {in_sync} of {replicas} replicas in sync, min.insync.replicas is {least}",
+    )
+    """The target acknowledges nothing until more replicas are in sync."""
+
     # Why a topic, or a part of it, is not mirrored.
 
     PARTITIONS_MISSING = "partitions-missing", "{partitions}"

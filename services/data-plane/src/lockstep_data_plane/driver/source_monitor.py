@@ -12,7 +12,10 @@ from lockstep_data_plane.driver.metrics_collector import MetricsCollector
 from lockstep_data_plane.slot.desired_state import desired_partitions
 from lockstep_protocol.lag import NOT_ASKED, LogRange, is_of_another_log
 from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.reason import NO_REASON, Reason
+from lockstep_protocol.reason_catalogue import format_sentence
 from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, SourceEnds
+from lockstep_protocol.stalled_copy import why_stalled
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.util.asyncio_util import cancelled, done_within, to_next_tick
 from lockstep_runtime.util.errors import ClusterError
@@ -198,14 +201,35 @@ class SourceMonitor:
         """Append the events of all at once. A target that takes no appends stops thousands, and nothing is observed in
         the meantime."""
         events = []
+        causes = await self._causes(found) if found else {}
         for tp, for_s in found.items():
             name, upstream = f"{tp[0]}-{tp[1]}", known[tp].upstream
             text = f"{name}: stuck at {upstream} for {for_s:.0f} s, the source goes up to {ends[tp] - 1}"
-            events.append(self._ctx.event("PartitionStuck", name, text, upstream=upstream, source_end=ends[tp]))
+            cause = causes.get(tp, NO_REASON)
+            text = f"{text}; {format_sentence(cause)}" if cause else text
+            events.append(
+                self._ctx.event("PartitionStuck", name, text, cause=cause, upstream=upstream, source_end=ends[tp])
+            )
         for topic, number in over:
             name = f"{topic}-{number}"
             events.append(self._ctx.event("PartitionMoves", name, f"{name} is not stuck any more"))
         await asyncio.gather(*events)
+
+    async def _causes(self, stuck: Iterable[TopicPartition]) -> dict[TopicPartition, Reason]:
+        """Return why these do not move, as far as the target shows it. One that does not answer shows nothing."""
+        rows = {tp: row for tp in stuck if (row := self._ctx.state.get(MirroredTopic, tp[0])) is not None}
+        try:
+            described = await done_within(
+                self._ctx.target.topics({row.target_topic for row in rows.values()}), TARGET_WITHIN_S
+            )
+        except (ClusterError, TimeoutError):  # a slot that needs the target to act says so
+            return {}
+        causes: dict[TopicPartition, Reason] = {}
+        for (topic, number), row in rows.items():
+            seen = described.done.get(row.target_topic)
+            if seen is not None and number < len(seen.in_sync):
+                causes[topic, number] = why_stalled(row, number, seen.in_sync[number], seen.replicas)
+        return causes
 
     async def _write_ends(self, row: SourceEnds) -> None:
         """Slots go on copying while it cannot be written, so the driver does not end for it."""
