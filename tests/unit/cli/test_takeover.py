@@ -246,8 +246,8 @@ def test_takeover_commands_without_a_reachable_cluster_end_at_once(tmp_path: Pat
 def test_records_that_cannot_be_read_are_a_note_and_a_count() -> None:
     passed = PassedOverRecords()
     for offset in (7, 9):
-        passed.add(Record("mm2-offsets.A.internal", 3, offset, b"", b"", 0), ValueError("no JSON"))
-    passed.add(Record("A.checkpoints.internal", 0, 1, b"", b"", 0), ValueError("too short"))
+        passed.pass_over(Record("mm2-offsets.A.internal", 3, offset, b"", b"", 0), ValueError("no JSON"))
+    passed.pass_over(Record("A.checkpoints.internal", 0, 1, b"", b"", 0), ValueError("too short"))
     plan = plan_takeover(found(unread=passed.topics))
     assert plan.as_json()["unreadable"] == {"A.checkpoints.internal": 1, "mm2-offsets.A.internal": 2}
     said = [note for note in plan.notes if "cannot be read" in note]

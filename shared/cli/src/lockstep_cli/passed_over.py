@@ -25,7 +25,7 @@ class PassedOverRecords:
 
     _found: dict[str, UnreadRecords] = field(default_factory=dict)
 
-    def add(self, record: Record, error: ValueError) -> None:
+    def pass_over(self, record: Record, error: ValueError) -> None:
         """Go on behind a record that cannot be read."""
         place = f"partition {record.partition} offset {record.offset}: {error}"
         known = self._found.get(record.topic, UnreadRecords(record.topic, 0, place))

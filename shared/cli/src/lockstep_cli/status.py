@@ -90,9 +90,9 @@ async def command(
         if isinstance(answer, ClusterError):
             reason, never_run = str(answer), False
             if isinstance(answer, TopicMissing):
-                look = await look_without_rows(settings, timeout)
-                never_run, fails = look.never_run, fails or bool(look.causes)
-                reason = f"{answer}: {look}"
+                without = await look_without_rows(settings, timeout)
+                never_run, fails = without.never_run, fails or bool(without.causes)
+                reason = f"{answer}: {without}"
             unknown[str(settings.flow)] = (reason, blockers_without_rows(settings.flow, reason, never_run=never_run))
         elif isinstance(answer, BaseException):
             raise answer

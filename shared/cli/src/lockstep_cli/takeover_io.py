@@ -63,9 +63,9 @@ async def find(settings: FlowSettings, place: OffsetLocation) -> TakeoverState:
     (there, common), remote, groups = await asyncio.gather(
         _read_target(settings, target, place, unread),
         target.topic_names(),
-        _groups_with_checkpoints(settings, unread.add),
+        _groups_with_checkpoints(settings, unread.pass_over),
     )
-    ours = there if own.topic == place.topic else await read_offsets(settings, own.topic, unread.add)
+    ours = there if own.topic == place.topic else await read_offsets(settings, own.topic, unread.pass_over)
     selected = [name for name in sorted(await source.topic_names()) if settings.replicates(name)]
     described = (await source.topics(selected)).require_done()
     every = [(name, number) for name, topic in described.items() for number in range(topic.partitions)]
@@ -158,7 +158,7 @@ async def _read_target(
     """All offsets in the topic of that place, and the fields of a `MigrationState`."""
     rows, there, members, replicas = await asyncio.gather(
         flow_rows(settings),
-        read_offsets(settings, place.topic, unread.add),
+        read_offsets(settings, place.topic, unread.pass_over),
         _members(target, place),
         count_replicas(target, settings, [DATA_PLANE]),
     )
