@@ -12,7 +12,9 @@ from tests.support.plan_facts import settings_for
 AWAY = ClusterUnreachable("B", "b:9092", "timed out")
 
 
-async def look(monkeypatch: pytest.MonkeyPatch, refusal: str | ClusterUnreachable, *unread: Trouble) -> WithoutRows:
+async def said_without_rows(
+    monkeypatch: pytest.MonkeyPatch, refusal: str | ClusterUnreachable, *unread: Trouble
+) -> WithoutRows:
     async def read(settings: FlowSettings, silent_s: float) -> tuple[list[object], list[Trouble]]:
         return [], list(unread)
 
@@ -27,20 +29,20 @@ async def look(monkeypatch: pytest.MonkeyPatch, refusal: str | ClusterUnreachabl
 
 
 async def test_target_that_stops_answering_leaves_it_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = await look(monkeypatch, AWAY)
+    found = await said_without_rows(monkeypatch, AWAY)
     assert not found.never_run
     assert str(found) == f"whether the flow has ever run is not known: {AWAY}"
 
 
 async def test_flow_without_a_cause_has_never_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = await look(monkeypatch, "")
+    found = await said_without_rows(monkeypatch, "")
     assert found.never_run
     assert str(found) == "the flow has never run"
 
 
 async def test_causes_are_said_with_what_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = await look(monkeypatch, AWAY, Trouble("reports", "not known"))
+    found = await said_without_rows(monkeypatch, AWAY, Trouble("reports", "not known"))
     assert (found.causes, found.never_run) == (("reports: not known",), False)
     assert str(found) == f"reports: not known; whether the flow has ever run is not known: {AWAY}"
-    refused = await look(monkeypatch, "it cannot be created")
+    refused = await said_without_rows(monkeypatch, "it cannot be created")
     assert (refused.never_run, refused.unknown) == (False, "")
