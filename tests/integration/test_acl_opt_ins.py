@@ -14,20 +14,14 @@ from confluent_kafka.admin import AclBinding as ConfluentAcl
 from lockstep_acl_sync.app import AclSync
 from lockstep_acl_sync.binding_ledger import BindingLedger
 from lockstep_config import load
-from lockstep_config.flow import client_settings
 from lockstep_protocol.acl_binding import AclBinding
 from lockstep_protocol.binding_ownership import LOOKS_APART
-from lockstep_protocol.names import events_topic, state_topic
+from lockstep_protocol.names import state_topic
 from lockstep_protocol.rows.state_rows import AclStatus, CopiedAcl, Leader, Row, decode_row
-from lockstep_runtime.flow.context import Clock, FlowContext
-from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
-from lockstep_runtime.kafka.control_topics import ensure_control_topics, flow_topics
-from lockstep_runtime.kafka.topic_follower import TopicFollower
-from lockstep_runtime.state.leadership import Leadership
-from lockstep_runtime.telemetry.metrics import Metrics
+from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.util.errors import LeadershipLost
 from tests.support.acls import AclScene, acl, acls_of, add, remove, remove_all, until
+from tests.support.acting_context import acting_context
 from tests.support.broker import Broker
 from tests.support.clusters import Record, create_topic, produce
 from tests.support.control import read_so_far
@@ -121,38 +115,8 @@ def test_revoked_own_acl_is_revoked_on_the_target(scene: AclScene) -> None:
 async def leading(scene: AclScene, *lines: str) -> AsyncIterator[FlowContext]:
     """A context that acts for the flow, as the runtime makes it."""
     settings = load(scene.file(*lines), {}).flow(scene.flow)
-    conf = client_settings.target_producer(settings, "acl-sync")
-    clock = Clock()
-    ctx = FlowContext(
-        "acl-sync",
-        settings,
-        instance="one",
-        source=Admin(scene.flow.source, client_settings.source_admin(settings)),
-        target=Admin(scene.flow.target, client_settings.target_admin(settings)),
-        leadership=Leadership("acl-sync"),
-        metrics=Metrics(),
-        clock=clock,
-        divided=False,
-    )
-    await ensure_control_topics(ctx.target, flow_topics(ctx.flow, None, 1))
-    facts = ControlProducer(scene.flow.target, conf)
-    await facts.start()
-    ctx.open(facts, ControlTopicLog(facts, events_topic(ctx.flow)))
-    topic = state_topic(ctx.flow)
-    ctx.state.open(ControlTopicLog(facts, topic), ctx.leadership.saw_leader)
-    try:
-        async with TopicFollower(conf, topic, on_records=ctx.state.receive, alias=scene.flow.target) as follower:
-            await follower.caught_up()
-            ctx.leadership.assigned([0])
-            me = Leader(service="acl-sync", instance="one")
-            term = await ctx.state.claim(me) or await ctx.state.claim(me)
-            ctx.leadership.claimed(0, term)
-            await ctx.state.changed(term - 1)
-            ctx.heard_at = float("inf")  # nobody asks the group here
-            assert ctx.acting
-            yield ctx
-    finally:
-        await facts.stop()
+    async with acting_context("acl-sync", settings) as ctx:
+        yield ctx
 
 
 async def test_a_round_ends_what_a_killed_one_began(scene: AclScene) -> None:

@@ -27,7 +27,9 @@ SILENCE_S = 60.0
 COSTS_AT_MOST_S = 2.0
 
 
-async def test_connections_that_were_forgotten_cost_one_trial_together(broker_a: Broker, proxy_a: Proxy) -> None:
+async def test_connections_that_were_forgotten_cost_one_trial_together(
+    broker_a: Broker, proxy_a: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As behind a load balancer. Each was waited for by itself once, for 30 s."""
     topic = create_topic(broker_a.bootstrap)
     cluster = connect_cluster("a", {"bootstrap.servers": proxy_a.bootstrap}, "test")
@@ -53,9 +55,8 @@ async def test_connections_that_were_forgotten_cost_one_trial_together(broker_a:
         append(0)
         await eventually(lambda: len(acked) == 1, within=20)
         forgotten = list(cluster._connections.values())
-        for connection in forgotten:
-            assert connection.on_silent is not None
-            connection.on_silent = partial(_counted, silent, connection.on_silent)
+        close_idle = cluster._close_idle
+        monkeypatch.setattr(cluster, "_close_idle", partial(_counted, silent, close_idle))
         await eventually(lambda: all(each.is_doubtful for each in forgotten), within=20)
         assert len(forgotten) == 3
         assert proxy_a.forget() >= len(forgotten)  # and what earlier tests left open in the proxy
@@ -70,9 +71,9 @@ async def test_connections_that_were_forgotten_cost_one_trial_together(broker_a:
         await cluster.close()
 
 
-def _counted(silent: list[int], on_silent: Callable[[], None]) -> None:
+def _counted(silent: list[int], close_idle: Callable[[tuple[str, int]], None], address: tuple[str, int]) -> None:
     silent.append(1)
-    on_silent()
+    close_idle(address)
 
 
 async def test_trusted_connection_is_used_without_a_trial(broker_a: Broker) -> None:

@@ -15,8 +15,10 @@ from typing import Any
 
 from lockstep_config import FlowSettings, load
 from lockstep_config.flow import client_settings
-from lockstep_data_plane.driver.source_monitor import look_interval_s, source_ends_row
+from lockstep_data_plane.driver.end_history import ObservedPartition
+from lockstep_data_plane.driver.source_ends_watch import look_interval_s, source_ends_row
 from lockstep_data_plane.slot.slot import ALIVE_EVERY_S
+from lockstep_protocol.lag import LogRange
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import Assignment, PartitionProgress, Row, SlotStatus
@@ -145,7 +147,8 @@ class StateTraffic:
         while loop.time() < until:
             at_ms = now_ms()
             ends = {tp: int(rate * DAYS_COPIED_S / RECORD_BYTES) for tp, rate in self.fleet.rates.items()}
-            row = replace(source_ends_row(ends, {}, at_ms, lambda *_: began_ms), at_ms=at_ms)
+            seen = {tp: ObservedPartition(None, LogRange(0, end)) for tp, end in ends.items()}
+            row = replace(source_ends_row(seen, at_ms, lambda _: began_ms), at_ms=at_ms)
             await log.append_all([row.encode()], partition=0)
             await asyncio.sleep(min(look_interval_s(len(ends)), max(0.0, until - loop.time())))
         await producer.stop()

@@ -173,3 +173,14 @@ async def test_group_within_the_copy_asks_the_target_nothing() -> None:
     target = Logs({})
     assert await read_begins(target, {"g": at(1000)}, RULE, exact(TOPIC, LATE)) == {}
     assert target.asked == []
+
+
+async def test_round_translates_no_position_to_find_logs_that_begin_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of groups read the same partitions."""
+    places = exact(TOPIC, replace(LATE, downstream=1079, open_run=(980, 980, 100)))
+    target = Logs({}, {("A.t", 0): 3})
+    monkeypatch.setattr(places, "translate", lambda *_: pytest.fail("a position was translated"))
+    groups = {f"g-{number}": at(980 + number % 90) for number in range(1_000)}
+    assert await read_begins(target, groups, RULE, places) == {}
+    assert target.asked == []
+    assert await read_begins(target, groups | {"late": at(979)}, RULE, places) == {("t", 0): 3}

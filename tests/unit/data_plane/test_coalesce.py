@@ -18,7 +18,7 @@ from lockstep_data_plane.record_batch.coalesce import MERGED_BYTES, MERGED_UNPAC
 from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, UNPACKED_AT_MOST
 from lockstep_data_plane.record_batch.compiled_module import find_compiled
 from lockstep_data_plane.record_batch.copied_records import join_batches
-from lockstep_data_plane.record_batch.layout import HEADER_SIZE, SMALL_BYTES, Batch, scan
+from lockstep_data_plane.record_batch.layout import HEADER_SIZE, SMALL_BYTES, Batch, CorruptRecordError, scan
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, as_outgoing
 from tests.support.batch_bytes import (
     CONTROL,
@@ -315,3 +315,11 @@ def _batches(data: bytes) -> list[Batch]:
     with suppress(ValueError):
         found += takewhile(lambda one: one.magic == 2, scan(data))
     return found
+
+
+def test_headers_count_against_what_is_merged() -> None:
+    headers = [("h", b"x" * (MERGED_UNPACKED // 4))]
+    group = [as_outgoing(batch([record(offset, b"v", headers=headers)], codec=GZIP)) for offset in range(8)]
+    with pytest.raises(CorruptRecordError):
+        coalesce._merge_decoded(group, GZIP, JAVAS_LEVELS)
+    assert coalesce._merge_decoded(group[:2], GZIP, JAVAS_LEVELS).count == 2

@@ -41,6 +41,14 @@ def test_a_record_outside_of_transactions_counts_at_once() -> None:
     assert known(progress(0, 3, 40), progress(1, 3, 41)) == {("t", 3): 41}
 
 
+def test_batch_that_cannot_be_read_is_passed_over() -> None:
+    passed_over: list[int] = []
+    fold = CommittedProgress(lambda offset, _: passed_over.append(offset))
+    fold.apply([progress(0, 3, 40), progress(1, 3, 41)._replace(record_count=9), progress(2, 4, 7)])
+    assert of_source(fold) == {("t", 3): 40, ("t", 4): 7}
+    assert passed_over == [1]
+
+
 def test_a_transaction_counts_with_its_marker() -> None:
     assert known(progress(0, 3, 40, 7)) == {}
     assert known(progress(0, 3, 40, 7), ended(1, 7, commit=True)) == {("t", 3): 40}

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.driver.lag_estimator import CHECK_VALID_S, FRESH_S, Lag, LagEstimator, ObservedPartition
+from lockstep_data_plane.driver.end_history import ObservedPartition
+from lockstep_data_plane.driver.lag_estimator import CHECK_VALID_S, FRESH_S, Lag, LagEstimator
 from lockstep_protocol.lag import LogRange
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 

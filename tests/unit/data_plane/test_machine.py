@@ -33,7 +33,7 @@ class TestAdmission:
     def test_damaged_batch_is_refused_with_its_offsets_and_earlier_ones_stay(self) -> None:
         p = partition()
         (damaged,) = scan(batch_bytes(records(4, 2))[:-1] + b"\x55")
-        admit(p, batch(records(0, 4)), damaged)
+        admit(p, batch(records(0, 4)), damaged, source_end=6)
         assert re.search(r"offsets 4 to 5: its CRC does not match", p.reason)
         assert p.position == 4
         assert launch(p).outgoing.covers == 3

@@ -57,6 +57,8 @@ def test_rows_are_found_among_whatever_else_a_state_topic_holds() -> None:
     ]
     marker = batch(records(6, 1), attributes=CONTROL | TRANSACTIONAL)
     assert rows_in([batch(content, codec=LZ4), marker], "state") == [ROW, other]
+    spoilt = batch(content)._replace(record_count=9)
+    assert rows_in([spoilt, batch(content[5:]), marker], "state") == [other], "what cannot be read is passed over"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """What is kept of what cannot be copied, and how a partition goes on behind it."""
 
+import struct
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,7 @@ from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.quarantine_entry import refused_batch, refused_outgoing, refused_record
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.record_batch.classify import TargetLimits
-from lockstep_data_plane.record_batch.layout import scan
+from lockstep_data_plane.record_batch.layout import Batch, scan
 from lockstep_data_plane.record_batch.outgoing_batch import as_outgoing
 from lockstep_data_plane.record_batch.rebuild import read_records
 from lockstep_protocol.rows.state_rows import PartitionProgress
@@ -50,11 +51,52 @@ def test_quarantine_entry_has_the_whole_record_and_its_origin() -> None:
 
 def test_a_batch_that_cannot_be_read_is_kept_as_its_bytes() -> None:
     found = batch(records(10, 3))
-    refusal = refused_batch(found, "its CRC does not match its bytes")
+    refusal = refused_batch(found, "its records cannot be read", None, 100)
     assert refusal is not None
     assert refusal.ranges == ((10, 12),)
     assert refusal.entries[0].value == bytes(found.data)
     assert refusal.entries[0].batch
+
+
+def with_last_offset_delta(found: Batch, delta: int) -> Batch:
+    """The batch with another last offset in its header, which its CRC does not fit."""
+    spoilt = bytearray(found.data)
+    struct.pack_into(">i", spoilt, 23, delta)
+    (made,) = scan(bytes(spoilt))
+    return made
+
+
+@pytest.mark.parametrize("delta", [0, 2, 3, 700, 2**31 - 1])
+def test_last_offset_without_a_right_crc_is_that_before_the_next_batch(delta: int) -> None:
+    spoilt = with_last_offset_delta(batch(records(10, 3)), delta)
+    refusal = refused_batch(spoilt, "its CRC does not match its bytes", 13, 100)
+    if delta == 2:
+        assert spoilt.crc == batch(records(10, 3)).crc
+    assert refusal is not None
+    assert refusal.ranges == ((10, 12),)
+
+
+@pytest.mark.parametrize(("delta", "behind"), [(700, None), (3, None), (3, 10), (3, 101), (3, -1)])
+def test_last_offset_that_nothing_shows_is_not_believed(delta: int, behind: int | None) -> None:
+    spoilt = with_last_offset_delta(batch(records(10, 3)), delta)
+    assert refused_batch(spoilt, "its CRC does not match its bytes", behind, 100) is None
+
+
+def test_spoilt_batch_at_the_end_of_the_log_ends_there() -> None:
+    broken = bytearray(batch(records(10, 3)).data)
+    broken[-1] ^= 1
+    (spoilt,) = scan(bytes(broken))
+    refusal = refused_batch(spoilt, "its CRC does not match its bytes", None, 13)
+    assert refusal is not None
+    assert refusal.ranges == ((10, 12),)
+
+
+def test_partition_passes_over_no_good_record_behind_a_spoilt_batch() -> None:
+    spoilt = with_last_offset_delta(batch(records(2, 2)), 5)
+    p = resumed(ROW)
+    admit(p, batch(records(0, 2)), spoilt, batch(records(4, 2)), source_end=6)
+    assert p.refusal is not None
+    assert p.refusal.ranges == ((2, 3),)
 
 
 def test_quarantine_of_a_batch_has_only_the_records_that_are_refused() -> None:
@@ -70,7 +112,7 @@ def test_a_partition_that_cannot_read_a_batch_offers_it() -> None:
     broken = bytearray(bad.data)
     broken[-1] ^= 1
     p = resumed(ROW)
-    admit(p, good, *scan(bytes(broken)))
+    admit(p, good, *scan(bytes(broken)), source_end=4)
     assert "offsets 2 to 3: its CRC" in p.reason
     assert p.refusal is not None
     assert p.refusal.ranges == ((2, 3),)

@@ -1,8 +1,10 @@
 """A partition that does not move although its source has more is named once, and once more when it is over."""
 
 import asyncio
-from collections.abc import Iterable
-from dataclasses import replace
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any
@@ -10,24 +12,26 @@ from typing import Any
 import pytest
 
 from lockstep_config.flow.connector_settings import NOTHING_STATED
-from lockstep_data_plane.driver import source_monitor
-from lockstep_data_plane.driver.source_monitor import (
+from lockstep_data_plane.driver import source_ends_watch, source_monitor
+from lockstep_data_plane.driver.driver import Driver
+from lockstep_data_plane.driver.end_history import ObservedPartition
+from lockstep_data_plane.driver.source_ends_watch import (
     ANSWERS_WITHIN,
     MOST_ENDS,
     TICK_S,
-    WRITING,
-    CopyStallDetector,
-    SourceMonitor,
+    SourceEndsWatch,
     look_interval_s,
     source_ends_row,
     with_unanswered,
 )
+from lockstep_data_plane.driver.source_monitor import TROUBLE, WRITING, CopyStallDetector, SourceMonitor
+from lockstep_protocol.lag import LogRange
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.reason import NO_REASON, Reason
-from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, Row, SourceEnds
+from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, SourceEnds, decode_row
 from lockstep_runtime.kafka.admin_types import Outcome, TopicDescription
 from lockstep_runtime.util.errors import ClusterUnreachable, LeadershipLost, NotAppended
-from tests.support.metered_driver import copying
+from tests.support.metered_driver import Leads, copying
 from tests.support.metered_driver import row as row_of
 
 TP = ("t", 0)
@@ -79,101 +83,33 @@ def test_stall_detector_ignores_a_halted_partition_and_a_missing_answer() -> Non
     assert dog.check([row(9)], {TP: 20}, 150) == ({}, [])
 
 
+def seen(row: PartitionProgress | None, end: int | None) -> ObservedPartition:
+    return ObservedPartition(row, None if end is None else LogRange(0, end))
+
+
 def test_source_ends_row_names_what_the_progress_does_not() -> None:
-    known = {
-        TP: PartitionProgress(topic="t", partition=0, upstream=9, source_end=12),
-        ("t", 1): PartitionProgress(topic="t", partition=1, upstream=9, source_end=-1),
-        ("t", 2): PartitionProgress(topic="t", partition=2, upstream=9, source_end=30),
+    found = {
+        TP: seen(PartitionProgress(topic="t", partition=0, upstream=9, source_end=12), 20),
+        ("t", 1): seen(PartitionProgress(topic="t", partition=1, upstream=9, source_end=-1), 11),
+        ("t", 2): seen(PartitionProgress(topic="t", partition=2, upstream=9, source_end=30), 30),
+        ("u", 0): seen(None, 0),
+        ("v", 0): seen(None, 3),
+        ("w", 0): seen(None, None),
     }
-    ends = {TP: 20, ("t", 1): 11, ("t", 2): 30, ("u", 0): 0, ("v", 0): 3}
     since = {TP: 4, ("t", 1): 2, ("v", 0): 3}
-    row = source_ends_row(ends, known, 5, lambda tp, _: since[tp])
+    row = source_ends_row(found, 5, since.__getitem__)
     assert row == SourceEnds(asked_ms=5, ends=(("t", 0, 20), ("v", 0, 3), ("t", 1, 11)), since_ms=(4, 3, 2))
     assert row.by_partition() == {TP: (20, 4), ("v", 0): (3, 3), ("t", 1): (11, 2)}
     assert replace(row, since_ms=()).by_partition()[TP] == (20, None), "of a release that does not say it"
 
 
 def test_source_ends_row_of_too_many_counts_those_left_out() -> None:
-    row = source_ends_row(
-        {("t", number): number + 1 for number in range(MOST_ENDS + 3)}, {}, 5, lambda *_: 1_800_000_000_000
-    )
+    found = {("t", number): seen(None, number + 1) for number in range(MOST_ENDS + 3)}
+    row = source_ends_row(found, 5, lambda _: 1_800_000_000_000)
     assert (len(row.ends), row.more) == (MOST_ENDS, 3)
     assert row.ends[0] == ("t", MOST_ENDS + 2, MOST_ENDS + 3)
     _, value = row.encode()
     assert len(value) < 900_000
-
-
-class Logs:
-    """A cluster as far as the monitor asks: each log ends at 20."""
-
-    def __init__(self, alias: str) -> None:
-        self.alias = alias
-
-    async def probe(self) -> None:
-        return
-
-    async def end_offsets(self, asked: Iterable[TopicPartition], **_: Any) -> dict[TopicPartition, int]:
-        return dict.fromkeys(asked, 20)
-
-    async def reachable_end_offsets(self, asked: Iterable[TopicPartition], **_: Any) -> dict[TopicPartition, int]:
-        return dict.fromkeys(asked, 20)
-
-    async def begin_offsets(self, asked: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        return dict.fromkeys(asked, 0)
-
-    async def topics(self, asked: Iterable[str]) -> Outcome[TopicDescription]:
-        return Outcome({name: TopicDescription(name, "", 2, 3, (2, 3)) for name in asked})
-
-
-async def test_source_ends_that_cannot_be_written_do_not_end_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    driver: Any = copying(upstream=9)
-    driver.source, driver.target, driver.must_act = Logs("A"), Logs("B"), lambda: None
-    driver.settings.data_plane.isolation_level, driver.settings.states = "read_uncommitted", NOTHING_STATED
-    written: list[Row] = []
-
-    async def refuse(row: Row) -> None:
-        raise NotAppended("B", "state", "no leader")
-
-    async def write(row: Row) -> None:
-        written.append(row)
-
-    monitor = SourceMonitor(driver, driver.collector, 1)
-    monkeypatch.setattr(driver.state, "write", refuse)
-    await monitor.observe_if_due()
-    assert list(driver.rounds.troubles.now) == [WRITING]
-    driver.now += 20_000
-    monkeypatch.setattr(driver.state, "write", write)
-    await monitor.observe_if_due()
-    assert not driver.rounds.troubles.now
-    seen_ms = driver.now - 20_000
-    ends = (("t", 1, 20), ("t", 0, 20))
-    assert written == [SourceEnds(asked_ms=driver.now, ends=ends, since_ms=(seen_ms, seen_ms))]
-
-
-class Unanswered(Logs):
-    """A target whose answer never comes."""
-
-    async def end_offsets(self, asked: Iterable[TopicPartition], **_: Any) -> dict[TopicPartition, int]:
-        await asyncio.Event().wait()
-        return {}
-
-
-def looking(monkeypatch: pytest.MonkeyPatch, target: Logs) -> tuple[Any, SourceMonitor, list[Row]]:
-    """A driver whose clock stands, its monitor, and the rows that this writes."""
-    driver: Any = copying(upstream=9)
-    driver.source, driver.target, driver.must_act = Logs("A"), target, lambda: None
-    driver.settings.data_plane.isolation_level, driver.settings.states = "read_uncommitted", NOTHING_STATED
-    written: list[Row] = []
-
-    async def write(row: Row) -> None:
-        written.append(row)
-
-    async def event(*_: Any, **__: Any) -> None:
-        return
-
-    driver.event = event
-    monkeypatch.setattr(driver.state, "write", write)
-    return driver, SourceMonitor(driver, driver.collector, 1), written
 
 
 @pytest.mark.parametrize("partitions", [0, 1, 50, 9_999, 10_000])
@@ -182,112 +118,22 @@ def test_look_at_up_to_10000_logs_comes_within_ten_seconds(partitions: int) -> N
     assert look_interval_s(3 * 10_000) == 3 * look_interval_s(partitions)
 
 
-async def test_look_comes_by_wall_clock_whatever_the_process_costs(monkeypatch: pytest.MonkeyPatch) -> None:
-    driver, monitor, written = looking(monkeypatch, Logs("B"))
-    cost_s = iter(range(0, 10_000_000, 100_000))
-    monkeypatch.setattr("time.process_time", lambda: float(next(cost_s)))
-    began_ms = driver.now
-    for _ in range(100):
-        await monitor.observe_if_due()
-        driver.now += 1_000
-    times = [row.asked_ms for row in written if isinstance(row, SourceEnds)]
-    assert times[0] == began_ms
-    assert max(later - earlier for earlier, later in pairwise(times)) <= 10_000
-    assert times[-1] >= began_ms + 90_000
-
-
-async def test_look_comes_while_the_driver_waits_for_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    driver, monitor, written = looking(monkeypatch, Logs("B"))
-    monkeypatch.setattr(source_monitor, "TICK_S", 0.01)
-    async with monitor.running():
-        for count in (1, 2, 3):
-            async with asyncio.timeout(10.0):
-                while len(written) < count:
-                    await asyncio.sleep(0.01)
-            driver.now += 9_000
-        monitor.check()
-
-
-async def test_end_of_the_watch_is_raised_in_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    driver, monitor, _ = looking(monkeypatch, Logs("B"))
-
-    def lost() -> None:
-        raise LeadershipLost("another leads")
-
-    driver.must_act = lost
-    async with monitor.running():
-        await asyncio.sleep(0.05)
-        with pytest.raises(LeadershipLost):
-            monitor.check()
-
-
-async def test_target_without_an_answer_does_not_hold_up_the_source(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, monitor, written = looking(monkeypatch, Unanswered("B"))
-    monkeypatch.setattr(source_monitor, "TARGET_WITHIN_S", 0.01)
-    async with asyncio.timeout(10.0):
-        await monitor.observe_if_due()
-    assert len(written) == 1
-
-
-async def test_a_new_driver_knows_since_when_records_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    driver: Any = copying(upstream=9)
-    driver.source, driver.target, driver.must_act = Logs("A"), Logs("B"), lambda: None
-    driver.settings.data_plane.isolation_level, driver.settings.states = "read_uncommitted", NOTHING_STATED
-    since_ms = driver.now - 86_400_000
-    driver.say(SourceEnds(asked_ms=driver.now - 5_000, ends=(("t", 0, 15),), since_ms=(since_ms,)))
-    written: list[Row] = []
-
-    async def write(row: Row) -> None:
-        written.append(row)
-
-    monkeypatch.setattr(driver.state, "write", write)
-    await SourceMonitor(driver, driver.collector, 1).observe_if_due()
-    assert driver.value("lockstep_lag_seconds", partition="0") == 86_400
-    assert driver.value("lockstep_lag_seconds", partition="1") == 0, "it was seen just now"
-    (row,) = written
-    assert isinstance(row, SourceEnds)
-    assert row.by_partition() == {("t", 0): (20, since_ms), ("t", 1): (20, driver.now)}
-
-
-async def test_partitions_that_stand_are_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    driver: Any = copying(upstream=9)
-    driver.assign(TP, ("t", 1))
-    driver.say(row_of(1, upstream=9))
-    driver.source, driver.target, driver.must_act = Logs("A"), Logs("B"), lambda: None
-    driver.settings.data_plane.isolation_level, driver.settings.states = "read_uncommitted", NOTHING_STATED
-    driver.say(replace(driver.state.get(MirroredTopic, "t"), target_configs=(("min.insync.replicas", "3"),)))
-    reported: list[tuple[str, str]] = []
-    causes: dict[str, Reason] = {}
-    both = asyncio.Barrier(2)
-
-    async def event(kind: str, subject: str, _: str, cause: Reason, **__: object) -> None:
-        reported.append((kind, subject))
-        causes[subject] = cause
-        await both.wait()  # an append that is acknowledged with the other one only
-
-    async def write(_: Row) -> None:
-        return
-
-    driver.event = event
-    monkeypatch.setattr(driver.state, "write", write)
-    monitor = SourceMonitor(driver, driver.collector, 1)
-    for _ in range(2):
-        async with asyncio.timeout(10.0):
-            await monitor.observe_if_due()
-        driver.now += 61_000
-    assert sorted(reported) == [("PartitionStuck", "t-0"), ("PartitionStuck", "t-1")]
-    assert causes["t-0"].code == "not-enough-replicas"
-    assert dict(causes["t-0"].details).items() >= {"in_sync": 2, "replicas": 3, "least": 3}.items()
-    assert causes["t-1"] == NO_REASON, "it has all replicas in sync"
-
-
-class HalfAlive(Logs):
-    """A source with brokers that do not answer. `silent`: the partitions that they lead."""
+class Logs:
+    """A cluster as far as the monitor asks: each log ends at 20."""
 
     def __init__(self, alias: str) -> None:
-        super().__init__(alias)
+        self.alias = alias
+        self.is_away = False
         self.silent: set[TopicPartition] = set()
+        """Partitions whose leaders do not answer."""
         self.waited: list[timedelta | None] = []
+
+    async def probe(self) -> None:
+        if self.is_away:
+            raise ClusterUnreachable(self.alias, "a:9092", "connection refused")
+
+    async def end_offsets(self, asked: Iterable[TopicPartition], **_: Any) -> dict[TopicPartition, int]:
+        return dict.fromkeys(asked, 20)
 
     async def reachable_end_offsets(
         self, asked: Iterable[TopicPartition], **settings: Any
@@ -298,52 +144,259 @@ class HalfAlive(Logs):
             raise ClusterUnreachable(self.alias, "a:9092", "no answer")
         return dict.fromkeys(answered, 20)
 
+    async def begin_offsets(self, asked: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return dict.fromkeys(asked, 0)
 
-async def test_look_without_an_answer_about_some_keeps_what_was_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    driver, monitor, written = looking(monkeypatch, Logs("B"))
-    driver.source = source = HalfAlive("A")
-    asked_ms = driver.now
-    await monitor.observe_if_due()
-    source.silent = {TP}
-    for _ in range(2):  # the row before names it as unanswered in the second one
-        driver.say(written[-1])
-        driver.now += 20_000
-        await monitor.observe_if_due()
-        row = written[-1]
+    async def close(self) -> None:
+        return
+
+    async def topics(self, asked: Iterable[str]) -> Outcome[TopicDescription]:
+        return Outcome({name: TopicDescription(name, "", 2, 3, (2, 3)) for name in asked})
+
+
+class Unanswered(Logs):
+    """A target whose answer never comes."""
+
+    async def end_offsets(self, asked: Iterable[TopicPartition], **_: Any) -> dict[TopicPartition, int]:
+        await asyncio.Event().wait()
+        return {}
+
+
+class Appends:
+    """The producer of the watch: it keeps the rows, or refuses them."""
+
+    def __init__(self) -> None:
+        self.rows: list[SourceEnds] = []
+        self.refuses = False
+
+    async def start(self) -> None:
+        return
+
+    async def stop(self, within: float) -> None:
+        return
+
+    def send(self, topic: str, key: bytes, value: bytes, *_: Any) -> asyncio.Future[tuple[int, int]]:
+        future: asyncio.Future[tuple[int, int]] = asyncio.get_running_loop().create_future()
+        row = decode_row(key, value)
         assert isinstance(row, SourceEnds)
-        assert row.unanswered == (("t", 0, asked_ms),)
-        assert row.known_ms([TP, ("t", 1)]) == {TP: asked_ms, ("t", 1): driver.now}
-        assert row.by_partition()[TP] == (20, asked_ms), "what it is behind is not forgotten"
-    driver.say(written[-1])
-    source.silent = set()
-    driver.now += 20_000
-    await monitor.observe_if_due()
-    (row,) = written[-1:]
-    assert isinstance(row, SourceEnds)
-    assert (row.unanswered, row.known_ms([TP])) == ((), {TP: driver.now})
+        if self.refuses:
+            future.set_exception(NotAppended("B", topic, "no leader"))
+        else:
+            self.rows.append(row)
+            future.set_result((0, len(self.rows)))
+        return future
 
 
-async def test_look_of_a_new_driver_has_the_moments_of_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    driver, monitor, written = looking(monkeypatch, Logs("B"))
-    driver.source = source = HalfAlive("A")
-    source.silent = {TP}
-    driver.say(SourceEnds(asked_ms=5_000, ends=(("t", 0, 15),), since_ms=(4_000,), unanswered=(("t", 0, 3_000),)))
-    await monitor.observe_if_due()
-    (row,) = written
-    assert isinstance(row, SourceEnds)
+class Lead(Leads):
+    """Leads in term 7."""
+
+    def leading_term(self, label: str) -> int:
+        assert label == "data-plane"
+        return 7
+
+
+@dataclass
+class Scene:
+    """A driver whose clock stands, the monitor of its source, and what this writes."""
+
+    driver: Any
+    monitor: SourceMonitor
+    appends: Appends
+    source: Logs
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        async with self.monitor.running():
+            yield
+
+    async def wait_rows(self, count: int) -> None:
+        await self.wait(lambda: len(self.appends.rows) >= count)
+
+    async def wait(self, condition: Callable[[], object]) -> None:
+        async with asyncio.timeout(20.0):
+            while not condition():
+                self.monitor.check()
+                await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
+    driver: Any = copying(upstream=9)
+    driver.source, driver.target, driver.must_act, driver.leadership = Logs("A"), Logs("B"), lambda: None, Lead()
+    driver.settings.data_plane.isolation_level, driver.settings.states = "read_uncommitted", NOTHING_STATED
+
+    async def event(*_: Any, **__: Any) -> None:
+        return
+
+    driver.event = event
+    monkeypatch.setattr(type(driver.state), "topic", "state")
+    monkeypatch.setattr(source_monitor, "TICK_S", 0.01)
+    monkeypatch.setattr(source_ends_watch, "TICK_S", 0.01)
+    scene = Scene(driver, SourceMonitor(driver, driver.collector, 1), Appends(), driver.source)
+    clients: Any = lambda _: (scene.source, scene.appends)  # noqa: E731  # a function of what the scene has by then
+    scene.monitor.watch = SourceEndsWatch(driver, clients)
+    return scene
+
+
+async def test_source_ends_that_cannot_be_written_do_not_end_the_driver(scene: Scene) -> None:
+    scene.appends.refuses = True
+    troubles, seen_ms = scene.driver.rounds.troubles, scene.driver.now
+    async with scene.running():
+        await scene.wait(lambda: list(troubles.now) == [WRITING])
+        scene.appends.refuses = False
+        scene.driver.now += 20_000
+        await scene.wait(lambda: not troubles.now)
+    ends = (("t", 1, 20), ("t", 0, 20))
+    row = SourceEnds(asked_ms=scene.driver.now, ends=ends, since_ms=(seen_ms, seen_ms), at_ms=scene.driver.now, term=7)
+    assert scene.appends.rows == [row]
+
+
+async def test_look_comes_while_the_event_loop_is_held_up(scene: Scene) -> None:
+    """Whatever holds it up, as a page of 10,000 partitions, or another flow of the process."""
+    async with scene.running():
+        await scene.wait_rows(1)
+        for count in (2, 3, 4):
+            scene.driver.now += 9_000
+            given_up = time.monotonic() + 20
+            while len(scene.appends.rows) < count and time.monotonic() < given_up:
+                time.sleep(0.01)  # of this loop nothing runs meanwhile
+            assert len(scene.appends.rows) == count
+    times = [row.asked_ms for row in scene.appends.rows]
+    assert max(later - earlier for earlier, later in pairwise(times)) == 9_000
+
+
+async def test_look_comes_by_wall_clock_whatever_the_process_costs(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cost_s = iter(range(0, 10_000_000, 100_000))
+    monkeypatch.setattr("time.process_time", lambda: float(next(cost_s)))
+    async with scene.running():
+        for count in (1, 2, 3):
+            await scene.wait_rows(count)
+            scene.driver.now += 9_000
+
+
+async def test_source_that_is_away_is_reported_and_looked_at_again(scene: Scene) -> None:
+    troubles = scene.driver.rounds.troubles
+    scene.source.is_away = True
+    async with scene.running():
+        await scene.wait(lambda: TROUBLE in troubles.now)
+        assert not scene.appends.rows
+        scene.source.is_away = False
+        scene.driver.now += 9_000
+        await scene.wait(lambda: not troubles.now and scene.appends.rows)
+
+
+async def test_end_of_the_watch_is_raised_in_the_driver(scene: Scene) -> None:
+    def lost() -> None:
+        raise LeadershipLost("another leads")
+
+    scene.driver.must_act = lost
+    async with scene.monitor.running():
+        await asyncio.sleep(0.05)
+        with pytest.raises(LeadershipLost):
+            scene.monitor.check()
+
+
+async def test_mistake_in_the_thread_is_raised_in_the_driver(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source_ends_watch, "source_ends_row", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        async with scene.running():
+            await scene.wait(lambda: False)
+
+
+async def test_target_without_an_answer_does_not_hold_up_the_source(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.driver.target = Unanswered("B")
+    monkeypatch.setattr(source_monitor, "TARGET_WITHIN_S", 0.01)
+    async with scene.running():
+        await scene.wait_rows(1)
+        await scene.wait(lambda: scene.monitor._judged is not None)
+
+
+async def test_a_new_driver_knows_since_when_records_wait(scene: Scene) -> None:
+    driver = scene.driver
+    since_ms = driver.now - 86_400_000
+    driver.say(SourceEnds(asked_ms=driver.now - 5_000, ends=(("t", 0, 15),), since_ms=(since_ms,)))
+    async with scene.running():
+        await scene.wait_rows(1)
+        await scene.wait(lambda: scene.monitor._judged is not None)
+        assert driver.value("lockstep_lag_seconds", partition="0") == 86_400
+        assert driver.value("lockstep_lag_seconds", partition="1") == 0, "it was seen just now"
+    (row,) = scene.appends.rows
+    assert row.by_partition() == {("t", 0): (20, since_ms), ("t", 1): (20, driver.now)}
+
+
+def test_driver_reads_the_row_of_ends_that_it_writes() -> None:
+    assert SourceEnds in Driver.wants
+
+
+async def test_partitions_that_stand_are_reported_at_once(scene: Scene) -> None:
+    driver = scene.driver
+    driver.assign(TP, ("t", 1))
+    driver.say(row_of(1, upstream=9))
+    driver.say(replace(driver.state.get(MirroredTopic, "t"), target_configs=(("min.insync.replicas", "3"),)))
+    reported: list[tuple[str, str]] = []
+    causes: dict[str, Reason] = {}
+    both = asyncio.Barrier(2)
+
+    async def event(kind: str, subject: str, _: str, cause: Reason, **__: object) -> None:
+        reported.append((kind, subject))
+        causes[subject] = cause
+        await both.wait()  # an append that is acknowledged with the other one only
+
+    driver.event = event
+    async with scene.running():
+        for count in (1, 2):
+            await scene.wait_rows(count)
+            await asyncio.sleep(0.1)
+            driver.now += 61_000
+        await scene.wait(lambda: len(reported) == 2)
+    assert sorted(reported) == [("PartitionStuck", "t-0"), ("PartitionStuck", "t-1")]
+    assert causes["t-0"].code == "not-enough-replicas"
+    assert dict(causes["t-0"].details).items() >= {"in_sync": 2, "replicas": 3, "least": 3}.items()
+    assert causes["t-1"] == NO_REASON, "it has all replicas in sync"
+
+
+async def test_look_without_an_answer_about_some_keeps_what_was_known(scene: Scene) -> None:
+    asked_ms = scene.driver.now
+    async with scene.running():
+        await scene.wait_rows(1)
+        scene.source.silent = {TP}
+        for count in (2, 3):
+            scene.driver.now += 20_000
+            await scene.wait_rows(count)
+            row = scene.appends.rows[-1]
+            assert row.unanswered == (("t", 0, asked_ms),)
+            assert row.known_ms([TP, ("t", 1)]) == {TP: asked_ms, ("t", 1): scene.driver.now}
+            assert row.by_partition()[TP] == (20, asked_ms), "what it is behind is not forgotten"
+        scene.source.silent = set()
+        scene.driver.now += 20_000
+        await scene.wait_rows(4)
+    row = scene.appends.rows[-1]
+    assert (row.unanswered, row.known_ms([TP])) == ((), {TP: scene.driver.now})
+
+
+async def test_look_of_a_new_driver_has_the_moments_of_the_one_before(scene: Scene) -> None:
+    scene.source.silent = {TP}
+    scene.driver.say(SourceEnds(asked_ms=5_000, ends=(("t", 0, 15),), since_ms=(4_000,), unanswered=(("t", 0, 3_000),)))
+    async with scene.running():
+        await scene.wait_rows(1)
+    row = scene.appends.rows[0]
     assert row.unanswered == (("t", 0, 3_000),)
     assert row.by_partition()[TP] == (15, 4_000)
 
 
-async def test_look_waits_long_only_after_one_without_any_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    driver, monitor, written = looking(monkeypatch, Logs("B"))
-    driver.source = source = HalfAlive("A")
-    for silent in ({TP, ("t", 1)}, set[TopicPartition](), set[TopicPartition]()):
-        source.silent = silent
-        await monitor.observe_if_due()
-        driver.now += 20_000
-    assert source.waited == [ANSWERS_WITHIN, None, ANSWERS_WITHIN]
-    assert len(written) == 2, "a look without any answer says nothing"
+async def test_look_waits_long_only_after_one_without_any_answer(scene: Scene) -> None:
+    scene.source.silent = {TP, ("t", 1)}
+    async with scene.running():
+        await scene.wait(lambda: len(scene.source.waited) == 1)
+        scene.source.silent = set()
+        for count in (2, 3):
+            scene.driver.now += 20_000
+            await scene.wait_rows(count - 1)
+    assert scene.source.waited == [ANSWERS_WITHIN, None, ANSWERS_WITHIN]
 
 
 def test_source_ends_row_with_too_many_without_an_answer_is_sure_of_none() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from confluent_kafka import KafkaError
 
 from lockstep_config.credentials.permissions import Remedy
 from lockstep_runtime.telemetry.failure_tracker import SAID_AT_ONCE, SAID_CAUSES, FailureTracker
@@ -184,6 +185,17 @@ def test_cluster_that_refuses_is_reachable_again(caplog: pytest.LogCaptureFixtur
         troubles.began("one", AWAY)
         troubles.began("one", DENIED)
     assert lines == ["cluster unreachable", "one failing", "cluster reachable again"]
+
+
+def test_error_of_librdkafka_is_no_answer_of_the_cluster(caplog: pytest.LogCaptureFixture) -> None:
+    troubles = FailureTracker(FlowLog("test", "A->B"))
+    waiting = RequestRefused("B", "list offsets of", "group g", KafkaError._WAIT_COORD, "waiting for coordinator")
+    with heard(caplog) as lines:
+        troubles.began("one", AWAY)
+        troubles.began("one", waiting)
+        troubles.began("one", AWAY)
+        troubles.over("one")
+    assert lines == ["cluster unreachable", "cluster reachable again"]
 
 
 def test_present_failures_have_reasons_with_codes() -> None:

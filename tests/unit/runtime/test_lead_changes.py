@@ -1,5 +1,7 @@
 """How often the lead of a service may change until a warning says so."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,6 +30,17 @@ def test_each_label_is_counted_by_itself() -> None:
     for second in range(OFTEN + 1):
         changes.saw(f"checkpoint-{second}", "one", second)
     assert list(changes.many("one", OFTEN)) == []
+
+
+def test_lead_changes_of_many_shares_are_reported_once_a_period() -> None:
+    changes, reports = LeadChanges(), list[float]()
+    for now in range(300):
+        changes.saw(f"checkpoint-{now % 6}", "one", now)
+        changes.saw(f"checkpoint-{now % 6}", "two", now)
+        reports += [now for _ in changes.many("two", now)]
+    times = sorted(set(reports))
+    assert 2 <= len(times) <= 300 / PERIOD_S
+    assert all(later - earlier >= PERIOD_S for earlier, later in pairwise(times))
 
 
 @given(st.lists(st.floats(0, 20), max_size=60))

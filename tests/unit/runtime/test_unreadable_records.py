@@ -6,7 +6,7 @@ import pytest
 
 from lockstep_protocol.names import Flow
 from lockstep_runtime.kafka.topic_reader import Record
-from lockstep_runtime.kafka.unreadable_records import SAID_AT_MOST, UnreadableRecords
+from lockstep_runtime.kafka.unreadable_records import PRESENT_AT_MOST, SAID_AT_MOST, UnreadableRecords
 from lockstep_runtime.telemetry.log import FlowLog
 
 WHY = ValueError("odd")
@@ -57,3 +57,15 @@ def test_flood_of_unreadable_records_is_counted_and_not_logged(caplog: pytest.Lo
         unreadable.pass_over(record(offset), WHY, stays=False)
     assert len(warnings(caplog)) == SAID_AT_MOST + 1
     assert unreadable.counts == {"state": SAID_AT_MOST + 50}
+
+
+def test_keys_that_cannot_be_read_are_named_up_to_a_bound() -> None:
+    unreadable = reader()
+    for number in range(PRESENT_AT_MOST + 50):
+        unreadable.pass_over(record(number, b"%d" % number), WHY, stays=True)
+    present = list(unreadable.present)
+    assert len(present) == PRESENT_AT_MOST + 1
+    assert present[-1] == f"more than {PRESENT_AT_MOST} keys, which are not named"
+    assert unreadable.counts == {"state": PRESENT_AT_MOST + 50}
+    unreadable.begin("state")
+    assert list(unreadable.present) == []

@@ -6,7 +6,7 @@ They are beyond what is known of the source's log, or before the first known rec
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from lockstep_checkpoint.run_translator import NoRun, RunTranslator
+from lockstep_checkpoint.run_translator import RunTranslator
 from lockstep_protocol.group_selection import CheckpointRule, Committed, target_topic
 from lockstep_protocol.offsets import DownstreamOffset, TopicPartition
 from lockstep_runtime.kafka.admin import Admin
@@ -46,11 +46,14 @@ async def read_begins(
     """Return where the target's logs begin, by topic and partition of the source. Asked are those in which a group is
     before the first known record of the copy. What is not answered is left out. Raises ClusterUnreachable."""
     copies: dict[TopicPartition, TopicPartition] = {}
+    late_begins: dict[TopicPartition, int] = {}
     for position in _counted(positions, rule):
-        if position.offset is not None:
-            translated = exact.translate(position.topic, position.partition, position.offset)
-            if isinstance(translated, NoRun) and translated.most is not None:
-                copies[position.topic, position.partition] = target_topic(rule, position.topic), position.partition
+        where = position.topic, position.partition
+        # Thousands of groups may read the same partition, and a round is to cost a comparison for each of them.
+        if where not in late_begins:
+            late_begins[where] = exact.find_late_begin(*where) or 0
+        if (position.offset or 0) < late_begins[where]:
+            copies[where] = target_topic(rule, position.topic), position.partition
     begins = await target.begin_offsets(copies.values()) if copies else {}
     return {where: DownstreamOffset(begins[copy]) for where, copy in copies.items() if copy in begins}
 

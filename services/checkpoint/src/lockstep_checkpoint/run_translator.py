@@ -142,6 +142,12 @@ class RunTranslator:
             return False
         return upstream <= max(progress.upstream + 1, progress.source_end)
 
+    def find_late_begin(self, topic: str, partition: int) -> UpstreamOffset | None:
+        """Return the first upstream offset that runs say something of, where the copy has records before it. None: they
+        say something of all that was copied, or nothing at all. For an offset before it `translate` knows no run."""
+        runs = self._find_runs(topic, partition)
+        return UpstreamOffset(runs[0].upstream) if runs and runs[0].downstream > 0 else None
+
     def copied_to(self, topic: str, partition: int, upstream: int) -> int:
         """The end of the stretch of copied records that contains the upstream offset; the offset itself, if no known
         stretch contains it."""

@@ -126,7 +126,9 @@ EVENTS_BY_SERVICE: Mapping[str, tuple[EventKind, ...]] = MappingProxyType(
             _warning(
                 "ClusterReplaced", "cluster", "Another cluster answers at the same address.", "cluster before now"
             ),
-            _warning("ControlTopicLost", "topic", "A control topic was deleted. It is created again.", "cluster"),
+            _warning(
+                "ControlTopicLost", "topic", "A control topic was deleted. It is created again.", "cluster topic_id"
+            ),
             _warning(
                 "ControlTopicCorrected",
                 "topic",

@@ -93,36 +93,30 @@ def with_position(row: PartitionProgress, offset: int | None) -> PartitionProgre
     RefusedOffsets where the producer id has no epoch left."""
     upstream = -1 if offset is None else offset
     begins = RESET if offset is None else ALTERED
-    if row.begins:  # nothing was appended in its epoch yet
-        return replace(
-            row,
-            phase="stopped",
-            reason="",
-            case="",
-            upstream=upstream,
-            open_run=_run_below(row, upstream),
-            begins=begins,
-            lag_records=max(0, row.source_end - 1 - upstream),
-        )
-    if row.producer_epoch >= EPOCHS:
-        raise RefusedOffsets(f"our producer id has no epoch left in {row.topic}-{row.partition}")
-    return replace(
+    stopped = replace(
         row,
         phase="stopped",
         reason="",
         case="",
         upstream=upstream,
+        open_run=_run_below(row, upstream),
+        begins=begins,
+        lag_records=max(0, row.source_end - 1 - upstream),
+    )
+    if row.begins:  # nothing was appended in its epoch yet
+        return stopped
+    if row.producer_epoch >= EPOCHS:
+        raise RefusedOffsets(f"our producer id has no epoch left in {row.topic}-{row.partition}")
+    return replace(
+        stopped,
         upstream_epoch=-1,
         producer_epoch=row.producer_epoch + 1,
         sequence=-1,
         others=(),
-        open_run=_run_below(row, upstream),
         skips=(),
-        lag_records=max(0, row.source_end - 1 - upstream),
         lag_ms=0,
         located=False,
         beyond=0,
-        begins=begins,
     )
 
 

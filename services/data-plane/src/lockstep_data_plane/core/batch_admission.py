@@ -1,6 +1,6 @@
 """What was fetched of one partition is judged, and queued, passed over, or counted past (no I/O, no clock)."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from lockstep_data_plane.core.acked_position import AckedPosition
 from lockstep_data_plane.core.appended_skipper import AppendedSkipper, RecordMismatch
@@ -48,6 +48,7 @@ class BatchAdmission:
         alone = end.downstream - row.downstream == there
         self._there = AppendedSkipper(there, end, alone=alone, position=self.position, skips=row.skips)
         self._skips = row.skips
+        self._source_end = 0
 
     @property
     def records_to_skip(self) -> int:
@@ -55,25 +56,40 @@ class BatchAdmission:
         return self._there.left
 
     def admit(
-        self, batches: Iterable[Batch], aborted: AbortedTransactions, limits: TargetLimits, *, sends: bool
+        self,
+        batches: Sequence[Batch],
+        aborted: AbortedTransactions,
+        limits: TargetLimits,
+        *,
+        sends: bool,
+        source_end: int,
     ) -> None:
         """Judge what was fetched at `position` and queue what is to be sent. Without `sends` it ends with the last
-        record that is counted. Raises BatchRejected and RecordMismatch; what came before the batch stays queued."""
+        record that is counted. `source_end`: the next offset of the source's log. Raises BatchRejected and
+        RecordMismatch; what came before the batch stays queued."""
+        self._source_end = source_end
         try:
-            self._admit_each(batches, aborted, limits, sends=sends)
+            self._admit_each(batches, aborted, limits, sends=sends, behind=None)
         finally:
             self._routing.close_group(limits)
 
     def _admit_each(
-        self, batches: Iterable[Batch], aborted: AbortedTransactions, limits: TargetLimits, *, sends: bool
+        self,
+        batches: Sequence[Batch],
+        aborted: AbortedTransactions,
+        limits: TargetLimits,
+        *,
+        sends: bool,
+        behind: int | None,
     ) -> None:
+        """`behind`: the first offset of what was fetched behind these batches; None: nothing was."""
         skips, there, routing, copy_producer_id = (
             self._skips,
             self._there,
             self._routing,
             self._provenance.copy_producer_id,
         )
-        for batch in batches:
+        for count, batch in enumerate(batches, 1):
             if not (sends or there.left):
                 return
             producer = copy_producer_id(batch)
@@ -85,9 +101,10 @@ class BatchAdmission:
             elif action is BatchAction.SKIP or (skips and wholly_skipped(batch, self.position, skips)):
                 self._pass_over(batch.last_offset, batch.leader_epoch)
             elif batch.batches > 1:
-                self._admit_each(scan(batch.data), aborted, limits, sends=sends)
+                next_offset = batches[count].base_offset if count < len(batches) else behind
+                self._admit_each(list(scan(batch.data)), aborted, limits, sends=sends, behind=next_offset)
             elif action is BatchAction.REFUSE:
-                raise _rejected(batch, why)
+                raise self._rejected(batch, why, batches[count].base_offset if count < len(batches) else behind)
             else:
                 self._admit_records(batch, limits, own, sends=sends)
 
@@ -106,9 +123,9 @@ class BatchAdmission:
         except (BatchRejected, RecordMismatch):
             raise
         except CorruptRecordError as exc:
-            raise _rejected(batch, str(exc)) from exc
+            raise self._rejected(batch, str(exc)) from exc
         except Exception as exc:  # a batch that we cannot handle is one partition's trouble, and not the slot's end
-            raise _rejected(batch, repr(exc)) from exc
+            raise self._rejected(batch, repr(exc)) from exc
         if behind is None:
             self._pass_over(batch.last_offset, batch.leader_epoch)
         else:
@@ -138,13 +155,11 @@ class BatchAdmission:
             return
         self._acked.reached(offset, leader_epoch)
 
-
-def _rejected(batch: Batch, reason: str) -> BatchRejected:
-    """Return the rejection of a whole batch. In the old formats a compressed batch has the offset of its last
-    record."""
-    offsets = (
-        f"offsets from {batch.base_offset}"
-        if batch.magic < 2
-        else (f"offsets {batch.base_offset} to {batch.last_offset}")
-    )
-    return BatchRejected(f"{offsets}: {reason}", refused_batch(batch, reason))
+    def _rejected(self, batch: Batch, reason: str, behind: int | None = None) -> BatchRejected:
+        """Return the rejection of a whole batch, which names the offsets as far as they are certain."""
+        refusal = refused_batch(batch, reason, behind, self._source_end)
+        offsets = f"offsets from {batch.base_offset}"
+        if refusal is not None:
+            ((first, last),) = refusal.ranges
+            offsets = f"offsets {first} to {last}"
+        return BatchRejected(f"{offsets}: {reason}", refusal)

@@ -77,7 +77,9 @@ class PartitionMachine(PartitionView):
         if event.batches:
             sends = self._phase is Phase.COPYING
             try:
-                self._admission.admit(event.batches, event.aborted, self._limits, sends=sends)
+                self._admission.admit(
+                    event.batches, event.aborted, self._limits, sends=sends, source_end=event.source_end
+                )
             except RecordMismatch as exc:
                 report = self._miscount(str(exc))
             except BatchRejected as exc:

@@ -71,15 +71,30 @@ def refused_record(record: PlainRecord, why: str) -> RefusedRecords:
     return RefusedRecords(why, (entry,))
 
 
-def refused_batch(batch: Batch, why: str) -> RefusedRecords | None:
-    """Return the bytes of a batch that cannot be read. None: its header does not say which offsets it has. In the old
-    formats only its records say that."""
+def refused_batch(batch: Batch, why: str, behind: int | None, source_end: int) -> RefusedRecords | None:
+    """Return the bytes of a batch that cannot be read. None: nothing shows which offsets it has.
+
+    In the old formats only its records say that. If the CRC is wrong, so may be the last offset of the header, and the
+    next batch says where this one ends.
+
+    Args:
+        batch: What was fetched.
+        why: The reason, for people.
+        behind: The first offset of the batch that was fetched behind it; None: there is none.
+        source_end: The next offset of the source's log.
+    """
     if batch.magic < 2 or not 0 <= batch.base_offset <= batch.last_offset <= LARGEST_OFFSET:
         return None
-    if batch.magic > 2 and expected_crc(batch.data) != batch.crc:  # the header may have other fields than ours
-        return None
+    last_offset = batch.last_offset
+    if expected_crc(batch.data) != batch.crc:
+        if batch.magic > 2:  # the header may have other fields than ours
+            return None
+        end = source_end if behind is None and last_offset + 1 == source_end else behind
+        if end is None or not batch.base_offset < end <= source_end:
+            return None
+        last_offset = end - 1
     entry = QuarantineEntry(
-        batch.base_offset, batch.last_offset, None, bytes(batch.data), (), batch.max_timestamp, batch=True
+        batch.base_offset, last_offset, None, bytes(batch.data), (), batch.max_timestamp, batch=True
     )
     return RefusedRecords(why, (entry,))
 

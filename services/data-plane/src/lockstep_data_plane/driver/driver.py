@@ -40,6 +40,7 @@ from lockstep_protocol.rows.state_rows import (
     PartitionProgress,
     Row,
     SlotStatus,
+    SourceEnds,
     SourceGroupsStatus,
     Verification,
     VerifiedPartition,
@@ -52,16 +53,15 @@ from lockstep_runtime.util.errors import ClusterError, LeadershipLost, ShutdownR
 
 DRAINS_WITHIN_S = 4.0
 TICK_S = 1.0
-SOURCE_ASKED_EVERY_S = 10.0
-WEIGH_EVERY_S = 10.0
+SOURCE_ASKED_EVERY_S = WEIGH_EVERY_S = 10.0
 
 
 class Driver:
     """A flow's data plane, for `lockstep_runtime.service.service`. One Spark for all flows of the process."""
 
     wants: ClassVar[frozenset[type[Row]]] = frozenset(
-        {Assignment, LegacyGroup, MirroredTopic, Origin, PartitionProgress, SlotStatus, Verification, VerifiedPartition}
-        | {AclStatus, FlowPulse, GroupStatus, SourceGroupsStatus}  # of other services: whether clients can move
+        {Assignment, LegacyGroup, MirroredTopic, Origin, PartitionProgress, SlotStatus, SourceEnds, Verification}
+        | {VerifiedPartition, AclStatus, FlowPulse, GroupStatus, SourceGroupsStatus}  # whether clients can move
     )
 
     def __init__(self, ctx: FlowContext, spark: SparkSession, log_level: str, log_format: str) -> None:

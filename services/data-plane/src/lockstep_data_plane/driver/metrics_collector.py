@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from lockstep_data_plane.core.gap_policy import GapCase
 from lockstep_data_plane.driver import metrics as m
-from lockstep_data_plane.driver.lag_estimator import Lag, LagEstimator, ObservedPartition
+from lockstep_data_plane.driver.end_history import ObservedPartition
+from lockstep_data_plane.driver.lag_estimator import Lag, LagEstimator
 from lockstep_data_plane.driver.monotonic_counter import MonotonicCounter, RowCounters
 from lockstep_data_plane.slot.desired_state import has_failed
 from lockstep_protocol.lag import is_of_another_log, silent_after_s

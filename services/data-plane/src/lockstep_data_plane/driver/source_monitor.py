@@ -2,15 +2,15 @@
 and which do not move though there is more."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import timedelta
 
-from lockstep_data_plane.driver.lag_estimator import ObservedPartition
+from lockstep_data_plane.driver.end_history import ObservedPartition
 from lockstep_data_plane.driver.metrics_collector import MetricsCollector
-from lockstep_data_plane.slot.desired_state import desired_partitions
-from lockstep_protocol.lag import NOT_ASKED, LogRange, is_of_another_log
+from lockstep_data_plane.driver.source_ends_watch import SourceEndsWatch, SourceReading, Subject
+from lockstep_data_plane.slot.desired_state import DesiredPartition, desired_partitions
+from lockstep_protocol.lag import NOT_ASKED
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.reason import NO_REASON, Reason
 from lockstep_protocol.reason_catalogue import format_sentence
@@ -61,21 +61,7 @@ class CopyStallDetector:
         return found, over
 
 
-CHECK_INTERVAL_S = 8.0
-"""From the beginning of a look to that of the next one. With a tick, and a request that takes its time, the ends that
-are written down are at most ten seconds old. Nothing else that the process does changes that: a failover knows of no
-later record."""
-
-PARTITIONS_A_LOOK = 10_000
-"""For more partitions the interval grows with their number: a request for so many takes some 0.4 s of processor."""
-
-FREQUENT_CHECK_INTERVAL_S = 2.0
-"""While a slot that has partitions has just fallen silent: then only this shows how far behind they are."""
-
 TICK_S = 1.0
-
-ANSWERS_WITHIN = timedelta(seconds=5)
-"""A leader that does not answer within this time does not hold up what the others say."""
 
 TARGET_WITHIN_S = 3.0
 """A target that does not answer within so many seconds does not hold up the next look at the source."""
@@ -84,9 +70,6 @@ STUCK_AFTER_S = 60.0
 
 TROUBLE = "watching the source"
 WRITING = "writing the source's ends"
-
-MOST_ENDS = 10_000
-"""Ends that one row names: some 550 KB, well below the largest message of a topic (1 MiB by default)."""
 
 
 class SourceMonitor:
@@ -97,10 +80,8 @@ class SourceMonitor:
         self._collector = collector
         self._slots = slots
         self._stall_detector = CopyStallDetector()
-        self._checked_at = float("-inf")
-        self._within: timedelta | None = ANSWERS_WITHIN
-        self._answered_ms: dict[TopicPartition, int] = {}
-        """For each partition, when the last look began in which the source answered about it."""
+        self.watch = SourceEndsWatch(ctx)
+        self._judged: SourceReading | None = None
         self._task: asyncio.Task[None] | None = None
 
     @asynccontextmanager
@@ -118,78 +99,61 @@ class SourceMonitor:
             self._task.result()
 
     async def _run(self) -> None:
-        while True:
-            await self.observe_if_due()
-            await asyncio.sleep(to_next_tick(TICK_S))
+        async with self.watch.running(self._subject()):
+            while True:
+                self.watch.check()
+                self.watch.subject = self._subject()
+                await self.judge_reading()
+                await asyncio.sleep(to_next_tick(TICK_S))
 
-    async def observe_if_due(self) -> None:
-        """Observe the source every `look_interval_s`, and every two seconds while a slot has just fallen silent. A
-        source that cannot be reached is said and tried again."""
-        ctx = self._ctx
-        now = ctx.clock.monotonic()
-        often = self._collector.unheard
-        interval_s = FREQUENT_CHECK_INTERVAL_S if often else look_interval_s(len(self._collector.selected()))
-        if now - self._checked_at < interval_s:
-            return
-        self._checked_at = now
-        try:
-            await ctx.source.probe()  # a request may wait for a minute, and the slots leave it to us to say so
-            await self._observe(now)
-        except ClusterError as trouble:
-            if trouble.alias != ctx.source.alias:
-                raise
-            self._collector.estimator.lost()
-            self._within = None  # it may be slow: the next look waits as long as any request
-            ctx.rounds.troubles.began(TROUBLE, trouble)
-        else:
-            self._within = ANSWERS_WITHIN
-            ctx.rounds.troubles.over(TROUBLE)
-
-    async def _observe(self, now: float) -> None:
-        """Ask the clusters themselves how far their logs go: a slot that does not move cannot say that it should."""
-        ctx = self._ctx
-        ordered = {
+    def _ordered(self) -> dict[TopicPartition, DesiredPartition]:
+        state = self._ctx.state
+        return {
             tp: order
-            for row in ctx.state.all(Assignment)
+            for row in state.all(Assignment)
             if row.slot < self._slots
-            for tp, order in desired_partitions(ctx.state.rows, row.slot, row.partitions, ctx.settings.states).items()
+            for tp, order in desired_partitions(state.rows, row.slot, row.partitions, self._ctx.settings.states).items()
         }
-        selected = self._collector.selected()
-        known = {(p.topic, p.partition): p for p in ctx.state.all(PartitionProgress)}
-        asked = {**dict.fromkeys(ordered), **selected}
-        committed = ctx.settings.data_plane.isolation_level == "read_committed"
-        self._collector.estimator.asks(ctx.clock.monotonic())  # each request may wait for a minute
-        asked_ms = ctx.clock.wall_ms()
-        ends = await ctx.source.reachable_end_offsets(asked, read_committed=committed, within=self._within)
-        starts = await ctx.source.begin_offsets([tp for tp in ends if _restarts_copy(known.get(tp), selected.get(tp))])
-        there = await self._target_ends({tp: topic for tp, topic in selected.items() if tp in known and tp in ends})
+
+    def _subject(self) -> Subject:
+        assigned = (row.partitions for row in self._ctx.state.all(Assignment) if row.slot < self._slots)
+        partitions = {**{tp: None for held in assigned for tp in held}, **self._collector.selected()}
+        return Subject(partitions, often=self._collector.unheard)
+
+    async def judge_reading(self) -> None:
+        """Judge the last reading, unless that is done. A source that cannot be reached is said. Raises as `check`."""
+        troubles, estimator, reading = self._ctx.rounds.troubles, self._collector.estimator, self.watch.reading
+        if reading is not None and reading is not self._judged:
+            if reading.trouble is not None:
+                estimator.lost()
+                troubles.began(TROUBLE, reading.trouble)
+            else:
+                troubles.over(TROUBLE)
+                await self._judge(reading.seen)
+            self._judged = reading
+        estimator.asks(self.watch.asking_since)
+        if (trouble := self.watch.write_trouble) is not None:
+            troubles.began(WRITING, trouble)
+        else:
+            troubles.over(WRITING)
+
+    async def _judge(self, seen: Mapping[TopicPartition, ObservedPartition]) -> None:
+        """Ask the target how far its logs go, and compare: a slot that does not move cannot say that it should."""
+        ctx, estimator, now = self._ctx, self._collector.estimator, self._ctx.clock.monotonic()
+        ctx.must_act()
+        ordered = self._ordered()
+        known = {tp: observed.row for tp, observed in seen.items() if observed.row is not None}
+        ends = {tp: observed.source.end for tp, observed in seen.items() if observed.source is not None}
+        copied = {tp: seen[tp].topic for tp in known if tp in ends}
+        target_ends = await self._target_ends({tp: topic for tp, topic in copied.items() if topic is not None})
         resting = {tp for tp, order in ordered.items() if order.resting_reason}
         rows = [known[tp] for tp in ordered if tp in known]
         found, over = self._stall_detector.check(rows, ends, now, resting)
-        seen = {
-            tp: ObservedPartition(
-                known.get(tp),
-                LogRange(starts.get(tp, 0), ends[tp]) if tp in ends else None,
-                there.get(tp, NOT_ASKED),
-                selected.get(tp),
-            )
-            for tp in asked
-        }
-        estimator = self._collector.estimator
-        before = ctx.state.get(SourceEnds, "current") or SourceEnds()
-        estimator.recall(before, now=ctx.clock.monotonic(), wall_ms=ctx.clock.wall_ms())
-        self._collector.on_observed(self._stall_detector.stuck, seen, resting)
-        silent = [tp for tp in asked if tp not in ends]
-        known_ms = dict.fromkeys(silent, 0) if self._answered_ms else before.known_ms(silent)
-        answered_ms = known_ms | self._answered_ms
-        self._answered_ms = {**{tp: answered_ms[tp] for tp in silent}, **dict.fromkeys(ends, asked_ms)}
-        row = source_ends_row({**before.named_ends(silent), **ends}, known, asked_ms, self._since_ms)
-        await self._write_ends(with_unanswered(row, {tp: answered_ms[tp] for tp in silent}))
+        if (recalled := ctx.state.get(SourceEnds, "current")) is not None:
+            estimator.recall(recalled, now=ctx.clock.monotonic(), wall_ms=ctx.clock.wall_ms())
+        observed = {tp: replace(log, target_end=target_ends.get(tp, NOT_ASKED)) for tp, log in seen.items()}
+        self._collector.on_observed(self._stall_detector.stuck, observed, resting)
         await self._report(found, over, known, ends)
-
-    def _since_ms(self, tp: TopicPartition, row: PartitionProgress | None) -> int:
-        clock = self._ctx.clock
-        return self._collector.estimator.since_ms(tp, row, now=clock.monotonic(), wall_ms=clock.wall_ms())
 
     async def _report(
         self,
@@ -231,17 +195,6 @@ class SourceMonitor:
                 causes[topic, number] = why_stalled(row, number, seen.in_sync[number], seen.replicas)
         return causes
 
-    async def _write_ends(self, row: SourceEnds) -> None:
-        """Slots go on copying while it cannot be written, so the driver does not end for it."""
-        ctx = self._ctx
-        ctx.must_act()
-        try:
-            await ctx.state.write(row)
-        except ClusterError as trouble:
-            ctx.rounds.troubles.began(WRITING, trouble)
-        else:
-            ctx.rounds.troubles.over(WRITING)
-
     async def _target_ends(self, topics: Mapping[TopicPartition, MirroredTopic]) -> dict[TopicPartition, int | None]:
         """The next offset of each one's copy; None: not answered. Nothing where keys choose among several logs."""
         if self._ctx.settings.data_plane.by_key:
@@ -252,40 +205,3 @@ class SourceMonitor:
         except (ClusterError, TimeoutError):  # a slot that needs the target to act says so
             ends = {}
         return {tp: ends.get(copy) for tp, copy in copies.items()}
-
-
-def look_interval_s(partitions: int) -> float:
-    """Return how many seconds are from one look at the ends of so many logs to the next one. It depends on nothing
-    else."""
-    return CHECK_INTERVAL_S * max(1.0, partitions / PARTITIONS_A_LOOK)
-
-
-def source_ends_row(
-    ends: Mapping[TopicPartition, int],
-    progress: Mapping[TopicPartition, PartitionProgress],
-    asked_ms: int,
-    since_ms: Callable[[TopicPartition, PartitionProgress | None], int],
-) -> SourceEnds:
-    """Return those ends that the progress of a partition does not name. `asked_ms`: no later than the first answer.
-    `since_ms`: as `LagEstimator.since_ms`."""
-    named = {tp: max(row.source_end, row.upstream + 1) for tp, row in progress.items()}
-    unnamed = sorted(
-        ((tp, end) for tp, end in ends.items() if end > named.get(tp, 0)),
-        key=lambda one: (named.get(one[0], 0) - one[1], one[0]),
-    )
-    rows = tuple((topic, number, end) for (topic, number), end in unnamed[:MOST_ENDS])
-    times = tuple(since_ms(tp, progress.get(tp)) for tp, _ in unnamed[:MOST_ENDS])
-    return SourceEnds(asked_ms=asked_ms, ends=rows, since_ms=times, more=len(unnamed) - len(rows))
-
-
-def with_unanswered(row: SourceEnds, known_ms: Mapping[TopicPartition, int]) -> SourceEnds:
-    """Return the row of a look in which the source did not answer about some partitions. `known_ms`: up to when their
-    ends are known. Too many for one row count as left out, for then no end is sure."""
-    unanswered = tuple((topic, number, at_ms) for (topic, number), at_ms in sorted(known_ms.items()))
-    room = MOST_ENDS - len(row.ends)
-    return replace(row, unanswered=unanswered[:room], more=row.more + max(0, len(unanswered) - room))
-
-
-def _restarts_copy(row: PartitionProgress | None, topic: MirroredTopic | None) -> bool:
-    """Whether all that the source's log has is still to be copied, so that its first offset matters."""
-    return row is None or row.begins == "reset" or is_of_another_log(row, topic)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from lockstep_data_plane.common.single_flight import SingleFlight
-from lockstep_data_plane.record_batch.layout import CONTROL, TRANSACTIONAL, Batch
+from lockstep_data_plane.record_batch.layout import CONTROL, TRANSACTIONAL, Batch, CorruptRecordError
 from lockstep_data_plane.record_batch.rebuild import read_records
 from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError
 from lockstep_data_plane.wire.log_reader import LogCursor
@@ -30,8 +30,9 @@ OffsetKeyValue: TypeAlias = tuple[int, bytes | None, bytes | None]
 class CommittedProgress:
     """A fold of one partition of the progress topic, batch by batch, without what no transaction has committed."""
 
-    def __init__(self, on_malformed: Callable[[int, MalformedRecord], None] = lambda offset, error: None) -> None:
-        """Call `on_malformed` with the offset of each record that is passed over because it is none of Connect's."""
+    def __init__(self, on_malformed: Callable[[int, ValueError], None] = lambda offset, error: None) -> None:
+        """Call `on_malformed` with the offset of what is passed over: a record that is none of Connect's, or a batch
+        that cannot be read."""
         self._on_malformed = on_malformed
         self.reset()
 
@@ -41,10 +42,14 @@ class CommittedProgress:
         self.offsets = OffsetFold()
 
     def apply(self, batches: Iterable[Batch]) -> None:
-        """Fold batches of the log, in its order. Raises ValueError, or aiokafka's CorruptRecordException, where they
-        cannot be read."""
+        """Fold batches of the log, in its order. One that cannot be read is passed over: it stays in the log, and other
+        connectors may have written it."""
         for batch in batches:
-            records = [(record.offset, record.key, record.value) for record in read_records(batch)]
+            try:
+                records = [(record.offset, record.key, record.value) for record in read_records(batch)]
+            except CorruptRecordError as error:
+                self._on_malformed(batch.base_offset, error)
+                continue
             if batch.attributes & CONTROL:
                 for _, key, _ in records:
                     if key is not None and len(key) >= _MARKER.size:
@@ -118,7 +123,7 @@ class _PartitionLog:
         self.fold = CommittedProgress(self._pass_over)
         self.reading = SingleFlight(self._read_on)
 
-    def _pass_over(self, offset: int, error: MalformedRecord) -> None:
+    def _pass_over(self, offset: int, error: ValueError) -> None:
         location = f"{self._place[0]} partition {self._place[1]} offset {offset}"
         about = {"text": f"{location}: {error}", "cluster": self._target.alias}
         log.warning("unreadable record passed over", extra=about)

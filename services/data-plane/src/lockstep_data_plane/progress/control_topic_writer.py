@@ -203,6 +203,7 @@ class ControlTopicWriter:
         self._sent.pop(partition.tp, None)
         self._states.pop(partition.tp, None)
         self._partitions.pop(partition.tp, None)
+        self.progress.remove(partition.tp)
         if self.syncs is not None:
             self.syncs.remove(partition.tp)
 

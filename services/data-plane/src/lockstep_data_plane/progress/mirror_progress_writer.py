@@ -37,9 +37,13 @@ class MirrorProgressWriter:
     async def write(self, tp: TopicPartition, upstream: int) -> None:
         """Append the progress of one partition and wait for the acknowledgement; -1: as if nothing was ever copied.
         What was offered before is not sent behind it. Raises ClusterError."""
+        self.remove(tp)
+        await self._log.append(*self._encode(tp, upstream))
+
+    def remove(self, tp: TopicPartition) -> None:
+        """The partition has left this slot: what waits is not sent, for the next slot may have sent newer progress."""
         self._pending.pop(tp, None)
         self._on_way.pop(tp, None)
-        await self._log.append(*self._encode(tp, upstream))
 
     async def settle(self, within_s: float) -> None:
         """Wait at most so long until all that was offered is acknowledged."""

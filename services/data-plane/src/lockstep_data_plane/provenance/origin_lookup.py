@@ -15,7 +15,7 @@ from lockstep_data_plane.core.provenance import OWN, FlowIds, ProvenanceRule, ba
 from lockstep_data_plane.fetch.fetch_request import Delivery
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.provenance.producer_ids import find_origin, new_producer_id, origin_row
-from lockstep_data_plane.record_batch.layout import CONTROL, Batch
+from lockstep_data_plane.record_batch.layout import CONTROL, Batch, CorruptRecordError
 from lockstep_data_plane.record_batch.rebuild import read_records
 from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError
 from lockstep_data_plane.wire.connection import BrokerUnreachable
@@ -59,23 +59,33 @@ class OriginRows:
 
 
 def rows_in(batches: Iterable[Batch], topic: str) -> list[Origin]:
-    """Return the origin rows in batches of partition 0 of the state topic `topic`. What is no row is passed over."""
+    """Return the origin rows in batches of partition 0 of the state topic `topic`. What is no row, and a batch
+    that cannot be read, is passed over: it stays in the log."""
     found = []
     for batch in batches:
         if batch.attributes & CONTROL:
             continue
-        for record in read_records(batch):
+        try:
+            records = list(read_records(batch))
+        except CorruptRecordError as why:
+            _pass_over(topic, batch.base_offset, why)
+            continue
+        for record in records:
             if record.key is None or not bytes(record.key).startswith(ORIGIN):
                 continue
             try:
                 row = decode_row(bytes(record.key), None if record.value is None else bytes(record.value))
             except MalformedRow as why:
-                text = f"{topic} partition 0 offset {record.offset}: {why}"
-                log.warning("unreadable record passed over", extra={"text": text})
+                _pass_over(topic, record.offset, why)
                 continue
             if isinstance(row, Origin):
                 found.append(row)
     return found
+
+
+def _pass_over(topic: str, offset: int, error: ValueError) -> None:
+    text = f"{topic} partition 0 offset {offset}: {error}"
+    log.warning("unreadable record passed over", extra={"text": text})
 
 
 async def state_topics(cluster: ClusterClient, expected: Collection[str]) -> list[str]:

@@ -92,7 +92,7 @@ def _merge_decoded(group: list[OutgoingBatch], kind: int, levels: CompressionLev
         decoded: list[PlainRecord] = []
         for batch in scan(outgoing.data):
             batch_records = list(read_records(batch, bytes_left))
-            bytes_left -= sum(len(record.key or b"") + len(record.value or b"") for record in batch_records)
+            bytes_left -= sum(map(_content_bytes, batch_records))
             decoded += batch_records
         offsets = list(outgoing.offsets)
         if [record.offset for record in decoded] != offsets:  # it was rebuilt
@@ -101,6 +101,11 @@ def _merge_decoded(group: list[OutgoingBatch], kind: int, levels: CompressionLev
     (merged,) = build(records, kind & CODEC_MASK, 2**31 - 1, group[-1].leader_epoch, levels)
     merged.covers, merged.to = group[-1].covers, group[-1].to
     return merged
+
+
+def _content_bytes(record: PlainRecord) -> int:
+    headers = sum(len(name) + len(value or b"") for name, value in record.headers)
+    return len(record.key or b"") + len(record.value or b"") + headers
 
 
 def _taken_apart(group: OutgoingBatch) -> list[OutgoingBatch]:

@@ -98,11 +98,14 @@ class LostRowFinder:
         return row_at(row, target_batch, upstream, downstream)
 
     async def _is_repeated(self, tp: TopicPartition, offset: int) -> bool:
-        """Return whether the record before has the same content, so that an equal copy proves nothing."""
+        """Return whether the record before may have the same content, so that an equal copy proves nothing. One that
+        the log has no more, or that cannot be read, may."""
+        if offset == 0:
+            return False
         batch, before = await _batch_at(self._source, tp, offset), await _batch_at(self._source, tp, offset - 1)
         if batch is None or before is None:
-            return False
-        return _same(_record_at(batch, offset), _record_at(before, offset - 1))
+            return True
+        return may_repeat(_record_at(before, offset - 1), _record_at(batch, offset))
 
 
 class _NewestSyncs:
@@ -169,6 +172,11 @@ def readable_records(batch: Batch) -> Sequence[PlainRecord]:
         return tuple(read_records(batch))
     except CorruptRecordError:
         return ()
+
+
+def may_repeat(before: PlainRecord | None, record: PlainRecord | None) -> bool:
+    """Return whether two records in a row may be the same. None: unknown."""
+    return before is None or record is None or _same(before, record)
 
 
 def _same(first: PlainRecord | None, second: PlainRecord | None) -> bool:

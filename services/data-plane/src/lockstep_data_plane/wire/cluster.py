@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import socket
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -223,15 +224,19 @@ class ClusterClient:
             return connection
         async with self._opening.setdefault(key, asyncio.Lock()):
             connection = self._connections.get(key)
+            was_silent = False
             if connection is not None and connection.is_doubtful:
-                await connection.is_answered(_metadata_request(connection, []))
+                was_silent = not await connection.is_answered(_metadata_request(connection, []))
             if connection is None or not _leads_to(address, connection):
                 if connection is not None:
                     connection.close()
+                began = time.monotonic()
                 try:
                     connection = await Connection.open(*address, self._settings, self._buffers)
                 except BrokerUnreachable as exc:
                     raise BrokerUnreachable(str(exc), self.alias) from exc
+                if was_silent and time.monotonic() - began <= Connection.trial_s:
+                    self._close_idle(address)  # the broker answers a new connection at once, so it was not slow
                 connection.on_throttled = self.quota.throttled
                 connection.question_s = self.timeouts.question_s
                 connection.trusted_s = self.timeouts.trusted_s

@@ -299,9 +299,7 @@ class Connection(SessionConnection):
         try:
             async with asyncio.timeout(self.trial_s + 2 * self.round_trip_s):
                 await self.ask(entity)
-        except TimeoutError:
-            self.give_up()
-        except (BrokerUnreachable, KafkaError):
+        except (TimeoutError, BrokerUnreachable, KafkaError):
             self.close()
         return not self.closed
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from lockstep_config.flow.model import FetchSettings
 from lockstep_data_plane.record_batch.classify import AbortedTransactions
-from lockstep_data_plane.record_batch.layout import Batch, scan
+from lockstep_data_plane.record_batch.layout import Batch, CorruptRecordError, scan
 from lockstep_data_plane.record_batch.rebuild import read_records
 from lockstep_data_plane.wire.cluster import ClusterClient
 from lockstep_data_plane.wire.connection import BrokerUnreachable
@@ -85,5 +85,8 @@ class LogCursor:
 def next_offset(batch: Batch) -> int:
     """The offset behind a batch of a log."""
     if batch.magic < 2:  # its header says nothing of the offsets inside
-        return max((record.offset for record in read_records(batch)), default=batch.base_offset) + 1
+        try:
+            return max((record.offset for record in read_records(batch)), default=batch.base_offset) + 1
+        except CorruptRecordError:  # the offset of a message that wraps others is that of the last one
+            return batch.base_offset + 1
     return batch.last_offset + 1

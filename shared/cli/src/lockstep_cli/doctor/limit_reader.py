@@ -61,8 +61,7 @@ async def _control_faults(clusters: FlowClusters) -> tuple[tuple[str, str], ...]
     faults: list[tuple[str, str]] = []
     for admin in (clusters.source, clusters.target):
         topics = [topic for alias, topic in needed_topics(clusters.settings) if alias == admin.alias]
-        unknown: dict[str, ClusterError] = {}
-        control_faults = await read_faults(admin, topics, unknown.__setitem__)
+        control_faults, unknown = await read_faults(admin, topics)
         faults += [(fault.sentence, fault.command(admin.bootstrap)) for fault in control_faults]
         for topic, trouble in unknown.items():
             remedy = admin.access.remedy("topic", topic, "DescribeConfigs")

@@ -140,7 +140,7 @@ class FlowReader:
         control_faults: list[tuple[str, str, str]] = []
         for alias, admin in self._clusters().items():
             topics = [topic for topic_alias, topic in needed_topics(self._settings) if topic_alias == alias]
-            faults = await read_faults(admin, topics)
+            faults, _ = await read_faults(admin, topics)
             control_faults += [(fault.topic, fault.sentence, fault.command(admin.bootstrap)) for fault in faults]
         return tuple(control_faults)
 

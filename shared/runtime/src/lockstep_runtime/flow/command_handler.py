@@ -42,34 +42,32 @@ class CommandHandler:
         self._carry_out = carry_out
         self._accepted: set[str] = set()
         self._answered: set[str] = set()
-        self._inbox: asyncio.Queue[Command | NewerVersion] = asyncio.Queue()
+        self._inbox: asyncio.Queue[Command] = asyncio.Queue()
 
     def answered(self, records: Sequence[Record]) -> None:
-        """Fold events: those that answer a command in our name. Raises NewerVersion."""
+        """Fold events: those that answer a command in our name. One of a newer release is passed over. If it answers
+        a command, that is carried out once more."""
         for record in records:
             # Nearly no event answers anything; do not parse the others.
             if record.value is None or b'"answers":""' in record.value:
                 continue
             try:
                 event = decode_event(record.value)
-            except MalformedRow as exc:
+            except (MalformedRow, NewerVersion) as exc:
                 self._ctx.unreadable.pass_over(record, exc, stays=False)
                 continue
             if event.answers and event.service == self._ctx.service:
                 self._answered.add(event.answers)
 
     def received(self, records: Sequence[Record]) -> None:
-        """Take in commands, old or new; what is not for us, known already or malformed is dropped. One of a newer
-        release ends `serve`: it may be for us, and would have no answer."""
+        """Take in commands, old or new; what is not for us or known already is dropped. What is malformed, or of
+        a newer release, is passed over, for it stays in the topic for days. A replica of that release answers it."""
         for record in records:
             if record.value is None:
                 continue
             try:
                 command = decode_command(record.value)
-            except NewerVersion as newer:
-                self._inbox.put_nowait(newer)
-                continue
-            except MalformedRow as exc:
+            except (MalformedRow, NewerVersion) as exc:
                 self._ctx.unreadable.pass_over(record, exc, stays=False)
                 continue
             if not self._ours(record.partition, command) or command.id in self._accepted:
@@ -90,12 +88,10 @@ class CommandHandler:
 
     async def serve(self) -> None:
         """Carry out and answer, one at a time, for ever. A refresh only waits for rounds, which may wait for a cluster
-        that does not answer: other commands go on beside it. Raises a group with NewerVersion."""
+        that does not answer: other commands go on beside it."""
         async with asyncio.TaskGroup() as refreshes:
             while True:
                 command = await self._inbox.get()
-                if isinstance(command, NewerVersion):
-                    raise command
                 if command.id in self._answered:
                     continue
                 if command.verb == REFRESH:

@@ -154,6 +154,10 @@ class AdminRequests:
     async def renew(self, conf: Mapping[str, Any], properties: Mapping[str, str]) -> None:
         """Ask with these settings from now on. Nothing is to be under way."""
         self._use(conf, properties)
+        await self.close()
+
+    async def close(self) -> None:
+        """Let go of the connections; the next request opens others. Nothing is to be under way."""
         former, self._client = [self._client], None
         await _close_client(former)
 
@@ -255,7 +259,8 @@ class AdminRequests:
                 certificate_text = await asyncio.to_thread(certificate_error, self._conf)
                 sentence = certificate_text or sentence
             return ClusterUnreachable(self.alias, self.bootstrap, refused_login(sentence, login_name(self._conf)))
-        self._unanswered.answered()
+        if error.code() > 0:  # librdkafka's own say nothing of the cluster
+            self._unanswered.answered()
         if verdict is ErrorMeaning.DENIED:
             remedy = self.access.remedy(*missing_operation(error.code(), operation, resource))
             return NotPermitted(self.alias, words(operation), resource, remedy)

@@ -4,8 +4,9 @@ Anybody may create a topic of ours beforehand, or change it later. With `cleanup
 its rows after the retention, without an error anywhere. `find_faults` is pure, `read_faults` asks a cluster.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_requests import together
@@ -97,28 +98,24 @@ def find_faults(
         yield ControlTopicFault(topic.name, PARTITIONS, str(partitions), "1")
 
 
-def _ignore_unknown(topic: str, trouble: ClusterError) -> None:
-    """Pass over a topic whose settings are not known."""
+class FoundFaults(NamedTuple):
+    """What differs from what readers need, and why the settings of a topic are not known, by its name."""
+
+    faults: Sequence[ControlTopicFault]
+    unknown: Mapping[str, ClusterError]
 
 
-async def read_faults(
-    admin: Admin,
-    topics: Iterable[ControlTopic],
-    on_unknown: Callable[[str, ClusterError], None] = _ignore_unknown,
-) -> Sequence[ControlTopicFault]:
-    """Return the faults of those topics that exist. `on_unknown` is called with each topic whose settings the cluster
-    does not show. Raises ClusterUnreachable."""
+async def read_faults(admin: Admin, topics: Iterable[ControlTopic]) -> FoundFaults:
+    """Return the faults of those topics that exist. Raises ClusterUnreachable."""
     by_name = {topic.name: topic for topic in topics}
     described = (await admin.topics(by_name)).done
     answer = await together(admin.config_pieces(described))
     configs = answer.done
-    for name, trouble in answer.troubles().items():
-        on_unknown(name, trouble)
     faults: list[ControlTopicFault] = []
     for name, topic in described.items():
         values = {config.name: config.value for config in configs.get(name, ())}
         faults += find_faults(by_name[name], topic.partitions, topic.replicas, values)
-    return faults
+    return FoundFaults(faults, answer.troubles())
 
 
 async def set_right(admin: Admin, faults: Sequence[ControlTopicFault]) -> Mapping[ControlTopicFault, ClusterError]:

@@ -13,6 +13,10 @@ REMEMBERED_AT_MOST = 10_000
 """Records that are known to have been said: a topic is replayed in each life."""
 
 
+PRESENT_AT_MOST = 1_000
+"""Keys whose last record cannot be read, as they are kept by name. Of others there is only the count."""
+
+
 class UnreadableRecords:
     """Keep what a reader of some topics could not read. It goes on behind such a record, as if there were none."""
 
@@ -23,6 +27,8 @@ class UnreadableRecords:
         self._known: set[int] = set()
         self._counts: Counter[str] = Counter()
         self._present: dict[tuple[str, bytes | None], str] = {}
+        self._more: set[str] = set()
+        """Topics with keys that are not named. Which they are is known again when the topic is read anew."""
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -31,8 +37,10 @@ class UnreadableRecords:
 
     @property
     def present(self) -> Iterable[str]:
-        """Return a sentence for each key of a compacted topic whose last record cannot be read."""
-        return tuple(self._present.values())
+        """Return a sentence for each key of a compacted topic whose last record cannot be read. Of too many keys, one
+        sentence says that there are more."""
+        more = (f"more than {PRESENT_AT_MOST} keys, which are not named",) if self._more else ()
+        return (*self._present.values(), *more)
 
     def pass_over(self, record: Record, error: ValueError, *, stays: bool) -> None:
         """Go on behind a record that cannot be read.
@@ -43,7 +51,9 @@ class UnreadableRecords:
             stays: The topic is compacted, so the record stays until another one has its key.
         """
         location = f"{record.topic} partition {record.partition} offset {record.offset}"
-        if stays:
+        if stays and len(self._present) >= PRESENT_AT_MOST and (record.topic, record.key) not in self._present:
+            self._more.add(record.topic)
+        elif stays:
             self._present[record.topic, record.key] = f"{location}: {error}"
         identity = hash((record.topic, record.partition, record.offset, record.key, record.value))
         if identity in self._known:
@@ -69,4 +79,5 @@ class UnreadableRecords:
 
     def begin(self, topic: str) -> None:
         """Note that a topic is read from its beginning."""
+        self._more.discard(topic)
         self._present = {(name, key): sentence for (name, key), sentence in self._present.items() if name != topic}

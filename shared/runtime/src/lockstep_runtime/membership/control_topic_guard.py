@@ -12,7 +12,6 @@ from lockstep_runtime.kafka.control_topic_faults import (
     set_right,
 )
 from lockstep_runtime.kafka.control_topics import ControlTopic
-from lockstep_runtime.util.errors import ClusterError
 
 CHECK_INTERVAL_S = 60.0
 """Seconds between two checks. A policy that deletes takes effect after minutes."""
@@ -40,12 +39,10 @@ class ControlTopicGuard:
         ctx = self._ctx
         self._checked_at[admin.alias] = ctx.clock.monotonic()
         present = set[str]()
-
-        def note_unknown(topic: str, trouble: ClusterError) -> None:
+        faults, unknown = await read_faults(admin, topics)
+        for topic, trouble in unknown.items():
             present.add(name := f"settings of {topic}")
             ctx.rounds.troubles.began(name, trouble)
-
-        faults = await read_faults(admin, topics, note_unknown)
         refused = await set_right(admin, faults) if faults else {}
         self._corrected += [(admin.alias, fault) for fault in faults if fault not in refused]
         for fault, refusal in refused.items():

@@ -24,6 +24,7 @@ from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.membership.group_watch import GroupWatch, InstanceTaken
 from lockstep_runtime.membership.lead import TICK, Lead
 from lockstep_runtime.membership.life_watch import LifeWatch, is_another_state
+from lockstep_runtime.membership.topic_losses import TopicLosses
 from lockstep_runtime.membership.trouble_reporter import TroubleReporter
 from lockstep_runtime.util.asyncio_util import set_within, to_next_tick, unless_set, without_end
 from lockstep_runtime.util.backoff import Backoff
@@ -80,6 +81,7 @@ class FlowRunner:
         self._replaced: ClusterReplaced | None = None
         """The cluster that ended a life because it is another one, while no event says so."""
         self._cluster_ids: dict[str, str] = {}
+        self._losses = TopicLosses(ctx)
         self._former = ("", "")
         """Ids of the target's cluster and of the state topic in the life before."""
         self._renewed: FlowSettings | None = None
@@ -214,8 +216,8 @@ class FlowRunner:
         created = await ensure_control_topics(ctx.target, flow_topics(ctx.flow, settings.group_id, factor))
         for name in created:
             ctx.log.info("control topic created", f"{name} on {ctx.target.alias}", topic=name)
-        watch = LifeWatch(ctx, self._cluster_ids)
-        if (replaced := await watch.begin()) is not None:
+        watch = LifeWatch(ctx, self._cluster_ids, self._losses)
+        if (replaced := await watch.begin(created)) is not None:
             self._replaced = replaced
             if self._renamed_to is not None:  # that was the group of another cluster, which does not know us
                 ctx.instance, self._renamed_to = self._instance, None
@@ -254,7 +256,7 @@ class FlowRunner:
         ctx.state.open(ControlTopicLog(facts, topic), self._saw_leader, self._service.wants)
         async with target_follower(ctx.settings, ctx.service, topic, ctx.state.receive) as follower:
             await follower.caught_up()
-            await self._compare_with_former(watch, is_new=topic in created)
+            self._compare_with_former(watch, is_new=topic in created)
             if not self._replayed:
                 self._replayed = True
                 ctx.log.info("ready", f"{topic} replayed to offset {ctx.state.position + 1}", ready=True)
@@ -279,17 +281,12 @@ class FlowRunner:
                 await self._lead.stand_down(LIFE_ENDS)
                 await membership.leave()
 
-    async def _compare_with_former(self, watch: LifeWatch, *, is_new: bool) -> None:
+    def _compare_with_former(self, watch: LifeWatch, *, is_new: bool) -> None:
         """See whether the state topic that was just read is the one of the life before. `is_new`: this life has created
         it."""
         now = watch.target_id, watch.state_id
         replaced = is_another_state(self._former, now, is_new=is_new)
         self.ctx.state.compare(replaced=replaced)
-        if replaced:
-            topic = self.ctx.state.topic
-            await self.ctx.event(
-                "ControlTopicLost", topic, f"{topic} is another one now", cluster=self.ctx.target.alias
-            )
         if now[1] or replaced or now[0] != self._former[0]:  # an unknown id says nothing new of the topic
             self._former = now
 

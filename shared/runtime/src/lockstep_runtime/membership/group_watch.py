@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from lockstep_protocol.names import service_group
+from lockstep_protocol.names import COMMANDS_PARTITIONS, service_group
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.membership.lead import TICK
 from lockstep_runtime.util.asyncio_util import to_next_tick
@@ -54,11 +54,22 @@ class GroupWatch:
             if ctx.leadership.held or not ctx.heard:
                 held_at = ctx.clock.monotonic()
             elif ctx.clock.monotonic() - held_at > NOTHING_HELD_AFTER and not self.joins_anew:
-                self.joins_anew = True
                 group = service_group(ctx.service, ctx.flow, ctx.settings.group_id)
+                if await self._is_full(group):
+                    held_at = ctx.clock.monotonic()
+                    continue
+                self.joins_anew = True
                 text = f"group {group} gives {ctx.instance} no partition, joining as a new member"
                 raise GroupLost(ctx.target.alias, f"cluster {ctx.target.alias}: {text}")
         alias = ctx.target.alias
         raise GroupLost(
             alias, f"cluster {alias}: nothing heard of our group for {GROUP_SILENT_AFTER:.0f} s, joining anew"
         )
+
+    async def _is_full(self, group: str) -> bool:
+        """Return whether the group has more members than partitions, so that some have nothing. One of these that
+        joins anew only takes the share of another one. Unknown counts as full: the next check asks again."""
+        try:
+            return await self._ctx.target.count_members(group) > COMMANDS_PARTITIONS
+        except ClusterError:
+            return True

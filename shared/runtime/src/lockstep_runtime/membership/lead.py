@@ -30,7 +30,7 @@ class LeadChanges:
 
     def __init__(self) -> None:
         self._claims: dict[str, deque[tuple[float, str]]] = {}
-        self._reported: dict[str, float] = {}
+        self._reported_at = float("-inf")
 
     def saw(self, label: str, instance: str, now: float) -> None:
         """An instance claimed the lead. `now`: seconds of a clock that does not go back."""
@@ -41,14 +41,15 @@ class LeadChanges:
 
     def many(self, instance: str, now: float) -> Iterator[tuple[str, int, tuple[str, ...]]]:
         """Each label that changed more than `OFTEN` times within the period and was last claimed by `instance`. For
-        each: the label, how many times, and the instances, last one first. A label is reported once a period."""
+        each: the label, how many times, and the instances, last one first. Something is reported once a period: where
+        replicas divide the work, all shares change together, one after the other."""
+        if now - self._reported_at < PERIOD_S:
+            return
         for label, claims in self._claims.items():
             recent = [name for at, name in claims if now - at <= PERIOD_S]
             if len(recent) <= OFTEN or recent[-1] != instance:
                 continue
-            if now - self._reported.get(label, float("-inf")) < PERIOD_S:
-                continue
-            self._reported[label] = now
+            self._reported_at = now
             yield label, len(recent), tuple(dict.fromkeys(reversed(recent)))
 
 

@@ -11,6 +11,7 @@ from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.control_topic_faults import ControlTopicUnfit
 from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics, flow_topics, service_topics
 from lockstep_runtime.membership.control_topic_guard import ControlTopicGuard
+from lockstep_runtime.membership.topic_losses import TopicLosses
 from lockstep_runtime.util.errors import ClusterError, ClusterReplaced, TopicMissing, TopicReplaced
 
 CLUSTER_CHECK_INTERVAL_S = 15.0
@@ -28,9 +29,10 @@ may not know it yet."""
 class LifeWatch:
     """Watch one life. `begin` when the control topics are there, then `run`."""
 
-    def __init__(self, ctx: FlowContext, cluster_ids: dict[str, str]) -> None:
-        """Take the `cluster_ids` by alias, as this life and those before have found them."""
+    def __init__(self, ctx: FlowContext, cluster_ids: dict[str, str], losses: TopicLosses) -> None:
+        """Take the `cluster_ids` by alias and the `losses` of topics, as this life and those before have found them."""
         self._ctx = ctx
+        self._losses = losses
         settings = ctx.settings
         self._state = state_topic(ctx.flow, settings.group_id)
         self._flow_topics = {
@@ -51,10 +53,12 @@ class LifeWatch:
         """Return the topic id of the state topic, once `begin` has returned; "" if the brokers have none."""
         return self._first.get(self._state, "")
 
-    async def begin(self) -> ClusterReplaced | None:
-        """Note what is there on the target now. Returns how the cluster differs from that of the life before, which may
-        have ended for another reason first. Raises ClusterError, and ControlTopicUnfit if the flow's topics cannot be
-        used as they are."""
+    async def begin(self, created: Collection[str]) -> ClusterReplaced | None:
+        """Note what is there on the target now. `created`: names of topics that this life has created.
+
+        Returns how the cluster differs from that of the life before, which may have ended for another reason first.
+        Raises ClusterError, and ControlTopicUnfit if the flow's topics cannot be used as they are.
+        """
         target, replaced = self._ctx.target, None
         await self._guard.check(target, self._flow_topics.values())
         try:
@@ -62,6 +66,7 @@ class LifeWatch:
         except ClusterReplaced as found:
             replaced = found
         self._first = await self._describe(target, self._flow_topics)
+        self._losses.observe(target.alias, self._first, created=created)
         return replaced
 
     async def run(self) -> None:
@@ -73,8 +78,6 @@ class LifeWatch:
 
     async def _watch(self, admin: Admin) -> None:
         missing: Set[str] = frozenset()
-        known_ids = self._first if admin is self._ctx.target else {}
-        """Ids of the topics by name, as they were when this life last saw them."""
         clock, cluster_due = self._ctx.clock, 0.0
         while True:
             await asyncio.sleep(CHECK_INTERVAL_S)
@@ -86,18 +89,13 @@ class LifeWatch:
                 wanted = self._wanted(admin.alias)
                 ids = await self._describe(admin, wanted)
                 missed, missing = missing, wanted.keys() - ids.keys()
+                self._losses.observe(admin.alias, ids, missing & missed)
                 if admin is self._ctx.target:
                     self._check_state(ids, missing & missed)
-                gone = [wanted[name] for name in sorted(missing & missed)]
-                created = await ensure_control_topics(admin, gone) if gone else ()
-                # A topic that never existed is new, not lost. The service may have created a lost one again before us.
-                lost = set(created) & known_ids.keys()
-                lost |= replaced_topics(known_ids, ids) & self._of_service(admin.alias).keys()
-                await asyncio.gather(*(self._report(name, admin.alias) for name in sorted(lost)))
-                known_ids = {
-                    **{name: known_ids[name] for name in wanted if name in known_ids and name not in created},
-                    **ids,
-                }
+                if gone := [wanted[name] for name in sorted(missing & missed)]:
+                    await ensure_control_topics(admin, gone)
+                if admin is self._ctx.target:
+                    await self._report_losses()
                 if self._ctx.acting:
                     await self._guard.check_if_due(admin, wanted.values())
                 if admin is self._ctx.target:
@@ -106,6 +104,13 @@ class LifeWatch:
                 raise
             except ClusterError as trouble:
                 self._ctx.log.debug("control topics not checked", str(trouble))
+
+    async def _report_losses(self) -> None:
+        """The events topic may be one of those that were lost, which does not end this life."""
+        try:
+            await self._losses.report()
+        except ClusterError as trouble:
+            self._ctx.log.debug("lost control topics not reported yet", str(trouble))
 
     def _wanted(self, alias: str) -> Mapping[str, ControlTopic]:
         """Return the topics that we create on that cluster: the flow's, and those of the service while we act."""
@@ -135,6 +140,7 @@ class LifeWatch:
         then = self._cluster_ids.get(admin.alias, now)
         self._cluster_ids[admin.alias] = now
         if now != then:
+            self._losses.forget(admin.alias)
             raise ClusterReplaced(admin.alias, then, now)
 
     def _check_state(self, ids: Mapping[str, str], missing: Collection[str]) -> None:
@@ -143,17 +149,6 @@ class LifeWatch:
             raise TopicReplaced(alias, self._state, then, now)
         if self._state in missing:
             raise TopicMissing(alias, self._state)
-
-    async def _report(self, topic: str, alias: str) -> None:
-        text = f"{topic} on {alias} was not there any more, and is created again"
-        await self._ctx.event("ControlTopicLost", topic, text, cluster=alias)
-
-
-def replaced_topics(former_ids: Mapping[str, str], ids: Mapping[str, str]) -> Set[str]:
-    """Return the names of topics that have another id now. An unknown id is "", and is not compared."""
-    return {
-        name for name, topic_id in ids.items() if topic_id and former_ids.get(name) and former_ids[name] != topic_id
-    }
 
 
 def is_another_state(former: tuple[str, str], present: tuple[str, str], *, is_new: bool) -> bool:

@@ -61,6 +61,8 @@ class FailureTracker:
     def began(self, name: str, trouble: ClusterError | ClassFailed) -> None:
         """`name` (such as "topic refresh") does not work because of `trouble`, and is tried again."""
         before = self._now.get(name)
+        if isinstance(before, ClusterUnreachable) and not _is_answer(trouble) and _alias(trouble) == before.alias:
+            return  # it is still away, as far as anybody knows
         if isinstance(trouble, ClusterUnreachable):
             if self._is_news(trouble):
                 self._log.warn(
@@ -154,6 +156,11 @@ class FailureTracker:
     def _log_reached(self, before: ClusterError | ClassFailed | None) -> None:
         if isinstance(before, ClusterUnreachable) and not self._away(before.alias):
             self._log.info("cluster reachable again", before.alias, cluster=before.alias)
+
+
+def _is_answer(trouble: ClusterError | ClassFailed) -> bool:
+    """Return whether a broker said so. What librdkafka says by itself has a negative code."""
+    return not (isinstance(trouble, RequestRefused) and trouble.code < 0)
 
 
 def _alias(trouble: ClusterError | ClassFailed) -> str:

@@ -87,7 +87,8 @@ class NotPermitted(ClusterError):
 
 
 class RequestRefused(ClusterError):
-    """The cluster answered with an error that is neither its absence nor a permission. `code` is Kafka's."""
+    """The cluster answered with an error that is neither its absence nor a permission. `code` is Kafka's;
+    below 0: librdkafka's own, which says nothing of the cluster."""
 
     def __init__(self, alias: str, operation: str, resource: str, code: int, why: str) -> None:
         super().__init__(alias, f"cluster {alias} refused to {operation} {resource}: {why}")

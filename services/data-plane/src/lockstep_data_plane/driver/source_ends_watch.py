@@ -1,0 +1,280 @@
+"""The look at the ends of the source's logs, and the row that says them: by a thread that nothing in the process holds
+up. A failover without the source knows of no record beyond that row."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+from lockstep_config.credentials.permissions import needed_access
+from lockstep_config.flow import client_settings
+from lockstep_data_plane.driver.end_history import EndHistory, ObservedPartition
+from lockstep_protocol.lag import LogRange, is_of_another_log
+from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, SourceEnds
+from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.kafka.control_producer import ACTS_WITHIN, ControlProducer, ControlTopicLog
+from lockstep_runtime.util.asyncio_util import to_next_tick, unless_set
+from lockstep_runtime.util.errors import ClusterError
+
+CHECK_INTERVAL_S = 8.0
+"""From the beginning of a look to that of the next one. With a tick, and a request that takes its time, the ends that
+are written down are at most ten seconds old."""
+
+PARTITIONS_A_LOOK = 10_000
+"""For more partitions the interval grows with their number: a request for so many takes some 0.4 s of processor."""
+
+FREQUENT_CHECK_INTERVAL_S = 2.0
+"""While a slot that has partitions has just fallen silent: then only this shows how far behind they are."""
+
+TICK_S = 1.0
+
+ANSWERS_WITHIN = timedelta(seconds=5)
+"""A leader that does not answer within this time does not hold up what the others say."""
+
+ENDS_WITHIN_S = 3.0
+"""Seconds that the thread has to end. One that hangs for longer writes nothing that counts in a later term."""
+
+MOST_ENDS = 10_000
+"""Ends that one row names: some 550 KB, well below the largest message of a topic (1 MiB by default)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Say what to look at: partitions with their selected topics (None: not selected), and whether to do so often."""
+
+    partitions: Mapping[TopicPartition, MirroredTopic | None] = field(default_factory=dict)
+    often: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SourceReading:
+    """Hold what the source answered, or why it did not."""
+
+    seen: Mapping[TopicPartition, ObservedPartition]
+    trouble: ClusterError | None = None
+
+
+Connect = Callable[[FlowContext], tuple[Admin, ControlProducer]]
+
+
+def connect(ctx: FlowContext) -> tuple[Admin, ControlProducer]:
+    """Return clients of the watch's own, for the source and for the target: those of `ctx` belong to its event loop."""
+    settings, source, target = ctx.settings, ctx.source, ctx.target
+    return (
+        Admin(
+            source.alias,
+            client_settings.source_admin(settings, ctx.service),
+            settings.admin_timeout,
+            needed_access(settings, source.alias),
+            settings.clients.source_admin,
+        ),
+        ControlProducer(
+            target.alias,
+            client_settings.target_producer(settings, ctx.service),
+            within=ACTS_WITHIN,
+            access=target.access,
+        ),
+    )
+
+
+class SourceEndsWatch:
+    """Look at the source in a thread, while `running`.
+
+    The event loop assigns `subject`, and reads `reading`, `asking_since` and `write_trouble`. Each of them is one
+    reference to what is not changed any more.
+    """
+
+    def __init__(self, ctx: FlowContext, connect: Connect = connect) -> None:
+        self._ctx = ctx
+        self._connect = connect
+        self._history = EndHistory()
+        self._within: timedelta | None = ANSWERS_WITHIN
+        self._answered_ms: dict[TopicPartition, int] = {}
+        """For each partition, when the last look began in which the source answered about it."""
+        self._before = SourceEnds()
+        """The row that was written last, by this driver or by the one before."""
+        self._future: asyncio.Future[None] | None = None
+        self._topic, self._term = "", 0
+        self.subject = Subject()
+        self.reading: SourceReading | None = None
+        """The last one."""
+        self.asking_since = float("inf")
+        """When the look began that has no answer yet, monotonic seconds; infinite: there is none."""
+        self.write_trouble: ClusterError | None = None
+        """Why the last row was not written."""
+
+    @asynccontextmanager
+    async def running(self, subject: Subject) -> AsyncIterator[None]:
+        """Look as long as the context lasts, and write in the term in which we lead now. A row of an earlier term does
+        not count, so a thread that still writes when another replica leads does no harm. Raises LeadershipLost."""
+        ctx = self._ctx
+        ctx.must_act()
+        self.subject, self.reading, self.asking_since, self.write_trouble = subject, None, float("inf"), None
+        self._topic, self._term = ctx.state.topic, ctx.leadership.leading_term(ctx.service)
+        loop, stop = asyncio.get_running_loop(), _Stop()
+        executor = ThreadPoolExecutor(1, thread_name_prefix=f"source ends {ctx.flow}")
+        self._future = loop.run_in_executor(executor, lambda: asyncio.run(self._run(stop)))
+        try:
+            yield
+        finally:
+            stop.set()
+            await asyncio.wait({self._future}, timeout=ENDS_WITHIN_S)
+            executor.shutdown(wait=False)
+
+    def check(self) -> None:
+        """Raise what has ended the thread, which is a mistake."""
+        if self._future is not None and self._future.done():
+            self._future.result()
+
+    # -- in the thread -------------------------------------------------------------------------------------------------
+
+    async def _run(self, stop: "_Stop") -> None:
+        source, producer = self._connect(self._ctx)
+        clock = self._ctx.clock
+        self._before = self._ctx.state.get(SourceEnds, "current") or SourceEnds()
+        self._history.recall(self._before, now=clock.monotonic(), wall_ms=clock.wall_ms())
+        try:
+            await unless_set(stop.begin(), self._keep_looking(source, ControlTopicLog(producer, self._topic)))
+        finally:
+            await producer.stop(within=0.0)
+            await source.close()
+
+    async def _keep_looking(self, source: Admin, log: ControlTopicLog) -> None:
+        clock, began = self._ctx.clock, float("-inf")
+        while True:
+            subject, now = self.subject, clock.monotonic()
+            interval_s = FREQUENT_CHECK_INTERVAL_S if subject.often else look_interval_s(len(subject.partitions))
+            if now - began >= interval_s:
+                began = now
+                await self._read(source, log, subject.partitions)
+            await asyncio.sleep(to_next_tick(TICK_S))
+
+    async def _read(
+        self, source: Admin, log: ControlTopicLog, partitions: Mapping[TopicPartition, MirroredTopic | None]
+    ) -> None:
+        ctx = self._ctx
+        asked_ms, self.asking_since = ctx.clock.wall_ms(), ctx.clock.monotonic()
+        try:
+            await source.probe()  # a request may wait for a minute, and the slots leave it to us to say so
+            seen = await self._ask(source, partitions)
+        except ClusterError as trouble:
+            self._within = None  # it may be slow: the next look waits as long as any request
+            self.reading, self.asking_since = SourceReading({}, trouble), float("inf")
+            return
+        self._within = ANSWERS_WITHIN
+        now, wall_ms = ctx.clock.monotonic(), ctx.clock.wall_ms()
+        self._history.observe(seen, now)
+        self.reading, self.asking_since = SourceReading(seen), float("inf")
+
+        def since_ms(tp: TopicPartition) -> int:
+            row = seen[tp].row
+            since = self._history.since(tp, -1 if row is None else row.upstream)
+            return wall_ms - (0 if since is None else round(now * 1000) - since)
+
+        row = self._row(seen, asked_ms, since_ms)
+        self._before = row = replace(row, at_ms=wall_ms, term=self._term)
+        try:
+            await log.append(*row.encode(), partition=0)
+        except ClusterError as trouble:  # slots go on copying meanwhile
+            self.write_trouble = trouble
+        else:
+            self.write_trouble = None
+
+    def _row(
+        self,
+        seen: Mapping[TopicPartition, ObservedPartition],
+        asked_ms: int,
+        since_ms: Callable[[TopicPartition], int],
+    ) -> SourceEnds:
+        """Return what this look knows. Of partitions without an answer it is what the row before knew."""
+        silent = [tp for tp, observed in seen.items() if observed.source is None]
+        answered = [tp for tp, observed in seen.items() if observed.source is not None]
+        known_ms = dict.fromkeys(silent, 0) if self._answered_ms else self._before.known_ms(silent)
+        answered_ms = known_ms | self._answered_ms
+        self._answered_ms = {**{tp: answered_ms[tp] for tp in silent}, **dict.fromkeys(answered, asked_ms)}
+        former = {tp: replace(seen[tp], source=LogRange(0, end)) for tp, end in self._before.named_ends(silent).items()}
+        row = source_ends_row({**seen, **former}, asked_ms, since_ms)
+        return with_unanswered(row, {tp: answered_ms[tp] for tp in silent})
+
+    async def _ask(
+        self, source: Admin, partitions: Mapping[TopicPartition, MirroredTopic | None]
+    ) -> dict[TopicPartition, ObservedPartition]:
+        ctx = self._ctx
+        # A copy in one step of the interpreter, for the event loop goes on changing the original.
+        rows = ctx.state.rows.copy()
+        progress = {(row.topic, row.partition): row for row in rows.values() if isinstance(row, PartitionProgress)}
+        committed = ctx.settings.data_plane.isolation_level == "read_committed"
+        ends = await source.reachable_end_offsets(partitions, read_committed=committed, within=self._within)
+        restarting = [tp for tp in ends if _restarts_copy(progress.get(tp), partitions[tp])]
+        starts = await source.begin_offsets(restarting) if restarting else {}
+        return {
+            tp: ObservedPartition(
+                progress.get(tp), LogRange(starts.get(tp, 0), ends[tp]) if tp in ends else None, topic=topic
+            )
+            for tp, topic in partitions.items()
+        }
+
+
+class _Stop:
+    """An order to end for the loop of another thread, which may not have begun, or may have ended."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_set = False
+
+    def begin(self) -> asyncio.Event:
+        """Return the event for the running loop."""
+        self._loop = asyncio.get_running_loop()
+        if self._is_set:
+            self._event.set()
+        return self._event
+
+    def set(self) -> None:
+        """Set the event, from any thread."""
+        self._is_set = True
+        if self._loop is not None and not self._loop.is_closed():
+            try:
+                self._loop.call_soon_threadsafe(self._event.set)
+            except RuntimeError:  # it was closed since
+                return
+
+
+def look_interval_s(partitions: int) -> float:
+    """Return how many seconds are from one look at the ends of so many logs to the next one. It depends on nothing
+    else."""
+    return CHECK_INTERVAL_S * max(1.0, partitions / PARTITIONS_A_LOOK)
+
+
+def source_ends_row(
+    seen: Mapping[TopicPartition, ObservedPartition], asked_ms: int, since_ms: Callable[[TopicPartition], int]
+) -> SourceEnds:
+    """Return those ends that the progress of a partition does not name. `asked_ms`: no later than the first answer.
+    `since_ms`: when an end beyond the oldest missing record of the partition was first seen."""
+    unnamed = []
+    for tp, observed in seen.items():
+        row = observed.row
+        named = 0 if row is None else max(row.source_end, row.upstream + 1)
+        if observed.source is not None and observed.source.end > named:
+            unnamed.append((named - observed.source.end, tp, observed.source.end))
+    unnamed.sort()
+    ends = tuple((*tp, end) for _, tp, end in unnamed[:MOST_ENDS])
+    times = tuple(since_ms(tp) for _, tp, _ in unnamed[:MOST_ENDS])
+    return SourceEnds(asked_ms=asked_ms, ends=ends, since_ms=times, more=len(unnamed) - len(ends))
+
+
+def with_unanswered(row: SourceEnds, known_ms: Mapping[TopicPartition, int]) -> SourceEnds:
+    """Return the row of a look in which the source did not answer about some partitions. `known_ms`: up to when their
+    ends are known. Too many for one row count as left out, for then no end is sure."""
+    unanswered = tuple((topic, number, at_ms) for (topic, number), at_ms in sorted(known_ms.items()))
+    room = MOST_ENDS - len(row.ends)
+    return replace(row, unanswered=unanswered[:room], more=row.more + max(0, len(unanswered) - room))
+
+
+def _restarts_copy(row: PartitionProgress | None, topic: MirroredTopic | None) -> bool:
+    """Whether all that the source's log has is still to be copied, so that its first offset matters."""
+    return row is None or row.begins == "reset" or is_of_another_log(row, topic)
