@@ -146,7 +146,7 @@ async def test_opposite_flow_of_a_cluster_that_is_gone_is_asked_once(
         raise trouble
 
     async def refusals(*_given: object) -> object:
-        return [], (), ()
+        return [], (), (), ""
 
     async def is_open(*_given: object) -> None:
         return

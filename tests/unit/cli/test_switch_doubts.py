@@ -12,6 +12,7 @@ from lockstep_cli.switch.group_positions import GroupAtSource, judge_groups
 from lockstep_cli.switch.hook import HookCall, HookFailed, run_hook
 from lockstep_cli.switch.switch_check import about_topics
 from lockstep_cli.switch.switch_positions import diverged_records, known_loss, not_copied, switched_topics, topic_rows
+from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import GroupStatus
 from lockstep_protocol.switch_reason import Blocker, SwitchReason
 from tests.support.takeover_rows import progress, rows_of, topic
@@ -47,7 +48,7 @@ def test_diverged_records_of_a_partition_never_begun_are_all() -> None:
 
 
 def test_switched_topics_have_those_that_fail() -> None:
-    assert switched_topics(rows_of(topic(phase="failed", reason="no right")), (), ())
+    assert switched_topics(rows_of(topic(phase="failed", cause=ReasonCode.UNKNOWN.to_reason(text="no right"))), (), ())
 
 
 def test_topic_rows_without_an_end_call_it_unknown() -> None:

@@ -20,6 +20,7 @@ from lockstep_cli.switch.switch_positions import (
 )
 from lockstep_protocol.offset_runs import Run, encode_runs
 from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import (
     MirroredTopic,
     OffsetRuns,
@@ -168,13 +169,15 @@ def test_known_loss_of_other_topics_does_not_count() -> None:
 
 def test_known_loss_of_partitions_the_target_lacks_is_unknown() -> None:
     rows = rows_of(progress(0, source_end=10))
-    grown = topic(partitions=1, missing=2, reason="not permitted")
+    grown = topic(partitions=1, missing=2, cause=ReasonCode.UNKNOWN.to_reason(text="not permitted"))
     assert known_loss(rows, [grown]) == [PartitionLoss(("t", 1), -1, 0), PartitionLoss(("t", 2), -1, 0)]
 
 
 def test_known_loss_of_a_topic_never_described_is_unknown() -> None:
     """Its row has no number of partitions, and every topic has one."""
-    assert known_loss({}, [topic(phase="failed", reason="not permitted")]) == [PartitionLoss(T0, -1, 0)]
+    assert known_loss({}, [topic(phase="failed", cause=ReasonCode.UNKNOWN.to_reason(text="not permitted"))]) == [
+        PartitionLoss(T0, -1, 0)
+    ]
 
 
 @given(st.integers(-1, 50), st.integers(-1, 80), st.integers(0, 80))

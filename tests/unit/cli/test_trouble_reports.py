@@ -8,7 +8,10 @@ from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.trouble_report import TROUBLES_REPORTED, TroubleReport
 from lockstep_runtime.kafka.topic_reader import Record
 
-REFUSED = ReasonCode.REQUEST_REFUSED.to_reason(cluster="B", error=17, text="B refused it")
+REFUSED = ReasonCode.REQUEST_REFUSED.to_reason(
+    cluster="B", operation="create", resource="topic t", error=17, text="not permitted"
+)
+REFUSED_TEXT = "target: cluster B refused to create topic t: not permitted"
 AWAY = ReasonCode.CLUSTER_UNREACHABLE.to_reason(cluster="A", text="cluster A cannot be reached")
 
 
@@ -27,12 +30,12 @@ def written(said: TroubleReport, kind: str = TROUBLES_REPORTED) -> bytes:
 
 def test_same_trouble_of_several_services_is_one_line() -> None:
     said = [report("topic-sync", ("target", REFUSED)), report("heartbeat", ("target", REFUSED))]
-    assert reported_troubles(said) == [Trouble("heartbeat, topic-sync", "target: B refused it")]
+    assert reported_troubles(said) == [Trouble("heartbeat, topic-sync", REFUSED_TEXT)]
 
 
 def test_cluster_that_is_known_to_be_away_has_one_line() -> None:
     said = [report("heartbeat", ("beats", AWAY), ("target", REFUSED))]
-    assert reported_troubles(said, [Trouble("cluster A", "away")]) == [Trouble("heartbeat", "target: B refused it")]
+    assert reported_troubles(said, [Trouble("cluster A", "away")]) == [Trouble("heartbeat", REFUSED_TEXT)]
     assert len(reported_troubles(said, [Trouble("cluster B", "away")])) == 2
 
 

@@ -40,7 +40,7 @@ async def test_flow_without_a_cause_has_never_run(monkeypatch: pytest.MonkeyPatc
     assert str(found) == "the flow has never run"
 
 
-async def test_causes_are_said_with_what_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_causes_stand_with_what_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     found = await said_without_rows(monkeypatch, AWAY, Trouble("reports", "not known"))
     assert (found.causes, found.never_run) == (("reports: not known",), False)
     assert str(found) == f"reports: not known; whether the flow has ever run is not known: {AWAY}"

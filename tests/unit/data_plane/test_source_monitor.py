@@ -1,4 +1,4 @@
-"""A partition that does not move although its source has more is named once, and once more when it is over."""
+"""The driver looks at the source by itself, whatever holds it up, and says which partitions stand."""
 
 import asyncio
 import time
@@ -14,108 +14,20 @@ import pytest
 from lockstep_config.flow.connector_settings import NOTHING_STATED
 from lockstep_data_plane.driver import source_ends_watch, source_monitor
 from lockstep_data_plane.driver.driver import Driver
-from lockstep_data_plane.driver.end_history import ObservedPartition
 from lockstep_data_plane.driver.source_ends_watch import (
     ANSWERS_WITHIN,
-    MOST_ENDS,
-    TICK_S,
     SourceEndsWatch,
-    look_interval_s,
-    source_ends_row,
-    with_unanswered,
 )
-from lockstep_data_plane.driver.source_monitor import TROUBLE, WRITING, CopyStallDetector, SourceMonitor
-from lockstep_protocol.lag import LogRange
+from lockstep_data_plane.driver.source_monitor import TROUBLE, WRITING, SourceMonitor
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.reason import NO_REASON, Reason
-from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, SourceEnds, decode_row
+from lockstep_protocol.rows.state_rows import MirroredTopic, SourceEnds, decode_row
 from lockstep_runtime.kafka.admin_types import Outcome, TopicDescription
 from lockstep_runtime.util.errors import ClusterUnreachable, LeadershipLost, NotAppended
 from tests.support.metered_driver import Leads, copying
 from tests.support.metered_driver import row as row_of
 
 TP = ("t", 0)
-
-
-def row(upstream: int, phase: str = "copying") -> PartitionProgress:
-    return PartitionProgress(topic="t", partition=0, upstream=upstream, phase=phase)
-
-
-def test_stall_detector_names_a_partition_once_and_when_it_moves() -> None:
-    dog = CopyStallDetector()
-    assert dog.check([row(9)], {TP: 20}, 0) == ({}, [])
-    assert dog.check([row(9)], {TP: 30}, 59) == ({}, [])
-    assert dog.check([row(9)], {TP: 40}, 61) == ({TP: 61}, [])
-    assert dog.check([row(9)], {TP: 50}, 70) == ({}, [])
-    assert dog.check([row(10)], {TP: 50}, 80) == ({}, [TP])
-    assert dog.check([row(10)], {TP: 50}, 139) == ({}, [])
-    assert len(dog.check([row(10)], {TP: 50}, 140)[0]) == 1
-
-
-def test_stall_detector_ignores_a_slow_partition() -> None:
-    dog = CopyStallDetector()
-    for second in range(0, 600, 50):
-        assert dog.check([row(second)], {TP: 10_000}, second) == ({}, [])
-
-
-def test_stall_detector_counts_an_idle_partition_from_its_first_lag() -> None:
-    dog = CopyStallDetector()
-    assert dog.check([row(9)], {TP: 10}, 0) == ({}, [])
-    assert dog.check([row(9)], {TP: 10}, 500) == ({}, [])
-    assert dog.check([row(9)], {TP: 11}, 510) == ({}, [])
-    assert dog.check([row(9)], {TP: 11}, 559) == ({}, [])
-    assert dog.check([row(9)], {TP: 11}, 561)[0]
-
-
-def test_stall_detector_counts_a_paused_partition_from_its_resume() -> None:
-    dog = CopyStallDetector()
-    dog.check([row(9)], {TP: 20}, 0)
-    assert dog.check([row(9, "paused")], {TP: 20}, 100, {TP}) == ({}, [])
-    assert dog.check([row(9, "paused")], {TP: 20}, 150) == ({}, [])
-    assert dog.check([row(9)], {TP: 20}, 161)[0]
-
-
-def test_stall_detector_ignores_a_halted_partition_and_a_missing_answer() -> None:
-    dog = CopyStallDetector()
-    dog.check([row(9)], {TP: 20}, 0)
-    assert dog.check([row(9)], {}, 100) == ({}, [])
-    assert dog.check([row(9, "halted")], {TP: 20}, 110) == ({}, [])
-    assert dog.check([row(9)], {TP: 20}, 150) == ({}, [])
-
-
-def seen(row: PartitionProgress | None, end: int | None) -> ObservedPartition:
-    return ObservedPartition(row, None if end is None else LogRange(0, end))
-
-
-def test_source_ends_row_names_what_the_progress_does_not() -> None:
-    found = {
-        TP: seen(PartitionProgress(topic="t", partition=0, upstream=9, source_end=12), 20),
-        ("t", 1): seen(PartitionProgress(topic="t", partition=1, upstream=9, source_end=-1), 11),
-        ("t", 2): seen(PartitionProgress(topic="t", partition=2, upstream=9, source_end=30), 30),
-        ("u", 0): seen(None, 0),
-        ("v", 0): seen(None, 3),
-        ("w", 0): seen(None, None),
-    }
-    since = {TP: 4, ("t", 1): 2, ("v", 0): 3}
-    row = source_ends_row(found, 5, since.__getitem__)
-    assert row == SourceEnds(asked_ms=5, ends=(("t", 0, 20), ("v", 0, 3), ("t", 1, 11)), since_ms=(4, 3, 2))
-    assert row.by_partition() == {TP: (20, 4), ("v", 0): (3, 3), ("t", 1): (11, 2)}
-    assert replace(row, since_ms=()).by_partition()[TP] == (20, None), "of a release that does not say it"
-
-
-def test_source_ends_row_of_too_many_counts_those_left_out() -> None:
-    found = {("t", number): seen(None, number + 1) for number in range(MOST_ENDS + 3)}
-    row = source_ends_row(found, 5, lambda _: 1_800_000_000_000)
-    assert (len(row.ends), row.more) == (MOST_ENDS, 3)
-    assert row.ends[0] == ("t", MOST_ENDS + 2, MOST_ENDS + 3)
-    _, value = row.encode()
-    assert len(value) < 900_000
-
-
-@pytest.mark.parametrize("partitions", [0, 1, 50, 9_999, 10_000])
-def test_look_at_up_to_10000_logs_comes_within_ten_seconds(partitions: int) -> None:
-    assert look_interval_s(partitions) + TICK_S < 10.0
-    assert look_interval_s(3 * 10_000) == 3 * look_interval_s(partitions)
 
 
 class Logs:
@@ -397,10 +309,3 @@ async def test_look_waits_long_only_after_one_without_any_answer(scene: Scene) -
             scene.driver.now += 20_000
             await scene.wait_rows(count - 1)
     assert scene.source.waited == [ANSWERS_WITHIN, None, ANSWERS_WITHIN]
-
-
-def test_source_ends_row_with_too_many_without_an_answer_is_sure_of_none() -> None:
-    silent = {("t", number): 5 for number in range(MOST_ENDS + 1)}
-    row = with_unanswered(SourceEnds(asked_ms=9), silent)
-    assert (len(row.unanswered), row.more) == (MOST_ENDS, 1)
-    assert row.known_ms([("u", 0)]) == {("u", 0): 0}
