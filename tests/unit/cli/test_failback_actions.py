@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from lockstep_cli.switch.failback_actions import ForwardFlow
+from lockstep_cli.switch.followed_flow import OppositeFlow
 from lockstep_cli.switch.switch_log import SwitchLog
 from lockstep_cli.switch.switch_steps import Step
 from lockstep_cli.switch.switcher import Switcher
@@ -51,7 +52,7 @@ async def test_flow_is_paused_or_stopped_as_before_the_switch(
 ) -> None:
     commands: Any = Commands()
     log = SharedTopic(settings(), monkeypatch).log()
-    flow = ForwardFlow(settings(), commands, log, ())
+    flow = ForwardFlow(OppositeFlow(settings()), commands, log, ())
     await flow.rest(row(was, **fields))
     assert commands.asked == asked
 
@@ -71,7 +72,7 @@ async def test_way_back_resumes_what_the_switch_is_about(
     settings: Callable[..., FlowSettings], monkeypatch: pytest.MonkeyPatch, topics: tuple[str, ...], asked: list[str]
 ) -> None:
     log: SwitchLog = SharedTopic(settings(), monkeypatch).log()
-    switcher = Switcher(log, settings(), WorkProgress(""), lambda _: None, 1.0)
+    switcher = Switcher(log, OppositeFlow(settings()), WorkProgress(""), lambda _: None, 1.0)
     commands: Any = Commands()
 
     async def caught_up(_quick_s: float) -> str:

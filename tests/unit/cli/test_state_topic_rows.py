@@ -16,12 +16,13 @@ class Silent:
 
     def __init__(self, asked: list[float]) -> None:
         self._asked = asked
+        self.reads = False
 
-    async def __aenter__(self) -> "Silent":
-        return self
+    def start(self) -> None:
+        self.reads = True
 
-    async def __aexit__(self, *_error: object) -> None:
-        pass
+    def end(self) -> None:
+        self.reads = False
 
     async def caught_up(self, *, silent_s: float) -> None:
         self._asked.append(silent_s)
@@ -37,16 +38,21 @@ class Answers:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def asked() -> list[float]:
     """For how long each follower was waited for."""
-    found: list[float] = []
+    return []
+
+
+@pytest.fixture(autouse=True)
+def follower(monkeypatch: pytest.MonkeyPatch, asked: list[float]) -> Silent:
+    silent = Silent(asked)
     monkeypatch.setattr(state_topic_rows, "target_client", lambda _settings: Answers())
-    monkeypatch.setattr(state_topic_rows, "target_follower", lambda *_given, **_named: Silent(found))
-    return found
+    monkeypatch.setattr(state_topic_rows, "target_follower", lambda *_given, **_named: silent)
+    return silent
 
 
 async def test_rows_of_a_silent_topic_are_waited_for_in_bounds(
-    settings: Callable[..., FlowSettings], asked: list[float]
+    settings: Callable[..., FlowSettings], asked: list[float], follower: Silent
 ) -> None:
     with pytest.raises(ClusterUnreachable):
         await StateTopicRows(settings(), "status").replay()
@@ -54,6 +60,7 @@ async def test_rows_of_a_silent_topic_are_waited_for_in_bounds(
         async with StateTopicRows(settings(), "switch", silent_s=3.0).following():
             pass
     assert asked == [SILENT_S, 3.0]
+    assert not follower.reads
 
 
 async def test_status_waits_as_long_as_its_timeout(settings: Callable[..., FlowSettings], asked: list[float]) -> None:

@@ -10,6 +10,7 @@ import pytest
 from lockstep_cli.exit_codes import CannotUse
 from lockstep_cli.switch import switch_log, switch_run, switch_session
 from lockstep_cli.switch.command import SwitchArguments
+from lockstep_cli.switch.followed_flow import OppositeFlow
 from lockstep_cli.switch.switch_log import SwitchLog, TakenOver
 from lockstep_cli.switch.switch_options import SwitchOptions
 from lockstep_cli.switch.switch_run import SwitchPlan, begin, plan_switch
@@ -120,10 +121,10 @@ async def test_switch_with_its_opposite_under_way_is_aborted(
     monkeypatch.setattr(switch_run, "_rows_if_reachable", rows)
     log = topic.log()
     if phase == "done":
-        assert (await begin(log, settings(), new("x"))).phase == "running"
+        assert (await begin(log, OppositeFlow(settings()), new("x"))).phase == "running"
         return
     with pytest.raises(SwitchRefused, match="under way"):
-        await begin(log, settings(), new("x"))
+        await begin(log, OppositeFlow(settings()), new("x"))
     assert (last(log).id, last(log).phase) == ("x", "aborted")
 
 
@@ -141,21 +142,21 @@ async def test_opposite_flow_of_a_cluster_that_is_gone_is_asked_once(
     """Each question takes seconds, and applications wait for the failover."""
     asked = []
 
-    async def rows(flow: FlowSettings) -> Mapping[str, Row]:
+    async def follow(flow: OppositeFlow) -> object:
         asked.append(flow)
         raise trouble
 
     async def refusals(*_given: object) -> object:
-        return [], (), (), ""
+        return [], (), None, ""
 
     async def is_open(*_given: object) -> None:
         return
 
     monkeypatch.setattr(Admin, "require_open", is_open)
-    monkeypatch.setattr(switch_run, "flow_rows", rows)
+    monkeypatch.setattr(OppositeFlow, "follow", follow)
     monkeypatch.setattr(switch_run, "_refusals", refusals)
     topic.write(MirroredTopic(source_topic="t", target_topic="A.t", partitions=1))
-    log, opposite = topic.log(), settings()
+    log, opposite = topic.log(), OppositeFlow(settings())
     plan = await plan_switch(log, opposite, SwitchOptions(verb=Verb.FAILOVER))
     assert plan.opposite is (opposite if answers else None)
     await begin(log, plan.opposite, plan.row)
@@ -246,10 +247,6 @@ async def test_continued_switch_that_had_ended_has_its_code_and_its_files(
 ) -> None:
     monkeypatch.chdir(tmp_path)
 
-    async def no_topology(*_given: object) -> tuple[()]:
-        return ()
-
-    monkeypatch.setattr(session, "_topology", no_topology)
     topic.write(new("x", operator="other", phase="done", late=5, began_ms=1_000))
     with pytest.raises(SwitchRefused, match="nothing to continue"):
         await session._continue()

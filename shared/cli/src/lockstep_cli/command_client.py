@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from lockstep_cli.clusters import target_client
-from lockstep_cli.command_request import CommandReply, CommandRequest
+from lockstep_cli.command_request import CommandReply
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import needed_access
 from lockstep_config.flow import client_settings
@@ -25,47 +25,63 @@ from lockstep_runtime.util.errors import ClusterError, NotPermitted, RequestRefu
 
 
 async def ask(settings: FlowSettings, reply: CommandReply, within: float) -> None:
-    """Ask, and fold the answers into `reply` until all are there or `within` seconds are over. Of those that are
-    missing then it says how many replicas run. What a cluster did not do is in the reply too, so that other flows are
-    asked all the same. Raises NewerVersion for an answer of a newer release.
+    """Ask one thing. As `ask_all`."""
+    await ask_all(settings, [reply], within)
+
+
+async def ask_all(settings: FlowSettings, replies: Sequence[CommandReply], within: float) -> None:
+    """Ask the services of a flow several things at once, and fold the answers into `replies` until all are there or
+    `within` seconds are over.
+
+    Of those that are missing then a reply says how many replicas run. What a cluster did not do is in the replies too,
+    so that other flows are asked all the same. Raises NewerVersion for an answer of a newer release.
     """
     try:
-        await _ask(settings, reply.question, reply, within)
-    except TopicMissing as exc:
-        reply.trouble = f"{exc}: the flow has never run; start its services, or lockstep run"
+        await _ask_all(settings, replies, within)
     except ClusterError as exc:
-        reply.trouble = str(exc)
-        reply.denied = isinstance(exc, NotPermitted | RequestRefused)
+        never_run = isinstance(exc, TopicMissing)
+        for reply in replies:
+            if reply.missing:
+                advice = ": the flow has never run; start its services, or lockstep run" if never_run else ""
+                reply.trouble = f"{exc}{advice}"
+                reply.denied = isinstance(exc, NotPermitted | RequestRefused) and not never_run
 
 
-async def _ask(settings: FlowSettings, question: CommandRequest, reply: CommandReply, within: float) -> None:
-    flow, group_id = question.flow, settings.group_id
+async def _ask_all(settings: FlowSettings, replies: Sequence[CommandReply], within: float) -> None:
+    flow, group_id = settings.flow, settings.group_id
     target = target_client(settings)
     await target.probe(min(PROBE, timedelta(seconds=within)))
     answered = asyncio.Event()
+    asked = {reply.question.command.id.encode(): reply for reply in replies}
 
     def hear(records: Sequence[Record]) -> None:
-        wanted = question.command.id.encode()
         for record in records:
-            if record.value is None or wanted not in record.value:
-                continue
-            with suppress(MalformedRow):  # no service wrote it, so it is no answer
-                reply.add_event(decode_event(record.value))
-        if not reply.missing:
+            for reply in [reply for name, reply in asked.items() if record.value is not None and name in record.value]:
+                with suppress(MalformedRow):  # no service wrote it, so it is no answer
+                    reply.add_event(decode_event(record.value or b""))
+        if not any(reply.missing for reply in replies):
             answered.set()
 
     events = target_follower(settings, "commands", events_topic(flow, group_id), hear, from_beginning=False)
-    async with events, producing(settings, within) as producer:
-        await events.caught_up(silent_s=within)  # every answer comes after this
-        key, value = question.command.encode()
-        log = ControlTopicLog(producer, commands_topic(flow, group_id))
-        await log.append(key, value, partition=question.commands_partition)
-        await wait_for_answer(answered, events.failed(), within)
-    if reply.missing:
+    events.start()
+    try:
+        async with producing(settings, within) as producer:
+            await events.caught_up(silent_s=within)  # every answer comes after this
+            log = ControlTopicLog(producer, commands_topic(flow, group_id))
+            questions = [reply.question for reply in replies]
+            await asyncio.gather(
+                *(log.append(*one.command.encode(), partition=one.commands_partition) for one in questions)
+            )
+            await wait_for_answer(answered, events.failed(), within)
+    finally:
+        events.end()  # its thread is not waited for: that takes up to half a second
+    if missing := sorted({name for reply in replies for name in reply.missing}):
         try:
-            reply.members.update(await count_replicas(target, settings, reply.missing))
+            members = await count_replicas(target, settings, missing)
         except ClusterError:
             return  # it only says more about what is missing; that it is missing is said anyhow
+        for reply in replies:
+            reply.members.update({name: members[name] for name in reply.missing if name in members})
 
 
 @asynccontextmanager

@@ -66,14 +66,19 @@ class StateTopicRows:
 
     @asynccontextmanager
     async def following(self) -> AsyncIterator[TopicFollower]:
-        """Read what is in the topic, and go on reading.
+        """Read what is in the topic, and go on reading. At the end the reading thread is not waited for: it may sit in
+        a question to a cluster that is gone.
 
         Raises ClusterError for a target that does not answer, which is not waited for, or whose topic has no leader.
         Raises TopicMissing where the flow has never run, and NewerVersion.
         """
-        async with await self._follower() as follower:
+        follower = await self._follower()
+        follower.start()
+        try:
             await follower.caught_up(silent_s=self._silent_s)
             yield follower
+        finally:
+            follower.end()
 
     async def _follower(self) -> TopicFollower:
         """Not started. Raises ClusterError: the follower itself would try again for ever."""

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from lockstep_cli.formatting import count_text
+from lockstep_cli.switch.followed_flow import FollowedFlow, OppositeFlow
 from lockstep_cli.switch.own_copies import CopiesUnknown, find_diverged
 from lockstep_cli.switch.source_ends import selected_topics
 from lockstep_cli.switch.switch_clusters import StepFailed, SwitchClusters
-from lockstep_cli.switch.switch_log import SwitchLog
 from lockstep_cli.switch.switch_positions import (
     not_copied,
     records_by_partition,
@@ -35,25 +35,24 @@ class ForwardFlow:
     """The flow by which the applications had moved away: A->B, when they come back to A by B->A."""
 
     def __init__(
-        self, settings: FlowSettings, clusters: SwitchClusters, way_back: SwitchLog, names: Sequence[str]
+        self, forward: OppositeFlow, clusters: SwitchClusters, way_back: FollowedFlow, names: Sequence[str]
     ) -> None:
         """`names`: topics, as on its source; empty: all."""
         self._names = names
-        self.settings = settings
+        self._forward = forward
+        self.settings = forward.settings
         self._clusters = clusters
         self._way_back = way_back
 
     async def diverged(self) -> Mapping[TopicPartition, int]:
         """Records that its source has and its target has not, but for those that the way back has copied there. Raises
         ClusterError, and StepFailed where it is not known which these are."""
-        log = SwitchLog(self.settings)
-        async with log.following():
-            topics = selected_topics(log, self._names)
-            ends = await self._clusters.source_ends(topics)
-            try:
-                return await find_diverged(ends, log.rows, self._way_back)
-            except CopiesUnknown as unknown:
-                raise StepFailed(str(unknown)) from unknown
+        forward = await self._forward.follow()
+        ends = await self._clusters.source_ends(selected_topics(forward, self._names))
+        try:
+            return await find_diverged(ends, forward.rows, self._way_back)
+        except CopiesUnknown as unknown:
+            raise StepFailed(str(unknown)) from unknown
 
     async def settle(self, row: Switch, progress: WorkProgress, within_s: float) -> str:
         """Do with them what the operator said: copy them, or leave them out for good. Raises StepFailed."""
@@ -73,16 +72,15 @@ class ForwardFlow:
         raise StepFailed(undecided(self.settings, found))
 
     async def _copy(self, row: Switch, within_s: float) -> None:
-        log = SwitchLog(self.settings)
-        async with log.following():
-            topics = selected_topics(log, self._names)
-            ends, starts = await self._clusters.source_ends(topics), await self._clusters.source_starts(topics)
-            await self._clusters.command_each(RESUME, switch_scopes(row))
-            copied = await log.wait_until(lambda: not not_copied(ends, starts, log.rows), within_s)
-            await self.rest(row)
-            if not copied:
-                left = records_by_partition(not_copied(ends, starts, log.rows))
-                raise StepFailed(f"not copied within {within_s:g} s: {left}")
+        forward = await self._forward.follow()
+        topics = selected_topics(forward, self._names)
+        ends, starts = await self._clusters.source_ends(topics), await self._clusters.source_starts(topics)
+        await self._clusters.command_each(RESUME, switch_scopes(row))
+        copied = await forward.wait_until(lambda: not not_copied(ends, starts, forward.rows), within_s)
+        await self.rest(row)
+        if not copied:
+            left = records_by_partition(not_copied(ends, starts, forward.rows))
+            raise StepFailed(f"not copied within {within_s:g} s: {left}")
 
     async def rest(self, row: Switch) -> str:
         """Let the flow, or its topics, be paused or stopped as before the switch. Raises StepFailed."""
@@ -96,9 +94,7 @@ class ForwardFlow:
 
     async def _leave(self, found: Mapping[TopicPartition, int]) -> None:
         """Let the flow begin behind what its source has now. It has to be stopped."""
-        log = SwitchLog(self.settings)
-        async with log.following():
-            ends = await self._clusters.source_ends(selected_topics(log, self._names))
+        ends = await self._clusters.source_ends(selected_topics(await self._forward.follow(), self._names))
         if gone := sorted(found.keys() - ends.keys()):
             topic, number = gone[0]
             raise StepFailed(f"{topic}-{number} is not mirrored by {self.settings.flow} any more")

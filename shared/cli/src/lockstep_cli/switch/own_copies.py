@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from lockstep_cli.formatting import count_text
 from lockstep_cli.migration import shorten
+from lockstep_cli.switch.followed_flow import FollowedFlow
 from lockstep_cli.switch.slot_witness import SlotWitness
-from lockstep_cli.switch.switch_log import SwitchLog
 from lockstep_cli.switch.switch_positions import NAMED, diverged_records, unwritten_tails
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import TopicPartition
@@ -30,7 +30,7 @@ class CopiesUnknown(Exception):
 
 
 async def find_diverged(
-    ends: Mapping[TopicPartition, int], forth: Mapping[str, Row], back: SwitchLog
+    ends: Mapping[TopicPartition, int], forth: Mapping[str, Row], back: FollowedFlow
 ) -> Mapping[TopicPartition, int]:
     """Return how many records before these ends a cluster has that the other one lacks, but for copies of the other's.
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from lockstep_cli.switch.followed_flow import FollowedFlow
 from lockstep_cli.switch.switch_clusters import NotFoundYet, StepFailed, SwitchClusters
 from lockstep_cli.switch.switch_log import SwitchLog
 from lockstep_cli.switch.switch_positions import records_by_partition, switched_topics
@@ -98,10 +99,10 @@ class SourceEndsReader:
             raise StepFailed(f"{self._log.settings.flow} has just found another topic or partition")
 
 
-def selected_topics(log: SwitchLog, names: Sequence[str]) -> list[MirroredTopic]:
-    """The topics of the flow that a switch is about. `names`: on the source; empty: all but heartbeats."""
-    mirrored = [row.source_topic for row in log.rows.values() if isinstance(row, MirroredTopic)]
-    return switched_topics(log.rows, names, filter(log.settings.policy.is_heartbeats_topic, mirrored))
+def selected_topics(flow: FollowedFlow, names: Sequence[str]) -> list[MirroredTopic]:
+    """Return the topics of the flow that a switch is about. `names`: on the source; empty: all but heartbeats."""
+    mirrored = [row.source_topic for row in flow.rows.values() if isinstance(row, MirroredTopic)]
+    return switched_topics(flow.rows, names, filter(flow.settings.policy.is_heartbeats_topic, mirrored))
 
 
 def _partitions(topics: Sequence[MirroredTopic]) -> set[tuple[str, int]]:

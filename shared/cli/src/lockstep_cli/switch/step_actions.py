@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from lockstep_cli.formatting import count_text
+from lockstep_cli.switch.followed_flow import OppositeFlow
 from lockstep_cli.switch.own_copies import CopiesUnknown, find_diverged
 from lockstep_cli.switch.source_ends import SourceEndsReader
 from lockstep_cli.switch.switch_clusters import StepFailed, SwitchClusters
@@ -25,7 +26,6 @@ from lockstep_cli.switch.switch_positions import (
 )
 from lockstep_cli.switch.switch_steps import switch_scopes
 from lockstep_cli.work_progress import WorkProgress
-from lockstep_config import FlowSettings
 from lockstep_protocol.commands.command_vocabulary import PAUSE, RESUME, STOP, Connector, Scope, ScopeKind
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import (
@@ -172,7 +172,7 @@ class StepActions:
 
     # -- the flow ------------------------------------------------------------------------------------------------------
 
-    async def stop(self, row: Switch, *, source: bool, opposite: FlowSettings | None) -> tuple[str, int]:
+    async def stop(self, row: Switch, *, source: bool, opposite: OppositeFlow | None) -> tuple[str, int]:
         """Stop the flow, or pause its topics, and wait until it has drained. Writes down where each partition is.
         Returns a text, and how many records came to the source behind its written end and are not copied.
         `opposite`: the flow whose copies are no such records, where the file has one. Raises StepFailed where that is
@@ -202,14 +202,12 @@ class StepActions:
         return f"{what}. {unknown}" if unknown else what, sum(late.values())
 
     async def _without_copies(
-        self, ends: Mapping[TopicPartition, int], opposite: FlowSettings
+        self, ends: Mapping[TopicPartition, int], opposite: OppositeFlow
     ) -> tuple[Mapping[TopicPartition, int], str]:
         """Records of the source that the target lacks, but for copies by the opposite flow. The text says of which that
         is not known."""
-        back = SwitchLog(opposite)
         try:
-            async with back.following():
-                return await find_diverged(ends, self.log.rows, back), ""
+            return await find_diverged(ends, self.log.rows, await opposite.follow()), ""
         except TopicMissing:  # the opposite flow has never run
             return diverged_records(ends, self.log.rows, {}), ""
         except CopiesUnknown as unknown:

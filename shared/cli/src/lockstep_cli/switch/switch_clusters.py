@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from lockstep_cli.clusters import source_client, target_client
-from lockstep_cli.command_client import ask
+from lockstep_cli.command_client import ask_all
 from lockstep_cli.command_request import CommandReply, CommandRequest, command_request, exit_code
 from lockstep_cli.exit_codes import Exit
 from lockstep_cli.formatting import count_text
@@ -93,7 +93,7 @@ class SwitchClusters:
 
     async def _ask(self, requests: Iterable[CommandRequest]) -> None:
         replies = [CommandReply(request) for request in requests]
-        await asyncio.gather(*(ask(self.settings, reply, self._within_s) for reply in replies))
+        await ask_all(self.settings, replies, self._within_s)
         if exit_code(replies) is not Exit.FINE:
             lines = [line for reply in replies if exit_code([reply]) is not Exit.FINE for line in reply.as_lines()]
             raise StepFailed("; ".join(dict.fromkeys(lines)))

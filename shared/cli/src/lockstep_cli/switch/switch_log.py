@@ -5,22 +5,19 @@ command has claimed it since. Before and after each step it checks that. A comma
 doing more. The first row of a new switch does not count while another switch is under way.
 """
 
-import asyncio
 import uuid
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Self
 
-from lockstep_cli.clusters import target_client
 from lockstep_cli.command_client import producing
-from lockstep_cli.state_topic_rows import StateTopicRows
+from lockstep_cli.switch.followed_flow import FollowedFlow
 from lockstep_cli.switch.switch_steps import UNDER_WAY
 from lockstep_config import FlowSettings
 from lockstep_protocol.rows.state_rows import Row, Switch
 from lockstep_runtime.kafka.control_producer import ControlTopicLog
-from lockstep_runtime.kafka.topic_follower import TopicFollower
 from lockstep_runtime.util.clock import now_ms
-from lockstep_runtime.util.errors import ClusterError
 
 APPENDED_WITHIN_S = 30.0
 
@@ -32,15 +29,12 @@ class TakenOver(Exception):
     """Another command continues the switch; the message is a sentence. This one does nothing more."""
 
 
-class SwitchLog:
+class SwitchLog(FollowedFlow):
     """Use within `following`."""
 
     def __init__(self, settings: FlowSettings) -> None:
-        self.settings = settings
+        super().__init__(settings)
         self.operator = uuid.uuid4().hex
-        self._came = asyncio.Event()
-        self._rows = StateTopicRows(settings, "switch", self._on_record)
-        self._follower: TopicFollower
         self._topic: ControlTopicLog
         self._switch: Switch | None = None
         self._previous: Switch | None = None
@@ -52,25 +46,14 @@ class SwitchLog:
         self._holder = ""
 
     @property
-    def rows(self) -> Mapping[str, Row]:
-        """The rows of the flow that count, as far as they have come."""
-        return self._rows.by_key
-
-    @property
-    def unreadable(self) -> Collection[str]:
-        """Sentences about records that are no rows."""
-        return self._rows.unreadable.values()
-
-    @property
     def switch(self) -> Switch | None:
         """The last switch by this flow, as the command that claimed it last has written it; None: there was none."""
         return self._switch
 
     @asynccontextmanager
-    async def following(self) -> AsyncIterator["SwitchLog"]:
+    async def following(self) -> AsyncIterator[Self]:
         """Read the topic to its end, and go on reading. Raises as `StateTopicRows.following`."""
-        async with self._rows.following() as follower, producing(self.settings, APPENDED_WITHIN_S) as producer:
-            self._follower = follower
+        async with super().following(), producing(self.settings, APPENDED_WITHIN_S) as producer:
             self._topic = ControlTopicLog(producer, self._rows.topic)
             yield self
 
@@ -81,20 +64,6 @@ class SwitchLog:
         offsets = await self._topic.append_all([row.encode() for row in dated], partition=0)
         await self.catch_up(max(offsets))
         self.require_ours()
-
-    async def catch_up(self, offset: int) -> None:
-        """Return once the record at this offset was read. Raises ClusterError if it does not come."""
-        if not await self.wait_until(lambda: self._rows.fold.position >= offset, APPENDED_WITHIN_S):
-            alias = self.settings.flow.target
-            raise ClusterError(alias, f"{alias}: the state topic cannot be read up to offset {offset}")
-
-    async def catch_up_now(self) -> None:
-        """Return once everything was read that is in the topic now. Raises ClusterError."""
-        topic = self._rows.topic
-        ends = await target_client(self.settings).end_offsets([(topic, 0)])
-        if (topic, 0) not in ends:
-            raise ClusterError(self.settings.flow.target, f"topic {topic} does not say where it ends")
-        await self.catch_up(ends[topic, 0] - 1)
 
     async def write(self, row: Switch) -> Switch:
         """Append the switch's row under our name. Returns it. Raises as `append`."""
@@ -157,28 +126,6 @@ class SwitchLog:
         ):  # the newest claim counts, also if another one writes later
             raise TakenOver(f"another command continues this {row.verb} since, so this one does nothing more")
 
-    async def wait_until(self, holds: Callable[[], bool], within_s: float) -> bool:
-        """Return once the rows make `holds` true, or after `within_s` seconds with False. Raises what ends the
-        follower."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + within_s
-        ended = asyncio.ensure_future(self._follower.failed())
-        try:
-            while not holds():
-                self._came.clear()
-                came = asyncio.ensure_future(self._came.wait())
-                left_s = deadline - loop.time()
-                done, _ = await asyncio.wait({came, ended}, timeout=max(0.0, left_s), return_when="FIRST_COMPLETED")
-                came.cancel()
-                if ended in done:
-                    ended.result()
-                    raise ClusterError(self.settings.flow.target, "the state topic is not followed any more")
-                if not done:
-                    return holds()
-            return True
-        finally:
-            ended.cancel()
-
     def _counts(self, row: Switch) -> bool:
         """Whether the row is by the command that has claimed the switch, or claims it now."""
         if row.operator == self._holder:
@@ -194,4 +141,4 @@ class SwitchLog:
                 self._replaced = self._switch
             self._claims.add(row.operator)
             self._holder, self._previous, self._switch = row.operator, self._switch, row
-        self._came.set()
+        super()._on_record()

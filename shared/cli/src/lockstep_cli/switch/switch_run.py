@@ -12,6 +12,7 @@ from lockstep_cli.report_builder import build_report
 from lockstep_cli.services import SERVICES
 from lockstep_cli.status import read_report
 from lockstep_cli.switch.failback_actions import ForwardFlow, undecided
+from lockstep_cli.switch.followed_flow import OppositeFlow
 from lockstep_cli.switch.source_ends import selected_topics
 from lockstep_cli.switch.switch_check import (
     about_topics,
@@ -42,9 +43,9 @@ from lockstep_cli.switch.switch_steps import (
     last_done_ms,
     planned_steps,
     too_soon,
+    with_step,
 )
 from lockstep_cli.switch.switch_under_way import SwitchRefused, running
-from lockstep_cli.takeover_io import flow_rows
 from lockstep_config import FlowSettings
 from lockstep_protocol.commands.command_vocabulary import Connector, Scope, ScopeKind
 from lockstep_protocol.group_readings import GroupReadings
@@ -54,9 +55,11 @@ from lockstep_protocol.switch_reason import Blocker
 from lockstep_runtime.kafka.replicas import describe_replicas
 from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
 from lockstep_runtime.util.clock import now_ms
-from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable
+from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, TopicMissing
 
 REPORTED_WITHIN_S = 5.0
+
+CHECKED = "ready"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,15 +69,15 @@ class SwitchPlan:
     row: Switch
     refusals: tuple[str, ...]
     notes: tuple[str, ...]
-    reports: tuple[Report, ...] = ()
-    """How the flows are, before anything is done; of a failover nothing."""
+    report: Report | None = None
+    """How the flow is, before anything is done; of a failover nothing."""
     may_pass: bool = False
     """What speaks against it can be over in some seconds."""
-    opposite: FlowSettings | None = None
+    opposite: OppositeFlow | None = None
     """The opposite flow, if there is one and its cluster answers."""
 
 
-async def plan_switch(log: SwitchLog, opposite: FlowSettings | None, options: SwitchOptions) -> SwitchPlan:
+async def plan_switch(log: SwitchLog, opposite: OppositeFlow | None, options: SwitchOptions) -> SwitchPlan:
     """Look at everything that a switch depends on; nothing is changed. Raises CannotUse, ClusterError, NewerVersion."""
     began_ms = now_ms()
     settings, verb = log.settings, options.verb
@@ -89,8 +92,8 @@ async def plan_switch(log: SwitchLog, opposite: FlowSettings | None, options: Sw
         )
     notes: list[str] = []
     known = RecordsKnown.from_rows(log.rows, selected_topics(log, options.topics))  # no later than the losses
-    found, (refusals, kept, reports, source_note) = await asyncio.gather(
-        _rows_if_reachable(opposite, verb), _refusals(log, opposite, options)
+    found, (refusals, kept, report, source_note) = await asyncio.gather(
+        _rows_if_reachable(opposite, verb), _refusals(log, options)
     )
     opposite_rows = found or {}
     others = [row for row in (log.switch, _switch(opposite_rows)) if row is not None]
@@ -98,10 +101,10 @@ async def plan_switch(log: SwitchLog, opposite: FlowSettings | None, options: Sw
         if row.phase in UNDER_WAY:
             raise SwitchRefused([running(row)])
     refusals += map(refusal, kept)
-    opposite_was = _wanted(opposite, opposite_rows)
+    opposite_was = "" if opposite is None else _wanted(opposite.settings, opposite_rows)
     if verb is Verb.FAILBACK and not options.drill and not refusals:
         assert opposite is not None
-        wanted = {settings.flow: _wanted(settings, log.rows), opposite.flow: opposite_was}
+        wanted = {settings.flow: _wanted(settings, log.rows), opposite.settings.flow: opposite_was}
         refusals += await _failback_refusals(log, opposite, options, wanted)
     if Allowance.SOON not in options.allows and not options.drill and (complaint := too_soon(others, now_ms())):
         refusals.append(complaint)
@@ -115,13 +118,14 @@ async def plan_switch(log: SwitchLog, opposite: FlowSettings | None, options: Sw
             f"{settings.flow.target} does not come back to {settings.flow.source}"
         )
     elif verb is Verb.FAILOVER:
-        notes.append(f"{opposite.flow} goes on by itself when {settings.flow.source} is back, if it was not stopped")
+        back = opposite.settings.flow
+        notes.append(f"{back} goes on by itself when {settings.flow.source} is back, if it was not stopped")
     if not settings.switch.hook_fence and verb is not Verb.FAILOVER and not options.drill and not options.cutoff_ms:
         notes.append("lockstep.switch.hook.fence is not set: stop the producers yourself, step ends waits for that")
     hooks = {step for step in HOOKS if getattr(settings.switch, f"hook_{step}")}
     steps = planned_steps(verb, hooks=hooks, has_opposite=opposite is not None, drill=options.drill)
     states = [(str(step), WAITING, 0, 0, "") for step in steps]
-    states[0] = (str(Step.CHECK), DONE, began_ms, now_ms(), "ready")
+    states[0] = (str(Step.CHECK), DONE, began_ms, now_ms(), CHECKED)
     row = Switch(
         id=uuid.uuid4().hex,
         verb=str(verb),
@@ -145,14 +149,14 @@ async def plan_switch(log: SwitchLog, opposite: FlowSettings | None, options: Sw
         row=row,
         refusals=tuple(refusals),
         notes=tuple(notes),
-        reports=reports,
+        report=report,
         may_pass=passes,
         opposite=None if found is None else opposite,
     )
 
 
 async def _failback_refusals(
-    log: SwitchLog, opposite: FlowSettings, options: SwitchOptions, wanted: Mapping[Flow, str]
+    log: SwitchLog, opposite: OppositeFlow, options: SwitchOptions, wanted: Mapping[Flow, str]
 ) -> list[str]:
     """What speaks against coming back, as sentences. `wanted` of both flows: single topics are paused and resumed, and
     that has no effect in a flow that is stopped."""
@@ -160,12 +164,12 @@ async def _failback_refusals(
     resting = [sentence.format(flow, word) for flow, word in wanted.items() if word != "running"]
     if options.topics and resting:
         return resting
-    forward = ForwardFlow(opposite, SwitchClusters(opposite, options.within_s), log, options.topics)
+    clusters = SwitchClusters(opposite.settings, options.within_s)
     try:
-        diverged = await forward.diverged()
+        diverged = await ForwardFlow(opposite, clusters, log, options.topics).diverged()
     except StepFailed as unknown:
         return [str(unknown)]
-    return [undecided(opposite, diverged)] if diverged and not options.diverged else []
+    return [undecided(opposite.settings, diverged)] if diverged and not options.diverged else []
 
 
 async def _require_none_to_find(log: SwitchLog, options: SwitchOptions) -> None:
@@ -179,7 +183,7 @@ async def _require_none_to_find(log: SwitchLog, options: SwitchOptions) -> None:
         raise SwitchRefused([str(yet)], may_pass=True) from yet
 
 
-async def begin(log: SwitchLog, opposite: FlowSettings | None, row: Switch) -> Switch:
+async def begin(log: SwitchLog, opposite: OppositeFlow | None, row: Switch) -> Switch:
     """Write the row of a new switch. Returns it. Raises SwitchRefused if another switch of this flow, or of its
     opposite, has begun since the plan was made, and ClusterError. Of two that begin at the same moment one goes on at
     most. `opposite`: that of the plan. A cluster that is gone is not waited for again."""
@@ -198,36 +202,25 @@ async def begin(log: SwitchLog, opposite: FlowSettings | None, row: Switch) -> S
     except (SwitchRefused, ClusterError):
         await log.write(replace(began, phase="aborted", ended_ms=now_ms()))
         raise
-    return began
+    return with_step(began, Step.CHECK, DONE, now_ms(), CHECKED)  # written with the row of the next step
 
 
 async def _refusals(
-    log: SwitchLog, opposite: FlowSettings | None, options: SwitchOptions
-) -> tuple[list[str], tuple[Blocker, ...], tuple[Report, ...], str]:
-    """What speaks against the switch, as sentences and as blockers, how the flows are, and a note about the source."""
+    log: SwitchLog, options: SwitchOptions
+) -> tuple[list[str], tuple[Blocker, ...], Report | None, str]:
+    """Return what speaks against the switch, as sentences and as blockers, how the flow is, and a note about the
+    source."""
     if options.verb is Verb.FAILOVER:
         clusters = SwitchClusters(log.settings, options.within_s)
         refusals, remaining, note = await _failover_refusals(log, clusters, options)
-        return refusals, remaining, (), note
-    reports = await read_reports(log, opposite)
-    found = _about(reports[0], log, options)
+        return refusals, remaining, None, note
+    report = await read_report(log.settings, REPORTED_WITHIN_S, followed=log)
+    found = _about(report, log, options)
     if options.verb is Verb.FAILBACK and not options.drill:
         remaining = way_back_blockers(found, allows=options.allows)
     else:
         remaining = blocking(found, options.verb, allows=options.allows, rewind_groups=options.rewind_groups)
-    return [], remaining, reports, ""
-
-
-async def read_reports(log: SwitchLog, opposite: FlowSettings | None) -> tuple[Report, ...]:
-    """Return how the flow is, and its opposite if its cluster answers. Raises ClusterError and NewerVersion."""
-    reading = [read_report(log.settings, REPORTED_WITHIN_S, followed=log)]
-    if opposite is not None:
-        reading.append(read_report(opposite, REPORTED_WITHIN_S))
-    answers = await asyncio.gather(*reading, return_exceptions=True)
-    for number, answer in enumerate(answers):
-        if isinstance(answer, BaseException) and not (number and isinstance(answer, ClusterError)):
-            raise answer
-    return tuple(one for one in answers if not isinstance(one, BaseException))
+    return [], remaining, report, ""
 
 
 async def _failover_refusals(
@@ -269,19 +262,28 @@ def _about(report: Report, log: SwitchLog, options: SwitchOptions) -> tuple[Bloc
     return tuple(with_obstacles(blockers, log.rows, options.topics, reads_source=reads_source))
 
 
-async def _rows_if_reachable(opposite: FlowSettings | None, verb: Verb) -> Mapping[str, Row] | None:
-    """The rows of the opposite flow, which are on our source. A failover does without: None if that does not answer."""
+async def _rows_if_reachable(opposite: OppositeFlow | None, verb: Verb) -> Mapping[str, Row] | None:
+    """Return the rows of the opposite flow as they are now, which are on our source. A failover does without: None if
+    that does not answer. Raises ClusterError and NewerVersion."""
     if opposite is None:
         return {}
     if verb is not Verb.FAILOVER:
-        return await flow_rows(opposite)
+        return await _present_rows(opposite)
     try:
-        await target_client(opposite).require_open()
+        await target_client(opposite.settings).require_open()
         async with asyncio.timeout(PROBED_WITHIN_S):
-            return await flow_rows(opposite)
+            return await _present_rows(opposite)
     except (ClusterUnreachable, TimeoutError):
         return None
     except ClusterError:
+        return {}
+
+
+async def _present_rows(opposite: OppositeFlow) -> Mapping[str, Row]:
+    """Return none where the flow has never run."""
+    try:
+        return (await opposite.follow()).rows
+    except TopicMissing:
         return {}
 
 
@@ -290,15 +292,13 @@ def _switch(rows: Mapping[str, Row]) -> Switch | None:
     return row if isinstance(row, Switch) else None
 
 
-def _paused(opposite: FlowSettings | None, rows: Mapping[str, Row], topics: Sequence[str]) -> tuple[str, ...]:
+def _paused(opposite: OppositeFlow | None, rows: Mapping[str, Row], topics: Sequence[str]) -> tuple[str, ...]:
     if opposite is None:
         return ()
-    wanted = DesiredState(rows, opposite.states)
+    wanted = DesiredState(rows, opposite.settings.states)
     return tuple(one for one in topics if wanted.phase_for(Scope(ScopeKind.TOPIC, one)) is not DesiredPhase.RUNNING)
 
 
-def _wanted(opposite: FlowSettings | None, rows: Mapping[str, Row]) -> str:
-    if opposite is None:
-        return ""
-    wanted = DesiredState(rows, opposite.states)
+def _wanted(settings: FlowSettings, rows: Mapping[str, Row]) -> str:
+    wanted = DesiredState(rows, settings.states)
     return max(wanted.connector(connector) for connector in (Connector.SOURCE, Connector.CHECKPOINT)).word

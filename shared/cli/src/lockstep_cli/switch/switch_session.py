@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,8 +20,8 @@ from lockstep_cli.exit_codes import CannotUse, Exit
 from lockstep_cli.formatting import utc_moment
 from lockstep_cli.options import echo_body
 from lockstep_cli.progress_display import ProgressDisplay
-from lockstep_cli.report import Report
 from lockstep_cli.switch.evidence import Evidence
+from lockstep_cli.switch.followed_flow import OppositeFlow
 from lockstep_cli.switch.switch_clusters import StepFailed
 from lockstep_cli.switch.switch_log import SwitchLog, TakenOver
 from lockstep_cli.switch.switch_options import SwitchOptions
@@ -28,7 +29,6 @@ from lockstep_cli.switch.switch_run import (
     SwitchPlan,
     begin,
     plan_switch,
-    read_reports,
 )
 from lockstep_cli.switch.switch_shown import (
     begun_words,
@@ -36,16 +36,15 @@ from lockstep_cli.switch.switch_shown import (
     last_line,
     next_words,
     plan_shown,
-    topology_shown,
+    report_shown,
 )
-from lockstep_cli.switch.switch_steps import UNDER_WAY, Step, Verb, began_at
+from lockstep_cli.switch.switch_steps import UNDER_WAY, Step, began_at
 from lockstep_cli.switch.switch_under_way import SwitchRefused, aborted, continued, has_ended, shown
 from lockstep_cli.switch.switcher import Switcher
 from lockstep_cli.work_progress import WorkProgress
 from lockstep_config import FlowSettings
 from lockstep_protocol.rows.state_rows import Switch
 from lockstep_runtime.util.clock import now_ms
-from lockstep_runtime.util.errors import ClusterError
 
 if TYPE_CHECKING:
     from lockstep_cli.switch.command import SwitchArguments
@@ -70,7 +69,7 @@ class SwitchSession:
     ) -> None:
         self._file = file
         self._settings = settings
-        self._opposite = opposite
+        self._opposite = None if opposite is None else OppositeFlow(opposite)
         self._arguments = arguments
         self._options = options
         self._log = SwitchLog(settings)
@@ -78,11 +77,11 @@ class SwitchSession:
         self._screen = console(stderr=arguments.output != "text")
         self._progress = WorkProgress("reading both clusters")
         self._display = ProgressDisplay(lambda: self._progress)
-        self._switcher = Switcher(self._log, opposite, self._progress, self._on_step, options.within_s)
+        self._switcher = Switcher(self._log, self._opposite, self._progress, self._on_step, options.within_s)
 
     async def run(self) -> int:
         """Do what the command line says. Returns the exit code. Raises CannotUse, ClusterError and NewerVersion."""
-        async with self._log.following():
+        async with self._log.following(), self._opposite or nullcontext():
             try:
                 with self._display:
                     return await self._run()
@@ -117,8 +116,8 @@ class SwitchSession:
             plan = await self._plan()
             if plan.refusals:
                 raise SwitchRefused(plan.refusals)
-        if plan.reports:
-            self._print(topology_shown(plan.reports, "before"))
+        if plan.report is not None:
+            self._print(report_shown(plan.report))
         row = plan.row if asks or waited else began_at(plan.row, STARTED_MS)
         self._print(Text(begun_words(row)))
         return await self._carry_out(await begin(self._log, plan.opposite, row))
@@ -155,7 +154,8 @@ class SwitchSession:
     async def _carry_out(self, began: Switch) -> int:
         for step, state, *_ in began.steps:
             if state == "done":
-                self._on_step(Step(step))
+                self._print(last_line(began, Step(step)))
+        self._display.show()
         return await self._end(await self._switcher.run(began))
 
     async def _abort(self) -> Switch:
@@ -166,9 +166,6 @@ class SwitchSession:
     async def _end(self, row: Switch) -> int:
         """Show what came of it, and write the evidence."""
         evidence = await self._switcher.evidence(row)
-        after = await self._topology()
-        if after:
-            self._print(topology_shown(after, "after"))
         self._print(*evidence_shown(evidence))
         self._write_evidence(evidence)
         self._print(Text(next_words(row, self._settings.flow, str(self._file))))
@@ -194,16 +191,6 @@ class SwitchSession:
             self._display.show()
             await asyncio.sleep(min(1.0, left_ms / 1000))
         return waited
-
-    async def _topology(self) -> tuple[Report, ...]:
-        """Read how the flows are now; nothing if the target does not answer any more. After a failover the source is
-        asked nothing: it is gone, and applications wait."""
-        if self._options.verb is Verb.FAILOVER:
-            return ()
-        try:
-            return await read_reports(self._log, self._opposite)
-        except ClusterError:
-            return ()
 
     # -- what is shown -------------------------------------------------------------------------------------------------
 

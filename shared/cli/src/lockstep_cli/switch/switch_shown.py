@@ -1,6 +1,6 @@
 """A switch as people read it: what it would do, how far it is, and what came of it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from rich.table import Table
 from rich.text import Text
@@ -41,23 +41,12 @@ def plan_shown(plan: SwitchPlan, flow: str) -> Iterator[Text | Table]:
         yield Text.assemble(("note: ", "yellow"), visible(note))
 
 
-def topology_shown(reports: Sequence[Report], title: str) -> Table:
-    """How the flows between both clusters are."""
-    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
-    for column in ("flow", "wanted", "behind", "groups", "ready to switch"):
-        table.add_column(column)
-    for report in reports:
-        wanted = ", ".join(sorted({line.wanted for line in report.services})) or "-"
-        lag = report.lag_records
-        groups = sum(line.readiness == "exact" for line in report.groups)
-        table.add_row(
-            report.flow,
-            wanted,
-            "?" if lag is None else f"{lag:,}",
-            f"{groups} of {len(report.groups)} exact",
-            "yes" if report.switch_ready else "no",
-        )
-    return table
+def report_shown(report: Report) -> Text:
+    """Return how the flow is before the switch, as a line."""
+    lag = report.lag_records
+    groups = sum(line.readiness == "exact" for line in report.groups)
+    behind = "? records" if lag is None else count_text(lag, "record")
+    return Text(f"before: {behind} behind, {groups} of {count_text(len(report.groups), 'group')} exact")
 
 
 def evidence_shown(evidence: Evidence) -> Iterator[Text]:

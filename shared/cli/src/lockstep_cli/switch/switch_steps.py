@@ -118,6 +118,17 @@ def with_step(row: Switch, step: Step, state: str, at_ms: int, text: str = "") -
     return replace(row, steps=tuple((str(s.step), s.state, s.began_ms, s.ended_ms, s.text) for s in states))
 
 
+def with_next_step(row: Switch, at_ms: int) -> Switch:
+    """Return the row when its next step begins, or when the switch is done because no step is left.
+
+    A step begins at the moment at which the one before has ended. So no time is outside of the steps.
+    """
+    step = next_step(row)
+    if step is None:
+        return replace(row, phase="done", ended_ms=at_ms)
+    return with_step(row, step, RUNNING, at_ms)
+
+
 def began_at(row: Switch, at_ms: int) -> Switch:
     """Return the row of a switch that began earlier, with its command: the first step has all of its time."""
     (name, state, _, ended_ms, text), *others = row.steps

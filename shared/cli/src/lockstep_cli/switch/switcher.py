@@ -1,11 +1,12 @@
-"""Carries a switch out, step by step. Each step is a row before it begins and after it has ended, so that any command
-goes on where another one ended."""
+"""Carries a switch out, step by step. Each step is in the row before it begins and after it has ended, so that any
+command goes on where another one ended."""
 
 from collections.abc import Callable
 from dataclasses import replace
 
 from lockstep_cli.switch.evidence import Evidence
 from lockstep_cli.switch.failback_actions import QUICK_S, ForwardFlow
+from lockstep_cli.switch.followed_flow import OppositeFlow
 from lockstep_cli.switch.group_actions import GroupActions
 from lockstep_cli.switch.hook import HookCall, HookFailed, run_hook
 from lockstep_cli.switch.step_actions import StepActions
@@ -16,7 +17,6 @@ from lockstep_cli.switch.switch_steps import (
     DONE,
     FAILED,
     MEANINGS,
-    RUNNING,
     UNDONE,
     Step,
     Verb,
@@ -25,10 +25,10 @@ from lockstep_cli.switch.switch_steps import (
     next_step,
     steps_to_undo,
     switch_scopes,
+    with_next_step,
     with_step,
 )
 from lockstep_cli.work_progress import WorkProgress
-from lockstep_config import FlowSettings
 from lockstep_config.credentials.flow_secrets import flow_secrets
 from lockstep_protocol.commands.command_vocabulary import RESUME
 from lockstep_protocol.rows.state_rows import Switch
@@ -42,7 +42,7 @@ class Switcher:
     def __init__(
         self,
         log: SwitchLog,
-        opposite: FlowSettings | None,
+        opposite: OppositeFlow | None,
         progress: WorkProgress,
         on_step: Callable[[Step], None],
         within_s: float,
@@ -64,9 +64,9 @@ class Switcher:
         Raises StepFailed if a step does not come to its end, TakenOver if another command continues the switch, and
         ClusterError. The row has the reason then. A failing hook `before` or `fence` takes everything back first.
         """
+        row = await self._log.write(with_next_step(row, now_ms()))
         while (step := next_step(row)) is not None:
             self._progress.text = MEANINGS[step]
-            row = await self._log.write(with_step(row, step, RUNNING, now_ms()))
             try:
                 text, row = await self._perform(step, row)
             except (StepFailed, HookFailed, ClusterError) as exc:
@@ -75,9 +75,10 @@ class Switcher:
                 if step in (Step.BEFORE, Step.FENCE):
                     row = await self.abort(row)
                 raise StepFailed(str(exc)) from exc
-            row = await self._log.write(with_step(row, step, DONE, now_ms(), text))
+            ended_ms = now_ms()
+            row = await self._log.write(with_next_step(with_step(row, step, DONE, ended_ms, text), ended_ms))
             self._on_step(step)
-        return await self._log.write(replace(row, phase="done", ended_ms=now_ms()))
+        return row
 
     async def abort(self, row: Switch) -> Switch:
         """Take back what can be taken back. Returns the last row. Raises as `run`; then it can be done again."""
@@ -150,12 +151,13 @@ class Switcher:
 
     async def _reverse(self, row: Switch) -> str:
         assert self._opposite is not None
+        settings = self._opposite.settings
         if row.opposite_was == "running" and not row.topics:
-            return f"{self._opposite.flow} runs already"
-        await SwitchClusters(self._opposite, self._within_s).command_each(RESUME, switch_scopes(row))
+            return f"{settings.flow} runs already"
+        await SwitchClusters(settings, self._within_s).command_each(RESUME, switch_scopes(row))
         if row.topics and row.opposite_was != "running":
-            return f"{self._opposite.flow} is {row.opposite_was} as a whole: lockstep resume starts all of it"
-        return f"{self._opposite.flow} runs"
+            return f"{settings.flow} is {row.opposite_was} as a whole: lockstep resume starts all of it"
+        return f"{settings.flow} runs"
 
     async def _hook(self, step: Step, row: Switch, result: str) -> str:
         flow, hooks = self._settings.flow, self._settings.switch
@@ -165,4 +167,5 @@ class Switcher:
 
     def _forward(self, row: Switch) -> ForwardFlow:
         assert self._opposite is not None
-        return ForwardFlow(self._opposite, SwitchClusters(self._opposite, self._within_s), self._log, row.topics)
+        clusters = SwitchClusters(self._opposite.settings, self._within_s)
+        return ForwardFlow(self._opposite, clusters, self._log, row.topics)
