@@ -75,7 +75,7 @@ async def test_way_back_resumes_what_the_switch_is_about(
     switcher = Switcher(log, OppositeFlow(settings()), WorkProgress(""), lambda _: None, 1.0)
     commands: Any = Commands()
 
-    async def caught_up(_quick_s: float) -> str:
+    async def caught_up() -> str:
         return "up to date"
 
     monkeypatch.setattr(switcher, "_clusters", commands)

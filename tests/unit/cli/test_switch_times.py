@@ -1,6 +1,8 @@
 """Every second of a switch is in one of its steps."""
 
 import itertools
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -93,3 +95,11 @@ async def test_switch_that_goes_on_has_the_step_that_failed_again(
     row = await scene.switcher.run(last)
     assert row.phase == "done"
     assert all(seconds >= 0 for seconds in seconds_in_steps(row))
+
+
+def test_switch_starts_without_what_only_other_commands_need() -> None:
+    """Loading a module takes a share of a second on a slow core, and applications wait."""
+    others = ("lockstep_cli.takeover_io", "lockstep_cli.handback", "lockstep_protocol.mm2_codec", "prometheus_client")
+    code = f"import sys, lockstep_cli.switch.switch_session; print([name for name in {others} if name in sys.modules])"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert ran.stdout.strip() == "[]"

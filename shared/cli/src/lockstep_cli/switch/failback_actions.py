@@ -27,9 +27,6 @@ from lockstep_protocol.connect_offsets import OffsetChange, listing
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import Switch
 
-QUICK_S = 5.0
-"""The copy back is up to date if what there was at one moment is copied within so many seconds."""
-
 
 class ForwardFlow:
     """The flow by which the applications had moved away: A->B, when they come back to A by B->A."""

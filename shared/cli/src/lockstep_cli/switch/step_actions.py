@@ -38,6 +38,9 @@ from lockstep_runtime.util.errors import TopicMissing
 
 CHECK_AGAIN_S = 0.25
 
+QUICK_S = 5.0
+"""The copy is up to date if what there was at one moment is copied within so many seconds."""
+
 
 class StepActions:
     """Of the flow by which the applications move."""
@@ -120,9 +123,8 @@ class StepActions:
                         f"{row.downstream}"
                     )
 
-    async def catch_up(self, quick_s: float) -> str:
-        """Wait until the flow copies what comes as it comes: what there was at one moment is copied within `quick_s`
-        seconds."""
+    async def catch_up(self) -> str:
+        """Wait until the flow copies what comes as it comes (`QUICK_S`)."""
         deadline = time.monotonic() + self._within_s
         copied = 0
         while True:
@@ -132,7 +134,7 @@ class StepActions:
             left = sum(not_copied(ends, starts, self.log.rows).values())
             await self._wait_copied(ends, starts, topics)
             copied += left
-            if time.monotonic() - began <= quick_s:
+            if time.monotonic() - began <= QUICK_S:
                 return f"{count_text(copied, 'record')} were copied"
             if time.monotonic() > deadline:
                 raise StepFailed(f"the flow is not up to date after {self._within_s:g} s")

@@ -10,7 +10,6 @@ from lockstep_cli.command_client import ask_all
 from lockstep_cli.command_request import CommandReply, CommandRequest, command_request, exit_code
 from lockstep_cli.exit_codes import Exit
 from lockstep_cli.formatting import count_text
-from lockstep_cli.handback import not_drained
 from lockstep_cli.migration import FlowState, shorten
 from lockstep_cli.services import DATA_PLANE
 from lockstep_cli.switch.group_positions import GroupAtSource
@@ -100,6 +99,8 @@ class SwitchClusters:
 
     async def still_copies(self, rows: Mapping[str, Row]) -> str:
         """Why the data plane, which is to stop, has not drained yet, as a sentence; "" once it has."""
+        from lockstep_cli.handback import not_drained  # loaded while the flow stops
+
         replicas = await count_replicas(self.target, self.settings, [DATA_PLANE])
         count = replicas.get(DATA_PLANE, 0)
         return not_drained(FlowState(flow=self.settings.flow, rows=rows, states=self.settings.states, replicas=count))

@@ -11,7 +11,6 @@ from lockstep_cli.report import Report
 from lockstep_cli.report_builder import build_report
 from lockstep_cli.services import SERVICES
 from lockstep_cli.status import read_report
-from lockstep_cli.switch.failback_actions import ForwardFlow, undecided
 from lockstep_cli.switch.followed_flow import OppositeFlow
 from lockstep_cli.switch.source_ends import selected_topics
 from lockstep_cli.switch.switch_check import (
@@ -160,6 +159,8 @@ async def _failback_refusals(
 ) -> list[str]:
     """What speaks against coming back, as sentences. `wanted` of both flows: single topics are paused and resumed, and
     that has no effect in a flow that is stopped."""
+    from lockstep_cli.switch.failback_actions import ForwardFlow, undecided  # other switches start without it
+
     sentence = "{} is {} as a whole: resume it first, or fail back without --topic"
     resting = [sentence.format(flow, word) for flow, word in wanted.items() if word != "running"]
     if options.topics and resting:

@@ -3,9 +3,9 @@ command goes on where another one ended."""
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from lockstep_cli.switch.evidence import Evidence
-from lockstep_cli.switch.failback_actions import QUICK_S, ForwardFlow
 from lockstep_cli.switch.followed_flow import OppositeFlow
 from lockstep_cli.switch.group_actions import GroupActions
 from lockstep_cli.switch.hook import HookCall, HookFailed, run_hook
@@ -34,6 +34,9 @@ from lockstep_protocol.commands.command_vocabulary import RESUME
 from lockstep_protocol.rows.state_rows import Switch
 from lockstep_runtime.util.clock import now_ms
 from lockstep_runtime.util.errors import ClusterError
+
+if TYPE_CHECKING:
+    from lockstep_cli.switch.failback_actions import ForwardFlow
 
 
 class Switcher:
@@ -117,7 +120,7 @@ class Switcher:
                 return await self._forward(row).settle(row, self._progress, self._within_s), row
             case Step.RETURN:
                 await self._clusters.command_each(RESUME, switch_scopes(row))
-                text = await actions.catch_up(QUICK_S)
+                text = await actions.catch_up()
                 await self._groups.require_movable(row)
                 return text, row
             case Step.ENDS:
@@ -165,7 +168,9 @@ class Switcher:
         call = HookCall(row.id, row.verb, str(step), str(flow), flow.source, flow.target, result)
         return await run_hook(line, call, hooks.hook_timeout.total_seconds(), flow_secrets(self._settings))
 
-    def _forward(self, row: Switch) -> ForwardFlow:
+    def _forward(self, row: Switch) -> "ForwardFlow":
+        from lockstep_cli.switch.failback_actions import ForwardFlow  # other switches start without it
+
         assert self._opposite is not None
         clusters = SwitchClusters(self._opposite.settings, self._within_s)
         return ForwardFlow(self._opposite, clusters, self._log, row.topics)
