@@ -143,6 +143,15 @@ class SwitchScene:
         body: dict[str, Any] = json.loads(ran.stdout) if ran.stdout else {}
         return {**body, "said": ran.stderr}
 
+    def look(self, verb: str, *arguments: str) -> Sequence[str]:
+        """Return what speaks against a switch of the flow there now, as the command says it."""
+        command = self.command(verb, "--dry-run", *arguments)
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        assert "Traceback" not in ran.stderr, ran.stderr
+        assert ran.returncode in (0, 1), ran.stdout + ran.stderr
+        refusals: list[str] = json.loads(ran.stdout)["refusals"]
+        return refusals
+
     def continue_last(self, verb: str, *arguments: str) -> dict[str, Any]:
         """Continue the last switch, named by its id: it may have ended."""
         last = self.last()

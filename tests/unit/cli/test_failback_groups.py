@@ -1,0 +1,111 @@
+"""A failback judges the groups again when the way back has caught up: before, its rows may be of another time."""
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from lockstep_cli.switch import group_actions
+from lockstep_cli.switch.followed_flow import OppositeFlow
+from lockstep_cli.switch.group_positions import GroupVerdict, Prospect
+from lockstep_cli.switch.switch_clusters import StepFailed
+from lockstep_cli.switch.switch_options import Allowance
+from lockstep_cli.switch.switch_steps import FAILED, Step, Verb, planned_steps, step_states
+from lockstep_cli.switch.switcher import Switcher
+from lockstep_cli.work_progress import WorkProgress
+from lockstep_config import FlowSettings
+from lockstep_protocol.commands.command_vocabulary import Scope
+from lockstep_protocol.rows.state_rows import Switch
+from tests.support.shared_topic import SharedTopic
+
+STUCK = GroupVerdict("g", "contested", "another flow is before its place")
+READS, SETTLES = (
+    GroupVerdict("g", "reading", "", prospect=Prospect.CONSUMERS),
+    GroupVerdict("g", "waiting", "", prospect=Prospect.SERVICES),
+)
+SKIPS, FITS = GroupVerdict("g", "skips", "is ahead"), GroupVerdict("g", "exact")
+
+
+class Scene:
+    """A failback whose hooks and copy do nothing. `looks`: what is found of the group; the last one stays."""
+
+    def __init__(self, settings: FlowSettings, patch: pytest.MonkeyPatch, looks: Sequence[GroupVerdict]) -> None:
+        self.done: list[str] = []
+        self._looks = list(looks)
+        self._log = SharedTopic(settings, patch).log()
+        self._switcher = Switcher(self._log, OppositeFlow(settings), WorkProgress(""), lambda _: None, 1.0)
+        patch.setattr(self._switcher, "_clusters", self)
+        patch.setattr(self._switcher._actions, "catch_up", self._catch_up)
+        patch.setattr(self._switcher._groups, "_look_at_groups", self._look)
+        patch.setattr(type(self._switcher._groups), "_moves_groups", True)
+        patch.setattr(self._switcher, "_hook", self._hook)
+        patch.setattr(group_actions, "CHECK_AGAIN_S", 0.0)
+        patch.setattr(group_actions, "time", SimpleNamespace(monotonic=itertools.count(0.0, 1.0).__next__))
+
+    async def command_each(self, verb: str, _scopes: Iterable[Scope]) -> None:
+        self.done.append(verb)
+
+    async def _catch_up(self) -> str:
+        self.done.append("caught up")
+        return ""
+
+    async def _look(self, *_given: object, source: bool) -> tuple[list[Any], list[GroupVerdict], int]:
+        assert source
+        self.done.append("look")
+        return [], [self._looks.pop(0) if len(self._looks) > 1 else self._looks[0]], 0
+
+    async def _hook(self, step: Step, _row: Switch, _result: str) -> str:
+        self.done.append(f"hook {step}")
+        raise StepFailed("far enough")
+
+    async def come_back(self, *allowed: Allowance) -> Switch:
+        """Run from step `return` on, as far as the first hook. Returns the last row."""
+        steps = planned_steps(Verb.FAILBACK, hooks={Step.FENCE}, has_opposite=True, drill=False)
+        states = tuple((str(step), "waiting", 0, 0, "") for step in steps[steps.index(Step.RETURN) :])
+        row = Switch(id="x", verb="failback", steps=states, allowed=tuple(allowed), opposite_was="running")
+        with pytest.raises(StepFailed):
+            await self._switcher.run(row)
+        last = self._log.switch
+        assert last is not None
+        return last
+
+
+MakeScene = Callable[..., Scene]
+
+
+@pytest.fixture
+def scene(settings: Callable[..., FlowSettings], monkeypatch: pytest.MonkeyPatch) -> MakeScene:
+    return lambda *looks: Scene(settings(), monkeypatch, looks)
+
+
+async def test_failback_with_a_group_that_cannot_move_fences_nobody(scene: MakeScene) -> None:
+    made = scene(STUCK)
+    row = await made.come_back()
+    (returned, *others) = step_states(row)
+    assert (returned.step, returned.state) == (Step.RETURN, FAILED)
+    assert "g (contested): another flow is before its place" in returned.text
+    assert {state.state for state in others} == {"waiting"}
+    assert made.done[:2] == ["resume", "caught up"], "it is judged by what was copied back"
+    assert "hook fence" not in made.done
+
+
+@pytest.mark.parametrize("verdict", [FITS, READS, SETTLES, SKIPS])
+async def test_failback_with_a_group_that_a_step_can_move_goes_on(scene: MakeScene, verdict: GroupVerdict) -> None:
+    made = scene(verdict)
+    await made.come_back()
+    assert made.done == ["resume", "caught up", "look", "hook fence"]
+
+
+async def test_failback_looks_again_at_a_group_that_was_stuck(scene: MakeScene) -> None:
+    """What was read may be of the moment before."""
+    made = scene(STUCK, FITS)
+    await made.come_back()
+    assert made.done == ["resume", "caught up", "look", "look", "hook fence"]
+
+
+async def test_failback_that_may_leave_groups_does_not_look_at_them(scene: MakeScene) -> None:
+    made = scene(STUCK)
+    await made.come_back(Allowance.LEFT_GROUPS)
+    assert made.done == ["resume", "caught up", "hook fence"]
