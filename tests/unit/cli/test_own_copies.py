@@ -147,7 +147,7 @@ async def test_slot_that_does_not_vouch_leaves_its_tail_unknown(back: WayBack, l
     assert "is not known" in str(trouble)
 
 
-async def test_tail_of_a_slot_that_says_nothing_is_known_with_its_row(back: WayBack) -> None:
+async def test_tail_of_a_silent_slot_is_known_once_its_row_has_it(back: WayBack) -> None:
     """It was killed, and the next one has found all of it."""
     back.write(copied(20))
     back.last = [copied(84)]
