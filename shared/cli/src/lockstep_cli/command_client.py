@@ -36,15 +36,17 @@ async def ask_all(settings: FlowSettings, replies: Sequence[CommandReply], withi
     Of those that are missing then a reply says how many replicas run. What a cluster did not do is in the replies too,
     so that other flows are asked all the same. Raises NewerVersion for an answer of a newer release.
     """
+    if not replies:
+        return
     try:
         await _ask_all(settings, replies, within)
     except ClusterError as exc:
         never_run = isinstance(exc, TopicMissing)
+        advice = ": the flow has never run; start its services, or lockstep run" if never_run else ""
         for reply in replies:
             if reply.missing:
-                advice = ": the flow has never run; start its services, or lockstep run" if never_run else ""
                 reply.trouble = f"{exc}{advice}"
-                reply.denied = isinstance(exc, NotPermitted | RequestRefused) and not never_run
+                reply.denied = isinstance(exc, NotPermitted | RequestRefused)
 
 
 async def _ask_all(settings: FlowSettings, replies: Sequence[CommandReply], within: float) -> None:
