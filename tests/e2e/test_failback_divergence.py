@@ -17,7 +17,7 @@ from tests.support.switch_scene import SwitchScene
 
 pytestmark = pytest.mark.long
 
-LOOKS = 2
+DRY_RUNS = 2
 """So often the command looks after each kill: at once, and when it has answered."""
 
 
@@ -48,8 +48,8 @@ def test_number_of_records_only_one_cluster_has_is_true_or_unknown(tmp_path: Pat
                 time.sleep(dice.uniform(0.0, 3.0))
                 write_on_source(scene, dice.randint(0, most_own))
                 kill_slots(scene)
-                for _ in range(LOOKS):
-                    refusals = scene.look("failback", "--allow-soon")
+                for _ in range(DRY_RUNS):
+                    refusals = scene.dry_run("failback", "--allow-soon")
                     counted, own = counted_records(refusals), own_records(scene)
                     print(f"own {own}, counted {counted}: {refusals}", flush=True)  # noqa: T201
                     assert counted in (None, own), refusals

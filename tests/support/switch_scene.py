@@ -143,7 +143,7 @@ class SwitchScene:
         body: dict[str, Any] = json.loads(ran.stdout) if ran.stdout else {}
         return {**body, "said": ran.stderr}
 
-    def look(self, verb: str, *arguments: str) -> Sequence[str]:
+    def dry_run(self, verb: str, *arguments: str) -> Sequence[str]:
         """Return what speaks against a switch of the flow there now, as the command says it."""
         command = self.command(verb, "--dry-run", *arguments)
         ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)

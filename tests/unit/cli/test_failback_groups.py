@@ -29,11 +29,11 @@ SKIPS, FITS = GroupVerdict("g", "skips", "is ahead"), GroupVerdict("g", "exact")
 
 
 class Scene:
-    """A failback whose hooks and copy do nothing. `looks`: what is found of the group; the last one stays."""
+    """A failback whose hooks and copy do nothing. `verdicts`: what is found of the group; the last one stays."""
 
-    def __init__(self, settings: FlowSettings, patch: pytest.MonkeyPatch, looks: Sequence[GroupVerdict]) -> None:
+    def __init__(self, settings: FlowSettings, patch: pytest.MonkeyPatch, verdicts: Sequence[GroupVerdict]) -> None:
         self.done: list[str] = []
-        self._looks = list(looks)
+        self._verdicts = list(verdicts)
         self._log = SharedTopic(settings, patch).log()
         self._switcher = Switcher(self._log, OppositeFlow(settings), WorkProgress(""), lambda _: None, 1.0)
         patch.setattr(self._switcher, "_clusters", self)
@@ -54,7 +54,7 @@ class Scene:
     async def _look(self, *_given: object, source: bool) -> tuple[list[Any], list[GroupVerdict], int]:
         assert source
         self.done.append("look")
-        return [], [self._looks.pop(0) if len(self._looks) > 1 else self._looks[0]], 0
+        return [], [self._verdicts.pop(0) if len(self._verdicts) > 1 else self._verdicts[0]], 0
 
     async def _hook(self, step: Step, _row: Switch, _result: str) -> str:
         self.done.append(f"hook {step}")
@@ -77,35 +77,35 @@ MakeScene = Callable[..., Scene]
 
 @pytest.fixture
 def scene(settings: Callable[..., FlowSettings], monkeypatch: pytest.MonkeyPatch) -> MakeScene:
-    return lambda *looks: Scene(settings(), monkeypatch, looks)
+    return lambda *verdicts: Scene(settings(), monkeypatch, verdicts)
 
 
 async def test_failback_with_a_group_that_cannot_move_fences_nobody(scene: MakeScene) -> None:
-    made = scene(STUCK)
-    row = await made.come_back()
+    failback = scene(STUCK)
+    row = await failback.come_back()
     (returned, *others) = step_states(row)
     assert (returned.step, returned.state) == (Step.RETURN, FAILED)
     assert "g (contested): another flow is before its place" in returned.text
     assert {state.state for state in others} == {"waiting"}
-    assert made.done[:2] == ["resume", "caught up"], "it is judged by what was copied back"
-    assert "hook fence" not in made.done
+    assert failback.done[:2] == ["resume", "caught up"], "it is judged by what was copied back"
+    assert "hook fence" not in failback.done
 
 
 @pytest.mark.parametrize("verdict", [FITS, READS, SETTLES, SKIPS])
 async def test_failback_with_a_group_that_a_step_can_move_goes_on(scene: MakeScene, verdict: GroupVerdict) -> None:
-    made = scene(verdict)
-    await made.come_back()
-    assert made.done == ["resume", "caught up", "look", "hook fence"]
+    failback = scene(verdict)
+    await failback.come_back()
+    assert failback.done == ["resume", "caught up", "look", "hook fence"]
 
 
 async def test_failback_looks_again_at_a_group_that_was_stuck(scene: MakeScene) -> None:
     """What was read may be of the moment before."""
-    made = scene(STUCK, FITS)
-    await made.come_back()
-    assert made.done == ["resume", "caught up", "look", "look", "hook fence"]
+    failback = scene(STUCK, FITS)
+    await failback.come_back()
+    assert failback.done == ["resume", "caught up", "look", "look", "hook fence"]
 
 
 async def test_failback_that_may_leave_groups_does_not_look_at_them(scene: MakeScene) -> None:
-    made = scene(STUCK)
-    await made.come_back(Allowance.LEFT_GROUPS)
-    assert made.done == ["resume", "caught up", "hook fence"]
+    failback = scene(STUCK)
+    await failback.come_back(Allowance.LEFT_GROUPS)
+    assert failback.done == ["resume", "caught up", "hook fence"]
