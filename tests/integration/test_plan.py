@@ -169,6 +169,18 @@ def test_progress_of_mirror_maker_counts(planned: PlannedFlow) -> None:
     assert (partition["begins"], partition["start"], partition["records"]) == ("mirrormaker2", 70, 30)
 
 
+def test_plan_names_progress_and_rows_that_it_cannot_read(planned: PlannedFlow) -> None:
+    planned.topic(records=10)
+    for topic in (progress_topic(planned.flow), state_topic(planned.flow)):
+        create_topic(planned.target, topic, configs={"cleanup.policy": "compact"})
+    produce(planned.target, progress_topic(planned.flow), [Record(key=b"[", value=b"[")] * 2)
+    produce(planned.target, state_topic(planned.flow), [Record(key=b"topic/x", value=b"[")])
+    text = " ".join(planned.only()["remarks"])
+    assert f"2 records of {progress_topic(planned.flow)} cannot be read, so what they say does not count" in text
+    assert "a row cannot be read, so what it says does not count" in text
+    assert f"2 records of {progress_topic(planned.flow)}" in " ".join(planned.plan().split())
+
+
 def test_mirror_maker_that_runs_is_a_hazard(planned: PlannedFlow) -> None:
     topic = planned.topic(records=10)
     mm2_copied(planned, progress_topic(planned.flow), "MirrorSourceConnector", topic, 5)

@@ -49,6 +49,7 @@ class Settings:
     data_plane: Plane = field(default_factory=Plane)
     switch_limits: SwitchLimits = LIMITS
     services: tuple[str, ...] = SERVICES
+    group_id: str | None = None
 
     def needs(self, service: str) -> bool:
         return service in self.services
@@ -80,6 +81,8 @@ class Driver:
         self.clock = Clock(wall_ms=lambda: self.now, monotonic=lambda: self.now / 1000)
         self.state = StateLog(UnreadableRecords(FlowLog("data-plane", FLOW)), self.clock.wall_ms, lambda _: 0)
         self.rounds = Rounds(FailureTracker(FlowLog("data-plane", FLOW)))
+        self.elsewhere = FailureTracker(FlowLog("data-plane", FLOW))
+        self.unreadable = UnreadableRecords(FlowLog("data-plane", FLOW))
         self.log = FlowLog("data-plane", FLOW)
         self.kept: dict[int, SlotRun] = {0: SlotRun("r1")}
         self.collector = MetricsCollector(self, lambda: self.kept)  # type: ignore[arg-type]  # the attributes it reads

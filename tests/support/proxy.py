@@ -1,8 +1,9 @@
 """A TCP proxy in front of a broker whose connections can be cut, delayed and held on demand.
 
 It runs an event loop in a thread of its own, so that sync and async tests use it alike: every method returns once it
-has taken effect. Bytes are forwarded untouched. What is *held* waits in the proxy: it is delivered by `heal()`, and
-lost if the connection is cut first. Holding the answers and then cutting leaves requests of unknown outcome.
+has taken effect. Bytes are forwarded untouched, but for `announce`. What is *held* waits in the proxy: it is delivered
+by `heal()`, and lost if the connection is cut first. Holding the answers and then cutting leaves requests of unknown
+outcome.
 """
 
 import asyncio
@@ -10,10 +11,12 @@ import contextlib
 import socket
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self, TypeVar
+
+from tests.support.announced_versions import AnnouncedVersions
 
 T = TypeVar("T")
 CHUNK = 64 * 1024
@@ -72,6 +75,7 @@ class Proxy:
         self._to: tuple[str, int] | None = None
         self._refusing = False
         self._answered_apis: Collection[int] | None = None
+        self._announced: Mapping[int, int] = {}
         self._connections: set[_Connection] = set()
         self._carried: Counter[int] = Counter()
         self._loop = asyncio.new_event_loop()
@@ -136,6 +140,11 @@ class Proxy:
         """As a broker that is half alive: only requests of these APIs (keys of the protocol) are answered. A connection
         on which another one came stays open, and nothing is answered on it any more. Until heal()."""
         self._answered_apis = apis
+
+    def announce(self, newest: Mapping[int, int]) -> None:
+        """As an older broker: new connections are told these newest versions of APIs, by the key of each."""
+        self._announced = newest
+        self.cut()
 
     def refuse(self) -> None:
         """Cuts every connection, and each new one at once, until heal()."""
@@ -208,6 +217,7 @@ class Proxy:
             return
         connection = _Connection(writer, self._loop.time())
         client: int = writer.get_extra_info("peername")[1]
+        announced = AnnouncedVersions(self._announced)
 
         def carry(size: int) -> None:
             self._carried[client] += size
@@ -216,11 +226,14 @@ class Proxy:
         def is_thrown_away(request: bytes) -> bool:
             apis, answered = connection.requests.keys(request), self._answered_apis
             connection.forgotten |= answered is not None and any(api not in answered for api in apis)
+            announced.see_request(request)
             return connection.forgotten
 
         connection.tasks = [
-            asyncio.create_task(_forward(reader, broker_writer, self._requests, carry, is_thrown_away)),
-            asyncio.create_task(_forward(broker_reader, writer, self._answers, carry, lambda _: connection.forgotten)),
+            asyncio.create_task(_forward(reader, broker_writer, self._requests, carry, is_thrown_away, bytes)),
+            asyncio.create_task(
+                _forward(broker_reader, writer, self._answers, carry, lambda _: connection.forgotten, announced.lower)
+            ),
         ]
         self._connections.add(connection)
         try:
@@ -240,6 +253,7 @@ async def _forward(
     way: _Direction,
     carry: Callable[[int], None],
     is_thrown_away: Callable[[bytes], bool],
+    rewrite: Callable[[bytes], bytes],
 ) -> None:
     """Ends when either side does."""
     under_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(IN_TRANSIT)
@@ -260,7 +274,7 @@ async def _forward(
                 return
             if is_thrown_away(chunk):
                 continue
-            writer.write(chunk)
+            writer.write(rewrite(chunk))
             await writer.drain()
             way.passed += len(chunk)
             carry(len(chunk))

@@ -37,6 +37,7 @@ from lockstep_data_plane.wire.connection import Connection, message
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import MirroredTopic, Row
 from lockstep_runtime.kafka.control_producer import ControlTopicLog
+from lockstep_runtime.kafka.unreadable_records import UnreadableRecords
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
 from tests.support.batch_bytes import LZ4, batch_bytes, record
@@ -239,8 +240,7 @@ def source_batch(size: int, codec: int) -> tuple[bytes, int]:
 
 def scene(folder: Path, batch: bytes, records: int, batches: int) -> tuple[SlotEngine, MirroredTopic, FramedCluster]:
     """A slot's engine between both clusters, and its target."""
-    file = folder / "mm2.properties"
-    file.write_text(FILE)
+    (file := folder / "mm2.properties").write_text(FILE)
     settings = load(file, {}).flow(Flow("A", "B"))
     used = BrokerTime()
     logs = [EndlessLog(batch, records, batches) for _ in range(PARTITIONS)]
@@ -259,8 +259,9 @@ def scene(folder: Path, batch: bytes, records: int, batches: int) -> tuple[SlotE
         target_partitions=PARTITIONS,
     )
     with patch("lockstep_data_plane.slot.engine.connect_clusters", lambda *_: (source, target)):
-        ids, topics, troubles = FlowIds(4000), {"t": topic}, FailureTracker(say)
-        engine = SlotEngine(settings, ids, cast(ControlTopicWriter, writer), troubles, topics, {}, lambda tp: ())
+        control, pass_over = cast(ControlTopicWriter, writer), UnreadableRecords(say).pass_over_at
+        common = settings, FlowIds(4000), control, FailureTracker(say)
+        engine = SlotEngine(*common, {"t": topic}, {}, lambda tp: (), pass_over)
     return engine, topic, target
 
 

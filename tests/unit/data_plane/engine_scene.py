@@ -21,6 +21,7 @@ from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, m
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, Row
+from lockstep_runtime.kafka.unreadable_records import UnreadableRecords
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
 from tests.support.batch_bytes import decoded
@@ -252,6 +253,7 @@ class EngineScene:
             {"t": self.topic},
             self.rows,
             lambda tp: (),
+            UnreadableRecords(FlowLog("data-plane", settings.flow)).pass_over_at,
             waits=lambda: self.waits,
         )
         self.task: asyncio.Task[None] | None = None

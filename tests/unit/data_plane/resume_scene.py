@@ -24,6 +24,8 @@ from lockstep_protocol.errors import RetriableError
 from lockstep_protocol.mm2_codec import encode_source_progress, encode_source_progress_reset
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, Row
+from lockstep_runtime.kafka.unreadable_records import UnreadableRecords
+from lockstep_runtime.telemetry.log import FlowLog
 from tests.support.flow_context import FILE
 from tests.support.memory_cluster import MemoryCluster, MemoryLog
 from tests.support.skipping_loop import run_skipping_waits
@@ -188,7 +190,12 @@ class Scene:
         partition = self._partition(settings)
         source, target = self.clusters
         writer = cast(ControlTopicWriter, _Written(self))
-        transactions = TransactionRunner(settings, target, PartitionMachine.step)
+        transactions = TransactionRunner(
+            settings,
+            target,
+            PartitionMachine.step,
+            UnreadableRecords(FlowLog("data-plane", settings.flow)).pass_over_at,
+        )
         resumer = Resumer(settings, FlowIds(OURS), source, target, writer, self.rows, lambda: [partition], transactions)
         topic = MirroredTopic(
             source_topic="t",

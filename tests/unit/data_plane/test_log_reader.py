@@ -24,6 +24,8 @@ from lockstep_data_plane.wire.log_reader import log_between
 from lockstep_protocol.kafka_apis import APIS
 from lockstep_protocol.mm2_codec import encode_source_progress
 from lockstep_protocol.rows.state_rows import PartitionProgress
+from lockstep_runtime.kafka.unreadable_records import UnreadableRecords
+from lockstep_runtime.telemetry.log import FlowLog
 from tests.support.batch_bytes import batch_bytes, record, records
 from tests.support.kio_codec import read_back
 
@@ -147,16 +149,30 @@ def progress(at: int, offset: int) -> bytes:
     return batch_bytes([record(at, value, key=key)])
 
 
+def progress_reader(cluster: ClusterClient) -> CommittedProgressReader:
+    unreadable = UnreadableRecords(FlowLog("data-plane", "S->T"))
+    return CommittedProgressReader(cluster, TP[0], "MirrorSourceConnector", "S", unreadable.pass_over_at)
+
+
 async def test_log_reader_keeps_committed_progress_after_an_empty_answer() -> None:
     """Else the copy would go on from before what is on the target already, and records would be there twice."""
     leading = Leading([progress(0, 10), progress(1, 20)], [False, True])
-    log = CommittedProgressReader(cluster_led_by(leading), TP[0], "MirrorSourceConnector", "S")
+    log = progress_reader(cluster_led_by(leading))
     assert await log.newest(("u", 0)) == 20
+
+
+async def test_progress_that_is_none_is_counted_by_partition() -> None:
+    unreadable = UnreadableRecords(FlowLog("data-plane", "S->T"))
+    garbage = batch_bytes([record(0, b"[", key=b"[")])
+    cluster = cluster_led_by(Leading([garbage, progress(1, 20)], []))
+    log = CommittedProgressReader(cluster, TP[0], "MirrorSourceConnector", "S", unreadable.pass_over_at)
+    assert await log.newest(("u", 0)) == 20
+    assert unreadable.by_partition == ((*TP, 1),)
 
 
 async def test_progress_that_could_not_be_read_is_read_the_next_time() -> None:
     leading = Leading([progress(0, 10), progress(1, 20)], [False, *[True] * 10])
-    log = CommittedProgressReader(cluster_led_by(leading), TP[0], "MirrorSourceConnector", "S")
+    log = progress_reader(cluster_led_by(leading))
     with pytest.raises(ConnectionError):
         await log.newest(("u", 0))
     leading.empty = []
@@ -169,7 +185,7 @@ async def test_a_leader_of_the_progress_that_leads_no_more_is_asked_once() -> No
     cluster = cluster_led_by(former)
     cluster._brokers[2] = ("broker", 9092)
     cluster._connections |= {(2, purpose): leading for purpose in ("ask", "tail")}
-    log = CommittedProgressReader(cluster, TP[0], "MirrorSourceConnector", "S")
+    log = progress_reader(cluster)
     assert await log.newest(("u", 0)) == 10
     former.leads = False
     with pytest.raises(KafkaProtocolError, match="NOT_LEADER_OR_FOLLOWER"):
@@ -180,7 +196,7 @@ async def test_a_leader_of_the_progress_that_leads_no_more_is_asked_once() -> No
 async def test_log_reader_of_a_recreated_topic_starts_over_and_forgets_progress() -> None:
     leading = Leading([progress(0, 10), progress(1, 20)], [])
     cluster = cluster_led_by(leading)
-    log = CommittedProgressReader(cluster, TP[0], "MirrorSourceConnector", "S")
+    log = progress_reader(cluster)
     assert await log.newest(("u", 0)) == 20
     cluster._topics[TP[0]] = 0, 1, UUID(int=8)
     leading.log = [progress(0, 3), batch_bytes(records(1, 1)), batch_bytes(records(2, 1))]
@@ -190,7 +206,7 @@ async def test_log_reader_of_a_recreated_topic_starts_over_and_forgets_progress(
 @pytest.mark.parametrize("left", [0, 1])
 async def test_a_log_that_was_truncated_is_read_from_its_start(left: int) -> None:
     leading = Leading([progress(0, 10), progress(1, 20)], [])
-    log = CommittedProgressReader(cluster_led_by(leading), TP[0], "MirrorSourceConnector", "S")
+    log = progress_reader(cluster_led_by(leading))
     assert await log.newest(("u", 0)) == 20
     del leading.log[left:]
     assert await log.newest(("u", 0)) == (10 if left else None)

@@ -1,6 +1,7 @@
 """What a batch's producer id says about where it came from, and what a flow makes of it (`kafka-wire.md` §4)."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -56,9 +57,16 @@ def test_rows_are_found_among_whatever_else_a_state_topic_holds() -> None:
         record(5, other.encode()[1], key=other.encode()[0]),
     ]
     marker = batch(records(6, 1), attributes=CONTROL | TRANSACTIONAL)
-    assert rows_in([batch(content, codec=LZ4), marker], "state") == [ROW, other]
+    passed_over: list[tuple[str, int, int]] = []
+
+    def pass_over(*place_and_error: Any) -> None:
+        passed_over.append(place_and_error[:3])
+
+    assert rows_in([batch(content, codec=LZ4), marker], "state", pass_over) == [ROW, other]
+    assert passed_over == [("state", 0, 2)]
     spoilt = batch(content)._replace(record_count=9)
-    assert rows_in([spoilt, batch(content[5:]), marker], "state") == [other], "what cannot be read is passed over"
+    assert rows_in([spoilt, batch(content[5:]), marker], "state", pass_over) == [other]
+    assert passed_over == [("state", 0, 2), ("state", 0, 0)], "what cannot be read is passed over"
 
 
 @pytest.mark.parametrize(

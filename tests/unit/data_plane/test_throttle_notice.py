@@ -1,6 +1,6 @@
 """That brokers slow us down is said when it begins, and again only after they have stopped for a while."""
 
-from lockstep_data_plane.wire.cluster import QUIET_S, ThrottleNotice
+from lockstep_data_plane.wire.throttle_notice import QUIET_S, ThrottleNotice
 
 
 def test_throttle_notice_without_throttling_is_silent() -> None:

@@ -8,11 +8,22 @@ import pytest
 from confluent_kafka import KafkaError
 
 from lockstep_config.credentials.permissions import Remedy
+from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_runtime.telemetry.failure_tracker import SAID_AT_ONCE, SAID_CAUSES, FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted, RequestRefused, TopicDeleted
+from lockstep_runtime.util.errors import (
+    ClusterError,
+    ClusterUnreachable,
+    NotPermitted,
+    ProtocolUnfit,
+    RequestRefused,
+    TopicDeleted,
+)
 
 AWAY = ClusterUnreachable("B", "b:9092", "refused")
+TOO_OLD = ProtocolUnfit(
+    "B", ReasonCode.PROTOCOL_TOO_OLD.to_reason(cluster="B", broker="b:9092", api="fetch", version=11, needed=12)
+)
 DENIED = NotPermitted("B", "to create", "topic x")
 
 
@@ -34,6 +45,24 @@ def test_unreachable_cluster_is_logged_once_for_all_failures(caplog: pytest.LogC
         troubles.over("two")
         troubles.over("two")
     assert lines == ["cluster unreachable", "cluster reachable again"]
+
+
+@pytest.mark.parametrize(
+    ("others_say", "said"),
+    [((), ["cluster unreachable", "one failing", "cluster reachable again", "two recovered"]), (("B",), [])],
+)
+def test_cluster_that_is_too_old_is_logged_once_for_all_failures(
+    caplog: pytest.LogCaptureFixture, others_say: tuple[str, ...], said: list[str]
+) -> None:
+    troubles = FailureTracker(FlowLog("test", "A->B"), others_say)
+    with heard(caplog) as lines:
+        troubles.began("one", AWAY)
+        for name in ("one", "two", "one"):
+            troubles.began(name, TOO_OLD)
+        assert {reason.code for reason in troubles.reasons.values()} == {"protocol-too-old"}
+        troubles.over("one")
+        troubles.over("two")
+    assert lines == said
 
 
 def test_outage_whose_cause_changes_is_logged_once_with_each_cause(caplog: pytest.LogCaptureFixture) -> None:

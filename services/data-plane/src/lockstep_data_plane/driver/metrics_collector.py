@@ -10,6 +10,7 @@ from lockstep_data_plane.driver import metrics as m
 from lockstep_data_plane.driver.end_history import ObservedPartition
 from lockstep_data_plane.driver.lag_estimator import Lag, LagEstimator
 from lockstep_data_plane.driver.monotonic_counter import MonotonicCounter, RowCounters
+from lockstep_data_plane.driver.slot_reports import SlotReports
 from lockstep_data_plane.slot.desired_state import has_failed
 from lockstep_protocol.lag import is_of_another_log, silent_after_s
 from lockstep_protocol.metric import row_metrics
@@ -76,6 +77,7 @@ class MetricsCollector:
         self._resting: Collection[TopicPartition] = ()
         self.estimator = LagEstimator()
         self._slots_heard: dict[int, float] = {}
+        self._slot_reports = SlotReports(ctx)
         ctx.state.listen(self.on_row)
         ctx.metrics.ask(self.samples)
 
@@ -103,6 +105,7 @@ class MetricsCollector:
         """The driver does not lead any more: nothing is shown until it does again, and then the counts go on."""
         self._followed, self._stuck, self._resting, self.estimator = frozenset(), (), (), LagEstimator()
         self._slots_heard = {}
+        self._slot_reports.reset()
 
     def on_observed(
         self,
@@ -142,6 +145,7 @@ class MetricsCollector:
         elif isinstance(row, SlotStatus) and (kept := self._slots().get(row.slot)) is not None and kept.run == row.run:
             self._slots_heard[row.slot] = self._ctx.clock.monotonic()
             self._slot_series[row.slot].update(row)
+            self._slot_reports.update(row)
 
     def _count(self, tally: _PartitionCounts, row: PartitionProgress) -> None:
         now = self._ctx.clock.wall_ms()

@@ -3,9 +3,9 @@
 The reader goes past the last stable offset and follows the markers. So an open transaction of another client delays no
 partition: the progress of a partition is known once its own transactional id is fenced."""
 
-import logging
 import struct
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TypeAlias
 
 from lockstep_data_plane.common.single_flight import SingleFlight
@@ -18,8 +18,7 @@ from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.mm2_codec import MalformedRecord, encode_source_progress_reset
 from lockstep_protocol.murmur2 import partition_for
 from lockstep_protocol.offsets import TopicPartition
-
-log = logging.getLogger(__name__)
+from lockstep_runtime.kafka.unreadable_records import PassOver
 
 _MARKER = struct.Struct(">hh")
 COMMIT = 1
@@ -72,8 +71,9 @@ class CommittedProgress:
 class CommittedProgressReader:
     """The progress topic of one flow, read as far as somebody needs it."""
 
-    def __init__(self, target: ClusterClient, topic: str, connector: str, source: str) -> None:
+    def __init__(self, target: ClusterClient, topic: str, connector: str, source: str, pass_over: PassOver) -> None:
         """`connector`: the name in the keys; `source`: the alias of the flow's source."""
+        self._pass_over = pass_over
         self._target = target
         self.topic = topic
         self._connector = connector
@@ -103,7 +103,7 @@ class CommittedProgressReader:
         place = await self.place(tp)
         if place is None:
             return None
-        log = self._logs.setdefault(place[1], _PartitionLog(self._target, place))
+        log = self._logs.setdefault(place[1], _PartitionLog(self._target, place, self._pass_over))
         await log.reading.done()
         entry = log.fold.offsets.for_connector(self._connector).get(self._key(tp))
         return None if entry is None else entry.offset
@@ -116,17 +116,12 @@ class CommittedProgressReader:
 class _PartitionLog:
     """One partition of the progress topic, as far as it was read."""
 
-    def __init__(self, target: ClusterClient, place: TopicPartition) -> None:
+    def __init__(self, target: ClusterClient, place: TopicPartition, pass_over: PassOver) -> None:
         self._target = target
         self._place = place
         self._cursor = LogCursor(target, place)
-        self.fold = CommittedProgress(self._pass_over)
+        self.fold = CommittedProgress(partial(pass_over, *place))
         self.reading = SingleFlight(self._read_on)
-
-    def _pass_over(self, offset: int, error: ValueError) -> None:
-        location = f"{self._place[0]} partition {self._place[1]} offset {offset}"
-        about = {"text": f"{location}: {error}", "cluster": self._target.alias}
-        log.warning("unreadable record passed over", extra=about)
 
     async def _read_on(self) -> None:
         async with self._target.led(self._place):

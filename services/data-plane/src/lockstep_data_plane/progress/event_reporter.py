@@ -10,10 +10,10 @@ from lockstep_data_plane.core.events import CopyTrouble, ForeignRecords, Halted,
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError
-from lockstep_data_plane.wire.connection import BrokerUnreachable, TopicDeletedError
+from lockstep_data_plane.wire.connection import BrokerUnreachable, ProtocolUnfitError, TopicDeletedError
 from lockstep_data_plane.wire.error_codes import DENIED
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
-from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted, TopicDeleted
+from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted, ProtocolUnfit, TopicDeleted
 
 
 class EventReporter:
@@ -64,6 +64,8 @@ class EventReporter:
             return exc
         if isinstance(exc, TopicDeletedError):
             return TopicDeleted(exc.alias, exc.topic)
+        if isinstance(exc, ProtocolUnfitError):
+            return ProtocolUnfit(exc.alias, exc.reason)
         denied = isinstance(exc, BrokerUnreachable) or (isinstance(exc, KafkaProtocolError) and exc.code in DENIED)
         if isinstance(exc, BrokerUnreachable | KafkaProtocolError) and denied and exc.needs is not None:
             return self.denied(exc.alias, *exc.needs)

@@ -9,15 +9,18 @@ from lockstep_data_plane.provenance.origin_lookup import KNOWN_AT_MOST, OriginRo
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.wire.cluster import ClusterClient
 from lockstep_data_plane.wire.connection import BrokerUnreachable
+from lockstep_runtime.kafka.unreadable_records import PassOver
 
 
 class OriginFilter:
     """`learn` the batches, then ask `copies`."""
 
-    def __init__(self, settings: FlowSettings, source: ClusterClient, target: ClusterClient) -> None:
+    def __init__(
+        self, settings: FlowSettings, source: ClusterClient, target: ClusterClient, pass_over: PassOver
+    ) -> None:
         self._mode = settings.data_plane.provenance
         self._clusters = source, target
-        self._rows = OriginRows(source, lambda: state_topics(source, settings.data_plane.feeding))
+        self._rows = OriginRows(source, lambda: state_topics(source, settings.data_plane.feeding), pass_over)
         self._known: dict[int, bool] = {}
 
     def concerns(self, topic: str, target_topic: str) -> bool:

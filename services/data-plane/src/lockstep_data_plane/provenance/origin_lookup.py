@@ -5,7 +5,6 @@ read to their ends. Other partitions continue. Short-lived producers bring new i
 are looked up together, and not too often."""
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable
 
 from lockstep_config import FlowSettings
@@ -24,10 +23,9 @@ from lockstep_data_plane.wire.log_reader import LogCursor
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.names import is_state_topic, state_topic
 from lockstep_protocol.rows.state_rows import MalformedRow, Origin, decode_row
+from lockstep_runtime.kafka.unreadable_records import PassOver
 from lockstep_runtime.util.asyncio_util import cancelled
 from lockstep_runtime.util.backoff import AWAY_AT_MOST_S, Backoff
-
-log = logging.getLogger(__name__)
 
 ORIGIN = f"{Origin.kind}/".encode()
 
@@ -38,8 +36,11 @@ class OriginRows:
     A row is acknowledged before the first batch that has its producer id. A reader that has fetched a batch then reads
     the state topics to their present ends. It has the batch's row then, or there is none."""
 
-    def __init__(self, cluster: ClusterClient, topics: Callable[[], Awaitable[Collection[str]]]) -> None:
+    def __init__(
+        self, cluster: ClusterClient, topics: Callable[[], Awaitable[Collection[str]]], pass_over: PassOver
+    ) -> None:
         """`topics` names the topics there are at the moment."""
+        self._pass_over = pass_over
         self._cluster = cluster
         self._topics = topics
         self._cursors: dict[str, LogCursor] = {}
@@ -55,12 +56,12 @@ class OriginRows:
         for topic in topics:
             cursor = self._cursors.setdefault(topic, LogCursor(self._cluster, (topic, 0)))
             async for batches in cursor.unread():
-                self.rows += rows_in(batches, topic)
+                self.rows += rows_in(batches, topic, self._pass_over)
 
 
-def rows_in(batches: Iterable[Batch], topic: str) -> list[Origin]:
-    """Return the origin rows in batches of partition 0 of the state topic `topic`. What is no row, and a batch
-    that cannot be read, is passed over: it stays in the log."""
+def rows_in(batches: Iterable[Batch], topic: str, pass_over: PassOver) -> list[Origin]:
+    """Return the origin rows in batches of partition 0 of the state topic `topic`. `pass_over` is called for what is
+    no row, and for a batch that cannot be read: it stays in the log."""
     found = []
     for batch in batches:
         if batch.attributes & CONTROL:
@@ -68,7 +69,7 @@ def rows_in(batches: Iterable[Batch], topic: str) -> list[Origin]:
         try:
             records = list(read_records(batch))
         except CorruptRecordError as why:
-            _pass_over(topic, batch.base_offset, why)
+            pass_over(topic, 0, batch.base_offset, why)
             continue
         for record in records:
             if record.key is None or not bytes(record.key).startswith(ORIGIN):
@@ -76,16 +77,11 @@ def rows_in(batches: Iterable[Batch], topic: str) -> list[Origin]:
             try:
                 row = decode_row(bytes(record.key), None if record.value is None else bytes(record.value))
             except MalformedRow as why:
-                _pass_over(topic, record.offset, why)
+                pass_over(topic, 0, record.offset, why)
                 continue
             if isinstance(row, Origin):
                 found.append(row)
     return found
-
-
-def _pass_over(topic: str, offset: int, error: ValueError) -> None:
-    text = f"{topic} partition 0 offset {offset}: {error}"
-    log.warning("unreadable record passed over", extra={"text": text})
 
 
 async def state_topics(cluster: ClusterClient, expected: Collection[str]) -> list[str]:
@@ -124,6 +120,7 @@ class OriginLookup:
         deliver: Callable[[Delivery], None],
         delivered: Callable[[PartitionMachine], None],
         trouble: Callable[[BaseException | None], None],
+        pass_over: PassOver,
     ) -> None:
         """`deliver` gets what was held, in order; `delivered` each partition behind that. `trouble` gets each passing
         error, and None when it is over."""
@@ -136,8 +133,8 @@ class OriginLookup:
         self._deliver = deliver
         self._delivered = delivered
         self._trouble = trouble
-        self._there = OriginRows(source, lambda: state_topics(source, settings.data_plane.feeding))
-        self._here = OriginRows(target, self._own_state)
+        self._there = OriginRows(source, lambda: state_topics(source, settings.data_plane.feeding), pass_over)
+        self._here = OriginRows(target, self._own_state, pass_over)
         self._known: dict[int, int | None] = {-1: OWN}
         self._written_down = {ids.producer_id}
         self._learning = asyncio.Lock()

@@ -7,12 +7,12 @@ from typing import Any
 from lockstep_config import FlowSettings
 from lockstep_config.flow.client_settings import client_id
 from lockstep_data_plane.wire.cluster import KafkaProtocolError, connect_cluster
-from lockstep_data_plane.wire.connection import BrokerUnreachable, message
+from lockstep_data_plane.wire.connection import BrokerUnreachable, ProtocolUnfitError, message
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import Origin, PartitionProgress, Row
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.util.errors import ClusterUnreachable
+from lockstep_runtime.util.errors import ClusterUnreachable, ProtocolUnfit
 
 
 def find_origin(rows: Iterable[Row], flow: Flow, origin_cluster_id: str, target_cluster_id: str) -> Origin | None:
@@ -81,6 +81,8 @@ async def flow_origin(ctx: FlowContext) -> Origin:
         before = ctx.state.position
         try:
             producer_id = await new_producer_id(ctx.settings)
+        except ProtocolUnfitError as exc:
+            raise ProtocolUnfit(exc.alias, exc.reason) from exc
         except (BrokerUnreachable, KafkaProtocolError) as exc:
             raise ClusterUnreachable(ctx.flow.target, ctx.settings.target.bootstrap, str(exc)) from exc
         await ctx.state.write(origin_row(producer_id, ctx.flow, *ids))

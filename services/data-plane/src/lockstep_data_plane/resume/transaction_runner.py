@@ -34,6 +34,7 @@ from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.mm2_codec import encode_source_progress
 from lockstep_protocol.names import transactional_id
 from lockstep_protocol.offsets import TopicPartition
+from lockstep_runtime.kafka.unreadable_records import PassOver
 from lockstep_runtime.util.asyncio_util import cancelled, set_within
 from lockstep_runtime.util.clock import now_ms
 
@@ -48,15 +49,16 @@ class TransactionRunner:
         settings: FlowSettings,
         target: ClusterClient,
         step: Callable[[PartitionMachine, PartitionEvent], object],
+        pass_over: PassOver,
     ) -> None:
-        """`step` does what is to be done after an event, too."""
+        """`step` does what is to be done after an event, too. `pass_over` is called for what is no progress."""
         self._settings = settings
         self._target = target
         self._step = step
         self._coordinators = TransactionCoordinators(target, settings.data_plane.transaction_timeout)
         control = settings.control
         self._progress = CommittedProgressReader(
-            target, control.offset_storage_topic, control.progress_connector, settings.aliases.source
+            target, control.offset_storage_topic, control.progress_connector, settings.aliases.source, pass_over
         )
         self._boundary = TransactionBoundary(_seconds(settings.data_plane.transaction_interval))
         self._tasks: dict[PartitionMachine, asyncio.Task[None]] = {}

@@ -32,6 +32,7 @@ from lockstep_data_plane.wire.cluster import ClusterClient, connect_cluster
 from lockstep_data_plane.wire.produce_codec import ProduceAnswer
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns, PartitionProgress
+from lockstep_runtime.kafka.unreadable_records import PassOver
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.clock import now_ms
@@ -65,6 +66,7 @@ class SlotEngine:
         topics: Mapping[str, MirroredTopic],
         rows: Mapping[TopicPartition, PartitionProgress],
         find_runs: Callable[[TopicPartition], Iterable[OffsetRuns]],
+        pass_over: PassOver,
         *,
         waits: Callable[[], bool] = lambda: False,
     ) -> None:
@@ -87,7 +89,7 @@ class SlotEngine:
         self._source, self._target = connect_clusters(settings, control_writer.slot)
         self._reporter = EventReporter(settings, control_writer, troubles, self._source, self._target)
         self._error_handler = ErrorHandler(self._source, self._target, self._reporter)
-        self._transaction_runner = TransactionRunner(settings, self._target, self._step_and_send)
+        self._transaction_runner = TransactionRunner(settings, self._target, self._step_and_send, pass_over)
         self._resumer = Resumer(
             settings,
             ids,
@@ -107,6 +109,7 @@ class SlotEngine:
             deliver=self._classify,
             delivered=self._with_provenance,
             trouble=partial(self._reporter.slot_trouble, "provenance"),
+            pass_over=pass_over,
         )
         self._sender = Sender(self._target, self._on_answers)
         self._fetcher = Fetcher(
@@ -117,7 +120,6 @@ class SlotEngine:
             on_delivered=self._sender.pump,
             on_trouble=self._on_fetch_lost,
         )
-
         self._partition_tasks = PartitionTasks(
             plane=self._plane,
             target=self._target,
@@ -147,8 +149,7 @@ class SlotEngine:
         await self._target.close()
 
     def share_rates(self, mine: Mapping[str, int], everywhere: Mapping[str, int]) -> None:
-        """How many partitions of each topic this slot has, and how many the flow has: so it shares the limits of bytes
-        a second."""
+        """Share limits of bytes a second by partitions of each topic: `mine` are this slot's, of those `everywhere`."""
         self._fetcher.schedule.rates.share(mine, everywhere)
 
     def check(self) -> None:

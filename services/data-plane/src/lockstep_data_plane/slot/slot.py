@@ -92,6 +92,7 @@ class Slot:
             self._topics,
             self._rows,
             self._run_rows.find,
+            self._unreadable.pass_over_at,
             waits=lambda: self._row_deadline.is_over(time.monotonic()),
         )
         self._partition_tasks: dict[TopicPartition, asyncio.Task[None]] = {}
@@ -144,12 +145,9 @@ class Slot:
         flush_every = self._settings.data_plane.offset_flush_every.total_seconds()
         try:
             await self._write_status("started")
+            name, count = f"slot {self._spec.slot}", len(self._assignment.partitions)
             self._control_writer.event(
-                "SlotStarted",
-                f"slot {self._spec.slot}",
-                f"slot {self._spec.slot}: {len(self._assignment.partitions)} partitions",
-                slot=self._spec.slot,
-                partitions=len(self._assignment.partitions),
+                "SlotStarted", name, f"{name}: {count} partitions", slot=self._spec.slot, partitions=count
             )
             changed = True
             self._reconcile()  # a slot that has only to end looks for the end of what it was given, too
@@ -235,6 +233,7 @@ class Slot:
             sync_window=() if syncs is None else syncs.latency.summary,
             resuming=sum(self._engine.is_resuming(tp) for tp in self._partition_tasks),
             pause_ms=round((self._alive_at - spoke_at) * 1000) if spoke_at else 0,
+            unreadable=self._unreadable.by_partition,
             causes=self._troubles.first,
         )
         await self._guarded("slot status", self._control_writer.write(status))

@@ -94,7 +94,7 @@ class VerifySlot:
         self._succeeded = False
         self._certificates = CertificateWatch(spec.settings, self._log)
         self._source, self._target = self._clusters()
-        self._origins = OriginFilter(spec.settings, self._source, self._target)
+        self._origins = OriginFilter(spec.settings, self._source, self._target, self._unreadable.pass_over_at)
 
     @property
     def renews(self) -> bool:

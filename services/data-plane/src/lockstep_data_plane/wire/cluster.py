@@ -14,8 +14,15 @@ from uuid import UUID
 from lockstep_config.clients.librdkafka import max_idle_ms
 from lockstep_config.flow.client_settings import aiokafka_connection
 from lockstep_data_plane.common.timeouts import USUAL, Timeouts, timeouts_from
-from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, TopicDeletedError, message
+from lockstep_data_plane.wire.connection import (
+    BrokerUnreachable,
+    Connection,
+    ProtocolUnfitError,
+    TopicDeletedError,
+    message,
+)
 from lockstep_data_plane.wire.error_codes import LED_ELSEWHERE
+from lockstep_data_plane.wire.throttle_notice import ThrottleNotice
 from lockstep_protocol.errors import RetriableError
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.offsets import TopicPartition
@@ -24,6 +31,9 @@ CONSUMER, DEBUGGING = -1, -2
 """Replica ids of offset requests: a consumer gets replicated offsets, a debugger all (`kafka-wire.md` §2)."""
 
 BUFFERS = {"receive.buffer.bytes": socket.SO_RCVBUF, "send.buffer.bytes": socket.SO_SNDBUF}
+NEEDED = ("metadata", "list_offsets", "fetch")
+"""Requests that are sent to brokers of both clusters. Whether others are known is found out before they are sent."""
+
 UNKNOWN_TOPIC = (KafkaErrorCode.NONE, 0, None)
 """What is known of a topic that no metadata answer has named."""
 
@@ -61,30 +71,6 @@ def _name(code: int) -> str:
         return f"error {code}"
 
 
-QUIET_S = 60.0
-"""A client that was not throttled for so long is within the quota again; the next time is logged."""
-
-
-class ThrottleNotice:
-    """What the brokers of one cluster say of a quota that we are over. `now` everywhere: seconds of a clock that does
-    not go back."""
-
-    def __init__(self) -> None:
-        self._until: float | None = None
-        self._news = 0.0
-
-    def throttled(self, seconds: float, now: float) -> None:
-        """A broker wants us to stay away for so long."""
-        if self._until is None or now > self._until + QUIET_S:
-            self._news = seconds
-        self._until = max(self._until or now, now + seconds)
-
-    def news(self) -> float:
-        """Seconds that the broker asked us to stay away when it began; 0 where that is no news. To be reported once."""
-        news, self._news = self._news, 0.0
-        return news
-
-
 class ClusterClient:
     """Leaders and connections of one cluster. One instance belongs to one event loop."""
 
@@ -116,9 +102,9 @@ class ClusterClient:
 
     async def refresh(self, topics: Iterable[str]) -> None:
         """Ask for the metadata of these topics, of any broker that answers. It asks the last one that did, then all
-        that are known, then each bootstrap address. Raises BrokerUnreachable naming every address that was tried. Never
-        creates a topic."""
-        wanted = sorted(set(topics))
+        that are known, then each bootstrap address. Raises BrokerUnreachable naming every address that was tried, and
+        ProtocolUnfitError if one of them answers and is too old. Never creates a topic."""
+        wanted, unfit = sorted(set(topics)), None
         tried: list[str] = []
         last = [address for address in self._brokers.values() if address == self._answered]
         for address in [*dict.fromkeys([*last, *self._brokers.values(), *self._bootstrap])]:
@@ -130,7 +116,8 @@ class ClusterClient:
                 return
             except BrokerUnreachable as exc:
                 tried.append(str(exc))
-        raise BrokerUnreachable("; ".join(tried), self.alias)
+                unfit = exc if isinstance(exc, ProtocolUnfitError) else unfit
+        raise unfit or BrokerUnreachable("; ".join(tried), self.alias)
 
     async def topic_names(self) -> list[str]:
         """Every topic that we may describe. Raises BrokerUnreachable."""
@@ -237,6 +224,13 @@ class ClusterClient:
                     raise BrokerUnreachable(str(exc), self.alias) from exc
                 if was_silent and time.monotonic() - began <= Connection.trial_s:
                     self._close_idle(address)  # the broker answers a new connection at once, so it was not slow
+                connection.alias = self.alias
+                try:
+                    for api in NEEDED:  # at once: what copies would only lose its connection
+                        connection.version(api)
+                except BrokerUnreachable:
+                    connection.close()
+                    raise
                 connection.on_throttled = self.quota.throttled
                 connection.question_s = self.timeouts.question_s
                 connection.trusted_s = self.timeouts.trusted_s

@@ -24,6 +24,8 @@ from kio.serial import entity_reader, entity_writer
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest, FrameProtocol
 from lockstep_protocol.errors import RetriableError
 from lockstep_protocol.kafka_apis import APIS
+from lockstep_protocol.reason import Reason
+from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
 from lockstep_runtime.kafka.auth_errors import NOT_A_BROKER, login_name, refused_login
 from lockstep_runtime.kafka.sasl_session import SessionConnection
 from lockstep_runtime.util.asyncio_util import error_retrieved
@@ -46,6 +48,14 @@ class BrokerUnreachable(RetriableError, ConnectionError):
         super().__init__(sentence)
         self.alias = alias
         self.needs = needs
+
+
+class ProtocolUnfitError(BrokerUnreachable):
+    """The broker and we know no version of a request in common. It is as good as away until one of us is upgraded."""
+
+    def __init__(self, alias: str, reason: Reason) -> None:
+        super().__init__(format_sentence(reason), alias)
+        self.reason = reason
 
 
 class TopicDeletedError(BrokerUnreachable):
@@ -108,6 +118,9 @@ class Connection(SessionConnection):
 
     _held: deque[tuple[bytes, int, _PendingRequest, asyncio.Future[Any]]]
     """What was asked while a login is due, in order."""
+
+    alias = ""
+    """The cluster of the broker, as errors name it."""
 
     round_trip_s = 0.0
     """The shortest time that an answer took: no round trip is longer. 0 until the connection is open."""
@@ -196,18 +209,19 @@ class Connection(SessionConnection):
         self.round_trip_s = time.monotonic() - asked_at
 
     def version(self, api: str) -> int:
-        """The newest version of an API that both sides know. Raises BrokerUnreachable if the broker is too old for it,
-        which is as good as away until it is upgraded."""
-        ours = APIS[api]
+        """Return the newest version of an API that both sides know. Raises ProtocolUnfitError if there is none."""
+        ours, address = APIS[api], f"{self.host}:{self.port}"
         low, high = self._versions.get(ours.key, (0, -1))
-        chosen = min(ours.newest, high)
         if api == "metadata" and high < 0:
-            raise BrokerUnreachable(f"{self.host}:{self.port}: {NOT_A_BROKER}")
-        if chosen < max(ours.oldest, low):
-            raise BrokerUnreachable(
-                f"{self.host}:{self.port} speaks {api} up to version {high}, we need {ours.oldest}: Kafka 2.8 or newer"
-            )
-        return int(chosen)
+            raise BrokerUnreachable(f"{address}: {NOT_A_BROKER}", self.alias)
+        about = {"cluster": self.alias, "broker": address, "api": api}
+        if high < ours.oldest:
+            reason = ReasonCode.PROTOCOL_TOO_OLD.to_reason(**about, version=int(high), needed=ours.oldest)
+            raise ProtocolUnfitError(self.alias, reason)
+        if low > ours.newest:
+            reason = ReasonCode.PROTOCOL_TOO_NEW.to_reason(**about, version=int(low), needed=ours.newest)
+            raise ProtocolUnfitError(self.alias, reason)
+        return min(ours.newest, int(high))
 
     def ask(self, entity: Any, seen: Callable[[Any], None] | None = None) -> asyncio.Future[Any]:
         """Send a request, and return its answer's future. It is sent at once unless the connection is to log in again

@@ -121,7 +121,17 @@ class FlowReader:
                 **topics.unreadable,
             },
             remarks=tuple(
-                filter(None, (self._nothing_selected(topics), *self._remarks, remark, groups.remark, acls.note))
+                filter(
+                    None,
+                    (
+                        self._nothing_selected(topics),
+                        *self._remarks,
+                        remark,
+                        groups.remark,
+                        acls.note,
+                        *positions.unread,
+                    ),
+                )
             ),
             held_back=tuple(PausedPart(*one) for one in DesiredState(positions.rows, settings.states).resting()),
             opposite=self._opposite,

@@ -1,18 +1,21 @@
 """Positions that were reached before: Lockstep's rows, MirrorMaker 2's offsets, a legacy flow's group."""
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from lockstep_cli.offset_location import STRIMZI, OffsetLocation, offset_location
+from lockstep_cli.passed_over import PassedOverRecords
 from lockstep_cli.plan.flow_facts import MirrorMakerFacts, ReachedPosition
 from lockstep_cli.plan.flow_plan import LEGACY_GROUP, LOCKSTEP, MIRROR_MAKER
-from lockstep_cli.takeover_io import flow_rows, read_offsets
+from lockstep_cli.status import read_rows
+from lockstep_cli.takeover_io import Offsets, read_offsets
 from lockstep_config import FlowSettings
 from lockstep_protocol.names import progress_topic, state_topic
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import Row, progress_by_partition
 from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.util.errors import NotPermitted
+from lockstep_runtime.util.errors import NotPermitted, TopicMissing
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,18 +26,22 @@ class Positions:
     begun: frozenset[str] = frozenset()
     mirror_makers: tuple[MirrorMakerFacts, ...] = ()
     rows: Mapping[str, Row] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
+    """Sentences about records that were passed over: what they say is in no forecast."""
 
 
 async def read_positions(settings: FlowSettings, source: Admin, target: Admin, on_target: Collection[str]) -> Positions:
     """`on_target`: the topics of the target. Raises ClusterError and NewerVersion."""
     rows: Mapping[str, Row] = {}
+    unread, passed_over = PassedOverRecords(), list[str]()
     if state_topic(settings.flow, settings.group_id) in on_target:
-        rows = await flow_rows(settings)
+        with suppress(TopicMissing):  # by now
+            rows, passed_over = await read_rows(settings)
     progress = progress_by_partition(rows.values())
     own = OffsetLocation(
         "own", settings.control.offset_storage_topic, settings.control.progress_connector, "", watched=False
     )
-    reached, found = await _mirror_makers(settings, target, own, on_target)
+    reached, found = await _mirror_makers(settings, target, own, on_target, unread)
     legacy = settings.data_plane.legacy
     if legacy is not None:
         for tp, at in (await source.group_offsets(legacy.group)).items():
@@ -45,20 +52,31 @@ async def read_positions(settings: FlowSettings, source: Admin, target: Admin, o
         else:
             reached.pop(tp, None)
     settled = tuple(replace(one, own=one.own or offsets <= reached.keys()) for one, offsets in found)
-    return Positions(reached, frozenset(topic for topic, _ in progress), settled, rows)
+    sentences = (
+        *(f"a row cannot be read, so what it says does not count: {row}" for row in passed_over),
+        *unread.topics,
+    )
+    return Positions(reached, frozenset(topic for topic, _ in progress), settled, rows, tuple(map(str, sentences)))
 
 
 async def _mirror_makers(
-    settings: FlowSettings, target: Admin, own: OffsetLocation, on_target: Collection[str]
+    settings: FlowSettings,
+    target: Admin,
+    own: OffsetLocation,
+    on_target: Collection[str],
+    unread: PassedOverRecords,
 ) -> tuple[dict[TopicPartition, ReachedPosition], list[tuple[MirrorMakerFacts, frozenset[TopicPartition]]]]:
     """What counts at the start, and every place with progress of this source, with its partitions."""
     cluster = settings.aliases.source
     reached: dict[TopicPartition, ReachedPosition] = {}
     found = []
+    topics: dict[str, Offsets] = {}
     for place in _places(settings, own):
         if place.topic not in on_target:
             continue
-        offsets = (await read_offsets(settings, place.topic) or {}).get((place.connector, cluster), {})
+        if place.topic not in topics:
+            topics[place.topic] = await read_offsets(settings, place.topic, unread.pass_over) or {}
+        offsets = topics[place.topic].get((place.connector, cluster), {})
         if not offsets:
             continue
         if place.is_same(own):

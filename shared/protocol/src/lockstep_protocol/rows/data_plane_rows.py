@@ -280,6 +280,8 @@ class SlotStatus(Row):
     not known."""
     pause_ms: Count = 0
     """How long before this it spoke last, by its own clock; 0: not known, or it had not spoken."""
+    unreadable: tuple[tuple[str, int, int], ...] = ()
+    """(topic, partition, count) of records that this run passed over, of the first 100 partitions that have some."""
     causes: tuple[tuple[str, Reason], ...] = ()
     """(what, why) of what fails and is tried again; `TOPIC-N` is a partition. At most 20. An earlier release wrote
     none, only `troubles`."""

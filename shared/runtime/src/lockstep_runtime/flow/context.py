@@ -27,6 +27,7 @@ from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
 from lockstep_runtime.state.leadership import HEARD_WITHIN, Leadership, LeadPhase
 from lockstep_runtime.state.state_fold import owner_label
 from lockstep_runtime.state.state_log import StateLog
+from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.telemetry.metrics import Metrics
 from lockstep_runtime.telemetry.tracing import NO_TRACING, Tracing, happened
@@ -122,6 +123,8 @@ class FlowContext:
         metrics.series(UNREADABLE, str(self.flow), service, state_topic(self.flow, settings.group_id))  # 0 is shown too
         self.state = StateLog(self.unreadable, clock.wall_ms, self._find_term)
         self.rounds = PeriodicTasks(self.log, clock.monotonic, self._round_ended, self._traced)
+        self.elsewhere = FailureTracker(self.log)
+        """What fails in other processes of the service: it is reported, and holds nothing up here."""
         self._tracing = tracing
         self.heard_at: float | None = None
         """When the last heartbeat was sent that our group answered (`clock.monotonic`)."""

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias
 
 from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.telemetry.log import FlowLog
@@ -13,8 +14,14 @@ REMEMBERED_AT_MOST = 10_000
 """Records that are known to have been said: a topic is replayed in each life."""
 
 
+PARTITIONS_IN_ROW = 100
+
 PRESENT_AT_MOST = 1_000
 """Keys whose last record cannot be read, as they are kept by name. Of others there is only the count."""
+
+
+PassOver: TypeAlias = Callable[[str, int, int, ValueError], None]
+"""`UnreadableRecords.pass_over_at`: topic, partition, offset, and what the codec raised."""
 
 
 class UnreadableRecords:
@@ -25,7 +32,8 @@ class UnreadableRecords:
         self._log = log
         self._on_new = on_new
         self._known: set[int] = set()
-        self._counts: Counter[str] = Counter()
+        self._counts: Counter[tuple[str, int]] = Counter()
+        self._warned: Counter[str] = Counter()
         self._present: dict[tuple[str, bytes | None], str] = {}
         self._more: set[str] = set()
         """Topics with keys that are not named. Which they are is known again when the topic is read anew."""
@@ -33,7 +41,22 @@ class UnreadableRecords:
     @property
     def counts(self) -> Mapping[str, int]:
         """Return how many records were passed over since the start, by topic."""
-        return dict(sorted(self._counts.items()))
+        topics: Counter[str] = Counter()
+        for (topic, _), count in self._counts.items():
+            topics[topic] += count
+        return dict(sorted(topics.items()))
+
+    @property
+    def by_partition(self) -> tuple[tuple[str, int, int], ...]:
+        """Return topic, partition and count of the first partitions that have some, as they fit into a row."""
+        first = sorted(self._counts.items())[:PARTITIONS_IN_ROW]
+        return tuple((topic, partition, count) for (topic, partition), count in first)
+
+    def count(self, topic: str, partition: int, records: int) -> None:
+        """Count records that a part of the service in another process has passed over and logged."""
+        self._counts[topic, partition] += records
+        for _ in range(records):
+            self._on_new(topic)
 
     @property
     def present(self) -> Iterable[str]:
@@ -60,13 +83,18 @@ class UnreadableRecords:
             return
         if len(self._known) < REMEMBERED_AT_MOST:
             self._known.add(identity)
-        self._counts[record.topic] += 1
+        self._counts[record.topic, record.partition] += 1
+        self._warned[record.topic] += 1
         self._on_new(record.topic)
         about = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
-        if self._counts[record.topic] <= SAID_AT_MOST:
+        if self._warned[record.topic] <= SAID_AT_MOST:
             self._log.warn("unreadable record passed over", f"{location}: {error}", **about)
-        elif self._counts[record.topic] == SAID_AT_MOST + 1:
+        elif self._warned[record.topic] == SAID_AT_MOST + 1:
             self._log.warn("unreadable records passed over", f"{record.topic}: further ones are counted, not logged")
+
+    def pass_over_at(self, topic: str, partition: int, offset: int, error: ValueError) -> None:
+        """Go on behind what cannot be read at an offset of a log: a record, or a batch that begins there."""
+        self.pass_over(Record(topic, partition, offset, None, None, 0), error, stays=False)
 
     def pass_over_later(self, error: ValueError) -> None:
         """Go on without a record that was kept as bytes, and of which another reader has said where it is."""

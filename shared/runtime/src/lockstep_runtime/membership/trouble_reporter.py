@@ -73,9 +73,8 @@ class TroubleReporter:
         ctx = self._ctx
         while True:
             await asyncio.sleep(CHECK_INTERVAL_S)
-            due = self._schedule.check(
-                tuple(ctx.rounds.troubles.reasons.items()), tuple(ctx.unreadable.counts.items()), ctx.clock.monotonic()
-            )
+            troubles = (*ctx.rounds.troubles.reasons.items(), *ctx.elsewhere.reasons.items())
+            due = self._schedule.check(troubles, tuple(ctx.unreadable.counts.items()), ctx.clock.monotonic())
             if due is not None:
                 await self._write(*due)
 

@@ -8,7 +8,14 @@ from itertools import islice
 from lockstep_config.keys.python_classes import ClassFailed
 from lockstep_protocol.reason import Detail, Reason
 from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted, RequestRefused, TopicDeleted
+from lockstep_runtime.util.errors import (
+    ClusterError,
+    ClusterUnreachable,
+    NotPermitted,
+    ProtocolUnfit,
+    RequestRefused,
+    TopicDeleted,
+)
 
 SAID_AT_ONCE = 10
 """Troubles that are worth a line each while they last: thousands of partitions may wait for one broker to lead them."""
@@ -28,7 +35,7 @@ class FailureTracker:
     """What is wrong just now, by where. Each failure is reported once when it begins and once when it is over. An
     unreachable cluster and a missing permission are reported once for all who notice, and each other cause of the same
     outage once. Of many others at once only the
-    first ones are. `others_say`: clusters whose outages another component reports."""
+    first ones are. `others_say`: clusters of which another component reports outages, and that they are too old."""
 
     def __init__(self, log: FlowLog, others_say: Collection[str] = ()) -> None:
         self._log = log
@@ -72,7 +79,7 @@ class FailureTracker:
             self._log_failing(name, trouble)
         self._now[name] = trouble
         if (
-            isinstance(trouble, NotPermitted | RequestRefused)
+            isinstance(trouble, NotPermitted | RequestRefused | ProtocolUnfit)
             and before is not None
             and _alias(before) == trouble.alias
         ):
@@ -129,12 +136,16 @@ class FailureTracker:
             self._log.info(f"{name} recovered")
 
     def _is_repeated(self, name: str, trouble: ClusterError | ClassFailed) -> bool:
-        """Whether another one lacks the same permission: it was said when that began, and its end is said with the
-        last one's."""
+        """Return whether another one lacks the same permission, or finds the same cluster too old. It was logged when
+        that began, and its end is logged with the last one's."""
+        if isinstance(trouble, ProtocolUnfit):
+            others = (other for at, other in self._now.items() if at != name)
+            is_found = any(isinstance(other, ProtocolUnfit) and other.alias == trouble.alias for other in others)
+            return trouble.alias in self._others_say or is_found
         if not isinstance(trouble, NotPermitted) or trouble.remedy is None:
             return False
-        others = (other for at, other in self._now.items() if at != name and isinstance(other, NotPermitted))
-        return any(other.remedy is not None and other.remedy.command == trouble.remedy.command for other in others)
+        denied = (other for at, other in self._now.items() if at != name and isinstance(other, NotPermitted))
+        return any(other.remedy is not None and other.remedy.command == trouble.remedy.command for other in denied)
 
     def _is_news(self, trouble: ClusterUnreachable) -> bool:
         """Return whether the outage begins, or has a cause that was not said of it."""

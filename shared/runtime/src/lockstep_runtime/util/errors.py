@@ -10,7 +10,7 @@ from typing import Any
 from lockstep_config.credentials.permissions import Remedy
 from lockstep_protocol.errors import RetriableError
 from lockstep_protocol.reason import Reason
-from lockstep_protocol.reason_catalogue import ReasonCode
+from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
 
 NO_REMEDY = "grant our principal that operation there"
 
@@ -58,6 +58,17 @@ class ClusterUnreachable(ClusterError):
 
     def to_reason(self) -> Reason:
         return ReasonCode.CLUSTER_UNREACHABLE.to_reason(cluster=self.alias, bootstrap=self.bootstrap, text=self.why)
+
+
+class ProtocolUnfit(ClusterError):
+    """A broker answers, and knows none of the versions of a request that we know. `reason` names all of them."""
+
+    def __init__(self, alias: str, reason: Reason) -> None:
+        super().__init__(alias, format_sentence(reason))
+        self.reason = reason
+
+    def to_reason(self) -> Reason:
+        return self.reason
 
 
 class AdvertisedAddressUnresolved(ClusterUnreachable):

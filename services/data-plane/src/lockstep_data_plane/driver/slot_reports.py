@@ -1,0 +1,48 @@
+"""What slots report in their rows of more than their partitions, said once for all of them."""
+
+from collections import Counter
+
+from lockstep_protocol.names import state_topic
+from lockstep_protocol.reason import Reason
+from lockstep_protocol.reason_catalogue import ReasonCode
+from lockstep_protocol.rows.state_rows import SlotStatus
+from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.util.errors import ProtocolUnfit
+
+UNFIT = (ReasonCode.PROTOCOL_TOO_OLD, ReasonCode.PROTOCOL_TOO_NEW)
+"""Only slots notice it: the driver reaches the cluster with a client that knows older versions."""
+
+
+class SlotReports:
+    """Hand what slots say on to the log, the metrics and the report of the driver's process."""
+
+    def __init__(self, ctx: FlowContext) -> None:
+        self._ctx = ctx
+        self._passed_over: Counter[tuple[str, int]] = Counter()
+        self._own_topic = state_topic(ctx.flow, ctx.settings.group_id)
+        self._unfit: dict[int, dict[str, Reason]] = {}
+
+    def update(self, row: SlotStatus) -> None:
+        """Take over the row of a slot's present run."""
+        for topic, partition, count in row.unreadable:
+            # Each reader begins at the beginning of the log: of several, the one that is farthest has counted all.
+            more = count - self._passed_over[topic, partition]
+            if more > 0 and topic != self._own_topic:  # that one the driver reads itself
+                self._passed_over[topic, partition] = count
+                self._ctx.unreadable.count(topic, partition, more)
+        ended = row.phase == "released"
+        causes = [] if ended else [cause for _, cause in row.causes if cause.code in UNFIT]
+        before, self._unfit[row.slot] = self._clusters(), {str(cause.detail("cluster")): cause for cause in causes}
+        now = self._clusters()
+        for alias, reason in now.items():
+            self._ctx.elsewhere.began(f"cluster {alias}", ProtocolUnfit(alias, reason))
+        for alias in before.keys() - now.keys():
+            self._ctx.elsewhere.over(f"cluster {alias}")
+
+    def reset(self) -> None:
+        """Forget what slots said last: another replica leads, and hears them."""
+        self._unfit.clear()
+        self._ctx.elsewhere.forget_all()
+
+    def _clusters(self) -> dict[str, Reason]:
+        return {alias: reason for clusters in self._unfit.values() for alias, reason in clusters.items()}

@@ -1,0 +1,68 @@
+"""A broker and the slots that know no version of a request in common."""
+
+from typing import Any
+
+import pytest
+
+from lockstep_data_plane.wire.cluster import NEEDED, ClusterClient
+from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, ProtocolUnfitError
+from lockstep_protocol.kafka_apis import APIS
+from lockstep_protocol.reason_catalogue import format_sentence
+
+OLD, NEW = ("old", 9092), ("new", 9092)
+FETCH = APIS["fetch"]
+
+
+def connection(low: int, high: int, address: tuple[str, int] = OLD) -> Connection:
+    """Return a connection to a broker that knows all requests, and Fetch from `low` to `high`."""
+    made: Any = object.__new__(Connection)
+    made._host, made._port, made.alias, made._writer = *address, "A", None
+    made._versions = {api.key: (api.oldest, api.newest) for api in APIS.values()} | {FETCH.key: (low, high)}
+    found: Connection = made
+    return found
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "code", "version", "needed"),
+    [
+        (0, FETCH.oldest - 1, "protocol-too-old", FETCH.oldest - 1, FETCH.oldest),
+        (FETCH.newest + 1, FETCH.newest + 3, "protocol-too-new", FETCH.newest + 1, FETCH.newest),
+    ],
+)
+def test_unfit_protocol_is_a_reason_with_both_versions(
+    low: int, high: int, code: str, version: int, needed: int
+) -> None:
+    with pytest.raises(ProtocolUnfitError) as failed:
+        connection(low, high).version("fetch")
+    reason = failed.value.reason
+    assert reason.code == code
+    assert (reason.detail("cluster"), reason.detail("broker"), reason.detail("api")) == ("A", "old:9092", "fetch")
+    assert (reason.detail("version"), reason.detail("needed")) == (version, needed)
+    assert str(failed.value) == format_sentence(reason)
+    assert "reached" not in str(failed.value)
+
+
+@pytest.mark.parametrize("newest", [FETCH.oldest, FETCH.newest, FETCH.newest + 5])
+def test_protocol_version_is_the_newest_that_both_know(newest: int) -> None:
+    assert connection(0, newest).version("fetch") == min(newest, FETCH.newest)
+
+
+@pytest.mark.parametrize("api", NEEDED)
+async def test_cluster_that_is_too_old_is_not_unreachable(monkeypatch: pytest.MonkeyPatch, api: str) -> None:
+    """One of its addresses leads nowhere: what answered counts."""
+
+    async def open_connection(host: str, port: int, *_: object) -> Connection:
+        if host == "new":
+            raise BrokerUnreachable("new:9092: refused")
+        made: Any = connection(FETCH.oldest, FETCH.newest)
+        made._versions[APIS[api].key] = (0, APIS[api].oldest - 1)
+        found: Connection = made
+        return found
+
+    monkeypatch.setattr(Connection, "open", open_connection)
+    monkeypatch.setattr(Connection, "close", lambda self, *_: None)
+    for addresses in ([OLD, NEW], [NEW, OLD]):
+        cluster = ClusterClient("A", addresses, {})
+        with pytest.raises(ProtocolUnfitError, match=f"cluster A is too old: broker old:9092 knows {api}"):
+            await cluster.refresh(["t"])
+        assert cluster._connections == {}
