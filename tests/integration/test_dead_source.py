@@ -51,4 +51,4 @@ def test_dead_source_is_not_reported_as_reachable(tmp_path: Path, broker_b: Brok
                 said = {name: service.said(REACHED) for name, service in services.items()}
                 lost = {name: len(service.said(LOST)) for name, service in services.items()}
                 assert not any(said.values()), (said, lost)
-                assert all(lost[name] for name in ("data-plane", "topic-sync")), lost
+                assert all(lost[name] for name in ("data-plane", "topic-sync", "checkpoint")), lost

@@ -71,6 +71,46 @@ def test_a_cluster_that_is_away_ends_all_pieces() -> None:
     assert ended == [1]
 
 
+class Silent(Admin):
+    """Asks a cluster that owes an answer. `answers`: to the question whether anybody is there."""
+
+    def __init__(self, *, answers: bool) -> None:
+        super().__init__("A", {"bootstrap.servers": "a:9092"}, timedelta(seconds=0.02))
+        self.answers, self.owed = answers, Future[str]()
+        self.owed.set_running_or_notify_cancel()
+        self.asked: list[str] = []
+
+    async def _connected(self) -> Any:
+        return self
+
+    def poll(self, _: float) -> None:
+        """Be a client without complaints."""
+
+    def list_topics(self, *, topic: str, timeout: float) -> None:
+        self.asked.append(topic)
+        if not self.answers:
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+        if len(self.asked) == 3:
+            self.owed.set_result("late")
+
+
+@pytest.mark.parametrize("whole", [True, False])
+async def test_request_without_an_answer_ends_if_no_broker_answers(*, whole: bool) -> None:
+    """librdkafka would wait for a minute, and nobody would know that the cluster is gone."""
+    admin = Silent(answers=False)
+    asked = admin._one(admin.owed, "describe", "x") if whole else admin._many({"x": admin.owed}, "describe", str, str)
+    with pytest.raises(ClusterUnreachable):
+        await asyncio.wait_for(asked, 5)
+    assert len(admin.asked) == 1
+    admin.owed.set_result("too late")  # librdkafka settles it all the same
+
+
+async def test_request_that_lasts_is_waited_for_while_a_broker_answers() -> None:
+    admin = Silent(answers=True)
+    assert await asyncio.wait_for(admin._one(admin.owed, "describe", "x"), 5) == "late"
+    assert admin.asked == ["__consumer_offsets"] * 3
+
+
 class Counting(Admin):
     """Knows how many groups it asked about at once, at most."""
 

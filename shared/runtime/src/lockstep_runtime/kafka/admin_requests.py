@@ -13,6 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
+from inspect import isawaitable
 from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
@@ -33,6 +34,7 @@ from lockstep_runtime.kafka.client_factory import certificate_error, create_clie
 from lockstep_runtime.kafka.client_reset import ClientReset
 from lockstep_runtime.kafka.error_verdicts import error_verdict, missing_operation, words
 from lockstep_runtime.telemetry.tracing import step
+from lockstep_runtime.util.asyncio_util import error_retrieved
 from lockstep_runtime.util.errors import (
     AdvertisedAddressUnresolved,
     ClusterError,
@@ -94,6 +96,9 @@ ASKING = {
 }
 
 
+OFFSETS_TOPIC = "__consumer_offsets"
+"""The metadata of one topic are enough to know whether a broker answers."""
+
 REACH = ("reach", "the cluster")
 """Operation and resource of the question for metadata."""
 
@@ -101,11 +106,6 @@ REACH = ("reach", "the cluster")
 def authorized_operations(described: Any) -> frozenset[str]:
     """What we may do with something that was described with its authorized operations, in Kafka's upper-case words."""
     return frozenset(operation.name for operation in described.authorized_operations or ())
-
-
-async def _result(future: Future[Any]) -> Any:
-    """Thousands are settled by one answer: only one that is not there yet is waited for in the loop."""
-    return future.result() if future.done() else await asyncio.wrap_future(future)
 
 
 async def _close_client(former: list[AdminClient | None], after: float = 0.0) -> None:
@@ -202,9 +202,29 @@ class AdminRequests:
     async def _one(self, future: Any, operation: str, resource: str) -> Any:
         with self._step(operation, resource):
             try:
-                return await _result(future)
+                return await self._result(future)
             except KafkaException as exc:
                 raise await self._trouble(exc.args[0], operation, resource) from exc
+
+    async def _result(self, future: Future[Any]) -> Any:
+        """Return what a request brought. Thousands are settled by one answer: only one that is not there yet is waited
+        for in the loop. Raises KafkaException, and as `_settle`."""
+        if not future.done():
+            await self._settle(future)
+        return future.result()
+
+    async def _settle(self, future: Future[Any]) -> None:
+        """Wait until a request has an answer or an error. librdkafka waits for a broker as long as a request may take,
+        so a cluster that is gone would be noticed after a minute. Raises ClusterUnreachable if no answer comes for as
+        long as a listing may take, and no broker answers another question either."""
+        answer = asyncio.ensure_future(future) if isawaitable(future) else asyncio.wrap_future(future)
+        answer.add_done_callback(error_retrieved)  # its own task may be cancelled, and the answer comes later
+        try:
+            while not (await asyncio.wait([answer], timeout=self._quick))[0]:
+                list_topics = (await self._connected()).list_topics
+                await self._blocking(*REACH, list_topics, topic=OFFSETS_TOPIC, timeout=self._quick)
+        finally:
+            answer.cancel()
 
     @contextmanager
     def _step(self, operation: str, resource: str) -> Iterator[None]:
@@ -224,10 +244,10 @@ class AdminRequests:
         with self._step(operation, f"{len(futures)} of them"):
             # They are settled one after the other: waiting for each would wake the loop as often.
             with suppress(KafkaException):
-                await _result(list(futures.values())[-1])
+                await self._result(list(futures.values())[-1])
             for subject, future in futures.items():
                 try:
-                    outcome.done[key(subject)] = await _result(future)
+                    outcome.done[key(subject)] = await self._result(future)
                 except KafkaException as exc:
                     self._sort(outcome, key(subject), await self._trouble(exc.args[0], operation, resource(subject)))
         return outcome
