@@ -171,8 +171,10 @@ def test_progress_of_mirror_maker_counts(planned: PlannedFlow) -> None:
 
 def test_plan_names_progress_and_rows_that_it_cannot_read(planned: PlannedFlow) -> None:
     planned.topic(records=10)
-    for topic in (progress_topic(planned.flow), state_topic(planned.flow)):
-        create_topic(planned.target, topic, configs={"cleanup.policy": "compact"})
+    compacted = {"cleanup.policy": "compact"}
+    create_topic(planned.target, progress_topic(planned.flow), configs=compacted)
+    own = {**compacted, "message.timestamp.type": "LogAppendTime"}
+    create_topic(planned.target, state_topic(planned.flow), configs=own)
     produce(planned.target, progress_topic(planned.flow), [Record(key=b"[", value=b"[")] * 2)
     produce(planned.target, state_topic(planned.flow), [Record(key=b"topic/x", value=b"[")])
     text = " ".join(planned.only()["remarks"])

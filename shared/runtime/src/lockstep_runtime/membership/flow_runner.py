@@ -124,7 +124,7 @@ class FlowRunner:
     def status(self) -> Mapping[str, Any]:
         """JSON values: standing, troubles and what the service itself says, under names of its own."""
         ctx = self.ctx
-        troubles = ctx.rounds.troubles.now
+        troubles = ctx.rounds.troubles.now | ctx.elsewhere.now
         return {
             **self._service.status(),
             "ready": self.ready,
