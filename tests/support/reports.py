@@ -76,8 +76,9 @@ def topic(name: str = "t", partitions: int = 1, phase: str = "mirrored", reason:
     )
 
 
-def progress(name: str = "t", partition: int = 0, **fields: object) -> PartitionProgress:
+def progress(name: str = "t", partition: int = 0, reason: str = "", **fields: object) -> PartitionProgress:
     row = PartitionProgress(topic=name, partition=partition, upstream=9, source_end=20, slot=0, at_ms=NOW)
+    row = replace(row, cause=reasons.reported(reason)) if reason else row
     return replace(row, **fields)  # type: ignore[arg-type] # fields by name
 
 

@@ -86,7 +86,7 @@ def _compared(flow: MirroredFlow, work: Workload, run: SystemRun, depth: str) ->
     cpu = run.use().since(before).total
     rows = sorted(_rows(flow, work), key=lambda row: row.partition)
     records = sum(row.records for row in rows)
-    wrong = [row for row in rows if row.differences or row.not_verified or row.reason]
+    wrong = [row for row in rows if row.differences or row.not_verified or row.cause]
     if records != work.loaded.records or wrong:
         raise SystemEnded(f"{records} of {work.loaded.records} records are equal; {wrong[:1]}")
     busy_s = max(sum(row.busy_ms for row in rows[slot::SLOTS]) / 1e3 for slot in range(SLOTS))

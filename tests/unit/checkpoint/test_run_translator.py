@@ -12,6 +12,7 @@ from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic, OffsetRuns, PartitionProgress, Row
 from tests.support.offset_truth import FIRST, Copied, Stretch, exact_places
+from tests.support.reasons import reported
 
 TOPIC = MirroredTopic(
     source_topic="t", target_topic="A.t", source_topic_id="source", target_topic_id="target", partitions=1
@@ -80,7 +81,7 @@ def test_mm2_166_an_empty_partition_has_a_place() -> None:
 
 
 def test_group_position_of_a_halted_partition_with_no_copy_has_a_reason() -> None:
-    row = replace(FIRST, upstream=99, downstream=-1, phase="halted", reason="records 5 to 9 are gone")
+    row = replace(FIRST, upstream=99, downstream=-1, phase="halted", cause=reported("records 5 to 9 are gone"))
     assert at(folded(TOPIC, row), 100) == TranslatedOffset(
         None, reason=ReasonCode.NOTHING_COPIED.to_reason(text="records 5 to 9 are gone")
     )

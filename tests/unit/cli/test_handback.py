@@ -115,7 +115,7 @@ def test_hand_back_without_copy_is_named_only_when_the_target_confirms_it() -> N
 @pytest.mark.parametrize(
     ("row", "about", "words"),
     [
-        (replace(UNREAD, phase="halted", reason="truncated"), None, "not known (truncated)"),
+        (replace(UNREAD, phase="halted", cause=reported("truncated")), None, "not known (truncated)"),
         (UNREAD, MirroredTopic(source_topic="t", target_topic="A.t", phase="failed"), "its topic is not mirrored now"),
     ],
 )

@@ -10,6 +10,7 @@ from lockstep_cli.verify.verification_report import build_verification
 from lockstep_cli.verify.verification_shown import as_markdown, verdict
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, Row, VerifiedPartition
+from tests.support.reasons import reported
 
 FLOW = Flow("A", "B")
 TOPIC = MirroredTopic(source_topic="orders", target_topic="A.orders", partitions=2, target_partitions=2)
@@ -89,7 +90,7 @@ def test_records_that_could_not_be_compared_are_named() -> None:
 
 
 def test_partition_that_waits_is_not_verified() -> None:
-    report = build_verification(FLOW, rows(replace(ROW, reason="cluster B: nobody answers")))
+    report = build_verification(FLOW, rows(replace(ROW, cause=reported("cluster B: nobody answers"))))
     assert report.exit_code is Exit.NOT_VERIFIED
     assert report.waiting == {"orders-0": "cluster B: nobody answers"}
 
@@ -121,7 +122,7 @@ def test_place_of_a_record_is_not_that_in_a_log_that_is_gone(progress: Partition
 
 def test_partition_that_waits_without_a_comparison_is_named() -> None:
     """Its row has no topic ids yet."""
-    report = build_verification(FLOW, rows(replace(ROW, decisions=3, reason="cluster B: no answer")))
+    report = build_verification(FLOW, rows(replace(ROW, decisions=3, cause=reported("cluster B: no answer"))))
     assert report.waiting == {"orders-0": "cluster B: no answer"}
 
 

@@ -26,7 +26,9 @@ from lockstep_data_plane.core.provenance import OWN
 from lockstep_data_plane.core.target_tail import LastAppend, last_append_in
 from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits
 from lockstep_data_plane.record_batch.layout import Batch
+from lockstep_protocol.reason import NO_REASON
 from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
+from tests.support.reasons import reported
 from tests.unit.data_plane.modelled_logs import (
     AHEAD,
     FROM_ELSEWHERE,
@@ -128,7 +130,7 @@ class Slot:
         if code == 0:
             self.partition.step(Acked(sent, base_offset, now_ms=0))
         elif code == INVALID_RECORD:
-            self.partition.step(Refused("refused", sent=sent))
+            self.partition.step(Refused(reported("refused"), sent=sent))
         else:
             self.partition.step(Failed(sent=sent))
         self._settle()
@@ -166,7 +168,7 @@ class Slot:
         if p.phase in (Phase.SETTLING, Phase.DRAINING) and p.quiet:
             p.step(AllAnswered())
         if p.phase is Phase.RESUMING:
-            self._resume(replace(p.row(), phase="copying", reason=""))
+            self._resume(replace(p.row(), phase="copying", cause=NO_REASON))
 
     def all_done(self) -> bool:
         """Everything the source has is copied and acknowledged."""

@@ -36,6 +36,7 @@ from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import read_records
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import TRANSACTIONAL, crc_is_right
+from tests.support.reasons import reported
 from tests.unit.data_plane.modelled_logs import SourceLog
 
 PRODUCER = 77
@@ -151,7 +152,7 @@ class KeyedSlot:
         else:
             (batch,) = scan(sent.outgoing.data)
             named = [i for i, r in enumerate(read_records(batch)) if r.value in self.target.refuses]
-            self.partition.step(Refused("no", refused_outgoing(sent.outgoing, named, "no"), sent=sent))
+            self.partition.step(Refused(reported("no"), refused_outgoing(sent.outgoing, named, "no"), sent=sent))
         self._settle()
 
     def end(self, _: int = 0) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.memory_cluster import MemoryLog
+from tests.support.reasons import reported
 from tests.unit.data_plane.resume_scene import OTHER, OURS, Scene, row, source_of, target_of
 
 Cases = dict[str, Callable[[], Scene]]
@@ -127,7 +128,9 @@ FIRST: Cases = {
 GOES_ON: Cases = {
     "the log ends at the row": lambda: Scene(row(), source_of(12), target_of(10)),
     "a located row": lambda: Scene(row(located=True), source_of(12), target_of(10)),
-    "a halted row": lambda: Scene(row(phase="halted", case="in-doubt", reason="why"), source_of(12), target_of(10)),
+    "a halted row": lambda: Scene(
+        row(phase="halted", case="in-doubt", cause=reported("why")), source_of(12), target_of(10)
+    ),
     "the log goes on": lambda: Scene(row(), source_of(14), target_of(12)),
     "the log goes on, sequences begin again": lambda: Scene(
         row(sequence=2**31 - 2),

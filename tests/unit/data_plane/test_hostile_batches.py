@@ -54,10 +54,10 @@ def test_hostile_batches_are_copied_or_refused_by_their_offset(seed: int, groupe
         admit(p, *batches, source_end=100)
         copied(p)
         struct.pack(">qq", p.fetch_from, p.row().upstream)
-        assert p.phase in (Phase.COPYING, Phase.DRAINING), p.reason
+        assert p.phase in (Phase.COPYING, Phase.DRAINING), p.row().reason
         if p.phase is Phase.DRAINING:
             refused += 1
-            assert "offset" in p.reason, p.reason
+            assert "offset" in p.row().reason, p.row().reason
     assert refused > LOGS / 10
 
 
@@ -171,7 +171,7 @@ def test_times_at_both_ends_are_copied_as_java_counts_them(first: int, name: str
     p = partition(limits=limits)
     admit(p, one, source_end=100)
     outgoing = copied(p)
-    assert p.phase is Phase.COPYING, p.reason
+    assert p.phase is Phase.COPYING, p.row().reason
     assert [each.timestamp for sent in outgoing for each in read_records(_scanned(bytes(sent.data))[0])] == times
 
 
@@ -191,14 +191,14 @@ def test_old_message_with_an_impossible_key_size_is_refused(magic: int, codec: i
     (one,) = sets(message(magic, Message(0, None, COMPRESS[codec](bytes(raw)), 5), codec) if codec else bytes(raw))
     p = partition()
     admit(p, one)
-    assert p.reason.startswith("offsets from 0: ")
+    assert p.row().reason.startswith("offsets from 0: ")
 
 
 def test_old_set_without_a_message_is_refused() -> None:
     (one,) = sets(message(1, Message(4, None, COMPRESS[GZIP](b""), 5), GZIP))
     p = partition()
     admit(p, one)
-    assert p.reason.startswith("offsets from 4: ")
+    assert p.row().reason.startswith("offsets from 4: ")
 
 
 @pytest.mark.parametrize("deltas", [(0, 2, 1), (0, 1, 1), (0, 1, 5)])
@@ -209,7 +209,7 @@ def test_offsets_that_do_not_follow_their_header_are_refused(deltas: tuple[int, 
     p = partition()
     admit(p, one, source_end=100)
     assert p.phase is Phase.DRAINING
-    assert p.reason.startswith("offsets 0 to 2: ")
+    assert p.row().reason.startswith("offsets 0 to 2: ")
     assert _in_plain_python(_read_of(one)) is CorruptRecordError
 
 
@@ -219,7 +219,7 @@ def test_count_of_records_that_cannot_be_is_refused(count: int) -> None:
     raw[57:61] = struct.pack(">i", count)
     p = partition()
     admit(p, with_right_crc(bytes(raw)), source_end=100)
-    assert p.reason.startswith("offsets 0 to 1: ")
+    assert p.row().reason.startswith("offsets 0 to 1: ")
 
 
 def test_whatever_a_rebuild_raises_refuses_that_batch_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,7 +230,7 @@ def test_whatever_a_rebuild_raises_refuses_that_batch_alone(monkeypatch: pytest.
     p = partition(limits=TargetLimits(codec=LZ4))
     admit(p, batch([record(0)]), source_end=100)
     assert p.phase is Phase.DRAINING
-    assert p.reason == "offsets 0 to 0: SystemError('of a library')"
+    assert p.row().reason == "offsets 0 to 0: SystemError('of a library')"
     assert p.refusal is not None
     assert p.refusal.ranges == ((0, 0),)
 

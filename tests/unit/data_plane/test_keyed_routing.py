@@ -101,7 +101,7 @@ def test_keyed_partition_with_a_refused_record_commits_all_before_it_only() -> N
     slot = KeyedSlot(source, target, TargetLimits())
     slot.finish()
     partition = slot.partition
-    assert (partition.phase, partition.reason) == (Phase.DRAINING, "no")
+    assert (partition.phase, partition.row().reason) == (Phase.DRAINING, "no")
     assert target.progress == refused.offset - 1
     assert partition.refusal is not None
     assert partition.refusal.ranges == ((refused.offset, refused.offset),)
@@ -119,7 +119,7 @@ def test_a_record_too_large_is_met_in_the_same_way() -> None:
     slot = KeyedSlot(source, target, TargetLimits(90))
     slot.finish()
     assert slot.partition.phase is Phase.DRAINING
-    assert "max.message.bytes" in slot.partition.reason
+    assert "max.message.bytes" in slot.partition.row().reason
     assert target.progress == 6
     check(source, target)
 

@@ -23,6 +23,7 @@ from lockstep_data_plane.record_batch.layout import Batch, scan
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import CONTROL, GZIP, LOG_APPEND_TIME, batch, batch_bytes, record, records
+from tests.support.reasons import reported
 from tests.unit.data_plane.machine_steps import ROW, admit, append, launch, partition, resumed
 
 NOW_MS, DAY_MS = 1_800_000_000_000, 86_400_000
@@ -34,14 +35,14 @@ class TestAdmission:
         p = partition()
         (damaged,) = scan(batch_bytes(records(4, 2))[:-1] + b"\x55")
         admit(p, batch(records(0, 4)), damaged, source_end=6)
-        assert re.search(r"offsets 4 to 5: its CRC does not match", p.reason)
+        assert re.search(r"offsets 4 to 5: its CRC does not match", p.row().reason)
         assert p.position == 4
         assert launch(p).outgoing.covers == 3
 
     def test_a_record_too_large_is_refused_by_its_offset(self) -> None:
         p = partition(limits=TargetLimits(200))
         admit(p, batch([record(0), record(1, bytes(300))]))
-        assert re.search(r"the record at offset 1 needs", p.reason)
+        assert re.search(r"the record at offset 1 needs", p.row().reason)
 
     def test_a_record_larger_than_half_a_refused_batch_is_sent_alone(self) -> None:
         """Half of what was too large is a guess: the target's limit may be anywhere between."""
@@ -52,7 +53,7 @@ class TestAdmission:
         p.step(AllAnswered())
         p.step(Resumed(p.row(), LastAppend(-1, -1)))
         admit(p, whole)
-        assert (p.reason, p.phase, p.position, p.records_held) == ("", Phase.COPYING, 2, 2)
+        assert (p.row().reason, p.phase, p.position, p.records_held) == ("", Phase.COPYING, 2, 2)
         for offset in (0, 1):
             append(p, offset)
             assert p.row().upstream == offset
@@ -64,7 +65,7 @@ class TestAdmission:
         raw[17:21] = batch_crc(bytes(raw))
         (wrong,) = scan(bytes(raw))
         admit(p, wrong)
-        assert re.search(r"offsets 0 to 1", p.reason)
+        assert re.search(r"offsets 0 to 1", p.row().reason)
 
     def test_skipped_records_are_progress_at_once_with_nothing_in_flight(self) -> None:
         p = partition()
@@ -234,7 +235,7 @@ def test_loaded_row_is_known_before_resuming_and_kept_after_a_refusal() -> None:
     row = PartitionProgress(topic="t", partition=0, upstream=49, downstream=49, producer_id=7, sequence=49)
     p.step(RowLoaded(row))
     assert p.is_loaded
-    p.step(Refused("a gap", case="records-gone"))
+    p.step(Refused(reported("a gap"), case="records-gone"))
     assert (p.phase, p.row().upstream, p.row().producer_id, p.row().sequence) == (Phase.HALTED, 49, 7, 49)
 
 
@@ -261,7 +262,7 @@ def test_partition_state_differs_when_its_row_differs() -> None:
     p.step(AllAnswered())
     p.step(Resumed(p.row(), LastAppend(p.row().sequence, p.row().downstream)))
     looked_at()
-    p.step(Refused("why"))
+    p.step(Refused(reported("why")))
     looked_at()
     p.step(AllAnswered())
     looked_at()

@@ -10,6 +10,7 @@ from lockstep_data_plane.admin.offset_admin import OffsetAdmin
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, SlotStatus, Wanted
 from tests.support.flow_context import flow_context, read_row
+from tests.support.reasons import reported
 
 LIST = Command(id="c0", verb="offsets-list", subject="connector:MirrorSourceConnector")
 RESET = Command(id="c1", verb="offsets-reset", subject="connector:MirrorSourceConnector")
@@ -71,7 +72,7 @@ async def test_offset_change_with_a_live_slot_or_resumed_connector_is_refused(tm
     ("row", "why"),
     [
         (PartitionProgress(topic="t", partition=0, upstream=9, producer_id=1), "was not asked within 0 s"),
-        (PartitionProgress(topic="t", partition=0, phase="halted", reason="truncated"), "others: truncated"),
+        (PartitionProgress(topic="t", partition=0, phase="halted", cause=reported("truncated")), "others: truncated"),
     ],
 )
 async def test_an_offset_that_the_target_was_not_asked_about_is_not_listed(

@@ -17,8 +17,10 @@ from lockstep_data_plane.admin.offset_admin import (
 from lockstep_data_plane.record_batch.outgoing_batch import EPOCHS
 from lockstep_protocol.connect_offsets import OffsetChange, RefusedOffsets
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_protocol.reason import NO_REASON
 from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns, PartitionProgress
+from tests.support.reasons import reported
 
 COPIED = PartitionProgress(
     topic="orders",
@@ -37,7 +39,7 @@ COPIED = PartitionProgress(
     skips=((101, 101),),
     given_up=5,
     phase="halted",
-    reason="records are gone",
+    cause=reported("records are gone"),
     case="records-gone",
 )
 
@@ -168,7 +170,7 @@ def test_an_altered_row_does_not_claim_that_the_copy_ends_there() -> None:
     assert not row.located
 
 
-AT_REST = replace(COPIED, phase="stopped", reason="", case="", skips=())
+AT_REST = replace(COPIED, phase="stopped", cause=NO_REASON, case="", skips=())
 RUNS = OffsetRuns(
     topic="orders",
     partition=3,

@@ -25,6 +25,7 @@ from lockstep_data_plane.core.phases import TRANSITIONS, Phase, PhaseEvent
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits
 from tests.support.batch_bytes import batch, records
+from tests.support.reasons import reported
 from tests.unit.data_plane.machine_steps import ROW, admit, append, launch, partition, resumed, waits
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "reference" / "partition-phases.md"
@@ -46,7 +47,7 @@ def drawn() -> str:
     return "\n".join(lines) + "\n"
 
 
-REFUSED = Refused("timestamps")
+REFUSED = Refused(reported("timestamps"))
 ROUTES: dict[Phase, tuple[PartitionEvent, ...]] = {
     Phase.RESUMING: (Failed(), AllAnswered()),
     Phase.COPYING: (),
@@ -61,7 +62,7 @@ ROUTES: dict[Phase, tuple[PartitionEvent, ...]] = {
 STEPS: dict[PhaseEvent, PartitionEvent] = {
     PhaseEvent.RESUMED: Resumed(ROW, LastAppend(-1, -1)),
     PhaseEvent.FAILED: Failed("why"),
-    PhaseEvent.REFUSED: Refused("because"),
+    PhaseEvent.REFUSED: Refused(reported("because")),
     PhaseEvent.SETTLED: AllAnswered(),
     PhaseEvent.QUARANTINED: Quarantined(None),
     PhaseEvent.LEAVE: Leave(goes_on=True),
@@ -133,7 +134,11 @@ class TestTheTable:
         append(p, 0)
         assert p.quiet
         ready = p.step(AllAnswered())
-        assert (ready.phase, ready.fetch_from, ready.report) == (Phase.HALTED, None, (Halted("timestamps", 1),))
+        assert (ready.phase, ready.fetch_from, ready.report) == (
+            Phase.HALTED,
+            None,
+            (Halted(reported("timestamps"), 1),),
+        )
         row = p.row()
         assert (row.phase, row.case, row.reason, row.upstream, row.sequence) == (
             *("halted", "refused", "timestamps"),
@@ -143,7 +148,7 @@ class TestTheTable:
     def test_partition_refused_by_the_target_frees_unsent_batches(self) -> None:
         p = partition()
         admit(p, batch(records(0, 2)), batch(records(2, 2)))
-        p.step(Refused("timestamps", sent=launch(p)))
+        p.step(Refused(reported("timestamps"), sent=launch(p)))
         assert p.quiet
         p.step(AllAnswered())
         assert (p.phase, p.bytes_held) == (Phase.HALTED, 0)

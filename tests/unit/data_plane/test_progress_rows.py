@@ -6,10 +6,13 @@ from hypothesis import strategies as st
 
 from lockstep_data_plane.slot.progress_rows import ProgressRows
 from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.reason import NO_REASON, Reason
 from lockstep_protocol.rows.state_rows import Assignment, MalformedRow, NewerVersion, PartitionProgress, decode_row
+from tests.support.reasons import reported
 
 ROW = PartitionProgress(topic="t", partition=0, producer_id=7, upstream=5)
 KEY, VALUE = ROW.encode()
+EPOCH_DETAIL = Reason("of-a-newer-release", (("producer_epoch", 9),))
 
 histories = st.lists(
     st.builds(
@@ -19,7 +22,7 @@ histories = st.lists(
         producer_id=st.integers(1, 2),
         producer_epoch=st.integers(0, 11),
         upstream=st.integers(0, 3),
-        reason=st.sampled_from(["", 'a "producer_epoch":9, in words']),
+        cause=st.sampled_from([NO_REASON, reported('a "producer_epoch":9, in words'), EPOCH_DETAIL]),
         source_topic_id=st.sampled_from(["", "one"]),
     ),
     max_size=12,

@@ -17,6 +17,7 @@ from lockstep_data_plane.record_batch.rebuild import read_records
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import GZIP, batch, record, records
 from tests.support.message_sets import Message, message_set
+from tests.support.reasons import reported
 from tests.unit.data_plane.machine_steps import admit, launch, resumed, waits
 
 ROW = PartitionProgress(topic="t", partition=3, producer_id=4000)
@@ -113,7 +114,7 @@ def test_a_partition_that_cannot_read_a_batch_offers_it() -> None:
     broken[-1] ^= 1
     p = resumed(ROW)
     admit(p, good, *scan(bytes(broken)), source_end=4)
-    assert "offsets 2 to 3: its CRC" in p.reason
+    assert "offsets 2 to 3: its CRC" in p.row().reason
     assert p.refusal is not None
     assert p.refusal.ranges == ((2, 3),)
     assert queued(p) == [0, 1]
@@ -187,8 +188,8 @@ def test_resume_count_leaves_out_quarantined_records() -> None:
 def test_a_quarantined_partition_resumes_and_a_leaving_one_leaves(goes_on: bool) -> None:
     p = resumed(ROW)
     refusal = refused_record(next(iter(read_records(batch(records(0, 1))))), "no")
-    assert p.step(Refused("no", refusal)).phase is Phase.DRAINING
-    assert (p.reason, p.refusal, p.kept) == ("no", refusal, 0)
+    assert p.step(Refused(reported("no"), refusal)).phase is Phase.DRAINING
+    assert (p.row().reason, p.refusal, p.kept) == ("no", refusal, 0)
     p.step(EntryQuarantined())
     assert p.kept == 1
     row = replace(p.row(), skips=refusal.ranges, producer_epoch=2)
@@ -198,12 +199,12 @@ def test_a_quarantined_partition_resumes_and_a_leaving_one_leaves(goes_on: bool)
         assert p.step(AllAnswered()).phase is Phase.RELEASED
     else:
         assert p.step(Quarantined(row)).phase is Phase.RESUMING
-    assert (p.reason, p.refusal, p.row().skips) == ("", None, refusal.ranges)
+    assert (p.row().reason, p.refusal, p.row().skips) == ("", None, refusal.ranges)
 
 
 def test_quarantine_of_a_partition_that_is_to_rest_reads_the_target() -> None:
     p = resumed(ROW)
-    p.step(Refused("no"))
+    p.step(Refused(reported("no")))
     p.step(Leave("paused"))
     p.step(Quarantined(None))
     assert p.step(AllAnswered()).phase is Phase.RESUMING

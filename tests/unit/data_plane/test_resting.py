@@ -23,6 +23,7 @@ from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import batch, records
+from tests.support.reasons import reported
 from tests.unit.data_plane.machine_steps import admit, append, launch, resumed
 
 ROW = PartitionProgress(
@@ -81,7 +82,7 @@ def test_rest_without_the_source_is_released_with_a_count() -> None:
 
 def test_rest_with_an_unknown_position_is_released_as_not_located() -> None:
     p = resuming()
-    ready = p.step(Refused("the log ends before", case="in-doubt"))
+    ready = p.step(Refused(reported("the log ends before"), case="in-doubt"))
     assert (ready.phase, len(ready.report)) == (Phase.RELEASED, 1)
     row = p.row()
     assert (row.phase, row.case, row.reason, row.located) == ("halted", "in-doubt", "the log ends before", False)
@@ -89,7 +90,7 @@ def test_rest_with_an_unknown_position_is_released_as_not_located() -> None:
 
 def test_rest_of_a_halted_partition_reads_the_target_again() -> None:
     p = resumed(ROW)
-    p.step(Refused("timestamps"))
+    p.step(Refused(reported("timestamps")))
     assert p.step(AllAnswered()).phase is Phase.HALTED
     assert not p.row().located, "it is not at rest: it waits for a decision"
     assert p.step(REST).phase is Phase.RESUMING

@@ -29,6 +29,7 @@ from lockstep_data_plane.core.transaction_state import (
 from lockstep_data_plane.record_batch.layout import scan
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import CONTROL, TRANSACTIONAL, batch, crc_is_right, records
+from tests.support.reasons import reported
 from tests.unit.data_plane.machine_steps import admit, append, launch, open_transaction, resumed, waits
 
 
@@ -152,7 +153,7 @@ class TestWhatCounts:
         open_transaction(p)
         append(p, 100)
         admit(p, batch(records(3, 2)))
-        p.step(Refused("why", sent=launch(p)))
+        p.step(Refused(reported("why"), sent=launch(p)))
         assert p.quiet
         assert transactions.held
         assert p.transaction_due_in(0.0) == 0.0

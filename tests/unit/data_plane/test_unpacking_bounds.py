@@ -81,7 +81,7 @@ def test_batch_above_the_bound_is_refused_where_it_has_to_be_unpacked(codec: int
     p = partition(limits=limits)
     admit(p, packed, source_end=100)
     assert p.phase is Phase.DRAINING
-    assert f"offsets 0 to 0: its records cannot be decompressed into {limits.unpacked_at_most} bytes" in p.reason
+    assert f"offsets 0 to 0: its records cannot be decompressed into {limits.unpacked_at_most} bytes" in p.row().reason
     assert p.refusal is not None
     assert p.refusal.ranges == ((0, 0),)
 

@@ -23,6 +23,7 @@ from lockstep_data_plane.verify.verified_position import (
 from lockstep_protocol.offset_runs import Run
 from lockstep_protocol.rows.state_rows import PartitionProgress, Verification, VerifiedPartition
 from tests.support.batch_bytes import records
+from tests.support.reasons import reported
 from tests.unit.data_plane.verify_scene import FOREIGN, as_copy, copied, in_batches, verified
 
 PROGRESS = PartitionProgress(
@@ -124,7 +125,7 @@ def test_followed_copy_needs_comparison_only_if_something_is_new() -> None:
     whole = replace(ROW, upstream=199)
     assert not needs_comparison(whole, PROGRESS, "bytes")
     for known in (
-        *(None, ROW, replace(whole, depth="crc"), replace(whole, reason="cluster B does not answer")),
+        *(None, ROW, replace(whole, depth="crc"), replace(whole, cause=reported("cluster B does not answer"))),
         replace(whole, source_topic_id="U"),
     ):
         assert needs_comparison(known, PROGRESS, "bytes")
@@ -198,7 +199,7 @@ def test_what_was_compared_adds_up_in_the_row() -> None:
 
 
 def test_request_is_carried_out_once_what_the_source_had_is_compared() -> None:
-    row = replace(requested(ROW), upstream=199, reason="cluster B does not answer")
+    row = replace(requested(ROW), upstream=199, cause=reported("cluster B does not answer"))
     done = finished(row, PROGRESS, 5000)
     assert (done.done, done.verified_ms, done.reason) == (True, 5000, "")
     assert not finished(replace(row, upstream=180), PROGRESS, 5000).done, "a part of it"

@@ -13,6 +13,7 @@ from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import FLOW, VERIFY, Scope, ScopeKind
 from lockstep_protocol.rows.state_rows import MirroredTopic, Verification, VerifiedPartition
 from tests.support.metered_driver import Driver, T, row
+from tests.support.reasons import reported
 
 WHOLE = VerifiedPartition(topic="t", partition=0, first=0, upstream=9, downstream=9, records=10, verified_ms=T - 5_000)
 REQUEST = Verification(id="one")
@@ -79,7 +80,7 @@ def test_verified_lag_of_what_was_never_compared_counts_from_the_start() -> None
 def test_verified_lag_of_a_partition_that_waits_grows() -> None:
     driver = Driver()
     supervised(driver, enabled=True)
-    driver.say(row(upstream=9), replace(WHOLE, reason="cluster B does not answer"))
+    driver.say(row(upstream=9), replace(WHOLE, cause=reported("cluster B does not answer")))
     assert driver.value("lockstep_verified_lag_seconds", topic="t") == 5
 
 

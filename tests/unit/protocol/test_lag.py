@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from lockstep_protocol.lag import NOT_ASKED, LogRange, behind, is_of_another_log, why_unknown
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
+from tests.support.reasons import reported
 
 TOPIC = MirroredTopic(
     source_topic="t", target_topic="A.t", source_topic_id="s1", target_topic_id="t1", partitions=1, target_partitions=1
@@ -78,7 +79,7 @@ def worlds(draw: st.DrawFn) -> World:
     elif happened == "refused":
         case = "refused"
     if seen and case:
-        row = replace(row, phase="halted", case=case, reason="x")
+        row = replace(row, phase="halted", case=case, cause=reported("x"))
     # The ids are the clusters' own: whoever asks knows them before who copies does.
     return replace(world, row=row, topic=topic)
 

@@ -149,7 +149,7 @@ def _moves(held: MigrationState, unread: _Unread) -> str:
         return ""
     first = unread.unknown[0]
     tps = [(row.topic, row.partition) for row in unread.unknown]
-    if first.needs_source and not first.reason:
+    if first.needs_source and not first.cause:
         return (
             f"where the copy ends of {named(tps)} is not known: {held.flow.target} holds {first.beyond:,} records of "
             f"{first.topic}-{first.partition} that are not written down, and {held.flow.source} did not answer, which "
@@ -195,7 +195,7 @@ def _notes(
             "left out, because the file leaves out their topics, and where their copies end was not read: "
             f"{named(unread.left)}"
         )
-    if halted := [tp for tp, row in sorted(rows.items()) if (row.phase == "halted" or row.reason) and tp not in gone]:
+    if halted := [tp for tp, row in sorted(rows.items()) if (row.phase == "halted" or row.cause) and tp not in gone]:
         yield (
             f"{count_text(len(halted), 'partition')} halted here ({named(halted)}). MirrorMaker 2 does not look for "
             "what is missing: it goes on from wherever the source has records"

@@ -95,7 +95,9 @@ EVENTS_BY_SERVICE: Mapping[str, tuple[EventKind, ...]] = MappingProxyType(
             ),
             EventKind("PartitionMoves", "partition", "The partition is not stuck any more."),
             _warning("GapFound", "partition", "The copy cannot continue where it was.", _GAP),
-            _warning("PartitionHalted", "partition", "Nothing is copied until an operator decides.", "reason upstream"),
+            _warning(
+                "PartitionHalted", "partition", "Nothing is copied until an operator decides.", "reason cause upstream"
+            ),
             _warning("GapSkipped", "partition", "The policy continues behind the gap.", _DECIDED),
             _warning("CopyRestarted", "partition", "The policy copies the partition again.", _DECIDED),
             _warning("ResumedWithDoubt", "partition", "The policy continues at the progress written.", _DECIDED),

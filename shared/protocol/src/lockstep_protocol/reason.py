@@ -38,6 +38,8 @@ class Reason:
         Raises:
             ValueError: It is none, or a value is neither a text nor an integer.
         """
+        if body == _NOTHING:  # nearly every row has none
+            return NO_REASON
         code, details = body.get("code"), body.get("details", {})
         if not isinstance(code, str) or not isinstance(details, Mapping):
             raise ValueError(f"not a reason: an object with code and details is expected, there is {body!r}")
@@ -48,3 +50,4 @@ class Reason:
 
 
 NO_REASON = Reason()
+_NOTHING = NO_REASON.to_json()

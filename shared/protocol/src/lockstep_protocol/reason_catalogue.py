@@ -90,6 +90,25 @@ class ReasonCode(StrEnum):
     )
     """The target acknowledges nothing until more replicas are in sync."""
 
+    # Why a partition is halted. Each has the detail `case`, as `PartitionProgress`.
+
+    COPY_CUT = "copy-cut", "{text}; nothing is copied until somebody decides: see {key}"
+    """The copy cannot go on where it was. What the clusters said is in `wanted`, `source_start` and so on."""
+    COPY_END_UNKNOWN = "copy-end-unknown", "{text}; where the copy ends is not known until somebody decides"
+    """The same of a partition that is to rest."""
+    COPY_END_LOST = "copy-end-lost", "nothing says where the copy of {partition} ends: alter its offset"
+    EPOCHS_SPENT = "epochs-spent", "our producer id has no epoch left in {partition}"
+    RECORDS_REFUSED = "records-refused", "{text}"
+    """They cannot be copied as they are, or a cluster refuses them. `first` and `last` are their source offsets."""
+
+    # Why a partition is not compared.
+
+    COPIED_BY_KEYS = (
+        "copied-by-keys",
+        "keys choose the partition of each record (lockstep.legacy.partitioning=key), so logs are no copies",
+    )
+    TOPIC_RECREATED = "topic-recreated", "topic {topic} was created anew on cluster {cluster}, and is not copied yet"
+
     # Why a topic, or a part of it, is not mirrored.
 
     PARTITIONS_MISSING = "partitions-missing", "{partitions}"

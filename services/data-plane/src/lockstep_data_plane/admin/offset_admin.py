@@ -16,6 +16,7 @@ from lockstep_protocol.commands.command_vocabulary import OFFSETS_ALTER, OFFSETS
 from lockstep_protocol.connect_offsets import OffsetChange, RefusedOffsets, parse_changes
 from lockstep_protocol.lag import SILENT_AFTER_S
 from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.reason import NO_REASON
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, SlotStatus, progress_by_partition
 from lockstep_runtime.flow.connect_offsets import ConnectOffsets, offsets_answer, offsets_listed
 from lockstep_runtime.flow.context import Answer, FlowContext
@@ -96,7 +97,7 @@ def with_position(row: PartitionProgress, offset: int | None) -> PartitionProgre
     stopped = replace(
         row,
         phase="stopped",
-        reason="",
+        cause=NO_REASON,
         case="",
         upstream=upstream,
         open_run=_run_below(row, upstream),

@@ -10,6 +10,7 @@ from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.core.transaction_state import TransactionState
 from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits
 from lockstep_data_plane.record_batch.layout import Batch
+from lockstep_protocol.reason import Reason
 from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
 
 # -- of every batch ----------------------------------------------------------------------------------------------------
@@ -76,7 +77,7 @@ class Failed(NamedTuple):
 class Refused(NamedTuple):
     """Only a decision settles it. `refusal`: the records, where they are known; `case`: as `PartitionProgress.case`."""
 
-    why: str
+    cause: Reason
     refusal: RefusedRecords | None = None
     case: str = ""
     sent: InFlightBatch | None = None
@@ -236,7 +237,7 @@ class CopyTrouble(NamedTuple):
 class Halted(NamedTuple):
     """The partition waits for a decision."""
 
-    reason: str
+    cause: Reason
     upstream: int
 
 

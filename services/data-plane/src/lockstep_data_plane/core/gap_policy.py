@@ -5,6 +5,10 @@ Nothing here is decided by itself: without a policy that says otherwise the part
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
+
+from lockstep_protocol.reason import Reason
+from lockstep_protocol.reason_catalogue import ReasonCode
 
 
 class GapCase(Enum):
@@ -61,15 +65,20 @@ class GapFound:
         first = {GapCase.TARGET_TRUNCATED: self.target_end, GapCase.TARGET_RECREATED: 0}.get(self.case, -1)
         return (first, self.held) if 0 <= first <= self.held else None
 
-    def facts(self) -> dict[str, object]:
+    def halts(self, code: ReasonCode) -> Reason:
+        """Return why the partition halts for it, with what the clusters said."""
+        details = {name: value for name, value in self.facts().items() if isinstance(value, str | int)}
+        return code.to_reason(**details, text=self.text, key=self.case.key)
+
+    def facts(self) -> dict[str, Any]:
         """As the event has them. `target_wanted`: the downstream offset where the next record was to be appended."""
-        facts: dict[str, object] = {
+        facts: dict[str, Any] = {
             "case": self.case.value,
             "wanted": self.wanted,
             "source_start": self.start,
             "source_end": self.end,
         }
-        there: dict[str, object] = {"target_wanted": self.held + 1, "target_end": self.target_end, "gone": self.gone}
+        there: dict[str, Any] = {"target_wanted": self.held + 1, "target_end": self.target_end, "gone": self.gone}
         return facts | (there if self.target_end >= 0 else {})
 
 
@@ -96,7 +105,7 @@ class GapDecision:
             text += f"; what the target had at its offsets {self.gone[0]} to {self.gone[1]} stays gone"
         return text
 
-    def facts(self) -> dict[str, object]:
+    def facts(self) -> dict[str, Any]:
         """The same ranges, as the event has them."""
         return {"lost": self.lost, "again": self.again, "gone": self.gone}
 

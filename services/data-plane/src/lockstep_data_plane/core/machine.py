@@ -15,10 +15,11 @@ from lockstep_data_plane.core.batch_admission import BatchAdmission
 from lockstep_data_plane.core.events import PartitionEvent, Ready, Report
 from lockstep_data_plane.core.partition_view import PartitionView
 from lockstep_data_plane.core.phases import READS, RESETS_APPENDS, SENDS, TRANSITIONS, Phase, PhaseEvent
-from lockstep_data_plane.core.quarantine_entry import BatchRejected, RefusedRecords
+from lockstep_data_plane.core.quarantine_entry import BatchRejected, RefusedRecords, refuse_records
 from lockstep_data_plane.core.routing import IdentityRouting
 from lockstep_data_plane.core.transaction_state import TransactionStage
 from lockstep_data_plane.record_batch.layout import LARGEST_OFFSET
+from lockstep_protocol.reason import NO_REASON, Reason
 
 GATHERS = Ready(Phase.COPYING, gathers=True)
 """Of nearly every acknowledgement; making it anew costs as much as the rest of that step."""
@@ -83,7 +84,8 @@ class PartitionMachine(PartitionView):
             except RecordMismatch as exc:
                 report = self._miscount(str(exc))
             except BatchRejected as exc:
-                report = self._refuse(str(exc), None if self.records_to_skip else exc.refusal)
+                cause = refuse_records(str(exc), exc.refusal)
+                report = self._refuse(cause, None if self.records_to_skip else exc.refusal)
             if self._reads and self.records_to_skip and self.position >= event.source_end >= 0:
                 held = f"the target holds {self.records_to_skip} more records of ours"
                 report = self._miscount(f"{held} than the source has up to {self.position}")
@@ -145,7 +147,7 @@ class PartitionMachine(PartitionView):
     def _on_refused(self, event: events.Refused) -> Ready:
         if event.sent is not None:
             self._routing.on_failure(event.sent)
-        return self._ready(*self._refuse(event.why, event.refusal, event.case))
+        return self._ready(*self._refuse(event.cause, event.refusal, event.case))
 
     def _miscount(self, why: str) -> tuple[Report, ...]:
         """Counting does not say where the copy is: the records themselves are to say it."""
@@ -165,19 +167,19 @@ class PartitionMachine(PartitionView):
             self._transactions.held.clear()  # the resume ends that transaction, and asks what became of it
         return (events.CopyTrouble(why),) if first and why else ()
 
-    def _refuse(self, why: str, refusal: RefusedRecords | None, case: str = "") -> tuple[Report, ...]:
-        if self.can(PhaseEvent.ROUND_REFUSED) and self._routing.breaks_round(why, refusal):
+    def _refuse(self, cause: Reason, refusal: RefusedRecords | None, case: str = "") -> tuple[Report, ...]:
+        if self.can(PhaseEvent.ROUND_REFUSED) and self._routing.breaks_round(refusal):
             return self._fail("", event=PhaseEvent.ROUND_REFUSED)
         event = PhaseEvent.REFUSED_AT_REST if self._locates else PhaseEvent.REFUSED
         if not self.can(event):
             return ()
         self._move(event)
         self._refusal, self._kept = refusal, 0
-        self._reason, self._case = why, case or self._case or "refused"
+        self._cause, self._case = cause, case or self._case or "refused"
         return self._halts()
 
     def _halts(self) -> tuple[Report, ...]:
-        return (events.Halted(self._reason, self._acked.upstream),) if self.halted else ()
+        return (events.Halted(self._cause, self._acked.upstream),) if self.halted else ()
 
     # -- where the copy goes on, and where it ends ---------------------------------------------------------------------
 
@@ -256,7 +258,7 @@ class PartitionMachine(PartitionView):
         if event.row is not None:
             self._acked.load(event.row)
         self._move(PhaseEvent.QUARANTINED_LEAVING if self._leaving else PhaseEvent.QUARANTINED)
-        self._refusal, self._reason, self._case = None, "", ""
+        self._refusal, self._cause, self._case = None, NO_REASON, ""
         return self._ready()
 
     # -- transactions --------------------------------------------------------------------------------------------------

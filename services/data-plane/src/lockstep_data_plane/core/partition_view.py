@@ -12,6 +12,7 @@ from lockstep_data_plane.core.routing import IdentityRouting, Routing
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.core.transaction_state import TransactionStage, TransactionState
 from lockstep_data_plane.record_batch.classify import TargetLimits
+from lockstep_protocol.reason import NO_REASON, Reason
 from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
 
 
@@ -44,7 +45,7 @@ class PartitionView:
         self._offset_lag_max = offset_lag_max
         self._phase = Phase.RESUMING
         self._reads = self._sends = False
-        self._reason = ""
+        self._cause = NO_REASON
         self._case = ""
         """The word for why it halted (`PartitionProgress.case`)."""
         self._leaving = False
@@ -83,9 +84,9 @@ class PartitionView:
         return self._phase
 
     @property
-    def reason(self) -> str:
-        """Why it halted."""
-        return self._reason
+    def cause(self) -> Reason:
+        """Return why it halted."""
+        return self._cause
 
     @property
     def leaving(self) -> bool:
@@ -330,7 +331,7 @@ class PartitionView:
     def state(self) -> tuple[object, ...]:
         """Differs from what it was before whenever `row`, or what its offset runs have to say, would."""
         ends = self._located, self._beyond
-        return (self._phase, self._reason, self._case, *ends, self._incarnation, *self._acked.state)
+        return (self._phase, self._cause, self._case, *ends, self._incarnation, *self._acked.state)
 
     def row(self) -> PartitionProgress:
         """Progress as it is to be written down: durable, and upstream, downstream and sequence belonging together."""
@@ -338,7 +339,7 @@ class PartitionView:
         return replace(
             self._acked.row(has_resumed=self._incarnation > 0),
             phase="halted" if self.halted else self._rest_word if released and self._rest_word else "copying",
-            reason=self._reason,
+            cause=self._cause,
             case=self._case if self.halted else "",
             located=self._located,
             beyond=self._beyond,

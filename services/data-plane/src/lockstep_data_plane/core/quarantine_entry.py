@@ -9,6 +9,8 @@ from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, expec
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import read_records
 from lockstep_protocol.errors import NeedsDecision
+from lockstep_protocol.reason import Reason
+from lockstep_protocol.reason_catalogue import ReasonCode
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -54,6 +56,13 @@ class RefusedRecords:
     def ranges(self) -> tuple[tuple[int, int], ...]:
         """Upstream offsets (first, last) to be passed over, in order."""
         return tuple(sorted((entry.first, entry.last) for entry in self.entries))
+
+
+def refuse_records(why: str, refusal: RefusedRecords | None) -> Reason:
+    """Return the reason of a partition that halts at records that are refused, with their offsets where these are
+    known."""
+    offsets = {"first": refusal.ranges[0][0], "last": refusal.ranges[-1][1]} if refusal is not None else {}
+    return ReasonCode.RECORDS_REFUSED.to_reason(text=why, case="refused", **offsets)
 
 
 class BatchRejected(NeedsDecision):

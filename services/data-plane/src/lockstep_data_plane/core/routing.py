@@ -86,7 +86,7 @@ class IdentityRouting(AppendSequence):
     def close_group(self, limits: TargetLimits) -> None:
         """All batches of an answer are in. Raises BatchRejected; what comes before that record is queued."""
 
-    def breaks_round(self, why: str, refusal: RefusedRecords | None) -> bool:
+    def breaks_round(self, refusal: RefusedRecords | None) -> bool:
         """Whether what was refused only breaks a round, which begins again and then ends before these records."""
         return False
 
@@ -124,8 +124,8 @@ class KeyedRouting:
         self._number = number
         self._links = [AppendSequence(producer_id, epoch, -1, -1, transactional=True) for _ in self.numbers]
         self._sticky = StickyPartition(number)
-        self._barrier: tuple[str, RefusedRecords] | None = None
-        """The batch that the target refused, and why: it is reached again, and everything before it is committed
+        self._barrier: RefusedRecords | None = None
+        """The batch that the target refused: it is reached again, and everything before it is committed
         first."""
         self._gathering: KeyPartitioner | None = None
         self._later: deque[BatchGroup] = deque()
@@ -159,13 +159,13 @@ class KeyedRouting:
             return None
         gathering = self._gathering = self._gathering or KeyPartitioner(position - 1)
         codec, barrier = limits.choose_codec(batch.attributes & CODEC_MASK), self._barrier
-        ranges = barrier[1].ranges if barrier is not None else ()
+        ranges = barrier.ranges if barrier is not None else ()
         at = next((i for i, record in enumerate(records) if skipped(record.offset, ranges)), None)
         gathering.add_records(records[:at], codec, len(self._links), self._sticky)
         if barrier is not None and at is not None:
             gathering.cover(records[at].offset - 1, batch.leader_epoch)
             self._barrier = None
-            raise BatchRejected(*barrier)
+            raise BatchRejected(barrier.why, barrier)
         gathering.cover(max(batch.last_offset, records[-1].offset), batch.leader_epoch)
         covers = gathering.covers
         if gathering.size >= GROUP_BYTES:
@@ -217,11 +217,11 @@ class KeyedRouting:
         for link in self._links:
             link.break_off()
 
-    def breaks_round(self, why: str, refusal: RefusedRecords | None) -> bool:
+    def breaks_round(self, refusal: RefusedRecords | None) -> bool:
         if not self.broken or refusal is None:
             return False
-        if self._barrier is None or refusal.ranges < self._barrier[1].ranges:
-            self._barrier = why, refusal
+        if self._barrier is None or refusal.ranges < self._barrier.ranges:
+            self._barrier = refusal
         return True
 
     def reset(self) -> None:

@@ -186,7 +186,7 @@ class VerifySupervisor:
     ) -> float:
         """0 while everything that is copied is verified; else for how long that has not been so. Of a log that is gone
         everything was verified when its row says it."""
-        if present is not None and present.upstream >= progress.upstream and not present.reason:
+        if present is not None and present.upstream >= progress.upstream and not present.cause:
             return 0.0
         since = self._since_ms if row is None else row.verified_ms
         return max(0.0, (self._ctx.clock.wall_ms() - since) / 1000)

@@ -18,8 +18,10 @@ from lockstep_data_plane.core.quarantine_entry import RefusedRecords
 from lockstep_data_plane.progress.mirror_progress_writer import MirrorProgressWriter
 from lockstep_data_plane.progress.offset_sync_writer import OffsetSyncWriter
 from lockstep_protocol.event_kinds import EVENT_KINDS
-from lockstep_protocol.events import Event, event_words
+from lockstep_protocol.events import Event, cause_detail, event_words
 from lockstep_protocol.names import events_topic, quarantine_topic, state_topic
+from lockstep_protocol.reason import NO_REASON, Reason
+from lockstep_protocol.reason_catalogue import format_sentence
 from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress, Row
 from lockstep_protocol.sliding_window import Window
 from lockstep_runtime.kafka.admin import Admin
@@ -207,10 +209,12 @@ class ControlTopicWriter:
         if self.syncs is not None:
             self.syncs.remove(partition.tp)
 
-    def event(self, kind: str, subject: str, text: str = "", **detail: object) -> None:
+    def event(self, kind: str, subject: str, text: str = "", *, cause: Reason = NO_REASON, **detail: object) -> None:
         """Say what happened, in the log at once. The event is on its way to the events topic when this returns: nothing
-        waits for it. If the cluster does not take it, that is logged too. To be called after `start`."""
-        self._say.info(event_words(kind), text or subject, level=EVENT_KINDS[kind].level, kind=kind, **detail)
+        waits for it. If the cluster does not take it, that is logged too. A `cause` is in the detail as such, and as
+        the sentence `reason`. To be called after `start`."""
+        said = detail | ({"reason": format_sentence(cause)} if cause else {})
+        self._say.info(event_words(kind), text or subject, level=EVENT_KINDS[kind].level, kind=kind, **said)
         event = Event(
             kind=kind,
             service="data-plane",
@@ -218,7 +222,7 @@ class ControlTopicWriter:
             subject=subject,
             at_ms=now_ms(),
             instance=self._run,
-            detail=dict(detail),
+            detail=detail | cause_detail(cause),
         )
         (sent,) = self._events.send([event.encode()], partition=0)
 

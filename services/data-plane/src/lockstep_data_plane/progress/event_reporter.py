@@ -12,6 +12,7 @@ from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError
 from lockstep_data_plane.wire.connection import BrokerUnreachable, ProtocolUnfitError, TopicDeletedError
 from lockstep_data_plane.wire.error_codes import DENIED
+from lockstep_protocol.reason_catalogue import format_sentence
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted, ProtocolUnfit, TopicDeleted
 
@@ -88,8 +89,9 @@ class EventReporter:
                 why = found.why
                 self.trouble(partition, ClusterError("", why) if isinstance(why, str) else why)
             elif isinstance(found, Halted):
+                sentence = format_sentence(found.cause)
                 self._control_writer.event(
-                    "PartitionHalted", name, f"{name}: {found.reason}", reason=found.reason, upstream=found.upstream
+                    "PartitionHalted", name, f"{name}: {sentence}", upstream=found.upstream, cause=found.cause
                 )
             elif isinstance(found, Recovered):
                 text = f"{name}: {found.records} records were appended after the last progress written"

@@ -14,6 +14,8 @@ from lockstep_data_plane.resume.evidence import EvidenceReader, read_tail
 from lockstep_data_plane.resume.transaction_runner import TransactionRunner
 from lockstep_data_plane.wire.cluster import ClusterClient
 from lockstep_protocol.errors import NeedsDecision
+from lockstep_protocol.reason import NO_REASON, Reason
+from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 
 WENT_ON = {"skip": "GapSkipped", "restart": "CopyRestarted", "progress": "ResumedWithDoubt"}
@@ -21,12 +23,13 @@ WENT_ON = {"skip": "GapSkipped", "restart": "CopyRestarted", "progress": "Resume
 
 
 class HaltPartition(NeedsDecision):
-    """The partition must not go on until somebody decides; the message says why and what to do, `case` is the word for
-    it."""
+    """The partition must not go on until somebody decides. The message is the sentence of `cause`: why, and what to
+    do."""
 
-    def __init__(self, case: GapCase, sentence: str) -> None:
-        super().__init__(sentence)
+    def __init__(self, case: GapCase, cause: Reason) -> None:
+        super().__init__(format_sentence(cause))
         self.case = case
+        self.cause = cause
 
 
 class GapResolver:
@@ -54,7 +57,7 @@ class GapResolver:
         name, decision, key = partition.name, found.decision, found.case.key
         self._control_writer.event("GapFound", name, f"{name}: {found.text}", **found.facts())
         if decision is None:
-            raise HaltPartition(found.case, f"{found.text}; nothing is copied until somebody decides: see {key}")
+            raise HaltPartition(found.case, found.halts(ReasonCode.COPY_CUT))
         row = await self._new_epoch(partition, row, decision.begin, found.epoch)
         row = replace(
             row,
@@ -107,7 +110,8 @@ class GapResolver:
         HaltPartition when there is none left, and what passes."""
         epoch = row.producer_epoch if row.transactional else max(row.producer_epoch, known) + 1
         if epoch > EPOCHS:
-            raise HaltPartition(GapCase.DOUBT, f"our producer id has no epoch left in {partition.target_name}")
+            cause = ReasonCode.EPOCHS_SPENT.to_reason(partition=partition.target_name, case=GapCase.DOUBT.value)
+            raise HaltPartition(GapCase.DOUBT, cause)
         return replace(
             row,
             upstream=begin - 1,
@@ -122,4 +126,4 @@ class GapResolver:
 
 def row_after(partition: PartitionMachine) -> PartitionProgress:
     """Its row, without what may have stopped it."""
-    return replace(partition.row(), phase="copying", reason="", case="")
+    return replace(partition.row(), phase="copying", cause=NO_REASON, case="")

@@ -22,6 +22,7 @@ from lockstep_data_plane.resume.transaction_runner import TransactionRunner
 from lockstep_data_plane.wire.cluster import ClusterClient
 from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.data_plane_rows import LOST
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 from lockstep_runtime.util.asyncio_util import uninterrupted
@@ -104,9 +105,8 @@ class Resumer:
         row = replace(row, beyond=0)
         partition.step(RowLoaded(row, at_rest=True))
         if row.begins == LOST:
-            raise HaltPartition(
-                GapCase.DOUBT, f"nothing says where the copy of {partition.name} ends: alter its offset"
-            )
+            cause = ReasonCode.COPY_END_LOST.to_reason(partition=partition.name, case=GapCase.DOUBT.value)
+            raise HaltPartition(GapCase.DOUBT, cause)
         if row.transactional:
             fence, committed = await self._take_over(partition)
             row = fence.take_over(_behind(row, committed))
@@ -115,7 +115,7 @@ class Resumer:
         counts = there is partition  # a copy that spreads by keys counts nothing past
         end = await self._evidence.end(there, row, counts=counts, asks_source=asks_source)
         if isinstance(end, GapFound):
-            raise HaltPartition(end.case, f"{end.text}; where the copy ends is not known until somebody decides")
+            raise HaltPartition(end.case, end.halts(ReasonCode.COPY_END_UNKNOWN))
         return end
 
     async def _go_on(

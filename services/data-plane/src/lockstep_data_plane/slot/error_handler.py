@@ -3,7 +3,7 @@
 from lockstep_data_plane.core.append_sequence import InFlightBatch
 from lockstep_data_plane.core.events import Failed, Refused
 from lockstep_data_plane.core.machine import PartitionMachine
-from lockstep_data_plane.core.quarantine_entry import refused_outgoing
+from lockstep_data_plane.core.quarantine_entry import refuse_records, refused_outgoing
 from lockstep_data_plane.produce.sender import NoProduceAnswer
 from lockstep_data_plane.progress.event_reporter import EventReporter
 from lockstep_data_plane.wire.cluster import ClusterClient
@@ -28,7 +28,8 @@ class ErrorHandler:
             return Failed(source_failed=True)
         if code == KafkaErrorCode.TOPIC_AUTHORIZATION_FAILED:
             return Failed(self._reporter.denied(self._source.alias, "topic", partition.topic, "Read"))
-        return Refused(where) if meaning is ErrorMeaning.REFUSED else Failed(where, source_failed=True)
+        refuses = meaning is ErrorMeaning.REFUSED
+        return Refused(refuse_records(where, None)) if refuses else Failed(where, source_failed=True)
 
     def on_append_error(
         self, partition: PartitionMachine, sent: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer
@@ -49,4 +50,5 @@ class ErrorHandler:
         records = "".join(f"; offset {outgoing.offsets[i]}: {text or 'refused'}" for i, text in answer.records[:5])
         named = range(1) if meaning is ErrorMeaning.TOO_LARGE else [i for i, _ in answer.records]
         why = f"{where} ({answer.message or 'no message'}){records}"
-        return Refused(why, refused_outgoing(outgoing, named, why) if outgoing.count else None, sent=sent)
+        refusal = refused_outgoing(outgoing, named, why) if outgoing.count else None
+        return Refused(refuse_records(why, refusal), refusal, sent=sent)

@@ -192,7 +192,7 @@ class PartitionTasks:
         except RETRIABLE_ERRORS as exc:
             await self._in_trouble(partition, exc, pauses)
         except HaltPartition as exc:
-            self._step(partition, Refused(str(exc)))
+            self._step(partition, Refused(exc.cause))
         else:
             self._step(partition, Quarantined(row))
 
@@ -209,7 +209,7 @@ class PartitionTasks:
         except RETRIABLE_ERRORS as exc:
             await self._in_trouble(partition, exc, pauses)
         except HaltPartition as exc:
-            self._step(partition, Refused(str(exc), case=exc.case.value))
+            self._step(partition, Refused(exc.cause, case=exc.case.value))
 
     async def _in_trouble(self, partition: PartitionMachine, trouble: BaseException, pauses: PartitionBackoff) -> None:
         """Say so, and leave it alone before the next try."""

@@ -13,7 +13,8 @@ from lockstep_runtime.state.state_fold import READ_BY_ALL
 
 PREFIX = f"{PartitionProgress.kind}/".encode()
 EPOCH = b'"producer_epoch":'
-"""In JSON a quote within a text has a backslash before it, so these bytes are the field and nothing else."""
+"""In JSON a quote within a text has a backslash before it. So the last of these bytes are the field: a detail of
+`cause`, which is in front of it, may have this name."""
 
 
 class ProgressRows(Mapping[TopicPartition, PartitionProgress]):
@@ -100,5 +101,5 @@ def _names_partition(key: bytes) -> bool:
 
 def _epoch(value: bytes) -> bytes:
     """The producer epoch in the bytes of a row; empty where it is not found."""
-    begin = value.find(EPOCH)
+    begin = value.rfind(EPOCH)
     return b"" if begin < 0 else value[begin : value.find(b",", begin)]

@@ -41,6 +41,8 @@ from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_protocol.names import state_topic
 from lockstep_protocol.offset_runs import RunMap
 from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.reason import NO_REASON, Reason
+from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import (
     Leader,
     MalformedRow,
@@ -175,9 +177,9 @@ class VerifySlot:
         """Compare the partition up to where its copy is. Whether another turn is needed at once."""
         known, topic, began_ms = self._rows.get(tp), self._topics[tp[0]], now_ms()
         fresh = known or VerifiedPartition(topic=tp[0], partition=tp[1], verified_ms=began_ms)
-        if why := self._not_comparable():
-            asked = request.id if request is not None else fresh.request
-            await self._write(replace(fresh, reason=why, request=asked, done=True), state)
+        if self._settings.data_plane.by_key:
+            cause, asked = ReasonCode.COPIED_BY_KEYS.to_reason(), request.id if request is not None else fresh.request
+            await self._write(replace(fresh, cause=cause, request=asked, done=True), state)
             return False
         depth = self._verify.depth if request is None else request.depth
         self._limit.change(self._verify.max_bytes_per_s if request is None else request.max_bytes_per_s or None)
@@ -185,8 +187,8 @@ class VerifySlot:
         try:
             await self._source.refresh([tp[0]])
             await self._target.refresh([topic.target_topic])
-            if why := self._recreated(tp, remote, progress):
-                await self._write(replace(fresh, reason=why), state)
+            if cause := self._recreated(tp, remote, progress):
+                await self._write(replace(fresh, cause=cause), state)
                 return False
             copy = await self._copy_state(tp, remote, progress, began_ms)
             stretch = next_stretch(row_to_compare(known, copy, depth, request), copy)
@@ -195,29 +197,24 @@ class VerifySlot:
             else:
                 row = await self._compare_stretch(tp, remote, stretch, copy, state)
         except (BrokerUnreachable, KafkaProtocolError) as exc:
-            if fresh.reason != str(exc):
+            if fresh.cause != (cause := ReasonCode.REPORTED.to_reason(text=str(exc))):
                 self._log.warn("verification waits", f"{tp[0]}-{tp[1]}: {exc}")
-            await self._write(replace(self._rows.get(tp, fresh), reason=str(exc)), state)
+            await self._write(replace(self._rows.get(tp, fresh), cause=cause), state)
             return False
         done = finished(row, progress, began_ms)
         await self._write(done, state)
         return done.upstream < done.upstream_end
 
-    def _not_comparable(self) -> str:
-        """Why no partition of the flow can be compared; "" where it can."""
-        if self._settings.data_plane.by_key:
-            return "keys choose the partition of each record (lockstep.legacy.partitioning=key), so logs are no copies"
-        return ""
-
-    def _recreated(self, tp: TopicPartition, remote: TopicPartition, progress: PartitionProgress) -> str:
-        """Why the topics are not those of the copy; "" where they are, as far as the brokers have topic ids."""
+    def _recreated(self, tp: TopicPartition, remote: TopicPartition, progress: PartitionProgress) -> Reason:
+        """Return why the topics are not those of the copy; no reason where they are, as far as the brokers have topic
+        ids."""
         for cluster, name, known in (
             (self._source, tp, progress.source_topic_id),
             (self._target, remote, progress.target_topic_id),
         ):
             if known and cluster.topic_id(name) not in ("", known):
-                return f"topic {name[0]} was created anew on cluster {cluster.alias}, and is not copied yet"
-        return ""
+                return ReasonCode.TOPIC_RECREATED.to_reason(topic=name[0], cluster=cluster.alias)
+        return NO_REASON
 
     async def _copy_state(
         self, tp: TopicPartition, remote: TopicPartition, progress: PartitionProgress, at_ms: int

@@ -9,6 +9,7 @@ from lockstep_data_plane.verify.batch_comparison import Depth
 from lockstep_data_plane.verify.difference import DifferenceKind, NotCompared, NotComparedReason
 from lockstep_data_plane.verify.offset_map import OffsetMap
 from lockstep_data_plane.verify.partition_verifier import LISTED, PartitionVerifier
+from lockstep_protocol.reason import NO_REASON
 from lockstep_protocol.rows.state_rows import PartitionProgress, Verification, VerifiedPartition
 from lockstep_protocol.verified_copy import count_decisions, is_about_copy
 
@@ -98,12 +99,12 @@ def needs_comparison(row: VerifiedPartition | None, progress: PartitionProgress,
     """Whether a copy that is compared as it grows has something that is not compared."""
     if row is None or not is_about_copy(row, progress) or _CLOSER[row.depth] < _CLOSER[depth]:
         return True
-    return row.upstream < progress.upstream or bool(row.reason)
+    return row.upstream < progress.upstream or bool(row.cause)
 
 
 def waits_for_copy(row: VerifiedPartition | None, progress: PartitionProgress, request: Verification) -> bool:
     """Whether everything that is copied is compared for a request that wants more, and more is being copied."""
-    if row is None or row.request != request.id or row.reason or not is_about_copy(row, progress):
+    if row is None or row.request != request.id or row.cause or not is_about_copy(row, progress):
         return False
     return progress.upstream <= row.upstream < row.source_end - 1 and progress.phase == "copying"
 
@@ -211,9 +212,9 @@ def finished(row: VerifiedPartition, progress: PartitionProgress, at_ms: int) ->
     the source ended. If nothing more is copied, it is carried out at the end of the copy."""
     is_asked = bool(row.request) and row.upstream + 1 >= row.source_end
     if not _is_reached(row):
-        return replace(row, reason="", done=row.done or is_asked)
+        return replace(row, cause=NO_REASON, done=row.done or is_asked)
     whole = is_asked or row.upstream_end + 1 >= row.source_end or progress.phase != "copying"
-    return replace(row, reason="", done=whole, verified_ms=at_ms)
+    return replace(row, cause=NO_REASON, done=whole, verified_ms=at_ms)
 
 
 def is_enough(row: VerifiedPartition, position: int) -> bool:

@@ -149,7 +149,7 @@ def build_verification(
 
 def _waits(topic: MirroredTopic, progress: PartitionProgress | None, last: VerifiedPartition | None) -> str:
     """Why the partition is not compared; "" where nothing prevents that. `last`: also of a log that is gone."""
-    if last is not None and last.reason:
+    if last is not None and last.cause:
         return last.reason
     if progress is None and topic.phase == "mirrored":
         return "nothing of it is copied yet"

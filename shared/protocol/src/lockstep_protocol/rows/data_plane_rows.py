@@ -11,6 +11,7 @@ from lockstep_protocol.metric import counted, counter, gauge
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.reason import NO_REASON, Reason
 from lockstep_protocol.reason_catalogue import format_sentence, read_reason
+from lockstep_protocol.rows.reasoned_row import ReasonedRow
 from lockstep_protocol.rows.row import Row, row_kind
 from lockstep_protocol.rows.value_types import (
     BatchSequence,
@@ -33,7 +34,7 @@ LOST = "lost"
 
 @row_kind("partition", "topic", "partition", owner=None)
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionProgress(Row):
+class PartitionProgress(ReasonedRow):
     """How far a partition's chain of appends has got, as last written down. Owner: data plane (the slot).
 
     Written before the first append of an epoch, then at least every second while records move and at drain. The truth
@@ -44,10 +45,9 @@ class PartitionProgress(Row):
     topic: str
     partition: PartitionNumber
     phase: str = "copying"
-    """`copying` | `halted` | `paused` | `stopped`. Halted: reason says why, and nothing moves until an operator
+    """`copying` | `halted` | `paused` | `stopped`. Halted: `cause` says why, and nothing moves until an operator
     decides. Paused and stopped: an operator wants it so. Batches in flight have been acknowledged, and nothing moves
     until it is resumed."""
-    reason: str = ""
     case: str = ""
     """Why it halted, as a word: `records-gone` | `source-truncated` | `source-recreated` | `target-truncated` |
     `target-recreated` | `in-doubt` | `refused`; "" while it copies."""

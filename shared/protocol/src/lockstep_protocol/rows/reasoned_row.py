@@ -1,6 +1,5 @@
 """Rows that say why something is so: a code with details, and the sentence of both for earlier releases."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -23,8 +22,8 @@ class ReasonedRow(Row):
             object.__setattr__(self, "reason", format_sentence(self.cause))
 
     @classmethod
-    def from_fields(cls, values: Mapping[str, Any]) -> Self:
+    def from_fields(cls, values: dict[str, Any]) -> Self:
         """Return the row of these fields. A text without a cause is `unknown` with the text."""
-        given = dict(values)
-        given["cause"] = read_reason(given.get("cause", NO_REASON), given.pop("reason", ""))
-        return cls(**given)
+        if text := values.pop("reason", ""):
+            values["cause"] = read_reason(values.get("cause", NO_REASON), text)
+        return cls(**values)

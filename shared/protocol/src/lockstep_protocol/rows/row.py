@@ -56,7 +56,7 @@ class ControlRecord:
     def encode_value(self) -> bytes:
         """Return the value as in the topic. The same record always gives the same bytes."""
         body = {"version": self.version} | {name: getattr(self, name) for name in field_readers(type(self))}
-        return json.dumps(body, separators=(",", ":"), ensure_ascii=False, default=_as_json).encode()
+        return _ENCODER.encode(body).encode()
 
     @classmethod
     def decode_value(cls, value: bytes, name: str, named_by: str = "") -> Self:
@@ -87,8 +87,8 @@ class ControlRecord:
             raise MalformedRow(f"{name}: {exc}") from exc
 
     @classmethod
-    def from_fields(cls, values: Mapping[str, Any]) -> Self:
-        """Return the record of these fields, as they were read."""
+    def from_fields(cls, values: dict[str, Any]) -> Self:
+        """Return the record of these fields, as they were read. `values` is the method's own."""
         return cls(**values)
 
 
@@ -108,6 +108,10 @@ def _read_fields(record: type[ControlRecord], body: Mapping[str, Any]) -> dict[s
 def _as_json(value: Any) -> Any:
     """Return the members of a value that is none of JSON's, as its class writes it."""
     return value.to_json() if hasattr(value, "to_json") else asdict(value)
+
+
+_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=_as_json)
+"""One for all records: to make it costs a tenth of a record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

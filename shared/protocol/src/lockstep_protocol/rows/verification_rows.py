@@ -5,6 +5,7 @@ Everybody takes them from `state_rows`.
 
 from dataclasses import dataclass
 
+from lockstep_protocol.rows.reasoned_row import ReasonedRow
 from lockstep_protocol.rows.row import Row, row_kind
 from lockstep_protocol.rows.value_types import Count, Epoch, Offset, PartitionNumber, UnixMs
 
@@ -36,9 +37,9 @@ class Verification(Row):
 
 @row_kind("verify", "topic", "partition", owner=None)
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerifiedPartition(Row):
+class VerifiedPartition(ReasonedRow):
     """How far the copy of a partition is compared with its source, and what was found. Owner: data plane (the slot that
-    compares). It goes on from here, after any end of the slot."""
+    compares). It goes on from here, after any end of the slot. It has a `cause` while it does not go on."""
 
     topic: str
     partition: PartitionNumber
@@ -47,8 +48,6 @@ class VerifiedPartition(Row):
     """The id of the request that was carried out last, or is."""
     done: bool = False
     """That request is carried out."""
-    reason: str = ""
-    """Why it does not go on; "" while it does."""
     source_topic_id: str = ""
     target_topic_id: str = ""
     generation: Epoch = 0
