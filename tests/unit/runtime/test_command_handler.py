@@ -11,6 +11,8 @@ import pytest
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import Scope
 from lockstep_protocol.events import Event
+from lockstep_protocol.reason import Reason
+from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
 from lockstep_protocol.rows.state_rows import Wanted
 from lockstep_runtime.flow.command_handler import CommandHandler
 from lockstep_runtime.flow.context import Answer, FlowContext
@@ -91,6 +93,31 @@ async def test_command_that_cannot_be_done_is_refused_with_the_reason(
     kind, reason, _ = await Desk(tmp_path, "topic-sync").judged(verb, subject)
     assert kind == "CommandRefused"
     assert why in reason
+
+
+@pytest.mark.parametrize(
+    ("verb", "subject", "code"),
+    [
+        ("dance", "", ReasonCode.COMMAND_REFUSED),
+        ("pause", "connector:MirrorHeartbeatConnector", ReasonCode.NOT_FOR_SERVICE),
+        ("pause", "topic:orders", ReasonCode.TOPIC_NOT_MIRRORED),
+        ("pause", "slot:9", ReasonCode.NO_SLOT_YET),
+        ("pause", "topic:" + "o" * 20_000, ReasonCode.TOPIC_NOT_MIRRORED),
+    ],
+)
+async def test_answer_that_refuses_has_the_code_of_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str, subject: str, code: ReasonCode
+) -> None:
+    desk, causes = Desk(tmp_path, "topic-sync"), []
+
+    async def keep(kind: str, subject: str = "", text: str = "", *, cause: Reason, **detail: Any) -> None:
+        causes.append((kind, cause))
+
+    monkeypatch.setattr(desk.ctx, "event", keep)
+    await desk.desk._serve_one(Command(id="c", verb=verb, subject=subject))
+    [(kind, cause)] = causes
+    assert (kind, cause.code) == ("CommandRefused", code.value)
+    assert len(format_sentence(cause)) < 10_500
 
 
 @pytest.mark.parametrize("verb", ["offsets-alter", "offsets-reset"])

@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 
 from lockstep_config.flow.connector_settings import StatedPhase, StatedPhases
 from lockstep_protocol.commands.command_vocabulary import PAUSE, RESTART, RESUME, STOP, Connector, Scope
+from lockstep_protocol.reason import NO_REASON
+from lockstep_protocol.reason_catalogue import format_sentence
 from lockstep_protocol.rows.data_plane_rows import Assignment
 from lockstep_protocol.rows.state_rows import MirroredTopic, Row, Wanted
 from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState, after, doubts
@@ -74,12 +76,12 @@ def test_the_last_command_carried_out_twice_changes_nothing(commands: list[tuple
 def test_commands_about_nothing_there_is_are_doubted() -> None:
     row: Row = MirroredTopic(source_topic="orders", target_topic="A.orders", partitions=3)
     rows = {row.key(): row}
-    assert doubts(PAUSE, Scope.parse("topic:orders"), rows) == ""
-    assert doubts(PAUSE, Scope.parse("partition:orders-2"), rows) == ""
-    assert "has 3 partitions" in doubts(PAUSE, Scope.parse("partition:orders-3"), rows)
-    assert "no topic 'A.orders'" in doubts(RESTART, Scope.parse("topic:A.orders"), rows)
-    assert doubts(RESUME, Scope.parse("topic:gone"), rows) == "", "a pause must not outlive its topic"
-    assert doubts(STOP, Scope.parse(SOURCE), {}) == ""
+    assert doubts(PAUSE, Scope.parse("topic:orders"), rows) == NO_REASON
+    assert doubts(PAUSE, Scope.parse("partition:orders-2"), rows) == NO_REASON
+    assert "has 3 partitions" in format_sentence(doubts(PAUSE, Scope.parse("partition:orders-3"), rows))
+    assert "no topic 'A.orders'" in format_sentence(doubts(RESTART, Scope.parse("topic:A.orders"), rows))
+    assert doubts(RESUME, Scope.parse("topic:gone"), rows) == NO_REASON, "a pause must not outlive its topic"
+    assert doubts(STOP, Scope.parse(SOURCE), {}) == NO_REASON
 
 
 def test_command_about_a_slot_that_is_not_there_is_refused() -> None:
@@ -90,11 +92,11 @@ def test_command_about_a_slot_that_is_not_there_is_refused() -> None:
     ]
     rows: dict[str, Row] = {row.key(): row for row in assignments}
     for verb in (PAUSE, STOP, RESTART):
-        assert doubts(verb, Scope.parse("slot:0"), rows) == doubts(verb, Scope.parse("slot:1"), rows) == ""
-        assert doubts(verb, Scope.parse("slot:9"), rows) == "the flow has no slot 9: there are 0, 1"
-        assert doubts(verb, Scope.parse("slot:2"), rows) == "the flow has no slot 2: there are 0, 1"
-    assert doubts(RESUME, Scope.parse("slot:9"), rows) == "", "a pause must not outlive its slot"
-    assert doubts(PAUSE, Scope.parse("slot:0"), {}) == "the flow has no slot 0: it has none yet"
+        assert doubts(verb, Scope.parse("slot:0"), rows) == doubts(verb, Scope.parse("slot:1"), rows) == NO_REASON
+        assert format_sentence(doubts(verb, Scope.parse("slot:9"), rows)) == "the flow has no slot 9: there are 0, 1"
+        assert format_sentence(doubts(verb, Scope.parse("slot:2"), rows)) == "the flow has no slot 2: there are 0, 1"
+    assert doubts(RESUME, Scope.parse("slot:9"), rows) == NO_REASON, "a pause must not outlive its slot"
+    assert format_sentence(doubts(PAUSE, Scope.parse("slot:0"), {})) == "the flow has no slot 0: it has none yet"
 
 
 def test_state_of_the_file_and_rows_combine_to_the_most_restrictive() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import Scope
+from lockstep_protocol.reason_catalogue import format_sentence
 from lockstep_protocol.rows.state_rows import Row, Wanted
 from lockstep_runtime.flow.command_handler import CommandHandler
 from lockstep_runtime.flow.context import Answer, FlowContext
@@ -59,7 +60,7 @@ class Scene:
         monkeypatch.setattr(self.lead, "_attend", self._attend)
 
     async def _event(self, kind: str, subject: str = "", text: str = "", **detail: Any) -> None:
-        self.answers.append((kind, str(detail.get("reason", ""))))
+        self.answers.append((kind, format_sentence(detail["cause"])))
 
     async def _attend(self) -> None:
         self.lead._handler = CommandHandler(self.ctx, self.service.command)

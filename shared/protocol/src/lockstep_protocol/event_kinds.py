@@ -148,7 +148,7 @@ EVENTS_BY_SERVICE: Mapping[str, tuple[EventKind, ...]] = MappingProxyType(
             _warning(
                 "ServiceFailed", "connector", "The service waits for the command `restart`.", "reason cause failures"
             ),
-            _warning("CommandRefused", "the command's", "A command is not carried out.", "verb reason"),
+            _warning("CommandRefused", "the command's", "A command is not carried out.", "verb reason cause"),
             *(
                 EventKind(answer, "the command's", f"The command `{verb}` is carried out.", f"verb {detail}".strip())
                 for verb, (answer, detail) in _ANSWERS.items()

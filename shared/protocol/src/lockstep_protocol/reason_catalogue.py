@@ -109,6 +109,29 @@ class ReasonCode(StrEnum):
     )
     TOPIC_RECREATED = "topic-recreated", "topic {topic} was created anew on cluster {cluster}, and is not copied yet"
 
+    # Why a command is not carried out. A cluster or a class that prevents it has its own code.
+
+    COMMAND_REFUSED = "command-refused", "{text}"
+    """The command cannot be understood, or what it says does not fit."""
+    NOT_FOR_SERVICE = "not-for-service", "{verb} {scope} is not for {service}, but for {services}"
+    VERB_NOT_SERVED = "verb-not-served", "{service} cannot {verb} yet"
+    NOT_STOPPED = "not-stopped", "the offsets of a {connector} are changed only while it is stopped: stop it first"
+    NOT_RUNNING = "not-running", "the {connector} is {wanted}"
+    NOT_RESUMED = "not-resumed", "the {connector} is {wanted}: resume it"
+    WORK_ENDED = "work-ended", "the work of the {connector} ended before the refresh was done: refresh again"
+    STATED_IN_FILE = (
+        "stated-in-file",
+        "the {connector} is {wanted} by {key}: the file says so, which no command changes; remove the line, or write"
+        " running, and start again",
+    )
+    TOPIC_NOT_MIRRORED = (
+        "topic-not-mirrored",
+        "no topic '{topic}' of the source is mirrored by this flow (topics go by their name on the source)",
+    )
+    PARTITION_BEYOND = "partition-beyond", "topic '{topic}' has {partitions} partitions, from 0"
+    SLOT_ABSENT = "slot-absent", "the flow has no slot {slot}: there are {slots}"
+    NO_SLOT_YET = "no-slot-yet", "the flow has no slot {slot}: it has none yet"
+
     # Why a topic, or a part of it, is not mirrored.
 
     PARTITIONS_MISSING = "partitions-missing", "{partitions}"

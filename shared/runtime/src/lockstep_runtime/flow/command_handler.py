@@ -8,7 +8,6 @@ verbs are idempotent.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
 
 from lockstep_config.keys.python_classes import ClassFailed
 from lockstep_protocol.commands import command_vocabulary
@@ -23,15 +22,17 @@ from lockstep_protocol.commands.command_vocabulary import (
     ScopeKind,
 )
 from lockstep_protocol.events import decode_event
+from lockstep_protocol.reason import NO_REASON, Reason
+from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
 from lockstep_protocol.rows.row import MalformedRow, NewerVersion
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.flow.periodic import RoundInterrupted
 from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.state.desired_state import DesiredPhase, after, doubts
-from lockstep_runtime.util.errors import ClusterError
+from lockstep_runtime.util.errors import ClusterError, RefusedCommand
 
-LONGEST_REASON = 10_000
-"""Characters of a refusal. It may repeat what the command says, and an answer has to fit into a record."""
+LONGEST_DETAIL = 10_000
+"""Characters of a value in a refusal. It may repeat what the command says, and an answer has to fit into a record."""
 
 
 class CommandHandler:
@@ -100,20 +101,22 @@ class CommandHandler:
                     await self._serve_one(command)
 
     async def _serve_one(self, command: Command) -> None:
-        reason = ""
+        cause = NO_REASON
         try:
             answer = await self._answer(command)
-        except (ClusterError, ClassFailed, ValueError) as trouble:
-            answer, reason = Answer("CommandRefused"), str(trouble)[:LONGEST_REASON]
-        text = f"{command.verb} {command.subject}".strip() + (f": {reason}" if reason else "")
-        extra: dict[str, Any] = {"reason": reason} if reason else {}
+        except (ClusterError, ClassFailed, RefusedCommand) as trouble:
+            answer, cause = Answer("CommandRefused"), _shortened(trouble.to_reason())
+        except ValueError as trouble:
+            answer = Answer("CommandRefused")
+            cause = _shortened(ReasonCode.COMMAND_REFUSED.to_reason(text=str(trouble)))
+        text = f"{command.verb} {command.subject}".strip() + (f": {format_sentence(cause)}" if cause else "")
         await self._ctx.event(
             answer.kind,
             command.subject,
             text,
             answers=command.id,
             verb=command.verb,
-            **extra,
+            cause=cause,
             **answer.detail,
         )
 
@@ -122,7 +125,8 @@ class CommandHandler:
         scope = Scope.parse(command.subject)
         asked = command_vocabulary.asked(verb, scope)
         if ctx.service not in asked:
-            raise ValueError(f"{verb} {scope} is not for {ctx.service}, but for {' and '.join(sorted(asked))}")
+            words = {"verb": verb, "scope": str(scope), "service": ctx.service, "services": " and ".join(sorted(asked))}
+            raise RefusedCommand(ReasonCode.NOT_FOR_SERVICE.to_reason(**words))
         if verb == REFRESH:
             await self._refresh()
             return Answer(VERBS[verb].answer)
@@ -130,13 +134,13 @@ class CommandHandler:
             return await self._want(command, scope)
         if verb in (OFFSETS_ALTER, OFFSETS_RESET) and ctx.wanted.connector(scope.connector) is not DesiredPhase.STOPPED:
             # Connect's own rule: who copies would write over what was altered.
-            raise ValueError(f"the offsets of a {scope.name} are changed only while it is stopped: stop it first")
+            raise RefusedCommand(ReasonCode.NOT_STOPPED.to_reason(connector=scope.name))
         if (answer := await self._carry_out(command, scope)) is None:
-            raise ValueError(f"{ctx.service} cannot {verb} yet")
+            raise RefusedCommand(ReasonCode.VERB_NOT_SERVED.to_reason(service=ctx.service, verb=verb))
         return answer
 
     async def _refresh(self) -> None:
-        """Raises ValueError where the connector is not to run, or its work ends meanwhile."""
+        """Raises RefusedCommand where the connector is not to run, or its work ends meanwhile."""
         ctx = self._ctx
         self._must_run()
         try:
@@ -144,27 +148,29 @@ class CommandHandler:
         except RoundInterrupted as interrupted:
             ctx.must_act()  # else the next leader carries it out
             self._must_run()
-            text = f"the work of the {ctx.connector.value} ended before the refresh was done: refresh again"
-            raise ValueError(text) from interrupted
+            raise RefusedCommand(ReasonCode.WORK_ENDED.to_reason(connector=ctx.connector.value)) from interrupted
 
     def _must_run(self) -> None:
         ctx = self._ctx
         if not ctx.to_run:
-            what_to_do = "" if ctx.wanted.stated(ctx.connector) else ": resume it"
-            raise ValueError(f"the {ctx.connector.value} is {ctx.wanted.why(ctx.connector)}{what_to_do}")
+            code = ReasonCode.NOT_RUNNING if ctx.wanted.stated(ctx.connector) else ReasonCode.NOT_RESUMED
+            raise RefusedCommand(code.to_reason(connector=ctx.connector.value, wanted=ctx.wanted.why(ctx.connector)))
 
     async def _want(self, command: Command, scope: Scope) -> Answer:
         """Write down what is wanted. The state of the service that does it shows that it is done."""
         ctx = self._ctx
         about = Scope.for_connector(ctx.connector) if scope.kind is ScopeKind.FLOW else scope
-        if why := doubts(command.verb, about, ctx.state.rows):
-            raise ValueError(why)
+        if doubt := doubts(command.verb, about, ctx.state.rows):
+            raise RefusedCommand(doubt)
         stated = ctx.wanted.stated(ctx.connector)
         if command.verb == RESUME and about.kind is ScopeKind.CONNECTOR and stated is not None:
-            raise ValueError(
-                f"the {ctx.connector.value} is {stated.phase} by {stated.key}: the file says so, which no command "
-                "changes; remove the line, or write running, and start again"
-            )
+            words = {"connector": ctx.connector.value, "wanted": stated.phase, "key": stated.key}
+            raise RefusedCommand(ReasonCode.STATED_IN_FILE.to_reason(**words))
         row = after(ctx.wanted.row(about), command.verb, command.id)
         await ctx.state.write_if_changed(row)
         return Answer(VERBS[command.verb].answer, {"scope": row.scope, "wanted": row.phase})
+
+
+def _shortened(cause: Reason) -> Reason:
+    values = ((name, value[:LONGEST_DETAIL] if isinstance(value, str) else value) for name, value in cause.details)
+    return Reason(cause.code, tuple(values))

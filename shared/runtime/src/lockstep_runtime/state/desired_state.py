@@ -10,6 +10,8 @@ from enum import IntEnum
 
 from lockstep_config.flow.connector_settings import NOTHING_STATED, StatedPhase, StatedPhases
 from lockstep_protocol.commands.command_vocabulary import PAUSE, RESTART, RESUME, STOP, Connector, Scope, ScopeKind
+from lockstep_protocol.reason import NO_REASON, Reason
+from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.data_plane_rows import Assignment
 from lockstep_protocol.rows.state_rows import MirroredTopic, Row, Wanted
 
@@ -107,30 +109,31 @@ def after(known: Wanted, verb: str, command: str) -> Wanted:
     return replace(known, phase=AFTER[verb].word)
 
 
-def doubts(verb: str, scope: Scope, rows: Mapping[str, Row]) -> str:
-    """Why a command is about nothing there is, as a sentence; "" when it is not. To resume is always allowed."""
+def doubts(verb: str, scope: Scope, rows: Mapping[str, Row]) -> Reason:
+    """Return why a command is about nothing that exists; no reason if it is not so. To resume is always allowed."""
     if verb == RESUME:
-        return ""
+        return NO_REASON
     if scope.kind is ScopeKind.SLOT:
         return _slot_doubts(scope.number, rows)
     if scope.kind not in (ScopeKind.TOPIC, ScopeKind.PARTITION):
-        return ""
+        return NO_REASON
     topic = rows.get(MirroredTopic(source_topic=scope.name, target_topic="").key())
     if not isinstance(topic, MirroredTopic):
-        return f"no topic {scope.name!r} of the source is mirrored by this flow (topics go by their name on the source)"
+        return ReasonCode.TOPIC_NOT_MIRRORED.to_reason(topic=scope.name)
     if scope.kind is ScopeKind.PARTITION and scope.number >= topic.partitions:
-        return f"topic {scope.name!r} has {topic.partitions} partitions, from 0"
-    return ""
+        return ReasonCode.PARTITION_BEYOND.to_reason(topic=scope.name, partitions=topic.partitions)
+    return NO_REASON
 
 
-def _slot_doubts(slot: int, rows: Mapping[str, Row]) -> str:
+def _slot_doubts(slot: int, rows: Mapping[str, Row]) -> Reason:
     slots = sorted(
         row.slot for row in rows.values() if isinstance(row, Assignment) and (row.partitions or not row.ending)
     )
     if slot in slots:
-        return ""
-    there_are = f"there are {', '.join(map(str, slots))}" if slots else "it has none yet"
-    return f"the flow has no slot {slot}: {there_are}"
+        return NO_REASON
+    if not slots:
+        return ReasonCode.NO_SLOT_YET.to_reason(slot=slot)
+    return ReasonCode.SLOT_ABSENT.to_reason(slot=slot, slots=", ".join(map(str, slots)))
 
 
 def _phase(row: Wanted) -> DesiredPhase:

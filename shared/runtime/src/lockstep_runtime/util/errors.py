@@ -38,6 +38,18 @@ class ClusterError(RetriableError):
         return ReasonCode.REPORTED.to_reason(cluster=self.alias, text=str(self))
 
 
+class RefusedCommand(ValueError):
+    """A command is not carried out. The message is the sentence of the reason."""
+
+    def __init__(self, cause: Reason) -> None:
+        super().__init__(format_sentence(cause))
+        self._cause = cause
+
+    def to_reason(self) -> Reason:
+        """Return it as a code with details, for the answer."""
+        return self._cause
+
+
 class ShutdownRequested(Exception):
     """Why the configuration asks the process to end, in a sentence. It ends in order, with the exit code
     `SHUTDOWN_REQUESTED`, and its supervisor may start it again."""
