@@ -60,6 +60,7 @@ def test_first_reason_is_shown_and_the_others_are_counted() -> None:
             "text": "topic:t is paused",
             "blocks": True,
             "cause": {"code": "", "details": {}},
+            "details": {"wanted": "paused"},
         },
         {
             "reason": "group-waiting",
@@ -67,6 +68,7 @@ def test_first_reason_is_shown_and_the_others_are_counted() -> None:
             "text": "group mail waits: its offsets are not written to the target yet",
             "blocks": True,
             "cause": {"code": "", "details": {}},
+            "details": {"written": 0},
         },
     ]
 

@@ -73,7 +73,7 @@ def test_group_with_more_waiting_and_no_position_waits() -> None:
     waiting = tuple(("A.u", number, "why") for number in range(50))
     row = replace(GROUP, phase="waiting", positions=(), waiting=waiting, more_waiting=1)
     assert states(row) == [("waiting", False)]
-    blocker = Blocker(SwitchReason.GROUP_WAITING, "g", "text")
+    blocker = Blocker(SwitchReason.GROUP_WAITING, "g")
     assert about_topics([blocker], rows_of(T, row), ["t"]) == (blocker,)
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lockstep_protocol.reason import Reason
 from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
 from lockstep_protocol.rows.state_rows import GroupStatus
 from lockstep_protocol.switch_readiness import (
@@ -20,6 +21,7 @@ from lockstep_protocol.switch_readiness import (
     is_ready,
 )
 from lockstep_protocol.switch_reason import Blocker, SwitchReason
+from lockstep_protocol.switch_sentences import format_blocker
 from tests.support.reasons import reported
 
 LIMITS = SwitchLimits(max_lag_ms=10_000, syncs_groups=True)
@@ -84,12 +86,12 @@ def test_flow_without_partitions_is_not_ready() -> None:
 )
 def test_partition_that_is_not_at_its_end_blocks_for_one_reason(facts: SwitchFacts, reason: str) -> None:
     assert reasons(facts) == [(reason, "orders-1", True)]
-    assert "orders-1" in blockers(facts)[0].text
+    assert "orders-1" in format_blocker(blockers(facts)[0])
 
 
 def test_lag_is_shown_with_records_and_the_limit() -> None:
     (found,) = blockers(of_partition("copying", 1234, 42_300))
-    assert found.text == "partition orders-1 is 42.3 s behind (1,234 records), 10 s are permitted"
+    assert format_blocker(found) == "partition orders-1 is 42.3 s behind (1,234 records), 10 s are permitted"
     assert blockers(of_partition("copying", 1234, 42_300), replace(LIMITS, max_lag_ms=42_300)) == []
 
 
@@ -156,7 +158,7 @@ def test_halted_partition_within_a_paused_topic_is_named_too() -> None:
 def test_part_that_fails_blocks_unless_it_is_heartbeats(part: FailingPart, reason: str, blocks: bool) -> None:
     facts = SwitchFacts(partitions=(FINE,), failing=(part,))
     assert reasons(facts) == [(reason, part.name, blocks)]
-    text = blockers(facts)[0].text
+    text = format_blocker(blockers(facts)[0])
     assert part.name in text
     assert format_sentence(part.cause) in text
 
@@ -225,7 +227,7 @@ def test_partitions_of_a_failed_topic_are_not_counted_again() -> None:
 )
 def test_group_without_a_sure_place_on_the_target_blocks(row: GroupStatus, reason: str, text: str) -> None:
     assert reasons(of_group(row)) == [(reason, "mail", True)]
-    assert [one.text for one in blockers(of_group(row))] == [text]
+    assert [format_blocker(one) for one in blockers(of_group(row))] == [text]
 
 
 def test_group_that_is_behind_is_ready_since_it_only_reads_again() -> None:
@@ -235,18 +237,18 @@ def test_group_that_is_behind_is_ready_since_it_only_reads_again() -> None:
 def test_group_that_is_gone_from_the_source_does_not_block() -> None:
     gone = other_group(phase="waiting", cause=ReasonCode.GROUP_GONE.to_reason(), held="in-use", synced=False)
     assert blockers(of_group(gone, members={"mail": ["m at h"]})) == []
+    (found,) = blockers(of_group(gone), replace(LIMITS, syncs_groups=False))
     text = "the offsets of 1 group are not written to the target: sync.group.offsets.enabled is not in effect"
-    found = blockers(of_group(gone), replace(LIMITS, syncs_groups=False))
-    assert found == [Blocker(SwitchReason.GROUPS_NOT_SYNCED, "", text)]
+    assert (found.reason, format_blocker(found)) == (SwitchReason.GROUPS_NOT_SYNCED, text)
 
 
 def test_members_on_the_target_are_named_by_client_id() -> None:
     few = {"mail": ["app-1 at 10.0.0.1", "app-2 at 10.0.0.2"]}
     (found,) = blockers(of_group(other_group(held="in-use"), few))
-    assert found.text == "group mail has members on the target: app-1 at 10.0.0.1, app-2 at 10.0.0.2"
+    assert format_blocker(found) == "group mail has members on the target: app-1 at 10.0.0.1, app-2 at 10.0.0.2"
     many = {"mail": [f"app-{n}" for n in range(5)], "of another flow": ["x"]}
     (found,) = blockers(of_group(other_group(), many))
-    assert found.text == "group mail has members on the target: app-0, app-1, app-2 and 2 more"
+    assert format_blocker(found) == "group mail has members on the target: app-0, app-1, app-2 and 2 more"
 
 
 def test_group_in_use_on_both_sides_is_a_note_where_flows_lead_both_ways() -> None:
@@ -338,3 +340,11 @@ def test_flow_with_a_partition_not_at_its_end_is_never_ready(
         assert not failing
     elif some and at_their_ends and not failing:
         assert resting
+
+
+def test_every_reason_has_a_sentence_with_its_cause_and_no_detail() -> None:
+    """A blocker of a cause that this release does not know is shown too."""
+    for reason in SwitchReason:
+        sentence = format_blocker(Blocker(reason, "s", cause=Reason("a-code")))
+        assert sentence.endswith("a-code, a reason that this release does not know") or reason.word == "group-skips"
+        assert format_blocker(Blocker(reason, "s"))

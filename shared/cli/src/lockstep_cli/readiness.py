@@ -16,6 +16,7 @@ from lockstep_protocol.switch_readiness import (
     find_blockers,
 )
 from lockstep_protocol.switch_reason import Blocker, SwitchReason
+from lockstep_protocol.switch_sentences import format_blocker
 
 
 def blockers_in(
@@ -73,7 +74,7 @@ def _reported(text: str) -> Reason:
 def blockers_without_rows(flow: Flow, why: str, *, never_run: bool) -> tuple[Blocker, ...]:
     """Of a flow whose state topic cannot be read."""
     if never_run:
-        return (Blocker(SwitchReason.NOTHING_COPIED, "", "the flow has never run"),)
+        return (Blocker.with_details(SwitchReason.NOTHING_COPIED, "", {"never_run": 1}),)
     return find_blockers(
         SwitchFacts(failing=(FailingPart("target", flow.target, _reported(why)),)),
         SwitchLimits(max_lag_ms=0, syncs_groups=True),
@@ -83,7 +84,7 @@ def blockers_without_rows(flow: Flow, why: str, *, never_run: bool) -> tuple[Blo
 def blockers_as_json(blockers: Iterable[Blocker]) -> list[dict[str, Any]]:
     """For programs: the reason is a word of `docs/guides/disaster-recovery.md`."""
     return [
-        {"reason": blocker.reason.word, "subject": blocker.subject, "text": blocker.text, "blocks": blocker.blocks}
-        | {"cause": blocker.cause.to_json()}
+        {"reason": blocker.reason.word, "subject": blocker.subject, "text": format_blocker(blocker)}
+        | {"blocks": blocker.blocks, "cause": blocker.cause.to_json(), "details": dict(blocker.details)}
         for blocker in blockers
     ]

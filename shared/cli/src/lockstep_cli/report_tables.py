@@ -31,6 +31,7 @@ from lockstep_cli.report import (
     UnreadableTopic,
 )
 from lockstep_protocol.switch_reason import Blocker
+from lockstep_protocol.switch_sentences import format_blocker
 
 FEW = 20
 """Lines of a kind that are shown unasked; of more only what they come to."""
@@ -98,7 +99,7 @@ def _readiness(ready: bool, blockers: Sequence[Blocker]) -> Text:
     """One line that says whether clients can move to the target, and the first reason why not."""
     shown = [one for one in blockers if one.blocks is not ready]
     more = f" (and {len(shown) - 1:,} more)" if len(shown) > 1 else ""
-    why = f"{visible(shown[0].text)}{more}" if shown else ""
+    why = f"{visible(format_blocker(shown[0]))}{more}" if shown else ""
     if ready:
         return Text.assemble("ready to switch: ", ("yes", GOOD), f"; note: {why}" if why else "")
     return Text.assemble("ready to switch: ", ("no", BAD), f": {why}")

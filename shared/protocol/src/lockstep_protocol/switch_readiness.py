@@ -12,8 +12,8 @@ from typing import Literal
 from lockstep_protocol.commands.command_vocabulary import Connector, Scope, ScopeKind
 from lockstep_protocol.group_prospects import CONTESTS, find_obstacle
 from lockstep_protocol.group_readings import LEAST_LIMIT_MS
-from lockstep_protocol.reason import NO_REASON, Reason
-from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
+from lockstep_protocol.reason import NO_REASON, Detail, Reason
+from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import GroupStatus
 from lockstep_protocol.switch_reason import Blocker, SwitchReason
 
@@ -78,6 +78,7 @@ REWOUND_ON_SOURCE = "rewound-on-source"
 NAMED_MEMBERS = 3
 _ORDER = {reason: number for number, reason in enumerate(SwitchReason)}
 _CLUSTERS = {"source": SwitchReason.SOURCE_UNREACHABLE, "target": SwitchReason.TARGET_UNREACHABLE}
+_FAILING = _CLUSTERS | {"service": SwitchReason.SERVICE_FAILING, "topic": SwitchReason.TOPIC_FAILED}
 _NOT_MIRRORED = frozenset({"failed", "not begun", "not-begun"})
 """States of a partition that has no place on the target, by the words of the CLI and of the data plane."""
 _NOT_NEEDED = frozenset({"heartbeat", str(Scope.for_connector(Connector.HEARTBEAT))})
@@ -105,16 +106,8 @@ def count_by_reason(blockers: Iterable[Blocker]) -> dict[SwitchReason, int]:
 
 def _failing(facts: SwitchFacts) -> Iterator[Blocker]:
     for part in facts.failing:
-        sentence = format_sentence(part.cause)
-        if part.kind == "topic":
-            text = f"topic {part.name} fails: {sentence}"
-            yield Blocker(SwitchReason.TOPIC_FAILED, part.name, text, cause=part.cause)
-        elif part.kind == "service":
-            text, needed = f"{part.name} fails: {sentence}", part.name not in _NOT_NEEDED
-            yield Blocker(SwitchReason.SERVICE_FAILING, part.name, text, needed, part.cause)
-        else:
-            text = f"the {part.kind} {part.name} does not answer: {sentence}"
-            yield Blocker(_CLUSTERS[part.kind], part.name, text, cause=part.cause)
+        needed = part.kind != "service" or part.name not in _NOT_NEEDED
+        yield Blocker(_FAILING[part.kind], part.name, blocks=needed, cause=part.cause)
 
 
 def _resting(facts: SwitchFacts) -> Iterator[Blocker]:
@@ -126,35 +119,30 @@ def _resting(facts: SwitchFacts) -> Iterator[Blocker]:
         if kind in (ScopeKind.TOPIC.value, ScopeKind.PARTITION.value) and topic not in topics:
             continue  # the flow does not mirror the topic any more
         reason = SwitchReason.STOPPED if wanted == "stopped" else SwitchReason.PAUSED
-        yield Blocker(reason, scope, f"{scope} is {wanted}", scope not in _NOT_NEEDED)
+        yield Blocker.with_details(reason, scope, {"wanted": wanted}, blocks=scope not in _NOT_NEEDED)
 
 
 def _partitions(facts: SwitchFacts, limits: SwitchLimits) -> Iterator[Blocker]:
     away = any(part.kind in _CLUSTERS for part in facts.failing)
     failed = {part.name for part in facts.failing if part.kind == "topic"}
     if not facts.partitions and not away:
-        yield Blocker(SwitchReason.NOTHING_COPIED, "", "the flow has no partition to copy")
+        yield Blocker(SwitchReason.NOTHING_COPIED)
     scopes = {scope for scope, _ in facts.resting}
     for one in facts.partitions:
         if one.state == "halted":
-            text = f"partition {one.name} is halted and waits for a decision"
-            yield Blocker(SwitchReason.PARTITION_HALTED, one.name, text)
+            yield Blocker(SwitchReason.PARTITION_HALTED, one.name)
         elif (one.topic in failed and one.state in _NOT_MIRRORED) or (
             one.state != "copying" and _is_within(one, scopes)
         ):
             continue  # the topic, or the scope, has the reason already
         elif one.state not in ("copying", "unknown"):
-            text = f"partition {one.name} is not copied now: it is {one.state.replace('-', ' ')}"
-            yield Blocker(SwitchReason.PARTITION_NOT_COPYING, one.name, text)
+            yield Blocker.with_details(SwitchReason.PARTITION_NOT_COPYING, one.name, {"state": one.state})
         elif one.state == "unknown" or one.lag_records is None or one.lag_ms is None:
             if not away:
-                yield Blocker(
-                    SwitchReason.LAG_UNKNOWN, one.name, f"how far partition {one.name} is behind is not known"
-                )
+                yield Blocker(SwitchReason.LAG_UNKNOWN, one.name)
         elif one.lag_ms > limits.max_lag_ms:
-            limit = f"{limits.max_lag_ms / 1000:g} s are permitted"
-            text = f"partition {one.name} is {one.lag_ms / 1000:.1f} s behind ({one.lag_records:,} records), {limit}"
-            yield Blocker(SwitchReason.LAG, one.name, text)
+            lag = {"lag_ms": one.lag_ms, "lag_records": one.lag_records, "max_lag_ms": limits.max_lag_ms}
+            yield Blocker.with_details(SwitchReason.LAG, one.name, lag)
 
 
 def _is_within(one: SwitchPartition, scopes: Collection[str]) -> bool:
@@ -169,79 +157,63 @@ def _is_within(one: SwitchPartition, scopes: Collection[str]) -> bool:
 
 def _groups(facts: SwitchFacts, limits: SwitchLimits) -> Iterator[Blocker]:
     if not limits.reads_groups:  # rows of a time when it ran say nothing of today
-        text = "the offsets of groups are not written to the target: emit.checkpoints.enabled is not in effect"
-        yield Blocker(SwitchReason.GROUPS_NOT_SYNCED, "", text)
+        yield Blocker.with_details(SwitchReason.GROUPS_NOT_SYNCED, "", {"key": "emit.checkpoints.enabled"})
         return
     if facts.groups_unknown:
-        text = f"the consumer groups of the source are not known: {format_sentence(facts.groups_unknown)}"
-        yield Blocker(SwitchReason.GROUPS_UNKNOWN, "", text, cause=facts.groups_unknown)
+        yield Blocker(SwitchReason.GROUPS_UNKNOWN, cause=facts.groups_unknown)
     elif facts.groups_age_ms is None or facts.groups_age_ms > limits.max_groups_age_ms:
-        yield Blocker(SwitchReason.GROUPS_STALE, "", _stale_groups(facts.groups_age_ms, limits.max_groups_age_ms))
+        age = {} if facts.groups_age_ms is None else {"age_ms": facts.groups_age_ms}
+        yield Blocker.with_details(SwitchReason.GROUPS_STALE, "", {"max_age_ms": limits.max_groups_age_ms, **age})
     present = [row for row in facts.groups if not row.is_gone]
     if present and not limits.syncs_groups:
-        count = f"{len(present):,} group{'s' if len(present) > 1 else ''}"
-        text = f"the offsets of {count} are not written to the target: sync.group.offsets.enabled is not in effect"
-        yield Blocker(SwitchReason.GROUPS_NOT_SYNCED, "", text)
+        details: dict[str, Detail] = {"key": "sync.group.offsets.enabled", "groups": len(present)}
+        yield Blocker.with_details(SwitchReason.GROUPS_NOT_SYNCED, "", details)
     for row in present:
         members = facts.members.get(row.group, ())
         in_use = row.held == IN_USE or bool(members)
         if in_use:
-            yield Blocker(SwitchReason.GROUP_IN_USE, row.group, _in_use(row.group, members), not limits.both_ways)
+            blocks = not limits.both_ways
+            yield Blocker.with_details(SwitchReason.GROUP_IN_USE, row.group, _in_use(members), blocks=blocks)
         if row.phase == "failing":
-            text = f"group {row.group} fails: {format_sentence(row.why) or 'without a reason'}"
-            yield Blocker(SwitchReason.GROUP_FAILING, row.group, text, cause=row.why)
+            yield Blocker(SwitchReason.GROUP_FAILING, row.group, cause=row.why)
         elif not (in_use and limits.both_ways):  # else it works on the target by a position of its own
             yield from _place(row, limits)
 
 
-def _stale_groups(age_ms: int | None, limit_ms: int) -> str:
-    means = "groups that appeared since are not known, and a group that went on since reads those records again"
-    if age_ms is None:
-        return f"up to which moment the consumer groups of the source were read is not known: {means}"
-    age = f"{age_ms / 1000:,.0f} s of the source's time, {limit_ms / 1000:,.0f} s are permitted"
-    return f"the consumer groups of the source were not read for {age}: {means}"
-
-
 def _place(row: GroupStatus, limits: SwitchLimits) -> Iterator[Blocker]:
     """What prevents that the group goes on at its place on the target."""
-    about = f"group {row.group}"
     if row.held == "refused":
-        sentence = row.held_reason or "the target does not accept its offsets"
-        yield Blocker(SwitchReason.GROUP_REFUSED, row.group, f"{about} is refused: {sentence}", cause=row.why_held)
+        yield Blocker(SwitchReason.GROUP_REFUSED, row.group, cause=row.why_held)
     if row.ahead or row.more_ahead:
         are_rewound = bool(row.ahead) and all(state == REWOUND_ON_SOURCE for *_, state in row.ahead)
         cause = (ReasonCode.REWOUND if are_rewound else ReasonCode.AHEAD).to_reason()
-        yield Blocker(SwitchReason.GROUP_SKIPS, row.group, f"{about} would skip records{_skips(row)}", cause=cause)
+        yield Blocker.with_details(SwitchReason.GROUP_SKIPS, row.group, _skips(row), cause=cause)
     waits = len(row.waiting) + row.more_waiting
     if (obstacle := find_obstacle(row)) is not None:
         yield name_obstacle(row.group, *obstacle)
     elif waits or not row.is_placed:
         cause = row.waits[0][2] if row.waiting else row.why
-        where, sentence = f" in {waits:,} partitions" if waits else "", format_sentence(cause)
-        text = f"{about} waits{where}{f': {sentence}' if sentence else ''}"
-        yield Blocker(SwitchReason.GROUP_WAITING, row.group, text, cause=cause)
+        where = {"partitions": waits} if waits else {}
+        yield Blocker.with_details(SwitchReason.GROUP_WAITING, row.group, where, cause=cause)
     elif limits.syncs_groups and not (row.synced or row.held):
-        text = f"{about} waits: {row.held_reason or 'its offsets are not written to the target yet'}"
-        yield Blocker(SwitchReason.GROUP_WAITING, row.group, text, cause=row.why_held)
+        yield Blocker.with_details(SwitchReason.GROUP_WAITING, row.group, {"written": 0}, cause=row.why_held)
 
 
 def name_obstacle(group: str, partition: str, cause: Reason) -> Blocker:
     """Return the blocker of a group that cannot come to its place during a switch (`find_obstacle`)."""
     reason = SwitchReason.GROUP_CONTESTED if cause.code in CONTESTS else SwitchReason.GROUP_STUCK
-    where, sentence = f"{partition}: " if partition else "", format_sentence(cause) or "its row does not say why"
-    return Blocker(reason, group, f"group {group} cannot move: {where}{sentence}", cause=cause)
+    return Blocker.with_details(reason, group, {"partition": partition} if partition else {}, cause=cause)
 
 
-def _skips(row: GroupStatus) -> str:
+def _skips(row: GroupStatus) -> dict[str, Detail]:
     if not row.ahead:
-        return f" in {row.more_ahead:,} partitions"
+        return {"partitions": row.more_ahead}
     topic, number, offset, place, state = row.ahead[0]
-    return f": {topic}-{number} is {state.replace('-', ' ')}, at {offset} instead of {place}"
+    return {"partition": f"{topic}-{number}", "offset": offset, "place": place, "state": state}
 
 
-def _in_use(group: str, members: Sequence[str]) -> str:
+def _in_use(members: Sequence[str]) -> dict[str, Detail]:
     if not members:
-        return f"group {group} has members on the target"
+        return {}
     more = len(members) - NAMED_MEMBERS
-    shown = ", ".join(members[:NAMED_MEMBERS]) + (f" and {more:,} more" if more > 0 else "")
-    return f"group {group} has members on the target: {shown}"
+    return {"members": ", ".join(members[:NAMED_MEMBERS]) + (f" and {more:,} more" if more > 0 else "")}

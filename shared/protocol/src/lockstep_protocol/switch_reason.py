@@ -1,9 +1,10 @@
 """List what prevents a switch of clients to the target, for programs and for people (no I/O, no clock)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from lockstep_protocol.reason import NO_REASON, Reason
+from lockstep_protocol.reason import NO_REASON, Detail, Reason
 
 
 class SwitchReason(Enum):
@@ -115,12 +116,27 @@ class SwitchReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
-    """One thing that prevents a switch, or a note about one. `text` is a sentence that names the subject."""
+    """One thing that prevents a switch, or a note about one: a code with details. `format_blocker` makes its sentence,
+    and only where it is shown."""
 
     reason: SwitchReason
-    subject: str
+    subject: str = ""
     """A partition `T-N`, a topic, a group, a service, a cluster or a scope; "" of the flow."""
-    text: str
+    details: tuple[tuple[str, Detail], ...] = ()
+    """(name, value), by name: what its sentence names."""
     blocks: bool = True
     cause: Reason = NO_REASON
     """What is known of why it is so."""
+
+    @classmethod
+    def with_details(
+        cls,
+        reason: SwitchReason,
+        subject: str,
+        details: Mapping[str, Detail],
+        *,
+        blocks: bool = True,
+        cause: Reason = NO_REASON,
+    ) -> "Blocker":
+        """Return the blocker with these details."""
+        return cls(reason, subject, tuple(sorted(details.items())), blocks, cause)

@@ -11,6 +11,7 @@ from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic, Row
 from lockstep_protocol.switch_readiness import name_obstacle
 from lockstep_protocol.switch_reason import Blocker, SwitchReason
+from lockstep_protocol.switch_sentences import format_blocker
 
 LEFT_TO_STEPS = frozenset({SwitchReason.GROUP_WAITING, SwitchReason.GROUP_IN_USE})
 """What a step of the switch brings about, or judges anew when it matters."""
@@ -94,7 +95,7 @@ def refusal(blocker: Blocker) -> str:
     """Return what a blocker says to an operator, with the option if it has one of its own."""
     allowance = _allowance(blocker)
     option = "" if allowance is Allowance.NOT_READY else f". Say {allowance.option} to go on all the same"
-    return f"{blocker.text} ({blocker.reason.word}){option}"
+    return f"{format_blocker(blocker)} ({blocker.reason.word}){option}"
 
 
 def _allowance(blocker: Blocker) -> Allowance:
