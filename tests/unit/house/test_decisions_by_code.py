@@ -1,7 +1,8 @@
 """No decision reads a text: a sentence may be worded anew at any time, and other releases word it otherwise.
 
 A reason has a code for that (`lockstep_protocol.reason`). This test finds code that compares, searches or cuts what is
-called a reason, a sentence, a trouble or the like.
+called a reason, a sentence, a trouble or the like: of rows, of the detail of events and answers, of blockers and of
+refusals. It also finds code that branches on whether a row has a sentence, where the row has a cause.
 """
 
 import ast
@@ -14,6 +15,16 @@ from tests.support.source_modules import source_modules
 TEXTS = frozenset({"reason", "why", "sentence", "trouble", "message", "held_reason", "left_alone", "note"})
 """Names of variables and of fields that hold sentences."""
 TEXT_FIELDS = TEXTS | {"text", "meaning", "remedy"}
+MEMBERS = frozenset({"reason", "text", "sentence", "trouble", "held_reason"})
+"""Members of JSON, as of an event's detail, that hold sentences."""
+LISTS = frozenset({"reasons", "refusals", "sentences"})
+"""Names of what holds several."""
+FORMATTERS = frozenset({"format_sentence", "format_blocker", "refusal"})
+"""Functions that make a sentence."""
+ERRORS = frozenset({"exc", "error", "refused", "wrong", "missing", "failed", "yet", "unknown"})
+"""Names of caught errors, whose `str` is a sentence."""
+OF_ROWS = frozenset({"reason", "held_reason"})
+"""Fields of rows that follow from a cause."""
 CUTS = frozenset(
     {
         *("startswith", "endswith", "find", "rfind", "index", "partition", "rpartition", "split", "rsplit", "count"),
@@ -38,6 +49,10 @@ ALLOWED = {
     "lockstep_cli.switch.switch_check:_is_about": ENUM,
     "lockstep_cli.switch.switch_check:_allowance": ENUM,
     "lockstep_cli.switch.switch_check:with_obstacles": ENUM,
+    "lockstep_protocol.switch_sentences:_sentence": ENUM,
+    "lockstep_cli.offsets:list_": "it compares events",
+    "lockstep_checkpoint.group_view:left_alone": FORMS,
+    "lockstep_cli.report_tables:_acls": FORMS,
     "lockstep_cli.formatting:without_name": FORMS,
     "lockstep_config.flow.filters:_own": FORMS,
     "lockstep_config.resolve.diagnostics:problem": FORMS,
@@ -62,16 +77,30 @@ def is_text(node: ast.AST) -> bool:
             return name.strip("_") in TEXTS
         case ast.Attribute(attr=name):
             return name.strip("_") in TEXTS or name in TEXT_FIELDS
+        case ast.Subscript(slice=ast.Constant(value=str(member))):
+            return member in MEMBERS
         case ast.Subscript(value=value):
-            return is_text(value)
+            return is_text(value) or is_list(value)
+        case ast.Call(func=ast.Attribute(attr="get" | "pop"), args=[ast.Constant(value=member), *_]):
+            return member in MEMBERS
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if name in FORMATTERS:
+            return True
         case ast.BoolOp(values=values):
             return any(map(is_text, values))
         case ast.Call(func=ast.Name(id="str"), args=[ast.Name(id=name)]):
-            return name in TEXTS | {"exc", "error"}
+            return name in TEXTS | ERRORS
         case ast.Call(func=ast.Attribute(value=value, attr="lower" | "strip" | "upper" | "casefold")):
             return is_text(value)
-        case ast.Call(func=ast.Name(id="format_sentence")):
-            return True
+        case ast.Call(func=ast.Name(id="next"), args=[ast.GeneratorExp(elt=element), *_]):
+            return is_text(element)
+    return False
+
+
+def is_list(node: ast.AST) -> bool:
+    """Return whether an expression is several sentences by its name."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name.strip("_") in LISTS
     return False
 
 
@@ -83,25 +112,44 @@ def is_empty(node: ast.AST) -> bool:
 def readings(tree: ast.AST) -> Iterator[tuple[str, int]]:
     """Return the function and the line of each place that reads a text."""
     for function, node in _within(tree, ""):
-        if _reads(node):
-            yield function, node.lineno
+        if _reads(node) or any(map(_is_sentence_of_row, _tests(node))):
+            yield function, getattr(node, "lineno", 0) or _tests(node)[0].lineno
 
 
-def _within(tree: ast.AST, function: str) -> Iterator[tuple[str, ast.expr]]:
+def _within(tree: ast.AST, function: str) -> Iterator[tuple[str, ast.AST]]:
     for node in ast.iter_child_nodes(tree):
         inner = node.name if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else function
-        if isinstance(node, ast.expr):
-            yield inner, node
+        yield inner, node
         yield from _within(node, inner)
 
 
-def _reads(node: ast.expr) -> bool:
+def _tests(node: ast.AST) -> list[ast.expr]:
+    """Return the expressions whose truth a node asks for. `or` is not among them: it chooses what is shown."""
+    match node:
+        case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test) | ast.Assert(test=test):
+            return [test]
+        case ast.comprehension(ifs=ifs):
+            return ifs
+        case ast.BoolOp(op=ast.And(), values=values):
+            return values
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return [operand]
+        case ast.Call(func=ast.Name(id="bool"), args=[value]):
+            return [value]
+    return []
+
+
+def _is_sentence_of_row(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr in OF_ROWS
+
+
+def _reads(node: ast.AST) -> bool:
     match node:
         case ast.Compare(left=left, ops=ops, comparators=comparators):
             sides = [left, *comparators]
             return any(
                 isinstance(op, ast.Eq | ast.NotEq | ast.In | ast.NotIn)
-                and (is_text(one) or is_text(other))
+                and (is_text(one) or is_text(other) or (isinstance(op, ast.In | ast.NotIn) and is_list(other)))
                 and not (is_empty(one) or is_empty(other))
                 and not (isinstance(op, ast.Eq | ast.NotEq) and is_text(one) and is_text(other))  # has it changed
                 for op, one, other in zip(ops, sides, comparators, strict=False)
@@ -141,6 +189,20 @@ def test_each_place_that_may_read_a_text_still_does() -> None:
         "format_sentence(reason) == 'x'",
         "sentence.partition(': ')[2]",
         "(row.reason or '').lower() != 'gone'",
+        "event.detail['reason'].startswith('no topic')",
+        "'stop it first' in event.detail.get('reason', '')",
+        "blocker['text'] == 'the flow has never run'",
+        "format_blocker(one).endswith(ENDS)",
+        "switch_check.refusal(one) == 'x'",
+        "refused.reasons[0] == 'a switch is under way'",
+        "'a switch is under way' in plan.refusals",
+        "str(refused).split(': ')",
+        "next(one.why for one in troubles) == 'gone'",
+        "row.found if row.reason else ()",
+        "[row for row in rows if row.reason]",
+        "row.phase == 'halted' and row.reason",
+        "not progress.reason",
+        "bool(row.held_reason)",
     ],
 )
 def test_reading_of_a_text_is_found(line: str) -> None:
@@ -148,7 +210,16 @@ def test_reading_of_a_text_is_found(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["reason.code == 'gone'", "row.reason == ''", "why is not None", "before.reason != after.reason", "f(why)"]
+    "line",
+    [
+        *("reason.code == 'gone'", "row.reason == ''", "why is not None", "before.reason != after.reason", "f(why)"),
+        *(
+            "row.reason or 'without a reason'",
+            "row.cause and shown",
+            "refused.reasons",
+        ),
+        *("event.detail['cause']['code'] == 'gone'", "not row.cause", "len(plan.refusals) == len(kept)"),
+    ],
 )
 def test_reading_of_a_code_is_not_found(line: str) -> None:
     assert list(readings(ast.parse(line))) == []

@@ -120,7 +120,7 @@ class TopicSync:
         phases = {phase: sum(row.phase == phase for row in rows) for phase in sorted({row.phase for row in rows})}
         return {
             "topics": phases,
-            "failing": {row.source_topic: row.reason for row in rows if row.reason},
+            "failing": {row.source_topic: row.reason for row in rows if row.cause},
             "configs refused": {topic: dict(keys) for topic, keys in self._configs.refused.items()},
         }
 

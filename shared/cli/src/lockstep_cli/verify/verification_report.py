@@ -118,7 +118,7 @@ def build_verification(
     lines, differences, beyond, stretches, waiting, depths = [], [], [], [], {}, set()
     for name, topic in selected:
         if topic.phase != "mirrored":
-            waiting[name] = f"it is not mirrored: {topic.reason}" if topic.reason else "it is not mirrored"
+            waiting[name] = f"it is not mirrored: {topic.reason}" if topic.cause else "it is not mirrored"
         found = []
         for number in range(topic.partitions):
             progress = _row(rows, PartitionProgress, name, number)
