@@ -38,7 +38,7 @@ class Scene:
         self._switcher = Switcher(self._log, OppositeFlow(settings), WorkProgress(""), lambda _: None, 1.0)
         patch.setattr(self._switcher, "_clusters", self)
         patch.setattr(self._switcher._actions, "catch_up", self._catch_up)
-        patch.setattr(self._switcher._groups, "_look_at_groups", self._look)
+        patch.setattr(self._switcher._groups, "_look_at_groups", self._look_at_groups)
         patch.setattr(type(self._switcher._groups), "_moves_groups", True)
         patch.setattr(self._switcher, "_hook", self._hook)
         patch.setattr(group_actions, "CHECK_AGAIN_S", 0.0)
@@ -51,7 +51,7 @@ class Scene:
         self.done.append("caught up")
         return ""
 
-    async def _look(self, *_given: object, source: bool) -> tuple[list[Any], list[GroupVerdict], int]:
+    async def _look_at_groups(self, *_given: object, source: bool) -> tuple[list[Any], list[GroupVerdict], int]:
         assert source
         self.done.append("look")
         return [], [self._verdicts.pop(0) if len(self._verdicts) > 1 else self._verdicts[0]], 0

@@ -210,18 +210,19 @@ class Connection(SessionConnection):
 
     def version(self, api: str) -> int:
         """Return the newest version of an API that both sides know. Raises ProtocolUnfitError if there is none."""
-        ours, address = APIS[api], f"{self.host}:{self.port}"
+        ours = APIS[api]
         low, high = self._versions.get(ours.key, (0, -1))
+        if ours.oldest <= high and low <= ours.newest:
+            return min(ours.newest, int(high))
+        address = f"{self.host}:{self.port}"
         if api == "metadata" and high < 0:
             raise BrokerUnreachable(f"{address}: {NOT_A_BROKER}", self.alias)
         about = {"cluster": self.alias, "broker": address, "api": api}
         if high < ours.oldest:
             reason = ReasonCode.PROTOCOL_TOO_OLD.to_reason(**about, version=int(high), needed=ours.oldest)
-            raise ProtocolUnfitError(self.alias, reason)
-        if low > ours.newest:
+        else:
             reason = ReasonCode.PROTOCOL_TOO_NEW.to_reason(**about, version=int(low), needed=ours.newest)
-            raise ProtocolUnfitError(self.alias, reason)
-        return min(ours.newest, int(high))
+        raise ProtocolUnfitError(self.alias, reason)
 
     def ask(self, entity: Any, seen: Callable[[Any], None] | None = None) -> asyncio.Future[Any]:
         """Send a request, and return its answer's future. It is sent at once unless the connection is to log in again
