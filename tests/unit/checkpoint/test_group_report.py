@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from lockstep_checkpoint.group_report import GroupReport
-from lockstep_checkpoint.group_sync import IN_USE, REFUSED, REWOUND_ON_SOURCE, Ahead
+from lockstep_checkpoint.group_sync import IN_USE, REFUSED, Ahead
 from lockstep_checkpoint.group_view import ReadingTime, TranslationState
 from lockstep_checkpoint.run_translator import TranslatedOffset
 from lockstep_protocol.events import Event, decode_event
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
 from lockstep_protocol.reason_catalogue import ReasonCode
+from lockstep_protocol.rows.group_rows import REWOUND_ON_SOURCE
 from lockstep_protocol.rows.state_rows import GroupStatus, decode_row
 from lockstep_protocol.selection_count import SelectionCount
 from lockstep_runtime.flow.context import FlowContext

@@ -6,8 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_checkpoint.group_sync import (
-    AHEAD_ON_TARGET,
-    REWOUND_ON_SOURCE,
     Ahead,
     GroupSync,
     TargetGroupState,
@@ -20,6 +18,7 @@ from lockstep_protocol.group_selection import GroupMembership
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
 from lockstep_protocol.reason_catalogue import ReasonCode
+from lockstep_protocol.rows.group_rows import AHEAD_ON_TARGET, REWOUND_ON_SOURCE
 from lockstep_protocol.rows.state_rows import GroupStatus
 
 ABSENT = TargetGroupState(GroupMembership.ABSENT)

@@ -17,7 +17,10 @@ def record(offset: int, key: bytes = b"k", value: bytes | None = b"v") -> Record
 
 
 def reader(counted: list[str] | None = None) -> UnreadableRecords:
-    return UnreadableRecords(FlowLog("topic-sync", Flow("A", "B")), ([] if counted is None else counted).append)
+    topics = [] if counted is None else counted
+    return UnreadableRecords(
+        FlowLog("topic-sync", Flow("A", "B")), lambda topic, records: topics.extend([topic] * records)
+    )
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:

@@ -8,13 +8,14 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Any
 
-from lockstep_checkpoint.group_sync import AHEAD_ON_TARGET, HELD, REFUSED, REWOUND_ON_SOURCE, Ahead
+from lockstep_checkpoint.group_sync import HELD, REFUSED, Ahead
 from lockstep_checkpoint.group_view import GroupView, ReadingTime, TranslationState, by_partition, joined
 from lockstep_checkpoint.unanswered_reading import unanswered_since
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.reason import NO_REASON, Reason
 from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
+from lockstep_protocol.rows.group_rows import AHEAD_ON_TARGET, REWOUND_ON_SOURCE
 from lockstep_protocol.rows.state_rows import GroupStatus, SourceGroupsStatus
 from lockstep_protocol.selection_count import GROUP_KEYS, NOT_COUNTED, SelectionCount
 from lockstep_runtime.flow.context import FlowContext

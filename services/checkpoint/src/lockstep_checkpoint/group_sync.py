@@ -20,12 +20,11 @@ from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.reason import NO_REASON, Reason
 from lockstep_protocol.reason_catalogue import ReasonCode
+from lockstep_protocol.rows.group_rows import AHEAD_ON_TARGET, REWOUND_ON_SOURCE
 from lockstep_protocol.rows.state_rows import GroupStatus
 
 IN_USE, REFUSED = "in-use", "refused"
 """Why a group of the target is not moved: it has, or had a moment ago, members there; the target does not take it."""
-
-AHEAD_ON_TARGET, REWOUND_ON_SOURCE = "ahead-on-target", "rewound-on-source"
 
 HELD = (IN_USE, REFUSED, AHEAD_ON_TARGET, REWOUND_ON_SOURCE, str(ReasonCode.CONTESTED))
 

@@ -4,13 +4,14 @@ from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from lockstep_checkpoint.group_sync import AHEAD_ON_TARGET, Ahead, rewinds
+from lockstep_checkpoint.group_sync import Ahead, rewinds
 from lockstep_checkpoint.plan import is_misplaced
 from lockstep_checkpoint.run_translator import TranslatedOffset
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.reason import NO_REASON, Reason
 from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
+from lockstep_protocol.rows.group_rows import AHEAD_ON_TARGET
 from lockstep_protocol.rows.state_rows import GroupStatus
 
 SHOWN = 3

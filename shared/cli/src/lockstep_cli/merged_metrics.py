@@ -21,7 +21,7 @@ def merge_metrics(pages: Mapping[str, str]) -> str:
             if line.startswith("# HELP ") or line.startswith("# TYPE "):
                 kind, family = line.split(" ", 3)[1:3]
                 head = heads.setdefault(family, [])
-                if not any(line.startswith(f"# {kind} ") for line in head):
+                if not any(present.startswith(f"# {kind} ") for present in head):
                     head.append(line)
             elif line and not line.startswith("#"):
                 samples.setdefault(family, []).append(_with_service(line, service))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from lockstep_cli.formatting import count_text
 from lockstep_runtime.kafka.topic_reader import Record
 
 
@@ -15,7 +16,7 @@ class UnreadRecords:
     first: str
 
     def __str__(self) -> str:
-        records = "1 record" if self.count == 1 else f"{self.count:,} records"
+        records = count_text(self.count, "record")
         return f"{records} of {self.topic} cannot be read, so what they say does not count: {self.first}"
 
 

@@ -35,6 +35,7 @@ from lockstep_protocol.group_readings import GroupReadings
 from lockstep_protocol.names import Flow
 from lockstep_protocol.reason import NO_REASON, Reason
 from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
+from lockstep_protocol.rows.group_rows import REWOUND_ON_SOURCE
 from lockstep_protocol.rows.state_rows import (
     AclStatus,
     Assignment,
@@ -321,7 +322,7 @@ def _group(row: GroupStatus) -> GroupLine:
     reasons = Counter(format_sentence(reason) for _, _, reason in row.waits)
     common = reasons.most_common(1)[0][0] if reasons else ""
     states = Counter(state for *_, state in row.ahead)
-    rewound = states["rewound-on-source"]
+    rewound = states[REWOUND_ON_SOURCE]
     skips = [
         f"{topic}-{number} has offset {offset} on the target, the translated offset is {place}"
         for topic, number, offset, place, _ in row.ahead[:1]

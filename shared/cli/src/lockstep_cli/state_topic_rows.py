@@ -90,8 +90,7 @@ class StateTopicRows:
             try:
                 self.fold.fold(record.offset, record.key, record.value)
             except MalformedRow as exc:
-                location = f"{record.topic} partition {record.partition} offset {record.offset}"
-                self.unreadable[record.key or b""] = f"{location}: {exc}"
+                self.unreadable[record.key or b""] = f"{record.location}: {exc}"
             except NewerVersion as exc:
                 raise exc.within(f"topic {self.topic} on cluster {self._settings.flow.target}") from exc
             else:

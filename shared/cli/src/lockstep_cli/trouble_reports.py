@@ -63,8 +63,7 @@ def decode_reports(records: Iterable[Record]) -> tuple[list[tuple[int, TroubleRe
             if event.kind == TROUBLES_REPORTED:
                 reports.append((record.timestamp_ms, TroubleReport.from_event(event)))
         except (NewerVersion, ValueError) as exc:
-            location = f"{record.topic} partition {record.partition} offset {record.offset}"
-            unreadable.append(Trouble(REPORTS, f"not known: {location}: {exc}"))
+            unreadable.append(Trouble(REPORTS, f"not known: {record.location}: {exc}"))
     return reports, unreadable
 
 

@@ -14,6 +14,7 @@ from lockstep_protocol.group_prospects import CONTESTS, find_obstacle
 from lockstep_protocol.group_readings import LEAST_LIMIT_MS
 from lockstep_protocol.reason import NO_REASON, Detail, Reason
 from lockstep_protocol.reason_catalogue import ReasonCode
+from lockstep_protocol.rows.group_rows import REWOUND_ON_SOURCE
 from lockstep_protocol.rows.state_rows import GroupStatus
 from lockstep_protocol.switch_reason import Blocker, SwitchReason
 
@@ -73,8 +74,6 @@ class SwitchFacts:
 
 
 IN_USE = "in-use"
-REWOUND_ON_SOURCE = "rewound-on-source"
-"""A word of `GroupStatus.ahead`. The list begins with partitions of the other word."""
 NAMED_MEMBERS = 3
 _ORDER = {reason: number for number, reason in enumerate(SwitchReason)}
 _CLUSTERS = {"source": SwitchReason.SOURCE_UNREACHABLE, "target": SwitchReason.TARGET_UNREACHABLE}

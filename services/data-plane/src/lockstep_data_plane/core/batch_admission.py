@@ -101,10 +101,10 @@ class BatchAdmission:
             elif action is BatchAction.SKIP or (skips and wholly_skipped(batch, self.position, skips)):
                 self._pass_over(batch.last_offset, batch.leader_epoch)
             elif batch.batches > 1:
-                next_offset = batches[count].base_offset if count < len(batches) else behind
-                self._admit_each(list(scan(batch.data)), aborted, limits, sends=sends, behind=next_offset)
+                each, next_offset = list(scan(batch.data)), _next_offset(batches, count, behind)
+                self._admit_each(each, aborted, limits, sends=sends, behind=next_offset)
             elif action is BatchAction.REFUSE:
-                raise self._rejected(batch, why, batches[count].base_offset if count < len(batches) else behind)
+                raise self._rejected(batch, why, _next_offset(batches, count, behind))
             else:
                 self._admit_records(batch, limits, own, sends=sends)
 
@@ -163,3 +163,8 @@ class BatchAdmission:
             ((first, last),) = refusal.ranges
             offsets = f"offsets {first} to {last}"
         return BatchRejected(f"{offsets}: {reason}", refusal)
+
+
+def _next_offset(batches: Sequence[Batch], count: int, behind: int | None) -> int | None:
+    """Return the first offset behind the first `count` batches; None: nothing was fetched there."""
+    return batches[count].base_offset if count < len(batches) else behind

@@ -5,14 +5,12 @@ from collections import defaultdict
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from lockstep_data_plane.slot.end_searches import SEARCHED_AGAIN_S, SEARCHED_AT_MOST_S
 from lockstep_protocol.lag import SILENT_AFTER_S
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import Assignment, PartitionProgress, Row, SlotStatus
 from lockstep_runtime.util.backoff import KeyedBackoff
 from lockstep_runtime.util.liveness_timer import LivenessTimer
-
-SEARCHES_AGAIN_S, SEARCHES_AT_MOST_S = 10.0, 300.0
-"""From a search in vain, although the source answered, to the next one: at first and at most."""
 
 
 class SlotEnds:
@@ -23,7 +21,7 @@ class SlotEnds:
         """By slot, rows of which it has found out that they are in doubt: to look again changes nothing by itself."""
         self._answered: frozenset[TopicPartition] = frozenset()
         """Partitions whose copies' ends the source alone knows, and about which it answers again."""
-        self._in_vain: KeyedBackoff[TopicPartition] = KeyedBackoff(SEARCHES_AGAIN_S, SEARCHES_AT_MOST_S)
+        self._in_vain: KeyedBackoff[TopicPartition] = KeyedBackoff(SEARCHED_AGAIN_S, SEARCHED_AT_MOST_S)
         self._timers: defaultdict[int, LivenessTimer] = defaultdict(LivenessTimer)
 
     def owed(self, rows: Mapping[str, Row], slot: int, partitions: Iterable[TopicPartition]) -> bool:

@@ -1,4 +1,4 @@
-"""What slots report in their rows of more than their partitions, said once for all of them."""
+"""Hand on what slots report in their rows beside their partitions, once for all of them."""
 
 from collections import Counter
 

@@ -8,14 +8,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from lockstep_config.credentials.permissions import needed_access
 from lockstep_config.flow import client_settings
 from lockstep_data_plane.driver.end_history import EndHistory, ObservedPartition
 from lockstep_protocol.lag import LogRange, is_of_another_log
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, SourceEnds
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.kafka.admin import Admin, service_admin
 from lockstep_runtime.kafka.control_producer import ACTS_WITHIN, ControlProducer, ControlTopicLog
 from lockstep_runtime.util.asyncio_util import to_next_tick, unless_set
 from lockstep_runtime.util.errors import ClusterError
@@ -65,13 +64,7 @@ def connect(ctx: FlowContext) -> tuple[Admin, ControlProducer]:
     """Return clients of the watch's own, for the source and for the target: those of `ctx` belong to its event loop."""
     settings, source, target = ctx.settings, ctx.source, ctx.target
     return (
-        Admin(
-            source.alias,
-            client_settings.source_admin(settings, ctx.service),
-            settings.admin_timeout,
-            needed_access(settings, source.alias),
-            settings.clients.source_admin,
-        ),
+        service_admin(settings, source.alias, client_settings.source_admin(settings, ctx.service)),
         ControlProducer(
             target.alias,
             client_settings.target_producer(settings, ctx.service),

@@ -9,7 +9,7 @@ from lockstep_protocol.offsets import TopicPartition
 from lockstep_runtime.util.backoff import KeyedBackoff
 
 ASKED_EVERY_S = 10.0
-"""How often the source is asked whether it answers about such partitions."""
+"""Seconds from asking the source whether it answers about such partitions to asking it again."""
 
 ASKED_AT_ONCE = 50
 """About so many of them."""
@@ -19,7 +19,7 @@ SEARCHED_AGAIN_S, SEARCHED_AT_MOST_S = 10.0, 300.0
 
 
 class EndSearches:
-    """Of one run of a slot."""
+    """Remember the searches of one run of a slot."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         """Take a clock that does not go back, in seconds."""

@@ -1,4 +1,4 @@
-"""Whether the brokers of a cluster have begun to slow us down (no I/O, no clock)."""
+"""Tell whether the brokers of a cluster have begun to slow us down (no I/O, no clock)."""
 
 QUIET_S = 60.0
 """A client that was not throttled for so long is within the quota again; the next time is logged."""

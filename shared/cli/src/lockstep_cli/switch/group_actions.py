@@ -14,7 +14,7 @@ from lockstep_cli.switch.group_positions import (
     judge_groups,
 )
 from lockstep_cli.switch.source_ends import selected_topics
-from lockstep_cli.switch.switch_clusters import StepFailed, SwitchClusters, known_groups
+from lockstep_cli.switch.switch_clusters import CHECK_AGAIN_S, StepFailed, SwitchClusters, known_groups
 from lockstep_cli.switch.switch_log import SwitchLog
 from lockstep_cli.switch.switch_options import Allowance, allows
 from lockstep_cli.switch.switch_positions import NAMED, known_ends
@@ -23,11 +23,9 @@ from lockstep_protocol.group_readings import GroupReadings
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic, Switch, SwitchGroup
 
-CHECK_AGAIN_S = 0.25
-
 
 class GroupActions:
-    """Of the flow by which the applications move. Each may be done again after it was done, or half done."""
+    """Move the groups of the flow by which the applications move. Each action may be done again, also half done."""
 
     def __init__(self, log: SwitchLog, clusters: SwitchClusters, progress: WorkProgress, within_s: float) -> None:
         self.log = log

@@ -65,7 +65,8 @@ class GroupVerdict:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether nothing that a switch does moves it. One that skips may be passed by its place, as consumers read."""
+        """Return whether nothing that a switch does moves it. One that skips may be passed by its place as consumers
+        read."""
         return not self.can_move and self.prospect is Prospect.NOTHING and self.state != "skips"
 
 

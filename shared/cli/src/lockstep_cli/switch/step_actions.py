@@ -8,7 +8,7 @@ from lockstep_cli.formatting import count_text
 from lockstep_cli.switch.followed_flow import OppositeFlow
 from lockstep_cli.switch.own_copies import CopiesUnknown, find_diverged
 from lockstep_cli.switch.source_ends import SourceEndsReader
-from lockstep_cli.switch.switch_clusters import StepFailed, SwitchClusters
+from lockstep_cli.switch.switch_clusters import CHECK_AGAIN_S, StepFailed, SwitchClusters
 from lockstep_cli.switch.switch_log import SwitchLog
 from lockstep_cli.switch.switch_options import Allowance, allows
 from lockstep_cli.switch.switch_positions import (
@@ -35,8 +35,6 @@ from lockstep_protocol.rows.state_rows import (
     progress_by_partition,
 )
 from lockstep_runtime.util.errors import TopicMissing
-
-CHECK_AGAIN_S = 0.25
 
 QUICK_S = 5.0
 """The copy is up to date if what there was at one moment is copied within so many seconds."""

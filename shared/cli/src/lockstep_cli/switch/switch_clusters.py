@@ -25,6 +25,9 @@ from lockstep_runtime.util.errors import ClusterError
 PROBED_WITHIN_S = 3.0
 """A cluster that does not answer within so many seconds counts as gone."""
 
+CHECK_AGAIN_S = 0.25
+"""Seconds from one look of a step, at what it waits for, to the next one."""
+
 
 class StepFailed(Exception):
     """A step did not come to its end; the message is a sentence. It can be done again."""
@@ -32,7 +35,7 @@ class StepFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """Whether the source of a flow answers."""
+    """Tell whether the source of a flow answers."""
 
     trouble: str = ""
     """Why it does not, as a sentence; "": it does."""

@@ -8,6 +8,9 @@ from lockstep_protocol.rows.reasoned_row import ReasonedRow
 from lockstep_protocol.rows.row import Row, row_kind
 from lockstep_protocol.rows.value_types import Count, Offset, PartitionNumber, UnixMs
 
+AHEAD_ON_TARGET, REWOUND_ON_SOURCE = "ahead-on-target", "rewound-on-source"
+"""The words of `GroupStatus.ahead`. Partitions of the first one come first in it."""
+
 
 @row_kind("group", "group", owner="checkpoint")
 @dataclass(frozen=True, slots=True, kw_only=True)

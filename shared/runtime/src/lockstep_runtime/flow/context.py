@@ -293,8 +293,8 @@ class FlowContext:
         self.metrics.series(ROUNDS, *labels).increase()
         self.metrics.series(ROUND_FAILURES, *labels).increase(failed)
 
-    def _passed_over(self, topic: str) -> None:
-        self.metrics.series(UNREADABLE, str(self.flow), self.service, topic).increase()
+    def _passed_over(self, topic: str, records: int) -> None:
+        self.metrics.series(UNREADABLE, str(self.flow), self.service, topic).increase(records)
 
     def _traced(self, name: str) -> AbstractContextManager[None]:
         """One name for all rounds of a kind, in all flows."""

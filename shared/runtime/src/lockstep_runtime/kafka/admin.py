@@ -7,12 +7,15 @@ each is in the `Outcome`. Nothing is retried here: callers retry in rounds.
 
 import asyncio
 import socket
+from collections.abc import Mapping
 from datetime import timedelta
 
 from confluent_kafka.admin import ClusterMetadata, ConfigResource
 
+from lockstep_config import FlowSettings
+from lockstep_config.credentials.permissions import needed_access
 from lockstep_runtime.kafka.acl_requests import AclRequests
-from lockstep_runtime.kafka.admin_requests import REACH, authorized_operations
+from lockstep_runtime.kafka.admin_requests import authorized_operations
 from lockstep_runtime.kafka.group_requests import GroupRequests
 from lockstep_runtime.kafka.topic_requests import TopicRequests
 from lockstep_runtime.util.errors import ClusterUnreachable, NotPermitted
@@ -123,10 +126,6 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
             raise ClusterUnreachable(self.alias, self.bootstrap, "none of its brokers is up yet")
         return metadata
 
-    async def _metadata(self, within_s: float) -> ClusterMetadata:
-        list_topics = (await self._connected()).list_topics
-        return await self._blocking(*REACH, list_topics, topic=None, timeout=within_s)
-
     async def broker_config(self, name: str) -> str | None:
         """A config of one broker, "" where it is unset; None where we may not ask, or no broker knows it."""
         try:
@@ -141,3 +140,10 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         (future,) = (await self._connected()).describe_configs([resource], request_timeout=self._timeout).values()
         entries = await self._one(future, "describe configs of", "the brokers")
         return {str(name): entry.value or "" for name, entry in entries.items()}
+
+
+def service_admin(settings: FlowSettings, alias: str, conf: Mapping[str, str]) -> Admin:
+    """Return the administration of one cluster of a flow, as a service has it. `conf`: librdkafka's settings."""
+    clients = settings.clients
+    properties = clients.source_admin if alias == settings.flow.source else clients.target_admin
+    return Admin(alias, conf, settings.admin_timeout, needed_access(settings, alias), properties)

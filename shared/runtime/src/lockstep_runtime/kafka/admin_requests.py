@@ -17,7 +17,7 @@ from inspect import isawaitable
 from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ClusterMetadata
 
 from lockstep_config.credentials.permissions import NO_ACCESS, Access
 from lockstep_protocol.kafka_errors import ErrorMeaning
@@ -221,10 +221,14 @@ class AdminRequests:
         answer.add_done_callback(error_retrieved)  # its own task may be cancelled, and the answer comes later
         try:
             while not (await asyncio.wait([answer], timeout=self._quick))[0]:
-                list_topics = (await self._connected()).list_topics
-                await self._blocking(*REACH, list_topics, topic=OFFSETS_TOPIC, timeout=self._quick)
+                await self._metadata(self._quick, OFFSETS_TOPIC)
         finally:
             answer.cancel()
+
+    async def _metadata(self, within_s: float, topic: str | None = None) -> ClusterMetadata:
+        """Return what a broker knows of the cluster, and of one topic or all. Raises ClusterUnreachable."""
+        list_topics = (await self._connected()).list_topics
+        return await self._blocking(*REACH, list_topics, topic=topic, timeout=within_s)
 
     @contextmanager
     def _step(self, operation: str, resource: str) -> Iterator[None]:

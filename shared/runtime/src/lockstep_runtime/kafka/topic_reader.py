@@ -103,6 +103,11 @@ class Record:
     value: bytes | None
     timestamp_ms: int
 
+    @property
+    def location(self) -> str:
+        """Return where it is, in words."""
+        return f"{self.topic} partition {self.partition} offset {self.offset}"
+
 
 class TopicReader:
     """Of one thread: `open`, `ends`, `begin`, then `read` again and again, `close` at the end.

@@ -194,10 +194,10 @@ class TopicRequests(AdminRequests):
         ClusterUnreachable if no leader answers."""
         spec: Any = OffsetSpec
         asked = list(partitions)
-        outcome = await self._ask_offsets(asked, spec.latest(), read_committed, within=within)
-        if asked and not outcome.done:
+        ends = await self._offsets(asked, spec.latest(), read_committed, within=within)
+        if asked and not ends:
             raise ClusterUnreachable(self.alias, self.bootstrap, "no broker says where the logs end")
-        return {_partition(key): int(result.offset) for key, result in outcome.done.items()}
+        return ends
 
     async def end_offsets_or_troubles(
         self, partitions: Iterable[tuple[str, int]]
@@ -227,15 +227,25 @@ class TopicRequests(AdminRequests):
         return {tp: int(result.timestamp) for tp, result in found.items() if result.timestamp >= 0}
 
     async def _offsets(
-        self, partitions: Iterable[tuple[str, int]], spec: Any, read_committed: bool
+        self,
+        partitions: Iterable[tuple[str, int]],
+        spec: Any,
+        read_committed: bool,
+        *,
+        within: timedelta | None = None,
     ) -> dict[tuple[str, int], int]:
-        found = await self._list_offsets(partitions, spec, read_committed)
+        found = await self._list_offsets(partitions, spec, read_committed, within=within)
         return {tp: int(result.offset) for tp, result in found.items()}
 
     async def _list_offsets(
-        self, partitions: Iterable[tuple[str, int]], spec: Any, read_committed: bool
+        self,
+        partitions: Iterable[tuple[str, int]],
+        spec: Any,
+        read_committed: bool,
+        *,
+        within: timedelta | None = None,
     ) -> dict[tuple[str, int], Any]:
-        outcome = await self._ask_offsets(partitions, spec, read_committed)
+        outcome = await self._ask_offsets(partitions, spec, read_committed, within=within)
         return {_partition(key): result for key, result in outcome.done.items()}
 
     async def _ask_offsets(

@@ -27,8 +27,8 @@ PassOver: TypeAlias = Callable[[str, int, int, ValueError], None]
 class UnreadableRecords:
     """Keep what a reader of some topics could not read. It goes on behind such a record, as if there were none."""
 
-    def __init__(self, log: FlowLog, on_new: Callable[[str], None] = lambda topic: None) -> None:
-        """Call `on_new` with the topic of each record that was not known."""
+    def __init__(self, log: FlowLog, on_new: Callable[[str, int], None] = lambda topic, records: None) -> None:
+        """Call `on_new` with a topic, and how many records of it were not known."""
         self._log = log
         self._on_new = on_new
         self._known: set[int] = set()
@@ -53,10 +53,9 @@ class UnreadableRecords:
         return tuple((topic, partition, count) for (topic, partition), count in first)
 
     def count(self, topic: str, partition: int, records: int) -> None:
-        """Count records that a part of the service in another process has passed over and logged."""
+        """Count records that were passed over, and are logged elsewhere."""
         self._counts[topic, partition] += records
-        for _ in range(records):
-            self._on_new(topic)
+        self._on_new(topic, records)
 
     @property
     def present(self) -> Iterable[str]:
@@ -73,22 +72,20 @@ class UnreadableRecords:
             error: What the codec raised.
             stays: The topic is compacted, so the record stays until another one has its key.
         """
-        location = f"{record.topic} partition {record.partition} offset {record.offset}"
         if stays and len(self._present) >= PRESENT_AT_MOST and (record.topic, record.key) not in self._present:
             self._more.add(record.topic)
         elif stays:
-            self._present[record.topic, record.key] = f"{location}: {error}"
+            self._present[record.topic, record.key] = f"{record.location}: {error}"
         identity = hash((record.topic, record.partition, record.offset, record.key, record.value))
         if identity in self._known:
             return
         if len(self._known) < REMEMBERED_AT_MOST:
             self._known.add(identity)
-        self._counts[record.topic, record.partition] += 1
+        self.count(record.topic, record.partition, 1)
         self._warned[record.topic] += 1
-        self._on_new(record.topic)
         about = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
         if self._warned[record.topic] <= SAID_AT_MOST:
-            self._log.warn("unreadable record passed over", f"{location}: {error}", **about)
+            self._log.warn("unreadable record passed over", f"{record.location}: {error}", **about)
         elif self._warned[record.topic] == SAID_AT_MOST + 1:
             self._log.warn("unreadable records passed over", f"{record.topic}: further ones are counted, not logged")
 

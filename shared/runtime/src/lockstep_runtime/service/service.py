@@ -10,19 +10,18 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lockstep_config import Configuration, FlowSettings
-from lockstep_config.credentials.permissions import needed_access
 from lockstep_config.flow import client_settings
 from lockstep_runtime.flow.common_metrics import build_samples, certificate_samples, lead_samples, memory_samples
 from lockstep_runtime.flow.context import Clock, FlowContext, FlowService
 from lockstep_runtime.flow.rotation import Rotation
 from lockstep_runtime.http.access import AccessPolicy, PagesUnusable
 from lockstep_runtime.http.server import PageServer
-from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.kafka.admin import service_admin
 from lockstep_runtime.kafka.sasl_session import renew_sessions
 from lockstep_runtime.membership.faust_membership import FaustMembership
 from lockstep_runtime.membership.flow_runner import FlowRunner
@@ -84,8 +83,8 @@ class Process:
                 service,
                 settings,
                 instance=place.instance,
-                source=_admin(settings, settings.flow.source, client_settings.source_admin(settings, service)),
-                target=_admin(settings, settings.flow.target, client_settings.target_admin(settings, service)),
+                source=service_admin(settings, settings.flow.source, client_settings.source_admin(settings, service)),
+                target=service_admin(settings, settings.flow.target, client_settings.target_admin(settings, service)),
                 leadership=Leadership(service, divided=definition.divided),
                 metrics=self.metrics,
                 clock=clock,
@@ -172,12 +171,6 @@ class Process:
                 return SHUTDOWN_REQUESTED
         self.log.failed("crashed", errors[0] if errors else RuntimeError("the flows ended by themselves"))
         return CRASHED
-
-
-def _admin(settings: FlowSettings, alias: str, conf: Mapping[str, str]) -> Admin:
-    clients = settings.clients
-    properties = clients.source_admin if alias == settings.flow.source else clients.target_admin
-    return Admin(alias, conf, settings.admin_timeout, needed_access(settings, alias), properties)
 
 
 def _thread_ended(ended: threading.ExceptHookArgs) -> None:

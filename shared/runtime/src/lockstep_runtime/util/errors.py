@@ -64,9 +64,8 @@ class ClusterUnreachable(ClusterError):
     """No broker of the cluster answered. Always worth trying again."""
 
     def __init__(self, alias: str, bootstrap: str, why: str) -> None:
-        super().__init__(alias, f"cluster {alias} at {bootstrap} cannot be reached: {why}")
-        self.bootstrap = bootstrap
-        self.why = why
+        self.alias, self.bootstrap, self.why = alias, bootstrap, why
+        super().__init__(alias, format_sentence(self.to_reason()))
 
     def to_reason(self) -> Reason:
         return ReasonCode.CLUSTER_UNREACHABLE.to_reason(cluster=self.alias, bootstrap=self.bootstrap, text=self.why)
@@ -92,11 +91,8 @@ class NotPermitted(ClusterError):
     is for and what grants it."""
 
     def __init__(self, alias: str, operation: str, resource: str, remedy: Remedy | None = None) -> None:
-        how = remedy or NO_REMEDY
-        super().__init__(alias, f"cluster {alias} does not permit {operation} on {resource}: {how}")
-        self.operation = operation
-        self.resource = resource
-        self.remedy = remedy
+        self.alias, self.operation, self.resource, self.remedy = alias, operation, resource, remedy
+        super().__init__(alias, format_sentence(self.to_reason()))
 
     def to_reason(self) -> Reason:
         remedy = self.remedy or Remedy(NO_REMEDY, "")
@@ -114,11 +110,8 @@ class RequestRefused(ClusterError):
     below 0: librdkafka's own, which says nothing of the cluster."""
 
     def __init__(self, alias: str, operation: str, resource: str, code: int, why: str) -> None:
-        super().__init__(alias, f"cluster {alias} refused to {operation} {resource}: {why}")
-        self.operation = operation
-        self.resource = resource
-        self.code = code
-        self.why = why
+        self.alias, self.operation, self.resource, self.code, self.why = alias, operation, resource, code, why
+        super().__init__(alias, format_sentence(self.to_reason()))
 
     def to_reason(self) -> Reason:
         return ReasonCode.REQUEST_REFUSED.to_reason(
@@ -130,8 +123,8 @@ class TopicMissing(ClusterError):
     """A topic to be read does not exist (any more)."""
 
     def __init__(self, alias: str, topic: str) -> None:
-        super().__init__(alias, f"topic {topic} does not exist on cluster {alias}")
-        self.topic = topic
+        self.alias, self.topic = alias, topic
+        super().__init__(alias, format_sentence(self.to_reason()))
 
     def to_reason(self) -> Reason:
         return ReasonCode.TOPIC_ABSENT.to_reason(cluster=self.alias, topic=self.topic)
