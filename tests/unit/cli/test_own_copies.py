@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lockstep_cli.switch import own_copies
-from lockstep_cli.switch.own_copies import CopiesUnknown, find_diverged
+from lockstep_cli.switch.own_copies import CopiesUnknown, DivergedRecords, find_diverged
 from lockstep_cli.switch.slot_witness import WRITTEN_DOWN_MS
 from lockstep_cli.switch.switch_log import SwitchLog
 from lockstep_config import FlowSettings
@@ -78,6 +78,11 @@ class WayBack:
             self.write(row)
 
     async def find(self, ends: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+        diverged = await self.find_records(ends)
+        assert not diverged.at_most
+        return diverged.counts
+
+    async def find_records(self, ends: Mapping[TopicPartition, int]) -> DivergedRecords:
         speaking = asyncio.ensure_future(self._speak())
         try:
             return await find_diverged(ends, rows_of(SAME, *FORTH), self.log)
@@ -141,7 +146,7 @@ async def test_slot_that_does_not_vouch_leaves_its_tail_unknown(back: WayBack, l
     back.write(copied(20))
     back.later = list(later)
     trouble = await unknown(back, {P0: 84})
-    assert trouble.known == {}
+    assert trouble.known.counts == {}
     assert "64 records" in str(trouble)
     assert "t-0" in str(trouble)
     assert "is not known" in str(trouble)
@@ -159,7 +164,7 @@ async def test_slot_speaks_for_the_assignment_it_has_taken_up(back: WayBack, gen
     back.write(copied(20), Assignment(slot=0, partitions=(P0,), generation=4))
     back.later = [replace(row, generation=generation) for row in (FIRST, SECOND)]
     if generation < 4:
-        assert (await unknown(back, {P0: 84})).known == {}
+        assert (await unknown(back, {P0: 84})).known.counts == {}
     else:
         assert await back.find({P0: 84}) == {P0: 64}
 
@@ -169,7 +174,7 @@ async def test_assignment_that_comes_meanwhile_needs_its_own_word(back: WayBack)
     back.write(copied(20))
     moved = Assignment(slot=0, partitions=(), generation=2), Assignment(slot=1, partitions=(P0,), generation=2)
     back.later = [FIRST, *moved, SECOND]
-    assert (await unknown(back, {P0: 84})).known == {}
+    assert (await unknown(back, {P0: 84})).known.counts == {}
     back.later = [replace(row, slot=1, generation=2, at_ms=row.at_ms + 9_000) for row in (FIRST, SECOND)]
     assert await back.find({P0: 84}) == {P0: 64}
 
@@ -177,14 +182,14 @@ async def test_assignment_that_comes_meanwhile_needs_its_own_word(back: WayBack)
 async def test_partition_without_a_slot_is_unknown(back: WayBack) -> None:
     back.write(copied(20), Assignment(slot=0, partitions=(P0,), generation=1, ending=True))
     back.later = [FIRST, SECOND]
-    assert (await unknown(back, {P0: 84})).known == {}
+    assert (await unknown(back, {P0: 84})).known.counts == {}
 
 
 async def test_one_silent_slot_leaves_what_others_copy_known(back: WayBack) -> None:
     back.write(copied(20), copied(20, partition=1), Assignment(slot=1, partitions=(P1,), generation=1))
     back.later = [FIRST, SECOND]
     trouble = await unknown(back, {P0: 30, P1: 84})
-    assert trouble.known == {P0: 10}
+    assert trouble.known.counts == {P0: 10}
     assert "t-1" in str(trouble)
     assert "t-0" not in str(trouble)
     back.later = [replace(row, slot=1, at_ms=row.at_ms + 9_000) for row in (FIRST, SECOND)]
@@ -195,3 +200,27 @@ async def test_one_silent_slot_leaves_what_others_copy_known(back: WayBack) -> N
 async def test_records_of_before_the_first_copy_are_diverged(back: WayBack) -> None:
     """The way back has no row of the partition: it appends nothing before there is one."""
     assert await back.find({P0: 84}) == {P0: 74}
+
+
+@pytest.mark.parametrize(
+    ("row", "is_exact"),
+    [
+        (copied(50), True),
+        (copied(50, sequence=24, others=((7, 14),)), True),
+        (copied(50, sequence=44), False),
+        (copied(50, sequence=24, others=((7, 15),)), False),
+        (copied(50, open_run=()), False),
+        (copied(50, producer_epoch=1), False),
+        (copied(50, left_epoch=0), False),
+        (copied(50, transactional=True), False),
+    ],
+    ids=["all", "others", "found-again", "others-found-again", "no-run", "epoch", "own-id-left", "transactions"],
+)
+async def test_copies_that_no_run_may_name_make_the_number_a_bound(
+    back: WayBack, row: PartitionProgress, is_exact: bool
+) -> None:
+    back.write(row)
+    back.later = [FIRST, SECOND]
+    diverged = await back.find_records({P0: 84})
+    assert diverged.counts[P0] >= 34
+    assert (diverged.at_most == frozenset(), "at most" not in diverged.text) == (is_exact, is_exact)

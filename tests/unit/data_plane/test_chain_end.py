@@ -52,3 +52,20 @@ def test_chain_end_with_a_later_epoch_of_ours_is_in_doubt() -> None:
         LogContradiction, match=r"epoch 2 of our producer 4000 at offset 102, our row knows epoch 1 only"
     ):
         last_append_in(ROW, [theirs(100, 10), theirs(102, 0, epoch=2)], OURS, 1)
+
+
+@pytest.mark.parametrize(
+    ("log", "stretches"),
+    [
+        pytest.param([theirs(100, 10), theirs(102, 12)], ((100, 4),), id="batches that follow each other are one"),
+        pytest.param([theirs(100, 10), theirs(102, 3, producer_id=7), theirs(104, 12)], ((100, 2), (104, 2)), id="two"),
+        pytest.param([theirs(98, 8, count=4)], ((100, 2),), id="the row ends within a batch"),
+        pytest.param([theirs(100, 10), theirs(104, 14)], None, id="what was between is gone"),
+        pytest.param([theirs(101, 11), theirs(103, 13)], None, id="the first is gone"),
+        pytest.param([theirs(100, 2**31 - 2, count=5)], None, id="sequences that are far away"),
+    ],
+)
+def test_chain_end_says_where_each_record_behind_the_row_is(
+    log: list[Batch], stretches: tuple[tuple[int, int], ...] | None
+) -> None:
+    assert last_append_in(ROW, log, OURS, 1).stretches == stretches

@@ -5,6 +5,7 @@ The count alone is right only where the source has lost none of them. So the las
 compared with the source's record of that number (`kafka-wire.md` §2, line 6). Behind that one, and where none is left,
 the source's offsets have to follow each other."""
 
+from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -23,9 +24,9 @@ class RecordMismatch(RetriableError):
 class AppendedSkipper:
     """Of one resume: `left` records, of which the last is at the sequence's end.
 
-    `alone`: between what was written down and there the target holds nothing of others, so each record counted past has
-    its place. `position`: the source's offset behind what was written down. `skips`: offsets (first, last) of the
-    source that are passed over.
+    `stretches`: (first offset, records) of the first of them on the target, in order, as far as their places are known.
+    `position`: the source's offset behind what was written down. `skips`: offsets (first, last) of the source that are
+    passed over.
     """
 
     def __init__(
@@ -33,13 +34,12 @@ class AppendedSkipper:
         left: int = 0,
         end: LastAppend | None = None,
         *,
-        alone: bool = True,
+        stretches: Sequence[tuple[int, int]] = (),
         position: int = 0,
         skips: Sequence[tuple[int, int]] = (),
     ) -> None:
         self.left = left
-        self._downstream = -1 if end is None else end.downstream
-        self._alone = alone
+        self._stretches = deque(stretches)
         self._skips = skips
         last = None if end is None or not left else _last_record(end)
         self._last = last if last is not None and last.behind < left else None
@@ -59,12 +59,20 @@ class AppendedSkipper:
             _held_against(counted[number - 1], arrived)
             self._next = counted[number - 1].offset + 1
             self._follow_each_other(counted[number:])
-        if self._alone:
-            begin = self._downstream + 1 - self.left
-            offsets = [record.offset for record in counted]
-            self._places += [(first, begin + index, count) for first, index, count in stretches_within(offsets)]
+        for first, _, count in stretches_within([record.offset for record in counted]):
+            self._place(first, count)
         self.left -= past
         return past
+
+    def _place(self, upstream: int, count: int) -> None:
+        """Note where the next records are that the target has. They follow each other on the source."""
+        while count and self._stretches:
+            downstream, length = self._stretches.popleft()
+            placed = min(count, length)
+            self._places.append((upstream, downstream, placed))
+            if placed < length:
+                self._stretches.appendleft((downstream + placed, length - placed))
+            upstream, count = upstream + placed, count - placed
 
     def places(self) -> list[tuple[int, int, int]]:
         """The certain place of the skipped records: (first upstream, its downstream, how many). It may be reported only

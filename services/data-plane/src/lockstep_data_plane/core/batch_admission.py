@@ -45,8 +45,10 @@ class BatchAdmission:
         self.position = row.upstream + 1
         """The next upstream offset to judge."""
         there = appended_since(row, end.sequence, end.others)
-        alone = end.downstream - row.downstream == there
-        self._there = AppendedSkipper(there, end, alone=alone, position=self.position, skips=row.skips)
+        # Where the target holds nothing of others in between, each of our records has its place, be it left or not.
+        is_alone = end.downstream - row.downstream == there
+        stretches = ((row.downstream + 1, there),) if is_alone else end.stretches or ()
+        self._there = AppendedSkipper(there, end, stretches=stretches, position=self.position, skips=row.skips)
         self._skips = row.skips
         self._source_end = 0
 

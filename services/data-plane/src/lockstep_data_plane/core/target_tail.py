@@ -25,7 +25,8 @@ class LastAppend:
     `read_to` is known.
 
     `last`: the last batch of ours that was read and still holds a record. `behind`: so many records of ours were
-    appended behind that batch, none of which is left.
+    appended behind that batch, none of which is left. `stretches`: (first offset, records) of what was appended behind
+    the row, in order, as far as it was read; None: some of it is gone, so nobody knows which record is where.
     """
 
     sequence: int
@@ -34,6 +35,7 @@ class LastAppend:
     others: tuple[tuple[int, int], ...] = ()
     read_to: int = field(default=-1, compare=False)
     behind: int = field(default=0, compare=False)
+    stretches: tuple[tuple[int, int], ...] | None = field(default=(), compare=False)
 
     @classmethod
     def from_row(cls, row: PartitionProgress) -> "LastAppend":
@@ -50,7 +52,24 @@ class LastAppend:
         gone = (sequence - ends.get(producer_id, -1)) % SEQUENCES
         ends[producer_id] = sequence
         own_end = ends.pop(own)
-        return replace(self, sequence=own_end, others=tuple(sorted(ends.items())), behind=self.behind + gone)
+        return replace(
+            self, sequence=own_end, others=tuple(sorted(ends.items())), behind=self.behind + gone, stretches=None
+        )
+
+    def with_batch(self, batch: Batch, own: int) -> "LastAppend":
+        """Return the end with a batch of ours that was read, `own`: as for `further`."""
+        end = self.further(batch.producer_id, own, add_sequence(batch.base_sequence, batch.last_offset_delta))
+        count = end.behind - self.behind
+        is_whole = self.stretches is not None and count <= batch.last_offset_delta + 1
+        stretches = _joined(self.stretches or (), batch.last_offset + 1 - count, count) if is_whole else None
+        end = replace(end, downstream=batch.last_offset, stretches=stretches)
+        return replace(end, last=batch, behind=0) if batch.record_count else end
+
+
+def _joined(stretches: tuple[tuple[int, int], ...], first: int, count: int) -> tuple[tuple[int, int], ...]:
+    if stretches and sum(stretches[-1]) == first:
+        return (*stretches[:-1], (stretches[-1][0], stretches[-1][1] + count))
+    return (*stretches, (first, count)) if count else stretches
 
 
 class LogContradiction(NeedsDecision):
@@ -86,12 +105,7 @@ def last_append_in(
                 epoch=batch.producer_epoch,
             )
         if batch.producer_epoch == epoch:
-            found = found.further(
-                batch.producer_id, producer_id, add_sequence(batch.base_sequence, batch.last_offset_delta)
-            )
-            found = replace(found, downstream=batch.last_offset)
-            if batch.record_count:
-                found = replace(found, last=batch, behind=0)
+            found = found.with_batch(batch, producer_id)
     return found
 
 

@@ -20,8 +20,8 @@ from lockstep_runtime.util.asyncio_util import to_next_tick, unless_set
 from lockstep_runtime.util.errors import ClusterError
 
 CHECK_INTERVAL_S = 8.0
-"""From the beginning of a look to that of the next one. With a tick, and a request that takes its time, the ends that
-are written down are at most ten seconds old."""
+"""From the beginning of a look to the end of the next one. With a tick, the ends that are written down are at most ten
+seconds old."""
 
 PARTITIONS_A_LOOK = 10_000
 """For more partitions the interval grows with their number: a request for so many takes some 0.4 s of processor."""
@@ -137,13 +137,15 @@ class SourceEndsWatch:
             await source.close()
 
     async def _keep_looking(self, source: Admin, log: ControlTopicLog) -> None:
-        clock, began = self._ctx.clock, float("-inf")
+        clock, began, took_s = self._ctx.clock, float("-inf"), 0.0
         while True:
             subject, now = self.subject, clock.monotonic()
-            interval_s = FREQUENT_CHECK_INTERVAL_S if subject.often else look_interval_s(len(subject.partitions))
-            if now - began >= interval_s:
+            interval_s = look_interval_s(len(subject.partitions), took_s)
+            if now - began >= (FREQUENT_CHECK_INTERVAL_S if subject.often else interval_s):
                 began = now
                 await self._read(source, log, subject.partitions)
+                is_answered = self.reading is not None and self.reading.trouble is None
+                took_s = clock.monotonic() - began if is_answered else 0.0
             await asyncio.sleep(to_next_tick(TICK_S))
 
     async def _read(
@@ -237,10 +239,14 @@ class _Stop:
                 return
 
 
-def look_interval_s(partitions: int) -> float:
-    """Return how many seconds are from one look at the ends of so many logs to the next one. It depends on nothing
-    else."""
-    return CHECK_INTERVAL_S * max(1.0, partitions / PARTITIONS_A_LOOK)
+def look_interval_s(partitions: int, took_s: float = 0.0) -> float:
+    """Return how many seconds are from one look at the ends of so many logs to the next one.
+
+    What is written down becomes older while the next look goes on. So a look that `took_s` makes the next one come
+    earlier, and never later.
+    """
+    interval_s = CHECK_INTERVAL_S * max(1.0, partitions / PARTITIONS_A_LOOK)
+    return max(interval_s - took_s, FREQUENT_CHECK_INTERVAL_S)
 
 
 def source_ends_row(

@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from lockstep_cli.formatting import count_text
 from lockstep_cli.switch.followed_flow import FollowedFlow, OppositeFlow
-from lockstep_cli.switch.own_copies import CopiesUnknown, find_diverged
+from lockstep_cli.switch.own_copies import CopiesUnknown, DivergedRecords, find_diverged
 from lockstep_cli.switch.source_ends import selected_topics
 from lockstep_cli.switch.switch_clusters import StepFailed, SwitchClusters
 from lockstep_cli.switch.switch_positions import (
@@ -41,7 +40,7 @@ class ForwardFlow:
         self._clusters = clusters
         self._way_back = way_back
 
-    async def diverged(self) -> Mapping[TopicPartition, int]:
+    async def diverged(self) -> DivergedRecords:
         """Records that its source has and its target has not, but for those that the way back has copied there. Raises
         ClusterError, and StepFailed where it is not known which these are."""
         forward = await self._forward.follow()
@@ -58,13 +57,13 @@ class ForwardFlow:
             if row.diverged == "copy":  # a command that ended half-way has resumed the flow
                 await self.rest(row)
             return f"{self.settings.flow.source} has nothing that {self.settings.flow.target} lacks"
-        text = records_by_partition(found)
+        text = found.text
         if row.diverged == "copy":
             progress.text = f"copying {text}"
             await self._copy(row, within_s)
             return f"copied to {self.settings.flow.target}: {text}"
         if row.diverged == "leave":
-            await self._leave(found)
+            await self._leave(found.counts)
             return f"left on {self.settings.flow.source} only: {text}"
         raise StepFailed(undecided(self.settings, found))
 
@@ -103,10 +102,11 @@ class ForwardFlow:
         await self._clusters.command(OFFSETS_ALTER, Scope.for_connector(Connector.SOURCE), **entries)
 
 
-def undecided(settings: FlowSettings, found: Mapping[TopicPartition, int]) -> str:
+def undecided(settings: FlowSettings, found: DivergedRecords) -> str:
     """What to decide about records that one cluster lacks, as a sentence."""
-    count, source, target = count_text(sum(found.values()), "record"), settings.flow.source, settings.flow.target
+    source, target = settings.flow.source, settings.flow.target
     return (
-        f"{source} has {count} that {target} lacks: {records_by_partition(found)}. Say --diverged copy to copy them to "
+        f"{source} has {found.total_text} that {target} lacks: {records_by_partition(found.counts)}. "
+        f"Say --diverged copy to copy them to "
         f"{target} behind what is there, or --diverged leave to keep them on {source} only"
     )

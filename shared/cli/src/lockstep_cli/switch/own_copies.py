@@ -2,12 +2,19 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from lockstep_cli.formatting import count_text
 from lockstep_cli.migration import shorten
 from lockstep_cli.switch.followed_flow import FollowedFlow
 from lockstep_cli.switch.slot_witness import SlotWitness
-from lockstep_cli.switch.switch_positions import NAMED, diverged_records, unwritten_tails
+from lockstep_cli.switch.switch_positions import (
+    NAMED,
+    diverged_records,
+    may_have_copies_outside_runs,
+    records_by_partition,
+    unwritten_tails,
+)
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import Row, SlotStatus
@@ -20,18 +27,45 @@ VOUCHED_WITHIN_S = 45.0
 copied."""
 
 
+@dataclass(frozen=True, slots=True)
+class DivergedRecords:
+    """Records by partition that one cluster has and the other one lacks. `at_most`: the partitions of which there may
+    be fewer, because copies may be counted with them."""
+
+    counts: Mapping[TopicPartition, int]
+    at_most: frozenset[TopicPartition] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.counts)
+
+    @property
+    def total(self) -> int:
+        """Return how many these are, or are at most."""
+        return sum(self.counts.values())
+
+    @property
+    def total_text(self) -> str:
+        """Return the number as it is shown."""
+        return f"{'at most ' if self.at_most else ''}{count_text(self.total, 'record')}"
+
+    @property
+    def text(self) -> str:
+        """Return the number and the partitions as they are shown."""
+        return f"{'at most ' if self.at_most else ''}{records_by_partition(self.counts)}"
+
+
 class CopiesUnknown(Exception):
     """Slots have not written down yet what they copied; the message is sentences. `known`: the partitions of which it
     is known."""
 
-    def __init__(self, text: str, known: Mapping[TopicPartition, int]) -> None:
+    def __init__(self, text: str, known: DivergedRecords) -> None:
         super().__init__(text)
         self.known = known
 
 
 async def find_diverged(
     ends: Mapping[TopicPartition, int], forth: Mapping[str, Row], back: FollowedFlow
-) -> Mapping[TopicPartition, int]:
+) -> DivergedRecords:
     """Return how many records before these ends a cluster has that the other one lacks, but for copies of the other's.
 
     Args:
@@ -46,7 +80,7 @@ async def find_diverged(
     witness = SlotWitness(_statuses(back.rows))
     counts = diverged_records(ends, forth, back.rows)
     if not counts:
-        return counts
+        return DivergedRecords(counts)
 
     def unknown() -> list[TopicPartition]:
         witness.hear(_statuses(back.rows))
@@ -57,12 +91,14 @@ async def find_diverged(
     left = unknown()
     await asyncio.sleep(WRITTEN_DOWN_S)
     await back.catch_up_now()
-    found = diverged_records(ends, forth, back.rows)
-    unsure = sorted(found.keys() & set(left))
+    diverged = diverged_records(ends, forth, back.rows)
+    unsure = sorted(diverged.keys() & set(left))
+    known = {where: count for where, count in diverged.items() if where not in left}
+    bounds = frozenset(where for where in known if may_have_copies_outside_runs(where, back.rows))
+    records = DivergedRecords(known, bounds)
     if unsure:
-        known = {where: count for where, count in found.items() if where not in left}
-        raise CopiesUnknown(_not_known(back.settings.flow, sum(found[where] for where in unsure), unsure), known)
-    return found
+        raise CopiesUnknown(_not_known(back.settings.flow, sum(diverged[where] for where in unsure), unsure), records)
+    return records
 
 
 def _statuses(rows: Mapping[str, Row]) -> list[SlotStatus]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from lockstep_cli.formatting import count_text
 from lockstep_cli.switch.followed_flow import OppositeFlow
-from lockstep_cli.switch.own_copies import CopiesUnknown, find_diverged
+from lockstep_cli.switch.own_copies import CopiesUnknown, DivergedRecords, find_diverged
 from lockstep_cli.switch.source_ends import SourceEndsReader
 from lockstep_cli.switch.switch_clusters import CHECK_AGAIN_S, StepFailed, SwitchClusters
 from lockstep_cli.switch.switch_log import SwitchLog
@@ -185,10 +185,10 @@ class StepActions:
             await self._wait_drained()
         target_ends = await self.clusters.target_ends(topics)
         ends, unknown = known_ends(self.log.rows, row.id), ""
-        late: Mapping[TopicPartition, int] = {}
+        late = DivergedRecords({})
         if source and not row.drill and not row.cutoff_ms:
             now = await self.clusters.source_ends(topics)
-            late = not_copied(now, ends, self.log.rows)
+            late = DivergedRecords(not_copied(now, ends, self.log.rows))
             if late and opposite is not None and self.log.settings.keeps_names:
                 late, unknown = await self._without_copies(now, opposite)
                 if unknown and not allows(row, Allowance.NOT_READY):
@@ -198,18 +198,18 @@ class StepActions:
         await self.log.append(*topic_rows(topics, row.id, ends, self.log.rows, target_ends, losses, known))
         what = count_text(len(topics), "topic") + " paused" if row.topics else "stopped"
         if late:
-            what += f". After the fence came {records_by_partition(late)}, which are not copied"
-        return f"{what}. {unknown}" if unknown else what, sum(late.values())
+            what += f". After the fence came {late.text}, which are not copied"
+        return f"{what}. {unknown}" if unknown else what, late.total
 
     async def _without_copies(
         self, ends: Mapping[TopicPartition, int], opposite: OppositeFlow
-    ) -> tuple[Mapping[TopicPartition, int], str]:
+    ) -> tuple[DivergedRecords, str]:
         """Records of the source that the target lacks, but for copies by the opposite flow. The text says of which that
         is not known."""
         try:
             return await find_diverged(ends, self.log.rows, await opposite.follow()), ""
         except TopicMissing:  # the opposite flow has never run
-            return diverged_records(ends, self.log.rows, {}), ""
+            return DivergedRecords(diverged_records(ends, self.log.rows, {})), ""
         except CopiesUnknown as unknown:
             return unknown.known, str(unknown)
 

@@ -20,6 +20,9 @@ from lockstep_protocol.rows.state_rows import (
     progress_by_partition,
 )
 
+SEQUENCES = 2**31
+"""Sequences of a producer begin again at 0 behind so many."""
+
 NAMED = 3
 """Partitions that a sentence names; of more it says how many."""
 
@@ -205,6 +208,24 @@ def unwritten_tails(
         if row is not None and not row.has_end and ends.get((topic, number), 0) > row.downstream + 1:
             unwritten[topic, number] = slots.get(source, (-1, 0))
     return unwritten
+
+
+def may_have_copies_outside_runs(where: TopicPartition, back: Mapping[str, Row]) -> bool:
+    """Return whether the flow to a cluster may have appended records to this partition that no offset run names.
+
+    Runs are thinned, and some records that a slot finds again after a kill get none. The sequences of an epoch say how
+    many records it has, so they show whether each has its run. Runs carried over from an earlier epoch, and records
+    in transactions, cannot be counted so. `back`: the flow's rows.
+    """
+    sources = {row.target_topic: row.source_topic for row in back.values() if isinstance(row, MirroredTopic)}
+    source = (sources.get(where[0], ""), where[1])
+    row = progress_by_partition(back.values()).get(source)
+    if row is None or row.producer_id < 0:  # a row comes before the first append
+        return False
+    if row.transactional or row.producer_epoch or row.left_epoch >= 0:
+        return True
+    appended = row.sequence + 1 + sum(sequence + 1 for _, sequence in row.others)
+    return (appended - sum(until - since for since, until in _copied_ranges(back)[source])) % SEQUENCES != 0
 
 
 def _copied_ranges(rows: Mapping[str, Row]) -> dict[TopicPartition, list[tuple[int, int]]]:
