@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -19,7 +20,7 @@ from tests.faults.test_switch_kills import Begun
 from tests.support.broker import Broker, two_brokers
 from tests.support.clusters import read_topic
 from tests.support.eventually import wait_until
-from tests.support.failover_kills import IN_FLIGHT_MS, KILLS, doubled_records, unsaid_loss
+from tests.support.failover_kills import IN_FLIGHT_MS, KILLS, NothingToKill, doubled_records, unsaid_loss
 from tests.support.switch_scene import WITHIN, SwitchScene
 
 LOSES = ("--allow-data-loss", "100000", "--timeout", "60", "--allow-stale-groups", "--allow-left-groups")
@@ -93,8 +94,11 @@ def _ended(scene: SwitchScene, plan: Plan) -> dict[str, Any]:
 
     def strike() -> None:
         for moment, name in plan.kills[len(before) :]:
-            if not ending.wait(max(0.0, began + moment - time.monotonic())):
-                KILLS[name](scene)
+            ending.wait(max(0.0, began + moment - time.monotonic()))
+            while not ending.wait(0.1):
+                with suppress(NothingToKill):  # it starts again, and is killed then
+                    KILLS[name](scene)
+                    break
 
     striking = threading.Thread(target=strike)
     with Begun(scene, "failover", *LOSES) as command:

@@ -19,11 +19,16 @@ IN_FLIGHT_MS = 1_000
 """A record that its producer has made so long ago is in the log."""
 
 
+class NothingToKill(AssertionError):
+    """What is to be killed does not run: it was killed before, and has not started again yet."""
+
+
 def kill_slots(scene: SwitchScene) -> None:
     """Every Python worker of Spark, as the kernel does when memory is short."""
     family = [one for one in _family(scene) if one.name() != "java"]  # its class path names PySpark too
     workers = [one for one in family if "pyspark" in " ".join(one.cmdline()[:4])]
-    assert workers, "no slot runs"
+    if not workers:
+        raise NothingToKill("no slot runs")
     for worker in workers:
         with suppress(psutil.NoSuchProcess):  # it ended with its daemon
             worker.kill()
@@ -38,12 +43,19 @@ def kill_jvm(scene: SwitchScene) -> None:
 
 def kill_service(service: str, scene: SwitchScene) -> None:
     """The process of a service, maybe with others in it."""
-    os.kill(scene.run.service_pid(service), signal.SIGKILL)
+    os.kill(_service_pid(scene, service), signal.SIGKILL)
 
 
 def _family(scene: SwitchScene) -> list[psutil.Process]:
-    driver = psutil.Process(scene.run.service_pid("data-plane"))
+    driver = psutil.Process(_service_pid(scene, "data-plane"))
     return [one for one in driver.children(recursive=True) if is_alive(one)]
+
+
+def _service_pid(scene: SwitchScene, service: str) -> int:
+    try:
+        return scene.run.service_pid(service)
+    except (KeyError, psutil.NoSuchProcess) as gone:
+        raise NothingToKill(f"{service} does not run") from gone
 
 
 KILLS: Mapping[str, Callable[[SwitchScene], None]] = {
@@ -62,6 +74,12 @@ def unsaid_loss(scene: SwitchScene, evidence: Mapping[str, Any]) -> int:
     known_ms = datetime.fromisoformat(evidence["source_known_until"]).timestamp() * 1_000 - IN_FLIGHT_MS
     known = Counter(record.value for record in _on_source(scene) if (record.timestamp_ms or 0) <= known_ms)
     return max(0, (known - _copies(scene)).total() - int(evidence["lost"]))
+
+
+def records_beyond_rows(scene: SwitchScene) -> int:
+    """Return how many records B has that no progress row includes."""
+    rows = [row for topic in scene.topics for row in scene.flow_there.progress(topic).values()]
+    return _copies(scene).total() - sum(row.downstream + 1 for row in rows)
 
 
 def missing_records(scene: SwitchScene) -> int:
