@@ -224,3 +224,16 @@ async def test_copies_that_no_run_may_name_make_the_number_a_bound(
     diverged = await back.find_records({P0: 84})
     assert diverged.counts[P0] >= 34
     assert (diverged.at_most == frozenset(), "at most" not in diverged.text) == (is_exact, is_exact)
+
+
+async def test_copies_in_a_topic_that_was_created_again_are_none(back: WayBack) -> None:
+    """The runs tell of the log that was deleted."""
+    back.write(replace(SAME, source_topic_id="s", target_topic_id="new"))
+    back.write(copied(50, target_topic_id="old", phase="halted", located=True))
+    assert (await back.find_records({P0: 84})).counts == {P0: 74}
+
+
+async def test_records_that_retention_has_removed_are_not_diverged(back: WayBack) -> None:
+    back.write(copied(20, phase="stopped", located=True))
+    diverged = await find_diverged({P0: 84}, rows_of(SAME, *FORTH), back.log, {P0: 80})
+    assert diverged.counts == {P0: 4}

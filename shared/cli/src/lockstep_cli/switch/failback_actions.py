@@ -44,9 +44,10 @@ class ForwardFlow:
         """Records that its source has and its target has not, but for those that the way back has copied there. Raises
         ClusterError, and StepFailed where it is not known which these are."""
         forward = await self._forward.follow()
-        ends = await self._clusters.source_ends(selected_topics(forward, self._names))
+        topics = selected_topics(forward, self._names)
+        ends, starts = await self._clusters.source_ends(topics), await self._clusters.source_starts(topics)
         try:
-            return await find_diverged(ends, forward.rows, self._way_back)
+            return await find_diverged(ends, forward.rows, self._way_back, starts)
         except CopiesUnknown as unknown:
             raise StepFailed(str(unknown)) from unknown
 
@@ -106,7 +107,6 @@ def undecided(settings: FlowSettings, found: DivergedRecords) -> str:
     """What to decide about records that one cluster lacks, as a sentence."""
     source, target = settings.flow.source, settings.flow.target
     return (
-        f"{source} has {found.total_text} that {target} lacks: {records_by_partition(found.counts)}. "
-        f"Say --diverged copy to copy them to "
-        f"{target} behind what is there, or --diverged leave to keep them on {source} only"
+        f"{source} has {found.total_text} that {target} lacks: {records_by_partition(found.counts)}. Say --diverged "
+        f"copy to copy them to {target} behind what is there, or --diverged leave to keep them on {source} only"
     )

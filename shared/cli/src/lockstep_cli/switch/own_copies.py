@@ -64,7 +64,10 @@ class CopiesUnknown(Exception):
 
 
 async def find_diverged(
-    ends: Mapping[TopicPartition, int], forth: Mapping[str, Row], back: FollowedFlow
+    ends: Mapping[TopicPartition, int],
+    forth: Mapping[str, Row],
+    back: FollowedFlow,
+    starts: Mapping[TopicPartition, int] | None = None,
 ) -> DivergedRecords:
     """Return how many records before these ends a cluster has that the other one lacks, but for copies of the other's.
 
@@ -73,12 +76,13 @@ async def find_diverged(
         forth: The rows of the flow from it.
         back: The followed rows of the flow to it. They may be older than the ends, and a slot that was killed has
             appended records that no row has until the next one has found them. So its slots are heard first.
+        starts: Where the logs of the cluster begin; None: with their first record.
 
     Raises:
         CopiesUnknown: They do not speak in time.
     """
     witness = SlotWitness(_statuses(back.rows))
-    counts = diverged_records(ends, forth, back.rows)
+    counts = diverged_records(ends, forth, back.rows, starts)
     if not counts:
         return DivergedRecords(counts)
 
@@ -91,7 +95,7 @@ async def find_diverged(
     left = unknown()
     await asyncio.sleep(WRITTEN_DOWN_S)
     await back.catch_up_now()
-    diverged = diverged_records(ends, forth, back.rows)
+    diverged = diverged_records(ends, forth, back.rows, starts)
     unsure = sorted(diverged.keys() & set(left))
     known = {where: count for where, count in diverged.items() if where not in left}
     bounds = frozenset(where for where in known if may_have_copies_outside_runs(where, back.rows))

@@ -171,17 +171,21 @@ def unknown_losses(losses: Iterable[PartitionLoss]) -> str:
 
 
 def diverged_records(
-    ends: Mapping[TopicPartition, int], forth: Mapping[str, Row], back: Mapping[str, Row]
+    ends: Mapping[TopicPartition, int],
+    forth: Mapping[str, Row],
+    back: Mapping[str, Row],
+    starts: Mapping[TopicPartition, int] | None = None,
 ) -> dict[TopicPartition, int]:
     """Records of a cluster that the other one lacks: behind what the flow has copied of each partition. Those that the
-    opposite flow has copied there do not count. `forth`, `back`: the rows of the flow and of its opposite."""
+    opposite flow has copied there do not count, nor does what the cluster itself has no more. `forth`, `back`: the rows
+    of the flow and of its opposite."""
     copies = _copied_ranges(back)
     targets = {row.source_topic: row.target_topic for row in back.values() if isinstance(row, MirroredTopic)}
     sources = {target: source for source, target in targets.items()}
     found = {}
     for where, end in sorted(ends.items()):
         row = _present_row(forth, where)
-        first = 0 if row is None else row.upstream + 1 + row.beyond
+        first = max((starts or {}).get(where, 0), 0 if row is None else row.upstream + 1 + row.beyond)
         if end <= first:
             continue
         came = copies.get((sources.get(where[0], ""), where[1]), ())
@@ -225,7 +229,7 @@ def may_have_copies_outside_runs(where: TopicPartition, back: Mapping[str, Row])
     if row.transactional or row.producer_epoch or row.left_epoch >= 0:
         return True
     appended = row.sequence + 1 + sum(sequence + 1 for _, sequence in row.others)
-    return (appended - sum(until - since for since, until in _copied_ranges(back)[source])) % SEQUENCES != 0
+    return (appended - sum(until - since for since, until in _copied_ranges(back).get(source, ()))) % SEQUENCES != 0
 
 
 def _copied_ranges(rows: Mapping[str, Row]) -> dict[TopicPartition, list[tuple[int, int]]]:
@@ -237,6 +241,7 @@ def _copied_ranges(rows: Mapping[str, Row]) -> dict[TopicPartition, list[tuple[i
     return {
         where: [(run.downstream, run.downstream_end) for run in RunMap.build(row, chunks.get(where, ())).records]
         for where, row in progress_by_partition(rows.values()).items()
+        if _present_row(rows, where) is not None
     }
 
 
