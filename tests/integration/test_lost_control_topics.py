@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -148,7 +149,9 @@ def test_control_topic_lost_while_it_runs_is_created_again(scene: Scene, lost: l
     scene.flow.wait_copied(scene.topic, within=WITHIN)
     scene.flow.wait_written_down(scene.topic)
     for which in lost:
-        assert scene.flow.events("ControlTopicLost", scene.control_topic(which)[1]), which
+        name = scene.control_topic(which)[1]
+        is_reported = partial(scene.flow.events, "ControlTopicLost", name)
+        wait_until(is_reported, within=WITHIN, what=f"the event of {name}, for each service waits for the one before")
 
 
 @pytest.mark.parametrize("lost", LOST, ids="+".join)

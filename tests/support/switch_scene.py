@@ -149,8 +149,7 @@ class SwitchScene:
         ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
         assert "Traceback" not in ran.stderr, ran.stderr
         assert ran.returncode in (0, 1), ran.stdout + ran.stderr
-        refusals: list[str] = json.loads(ran.stdout)["refusals"]
-        return refusals
+        return [refusal["text"] for refusal in json.loads(ran.stdout)["refusals"]]
 
     def continue_last(self, verb: str, *arguments: str) -> dict[str, Any]:
         """Continue the last switch, named by its id: it may have ended."""

@@ -187,7 +187,8 @@ class SwitchedApplications:
     def refusals(self, verb: str) -> Sequence[str]:
         """What speaks against it now."""
         code, body, said, _ = self._ask(verb, "--dry-run")
-        return body.get("refusals", []) if body else [f"exit code {code}: {said.strip()}"]
+        texts = [refusal["text"] for refusal in body.get("refusals", [])]
+        return texts if body else [f"exit code {code}: {said.strip()}"]
 
     def wait_ready(self) -> None:
         """Raises SystemEnded."""

@@ -26,7 +26,7 @@ from lockstep_cli.switch.switch_options import Allowance, SwitchOptions
 from lockstep_cli.switch.switch_positions import PartitionLoss
 from lockstep_cli.switch.switch_steps import Verb
 from lockstep_protocol.reason import Reason
-from lockstep_protocol.reason_catalogue import ReasonCode
+from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
 from lockstep_protocol.rows.state_rows import GroupStatus
 from lockstep_protocol.switch_reason import Blocker, SwitchReason
 from tests.support.takeover_rows import rows_of, topic
@@ -46,7 +46,7 @@ def left(verb: Verb, *allows: Allowance) -> set[SwitchReason]:
 
 def refusals(losses: list[PartitionLoss], allowed: int, **fields: Any) -> list[str]:
     known = {"source": "A", "source_answers": False, "allows": ()}
-    return list(failover_refusals(losses, allowed, **{**known, **fields}))
+    return [format_sentence(one) for one in failover_refusals(losses, allowed, **{**known, **fields})]
 
 
 # -- before it begins -------------------------------------------------------------------------------------------------

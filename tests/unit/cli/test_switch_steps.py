@@ -32,6 +32,8 @@ from lockstep_cli.switch.switch_steps import (
     too_soon,
     with_step,
 )
+from lockstep_protocol.reason import NO_REASON
+from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
 from lockstep_protocol.rows.state_rows import Switch, SwitchGroup, SwitchTopic, decode_row
 
 NOW = 1_700_000_000_000
@@ -290,9 +292,8 @@ def test_lasting_effects_of_begun_steps_are_sentences(steps: list[Any], diverged
 
 @pytest.mark.parametrize("ago_ms", [0, 1, ANTI_FLAPPING_MS - 1])
 def test_too_soon_within_ten_minutes_names_the_time(ago_ms: int) -> None:
-    why = too_soon([switch(phase="done", ended_ms=NOW - ago_ms)], NOW)
-    assert why.startswith(f"a switch ended {ago_ms // 1000} s ago")
-    assert "--allow-soon" in why
+    reason = too_soon([switch(phase="done", ended_ms=NOW - ago_ms)], NOW)
+    assert reason == ReasonCode.SWITCH_TOO_SOON.to_reason(ago_s=ago_ms // 1000)
 
 
 @pytest.mark.parametrize(
@@ -306,19 +307,19 @@ def test_too_soon_within_ten_minutes_names_the_time(ago_ms: int) -> None:
     ],
 )
 def test_too_soon_without_a_recent_switch_is_nothing(fields: dict[str, Any]) -> None:
-    assert too_soon([switch(**{"phase": "done", **fields})], NOW) == ""
-    assert too_soon([], NOW) == ""
+    assert too_soon([switch(**{"phase": "done", **fields})], NOW) == NO_REASON
+    assert too_soon([], NOW) == NO_REASON
 
 
 def test_too_soon_of_two_flows_counts_the_last() -> None:
     old = switch(phase="done", ended_ms=NOW - 2 * ANTI_FLAPPING_MS)
     new = switch(phase="done", ended_ms=NOW - 3_000, verb="failback")
     assert too_soon([old, new], NOW) == too_soon([new, old], NOW)
-    assert "a switch ended 3 s ago" in too_soon([new, old], NOW)
+    assert "a switch ended 3 s ago" in format_sentence(too_soon([new, old], NOW))
 
 
 def test_too_soon_of_an_end_in_the_future_is_now() -> None:
-    assert "ended 0 s ago" in too_soon([switch(phase="done", ended_ms=NOW + 60_000)], NOW)
+    assert "ended 0 s ago" in format_sentence(too_soon([switch(phase="done", ended_ms=NOW + 60_000)], NOW))
 
 
 # -- rows -------------------------------------------------------------------------------------------------------------

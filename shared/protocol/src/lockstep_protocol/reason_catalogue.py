@@ -132,6 +132,63 @@ class ReasonCode(StrEnum):
     SLOT_ABSENT = "slot-absent", "the flow has no slot {slot}: there are {slots}"
     NO_SLOT_YET = "no-slot-yet", "the flow has no slot {slot}: it has none yet"
 
+    # Why a switch does not begin, continue or go back, beside what prevents it at any time (`SwitchReason`).
+
+    SWITCH_UNDER_WAY = (
+        "switch-under-way",
+        "a {verb} is under way ({id}): see it with lockstep {verb} --status, go on with --continue, or take it back"
+        " with --abort",
+    )
+    SWITCH_ABORTING = "switch-aborting", "{flow}: the {verb} is being taken back: --abort goes on with that"
+    NO_SWITCH = "no-switch", "{flow}: no switch has begun"
+    NO_SWITCH_TO = "no-switch-to", "{flow}: there is nothing to {act}: no switch has begun"
+    SWITCH_ENDED = (
+        "switch-ended",
+        "{flow}: there is nothing to {act}: the last switch is the {verb} {id}, {phase} since {since}",
+    )
+    SWITCH_NOT_BEGUN = (
+        "switch-not-begun",
+        "{flow}: there is nothing to {act}: {asked} has not begun. The last switch is the {verb} {id}, {phase} since"
+        " {since}",
+    )
+    SWITCH_OF_ANOTHER_ID = (
+        "switch-of-another-id",
+        "{flow}: the last switch is not {asked}: the last switch is the {verb} {id}, {phase} since {since}",
+    )
+    SWITCH_OF_ANOTHER_VERB = (
+        "switch-of-another-verb",
+        "{flow}: there is no {asked} to {act}: the last switch is the {verb} {id}, {phase} since {since}{advice}",
+    )
+    SWITCH_NOT_ABORTED = "switch-not-aborted", "{flow}: {text}"
+    NO_TOPIC_TO_SWITCH = "no-topic-to-switch", "{flow}: there is no topic to switch"
+    SWITCH_BY_KEYS = (
+        "switch-by-keys",
+        "{flow}: keys choose the partition of each record, so a group has no exact place",
+    )
+    TOPICS_NOT_FOUND = "topics-not-found", "{text}"
+    SWITCH_TOO_SOON = (
+        "switch-too-soon",
+        "a switch ended {ago_s} s ago, and a second one within ten minutes is refused without --allow-soon",
+    )
+    FLOW_RESTS = "flow-rests", "{flow} is {wanted} as a whole: resume it first, or fail back without --topic"
+    DIVERGENCE_UNKNOWN = "divergence-unknown", "{text}"
+    DIVERGED = (
+        "diverged",
+        "{source} has {count} that {target} lacks: {partitions}. Say --diverged copy to copy them to {target} behind"
+        " what is there, or --diverged leave to keep them on {source} only",
+    )
+    SOURCE_ANSWERS = (
+        "source-answers",
+        "{source} answers: use lockstep switchover, which loses nothing. Say {option} if {source} must not be used any"
+        " more",
+    )
+    LOSS_UNKNOWN = "loss-unknown", "{losses}. Say {option} to lose them"
+    LOSS_NOT_ALLOWED = (
+        "loss-not-allowed",
+        "{losses} were known on {source} and are not copied, and {permitted}. Say --allow-data-loss {lost} to lose"
+        " them",
+    )
+
     # Why a topic, or a part of it, is not mirrored.
 
     PARTITIONS_MISSING = "partitions-missing", "{partitions}"

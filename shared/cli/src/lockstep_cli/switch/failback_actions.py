@@ -24,6 +24,8 @@ from lockstep_protocol.commands.command_vocabulary import (
 )
 from lockstep_protocol.connect_offsets import OffsetChange, listing
 from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.reason import Reason
+from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
 from lockstep_protocol.rows.state_rows import Switch
 
 
@@ -66,7 +68,7 @@ class ForwardFlow:
         if row.diverged == "leave":
             await self._leave(found.counts)
             return f"left on {self.settings.flow.source} only: {text}"
-        raise StepFailed(undecided(self.settings, found))
+        raise StepFailed(format_sentence(undecided(self.settings, found)))
 
     async def _copy(self, row: Switch, within_s: float) -> None:
         forward = await self._forward.follow()
@@ -103,10 +105,8 @@ class ForwardFlow:
         await self._clusters.command(OFFSETS_ALTER, Scope.for_connector(Connector.SOURCE), **entries)
 
 
-def undecided(settings: FlowSettings, found: DivergedRecords) -> str:
-    """What to decide about records that one cluster lacks, as a sentence."""
+def undecided(settings: FlowSettings, found: DivergedRecords) -> Reason:
+    """Return what to decide about records that one cluster lacks."""
     source, target = settings.flow.source, settings.flow.target
-    return (
-        f"{source} has {found.total_text} that {target} lacks: {records_by_partition(found.counts)}. Say --diverged "
-        f"copy to copy them to {target} behind what is there, or --diverged leave to keep them on {source} only"
-    )
+    named = records_by_partition(found.counts)
+    return ReasonCode.DIVERGED.to_reason(source=source, target=target, count=found.total_text, partitions=named)

@@ -7,6 +7,7 @@ from lockstep_cli.switch.switch_options import Allowance
 from lockstep_cli.switch.switch_positions import PartitionLoss, count_losses, records_by_partition, unknown_losses
 from lockstep_cli.switch.switch_steps import Verb
 from lockstep_protocol.group_prospects import find_obstacle
+from lockstep_protocol.reason import Reason
 from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic, Row
 from lockstep_protocol.switch_readiness import name_obstacle
@@ -177,20 +178,15 @@ def unknown_topics(rows: Mapping[str, Row], topics: Sequence[str]) -> str:
 
 def failover_refusals(
     losses: Sequence[PartitionLoss], allowed: int, *, source: str, source_answers: bool, allows: Collection[Allowance]
-) -> Iterator[str]:
-    """What speaks against giving up the source, as sentences."""
+) -> Iterator[Reason]:
+    """Yield what speaks against giving up the source."""
     if source_answers and Allowance.NOT_READY not in allows:
-        yield (
-            f"{source} answers: use lockstep switchover, which loses nothing. Say {Allowance.NOT_READY.option} if "
-            f"{source} must not be used any more"
-        )
+        yield ReasonCode.SOURCE_ANSWERS.to_reason(source=source, option=Allowance.NOT_READY.option)
     if (unknown := unknown_losses(losses)) and Allowance.UNKNOWN_LOSS not in allows:
-        yield f"{unknown}. Say {Allowance.UNKNOWN_LOSS.option} to lose them"
+        yield ReasonCode.LOSS_UNKNOWN.to_reason(losses=unknown, option=Allowance.UNKNOWN_LOSS.option)
     counts = count_losses(losses)
     lost = sum(counts.values())
     if lost > max(0, allowed):
         permitted = "none may be lost without --allow-data-loss" if allowed < 0 else f"{allowed:,} may be lost"
-        yield (
-            f"{records_by_partition(counts)} were known on {source} and are not copied, and {permitted}. "
-            f"Say --allow-data-loss {lost} to lose them"
-        )
+        losses_named = records_by_partition(counts)
+        yield ReasonCode.LOSS_NOT_ALLOWED.to_reason(losses=losses_named, source=source, permitted=permitted, lost=lost)

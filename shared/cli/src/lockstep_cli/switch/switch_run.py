@@ -12,13 +12,13 @@ from lockstep_cli.report_builder import build_report
 from lockstep_cli.services import SERVICES
 from lockstep_cli.status import read_report
 from lockstep_cli.switch.followed_flow import OppositeFlow
+from lockstep_cli.switch.refusals import Refusal
 from lockstep_cli.switch.source_ends import selected_topics
 from lockstep_cli.switch.switch_check import (
     about_topics,
     blocking,
     failover_refusals,
     may_pass,
-    refusal,
     unknown_topics,
     way_back_blockers,
     with_obstacles,
@@ -49,6 +49,7 @@ from lockstep_config import FlowSettings
 from lockstep_protocol.commands.command_vocabulary import Connector, Scope, ScopeKind
 from lockstep_protocol.group_readings import GroupReadings
 from lockstep_protocol.names import Flow
+from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import Row, Switch
 from lockstep_protocol.switch_reason import Blocker
 from lockstep_runtime.kafka.replicas import describe_replicas
@@ -66,7 +67,7 @@ class SwitchPlan:
     """What a switch would do, and what speaks against it."""
 
     row: Switch
-    refusals: tuple[str, ...]
+    refusals: tuple[Refusal, ...]
     notes: tuple[str, ...]
     report: Report | None = None
     """How the flow is, before anything is done; of a failover nothing."""
@@ -84,11 +85,9 @@ async def plan_switch(log: SwitchLog, opposite: OppositeFlow | None, options: Sw
         raise CannotUse(f"{settings.flow}: {complaint}")
     if not selected_topics(log, options.topics):
         await _require_none_to_find(log, options)
-        raise SwitchRefused([f"{settings.flow}: there is no topic to switch"])
+        raise SwitchRefused([ReasonCode.NO_TOPIC_TO_SWITCH.to_reason(flow=str(settings.flow))])
     if settings.data_plane.by_key:
-        raise SwitchRefused(
-            [f"{settings.flow}: keys choose the partition of each record, so a group has no exact place"]
-        )
+        raise SwitchRefused([ReasonCode.SWITCH_BY_KEYS.to_reason(flow=str(settings.flow))])
     notes: list[str] = []
     known = RecordsKnown.from_rows(log.rows, selected_topics(log, options.topics))  # no later than the losses
     found, (refusals, kept, report, source_note) = await asyncio.gather(
@@ -99,14 +98,14 @@ async def plan_switch(log: SwitchLog, opposite: OppositeFlow | None, options: Sw
     for row in others:
         if row.phase in UNDER_WAY:
             raise SwitchRefused([running(row)])
-    refusals += map(refusal, kept)
+    refusals += kept
     opposite_was = "" if opposite is None else _wanted(opposite.settings, opposite_rows)
     if verb is Verb.FAILBACK and not options.drill and not refusals:
         assert opposite is not None
         wanted = {settings.flow: _wanted(settings, log.rows), opposite.settings.flow: opposite_was}
         refusals += await _failback_refusals(log, opposite, options, wanted)
-    if Allowance.SOON not in options.allows and not options.drill and (complaint := too_soon(others, now_ms())):
-        refusals.append(complaint)
+    if Allowance.SOON not in options.allows and not options.drill and (soon := too_soon(others, now_ms())):
+        refusals.append(soon)
     groups_ms = GroupReadings.from_rows(log.rows.values()).list_known_ms
     if verb is Verb.FAILOVER:  # others ask the source in their steps
         source = settings.flow.source
@@ -156,20 +155,19 @@ async def plan_switch(log: SwitchLog, opposite: OppositeFlow | None, options: Sw
 
 async def _failback_refusals(
     log: SwitchLog, opposite: OppositeFlow, options: SwitchOptions, wanted: Mapping[Flow, str]
-) -> list[str]:
-    """What speaks against coming back, as sentences. `wanted` of both flows: single topics are paused and resumed, and
+) -> list[Refusal]:
+    """Return what speaks against coming back. `wanted` of both flows: single topics are paused and resumed, and
     that has no effect in a flow that is stopped."""
     from lockstep_cli.switch.failback_actions import ForwardFlow, undecided  # other switches start without it
 
-    sentence = "{} is {} as a whole: resume it first, or fail back without --topic"
-    resting = [sentence.format(flow, word) for flow, word in wanted.items() if word != "running"]
+    resting = [(flow, word) for flow, word in wanted.items() if word != "running"]
     if options.topics and resting:
-        return resting
+        return [ReasonCode.FLOW_RESTS.to_reason(flow=str(flow), wanted=word) for flow, word in resting]
     clusters = SwitchClusters(opposite.settings, options.within_s)
     try:
         diverged = await ForwardFlow(opposite, clusters, log, options.topics).diverged()
     except StepFailed as unknown:
-        return [str(unknown)]
+        return [ReasonCode.DIVERGENCE_UNKNOWN.to_reason(text=str(unknown))]
     return [undecided(opposite.settings, diverged)] if diverged and not options.diverged else []
 
 
@@ -181,7 +179,7 @@ async def _require_none_to_find(log: SwitchLog, options: SwitchOptions) -> None:
     try:
         await SwitchClusters(log.settings, options.within_s).require_found(log.rows, options.topics)
     except NotFoundYet as yet:
-        raise SwitchRefused([str(yet)], may_pass=True) from yet
+        raise SwitchRefused([ReasonCode.TOPICS_NOT_FOUND.to_reason(text=str(yet))], may_pass=True) from yet
 
 
 async def begin(log: SwitchLog, opposite: OppositeFlow | None, row: Switch) -> Switch:
@@ -208,8 +206,8 @@ async def begin(log: SwitchLog, opposite: OppositeFlow | None, row: Switch) -> S
 
 async def _refusals(
     log: SwitchLog, options: SwitchOptions
-) -> tuple[list[str], tuple[Blocker, ...], Report | None, str]:
-    """Return what speaks against the switch, as sentences and as blockers, how the flow is, and a note about the
+) -> tuple[list[Refusal], tuple[Blocker, ...], Report | None, str]:
+    """Return what speaks against the switch beside blockers, the blockers, how the flow is, and a note about the
     source."""
     if options.verb is Verb.FAILOVER:
         clusters = SwitchClusters(log.settings, options.within_s)
@@ -226,8 +224,8 @@ async def _refusals(
 
 async def _failover_refusals(
     log: SwitchLog, clusters: SwitchClusters, options: SwitchOptions
-) -> tuple[list[str], tuple[Blocker, ...], str]:
-    """What speaks against the failover, as sentences and as blockers, and a note about the source; "": none."""
+) -> tuple[list[Refusal], tuple[Blocker, ...], str]:
+    """Return what speaks against the failover beside blockers, the blockers, and a note about the source; "": none."""
     settings = log.settings
     source = settings.flow.source
     topics = selected_topics(log, options.topics)
@@ -235,7 +233,9 @@ async def _failover_refusals(
     losses = known_loss(log.rows, topics)
     allowed_too = frozenset(Allowance) if options.drill else options.allows
     allowed = sum(count_losses(losses).values()) if options.drill else options.allowed_loss
-    refusals = list(failover_refusals(losses, allowed, source=source, source_answers=state.answers, allows=allowed_too))
+    refusals: list[Refusal] = list(
+        failover_refusals(losses, allowed, source=source, source_answers=state.answers, allows=allowed_too)
+    )
     services = [name for name in SERVICES if settings.needs(name)]
     replicas = await describe_replicas(clusters.target, settings, services)
     report = build_report(

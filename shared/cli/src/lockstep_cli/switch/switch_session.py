@@ -22,6 +22,7 @@ from lockstep_cli.options import echo_body
 from lockstep_cli.progress_display import ProgressDisplay
 from lockstep_cli.switch.evidence import Evidence
 from lockstep_cli.switch.followed_flow import OppositeFlow
+from lockstep_cli.switch.refusals import Refusal, format_refusal, refusal_as_json
 from lockstep_cli.switch.switch_clusters import StepFailed
 from lockstep_cli.switch.switch_log import SwitchLog, TakenOver
 from lockstep_cli.switch.switch_options import SwitchOptions
@@ -136,7 +137,7 @@ class SwitchSession:
                 if not refused.may_pass or time.monotonic() > deadline:
                     raise
                 why = refused.reasons
-            self._progress.text = why[0]
+            self._progress.text = format_refusal(why[0])
             await asyncio.sleep(CHECKS_AGAIN_S)
             await self._log.catch_up_now()
 
@@ -194,19 +195,19 @@ class SwitchSession:
 
     # -- what is shown -------------------------------------------------------------------------------------------------
 
-    def _refuse(self, reasons: Sequence[str], row: Switch | None = None) -> int:
+    def _refuse(self, reasons: Sequence[Refusal], row: Switch | None = None) -> int:
         for reason in reasons:
-            click.echo(f"refused: {reason}", err=True)
+            click.echo(f"refused: {format_refusal(reason)}", err=True)
         self._body(self._checked(reasons, row))
         return Exit.TROUBLE
 
-    def _checked(self, reasons: Sequence[str], row: Switch | None) -> dict[str, object]:
+    def _checked(self, reasons: Sequence[Refusal], row: Switch | None) -> dict[str, object]:
         """Return what speaks against the switch, and up to when it is known what the source had, for programs. `row`:
         as it was planned."""
         body: dict[str, object] = {
             "flow": str(self._settings.flow),
             "verb": str(self._options.verb),
-            "refusals": list(reasons),
+            "refusals": [refusal_as_json(reason) for reason in reasons],
         }
         if row is not None:
             body["source_known_until"] = utc_moment(row.source_known_ms) if row.source_known_ms else None

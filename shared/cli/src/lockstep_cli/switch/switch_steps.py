@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from lockstep_protocol.commands.command_vocabulary import FLOW, Scope, ScopeKind
+from lockstep_protocol.reason import NO_REASON, Reason
+from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import Switch
 
 
@@ -196,10 +198,9 @@ def last_done_ms(row: Switch | None) -> int:
     return row.ended_ms if row.phase == "done" and not row.drill else row.last_done_ms
 
 
-def too_soon(rows: Collection[Switch], now_ms: int) -> str:
-    """Why no other switch may begin yet, as a sentence; "" where one may. `rows`: of the flow and of its opposite."""
+def too_soon(rows: Collection[Switch], now_ms: int) -> Reason:
+    """Return why no other switch may begin yet; no reason where one may. `rows`: of the flow and of its opposite."""
     last_ms = max(map(last_done_ms, rows), default=0)
     if not last_ms or now_ms - last_ms >= ANTI_FLAPPING_MS:
-        return ""
-    ago_s = max(0, now_ms - last_ms) // 1000
-    return f"a switch ended {ago_s} s ago, and a second one within ten minutes is refused without --allow-soon"
+        return NO_REASON
+    return ReasonCode.SWITCH_TOO_SOON.to_reason(ago_s=max(0, now_ms - last_ms) // 1000)

@@ -5,18 +5,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from lockstep_cli.switch.refusals import Refusal, format_refusal
 from lockstep_cli.switch.switch_options import SwitchOptions
 from lockstep_cli.switch.switch_steps import UNDER_WAY, cannot_abort
 from lockstep_protocol.names import Flow
+from lockstep_protocol.reason import Reason
+from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import Switch
 
 
 class SwitchRefused(Exception):
-    """The switch may not begin, continue or be aborted, and nothing was changed. `reasons` are sentences. `may_pass`:
+    """The switch may not begin, continue or be aborted, and nothing was changed. `reasons` are codes. `may_pass`:
     they can be over in some seconds."""
 
-    def __init__(self, reasons: Sequence[str], *, may_pass: bool = False) -> None:
-        super().__init__("; ".join(reasons))
+    def __init__(self, reasons: Sequence[Refusal], *, may_pass: bool = False) -> None:
+        super().__init__("; ".join(map(format_refusal, reasons)))
         self.reasons = tuple(reasons)
         self.may_pass = may_pass
 
@@ -26,9 +29,9 @@ def continued(row: Switch | None, flow: Flow, options: SwitchOptions) -> Switch:
     switch by the flow. Raises SwitchRefused."""
     row = _named(row, flow, options, "continue")
     if row.phase == "aborting":
-        raise SwitchRefused([f"{flow}: the {row.verb} is being taken back: --abort goes on with that"])
+        raise SwitchRefused([ReasonCode.SWITCH_ABORTING.to_reason(flow=str(flow), verb=row.verb)])
     if row.phase != "running":
-        raise SwitchRefused([f"{flow}: there is nothing to continue: {_last(row)}"])
+        raise SwitchRefused([ReasonCode.SWITCH_ENDED.to_reason(flow=str(flow), act="continue", **_last(row))])
     return replace(
         row,
         allowed_loss=max(row.allowed_loss, options.allowed_loss),
@@ -48,7 +51,7 @@ def aborted(row: Switch | None, flow: Flow, options: SwitchOptions) -> Switch:
     """Return the row of the switch that is to be taken back. Raises SwitchRefused where it cannot be."""
     row = _named(row, flow, options, "abort")
     if refusal := cannot_abort(row):
-        raise SwitchRefused([f"{flow}: {refusal}"])
+        raise SwitchRefused([ReasonCode.SWITCH_NOT_ABORTED.to_reason(flow=str(flow), text=refusal)])
     return row
 
 
@@ -56,37 +59,35 @@ def shown(row: Switch | None, flow: Flow, options: SwitchOptions) -> Switch:
     """Return the row that `--status` shows: the switch with the id that is named, else the last one of any verb.
     Raises SwitchRefused."""
     if row is None:
-        raise SwitchRefused([f"{flow}: no switch has begun"])
+        raise SwitchRefused([ReasonCode.NO_SWITCH.to_reason(flow=str(flow))])
     if options.id and row.id != options.id:
-        raise SwitchRefused([f"{flow}: the last switch is not {options.id}: {_last(row)}"])
+        details = {"flow": str(flow), "asked": options.id, **_last(row)}
+        raise SwitchRefused([ReasonCode.SWITCH_OF_ANOTHER_ID.to_reason(**details)])
     return row
 
 
-def running(row: Switch) -> str:
-    """Return that a switch is under way, as a sentence."""
-    return (
-        f"a {row.verb} is under way ({row.id}): see it with lockstep {row.verb} --status, go on with --continue, or "
-        "take it back with --abort"
-    )
+def running(row: Switch) -> Reason:
+    """Return that a switch is under way."""
+    return ReasonCode.SWITCH_UNDER_WAY.to_reason(verb=row.verb, id=row.id)
 
 
 def _named(row: Switch | None, flow: Flow, options: SwitchOptions, verb: str) -> Switch:
     """Return the row if it is of the verb and the id that the command names. Raises SwitchRefused."""
     if row is None:
-        raise SwitchRefused([f"{flow}: there is nothing to {verb}: no switch has begun"])
+        raise SwitchRefused([ReasonCode.NO_SWITCH_TO.to_reason(flow=str(flow), act=verb)])
     if options.id and row.id != options.id:
-        raise SwitchRefused([f"{flow}: there is nothing to {verb}: {options.id} has not begun. {_last(row, True)}"])
+        details = {"flow": str(flow), "act": verb, "asked": options.id, **_last(row)}
+        raise SwitchRefused([ReasonCode.SWITCH_NOT_BEGUN.to_reason(**details)])
     if row.verb != options.verb:
-        text = f"{flow}: there is no {options.verb} to {verb}: {_last(row)}"
-        if row.phase in UNDER_WAY:
-            text += f". Say lockstep {row.verb} --{verb}"
-        raise SwitchRefused([text])
+        advice = f". Say lockstep {row.verb} --{verb}" if row.phase in UNDER_WAY else ""
+        details = {"flow": str(flow), "act": verb, "asked": str(options.verb), "advice": advice, **_last(row)}
+        raise SwitchRefused([ReasonCode.SWITCH_OF_ANOTHER_VERB.to_reason(**details)])
     return row
 
 
-def _last(row: Switch, begins: bool = False) -> str:
-    """Return the last switch with its id, its phase and its time, as (the end of) a sentence."""
+def _last(row: Switch) -> dict[str, str]:
+    """Return the last switch with its id, its phase and its time, as details."""
     at_ms = row.ended_ms or row.began_ms
     moment = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="seconds")
     word = "under way" if row.phase in UNDER_WAY else row.phase
-    return f"{'The' if begins else 'the'} last switch is the {row.verb} {row.id}, {word} since {moment}"
+    return {"verb": row.verb, "id": row.id, "phase": word, "since": moment}
