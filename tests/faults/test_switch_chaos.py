@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
+import psutil
 import pytest
 
 from tests.faults.test_switch_kills import Begun
@@ -96,7 +97,7 @@ def _ended(scene: SwitchScene, plan: Plan) -> dict[str, Any]:
         for moment, name in plan.kills[len(before) :]:
             ending.wait(max(0.0, began + moment - time.monotonic()))
             while not ending.wait(0.1):
-                with suppress(NothingToKill):  # it starts again, and is killed then
+                with suppress(NothingToKill, psutil.NoSuchProcess):  # it starts again, and is killed then
                     KILLS[name](scene)
                     break
 

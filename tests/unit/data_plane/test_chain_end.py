@@ -65,7 +65,7 @@ def test_chain_end_with_a_later_epoch_of_ours_is_in_doubt() -> None:
         pytest.param([theirs(100, 2**31 - 2, count=5)], None, id="sequences that are far away"),
     ],
 )
-def test_chain_end_says_where_each_record_behind_the_row_is(
+def test_chain_end_names_the_stretches_behind_the_row(
     log: list[Batch], stretches: tuple[tuple[int, int], ...] | None
 ) -> None:
     assert last_append_in(ROW, log, OURS, 1).stretches == stretches

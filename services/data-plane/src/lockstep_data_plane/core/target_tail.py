@@ -26,7 +26,7 @@ class LastAppend:
 
     `last`: the last batch of ours that was read and still holds a record. `behind`: so many records of ours were
     appended behind that batch, none of which is left. `stretches`: (first offset, records) of what was appended behind
-    the row, in order, as far as it was read; None: some of it is gone, so nobody knows which record is where.
+    the row, in order, as far as it was read. None: some of it is gone, so the place of each record is unknown.
     """
 
     sequence: int
