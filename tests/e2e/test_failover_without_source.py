@@ -9,12 +9,11 @@ from tests.support.broker import Broker, two_brokers
 from tests.support.eventually import wait_until
 from tests.support.failover_kills import (
     KILLS,
-    NothingToKill,
     doubled_records,
-    kill_slots,
     missing_records,
     records_beyond_rows,
     unsaid_loss,
+    was_killed,
 )
 from tests.support.switch_scene import WITHIN, SwitchScene
 
@@ -80,15 +79,6 @@ def test_failover_from_a_frozen_source_ends(
         assert (unsaid_loss(scene, done), doubled_records(scene)) == (0, 0), done
 
 
-def killed(scene: SwitchScene) -> bool:
-    """Kill the slots, and return whether there were any."""
-    try:
-        kill_slots(scene)
-    except NothingToKill:
-        return False
-    return True
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("identity", [False, True], ids=["prefixed", "identity"])
 def test_records_beyond_a_row_are_exact_once_the_source_is_back(
@@ -100,7 +90,7 @@ def test_records_beyond_a_row_are_exact_once_the_source_is_back(
     with scene.running():
         scene.app.go_on()
         for _ in range(KILLS_AT_MOST):
-            wait_until(lambda: killed(scene), within=WITHIN, every=0.1, what="slots run")
+            wait_until(lambda: was_killed("slots", scene), within=WITHIN, every=0.1, what="slots run")
             a.suspend()
             if records_beyond_rows(scene):
                 break

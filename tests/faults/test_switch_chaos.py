@@ -8,20 +8,18 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
-import psutil
 import pytest
 
 from tests.faults.test_switch_kills import Begun
 from tests.support.broker import Broker, two_brokers
 from tests.support.clusters import read_topic
 from tests.support.eventually import wait_until
-from tests.support.failover_kills import IN_FLIGHT_MS, KILLS, NothingToKill, doubled_records, unsaid_loss
+from tests.support.failover_kills import IN_FLIGHT_MS, KILLS, doubled_records, unsaid_loss, was_killed
 from tests.support.switch_scene import WITHIN, SwitchScene
 
 LOSES = ("--allow-data-loss", "100000", "--timeout", "60", "--allow-stale-groups", "--allow-left-groups")
@@ -96,10 +94,8 @@ def _ended(scene: SwitchScene, plan: Plan) -> dict[str, Any]:
     def strike() -> None:
         for moment, name in plan.kills[len(before) :]:
             ending.wait(max(0.0, began + moment - time.monotonic()))
-            while not ending.wait(0.1):
-                with suppress(NothingToKill, psutil.NoSuchProcess):  # it starts again, and is killed then
-                    KILLS[name](scene)
-                    break
+            while not (ending.wait(0.1) or was_killed(name, scene)):
+                pass  # it starts again, and is killed then
 
     striking = threading.Thread(target=strike)
     with Begun(scene, "failover", *LOSES) as command:

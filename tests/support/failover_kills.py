@@ -68,6 +68,15 @@ KILLS: Mapping[str, Callable[[SwitchScene], None]] = {
 }
 
 
+def was_killed(name: str, scene: SwitchScene) -> bool:
+    """Kill what `KILLS` names, and return whether it ran."""
+    try:
+        KILLS[name](scene)
+    except (NothingToKill, psutil.NoSuchProcess):
+        return False
+    return True
+
+
 def unsaid_loss(scene: SwitchScene, evidence: Mapping[str, Any]) -> int:
     """Return how many more records are lost than the evidence says, of those that A had at the moment up to which it
     was known. A has to be back."""

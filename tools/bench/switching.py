@@ -187,8 +187,9 @@ class SwitchedApplications:
     def refusals(self, verb: str) -> Sequence[str]:
         """What speaks against it now."""
         code, body, said, _ = self._ask(verb, "--dry-run")
-        texts = [refusal["text"] for refusal in body.get("refusals", [])]
-        return texts if body else [f"exit code {code}: {said.strip()}"]
+        if not body:
+            return [f"exit code {code}: {said.strip()}"]
+        return [refusal["text"] for refusal in body.get("refusals", [])]
 
     def wait_ready(self) -> None:
         """Raises SystemEnded."""

@@ -11,3 +11,6 @@ UpstreamOffset = NewType("UpstreamOffset", int)
 
 DownstreamOffset = NewType("DownstreamOffset", int)
 """An offset in the target's log."""
+
+SEQUENCES = 2**31
+"""Sequences of a producer count modulo this: after 2147483647 comes 0, also inside a batch (`kafka-wire.md` §0)."""

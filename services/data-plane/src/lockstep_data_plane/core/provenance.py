@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
 from lockstep_data_plane.record_batch.layout import CONTROL, Batch
-from lockstep_data_plane.record_batch.outgoing_batch import SEQUENCES
+from lockstep_protocol.offsets import SEQUENCES
 from lockstep_protocol.rows.state_rows import Origin, PartitionProgress, Row
 
 OWN = -1

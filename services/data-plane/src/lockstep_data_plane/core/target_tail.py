@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 
 from lockstep_data_plane.core.gap_policy import GapCase
 from lockstep_data_plane.record_batch.layout import CONTROL, Batch
-from lockstep_data_plane.record_batch.outgoing_batch import SEQUENCES, add_sequence
+from lockstep_data_plane.record_batch.outgoing_batch import add_sequence
 from lockstep_protocol.errors import NeedsDecision, RetriableError
+from lockstep_protocol.offsets import SEQUENCES
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
 SEARCHED = 1_000

@@ -17,9 +17,7 @@ from lockstep_data_plane.record_batch.layout import (
     UNCOVERED,
     Batch,
 )
-
-SEQUENCES = 2**31
-"""Sequences count modulo this: the one after 2147483647 is 0, also inside a batch (`kafka-wire.md` §0)."""
+from lockstep_protocol.offsets import SEQUENCES
 
 EPOCHS = 32_767
 """The largest producer epoch (int16)."""

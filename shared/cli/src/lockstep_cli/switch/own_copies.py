@@ -11,9 +11,9 @@ from lockstep_cli.switch.slot_witness import SlotWitness
 from lockstep_cli.switch.switch_positions import (
     NAMED,
     diverged_records,
-    may_have_copies_outside_runs,
     records_by_partition,
     unwritten_tails,
+    with_copies_outside_runs,
 )
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import TopicPartition
@@ -46,12 +46,15 @@ class DivergedRecords:
     @property
     def total_text(self) -> str:
         """Return the number as it is shown."""
-        return f"{'at most ' if self.at_most else ''}{count_text(self.total, 'record')}"
+        return self._bounded(count_text(self.total, "record"))
 
     @property
     def text(self) -> str:
         """Return the number and the partitions as they are shown."""
-        return f"{'at most ' if self.at_most else ''}{records_by_partition(self.counts)}"
+        return self._bounded(records_by_partition(self.counts))
+
+    def _bounded(self, text: str) -> str:
+        return f"at most {text}" if self.at_most else text
 
 
 class CopiesUnknown(Exception):
@@ -97,9 +100,8 @@ async def find_diverged(
     await back.catch_up_now()
     diverged = diverged_records(ends, forth, back.rows, starts)
     unsure = sorted(diverged.keys() & set(left))
-    known = {where: count for where, count in diverged.items() if where not in left}
-    bounds = frozenset(where for where in known if may_have_copies_outside_runs(where, back.rows))
-    records = DivergedRecords(known, bounds)
+    vouched = {where: count for where, count in diverged.items() if where not in left}
+    records = DivergedRecords(vouched, with_copies_outside_runs(vouched, back.rows))
     if unsure:
         raise CopiesUnknown(_not_known(back.settings.flow, sum(diverged[where] for where in unsure), unsure), records)
     return records

@@ -8,7 +8,7 @@ from lockstep_cli.formatting import count_text, utc_moment
 from lockstep_cli.migration import shorten
 from lockstep_protocol.lag import NOT_COUNTABLE, is_of_another_log, missing_since_ms
 from lockstep_protocol.offset_runs import RunMap
-from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.offsets import SEQUENCES, TopicPartition
 from lockstep_protocol.rows.state_rows import (
     Assignment,
     MirroredTopic,
@@ -19,9 +19,6 @@ from lockstep_protocol.rows.state_rows import (
     SwitchTopic,
     progress_by_partition,
 )
-
-SEQUENCES = 2**31
-"""Sequences of a producer begin again at 0 behind so many."""
 
 NAMED = 3
 """Partitions that a sentence names; of more it says how many."""
@@ -180,8 +177,7 @@ def diverged_records(
     opposite flow has copied there do not count, nor does what the cluster itself has no more. `forth`, `back`: the rows
     of the flow and of its opposite."""
     copies = _copied_ranges(back)
-    targets = {row.source_topic: row.target_topic for row in back.values() if isinstance(row, MirroredTopic)}
-    sources = {target: source for source, target in targets.items()}
+    sources = _source_topics(back)
     found = {}
     for where, end in sorted(ends.items()):
         row = _present_row(forth, where)
@@ -201,7 +197,7 @@ def unwritten_tails(
     """Return those of these partitions of a cluster whose log goes on behind what the flow to it has written down. What
     is behind may be that flow's own. Each has the slot that copies it there, -1: none, and the generation of the slot's
     assignment. `back`: the flow's rows."""
-    sources = {row.target_topic: row.source_topic for row in back.values() if isinstance(row, MirroredTopic)}
+    sources = _source_topics(back)
     assignments = [row for row in back.values() if isinstance(row, Assignment) and not row.ending]
     slots = {tp: (row.slot, row.generation) for row in assignments for tp in row.partitions}
     progress = progress_by_partition(back.values())
@@ -214,22 +210,33 @@ def unwritten_tails(
     return unwritten
 
 
-def may_have_copies_outside_runs(where: TopicPartition, back: Mapping[str, Row]) -> bool:
-    """Return whether the flow to a cluster may have appended records to this partition that no offset run names.
+def with_copies_outside_runs(
+    partitions: Iterable[TopicPartition], back: Mapping[str, Row]
+) -> frozenset[TopicPartition]:
+    """Return those partitions of a cluster to which the flow to it may have appended records that no offset run names.
 
     Runs are thinned, and some records that a slot finds again after a kill get none. The sequences of an epoch say how
     many records it has, so they show whether each has its run. Runs carried over from an earlier epoch, and records
     in transactions, cannot be counted so. `back`: the flow's rows.
     """
-    sources = {row.target_topic: row.source_topic for row in back.values() if isinstance(row, MirroredTopic)}
-    source = (sources.get(where[0], ""), where[1])
-    row = progress_by_partition(back.values()).get(source)
-    if row is None or row.producer_id < 0:  # a row comes before the first append
-        return False
-    if row.transactional or row.producer_epoch or row.left_epoch >= 0:
-        return True
-    appended = row.sequence + 1 + sum(sequence + 1 for _, sequence in row.others)
-    return (appended - sum(until - since for since, until in _copied_ranges(back).get(source, ()))) % SEQUENCES != 0
+    sources, copies, progress = _source_topics(back), _copied_ranges(back), progress_by_partition(back.values())
+
+    def has_them(where: TopicPartition) -> bool:
+        source = (sources.get(where[0], ""), where[1])
+        row = progress.get(source)
+        if row is None or row.producer_id < 0:  # a row comes before the first append
+            return False
+        if row.transactional or row.producer_epoch or row.left_epoch >= 0:
+            return True
+        appended = row.sequence + 1 + sum(sequence + 1 for _, sequence in row.others)
+        return (appended - sum(until - since for since, until in copies.get(source, ()))) % SEQUENCES != 0
+
+    return frozenset(filter(has_them, partitions))
+
+
+def _source_topics(rows: Mapping[str, Row]) -> dict[str, str]:
+    """Return the source topics of a flow by the names of their copies."""
+    return {row.target_topic: row.source_topic for row in rows.values() if isinstance(row, MirroredTopic)}
 
 
 def _copied_ranges(rows: Mapping[str, Row]) -> dict[TopicPartition, list[tuple[int, int]]]:
