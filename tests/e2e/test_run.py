@@ -241,7 +241,8 @@ def check_warnings_are_said_once(run: LockstepRun) -> None:
 
 
 def test_each_service_has_a_process_of_its_own_if_asked_to(pair: Pair, start: Callable[..., LockstepRun]) -> None:
-    text = re.sub(r".*replication.factor = 1\n", "", both_ways(pair.a.bootstrap, pair.b.bootstrap))
+    # Of our own topics only: when the first topic is mirrored, here that of heartbeats, depends on the machine.
+    text = re.sub(r".+\.replication.factor = 1\n", "", both_ways(pair.a.bootstrap, pair.b.bootstrap))
     run = start(re.sub(r"\bA\b", "C", re.sub(r"\bB\b", "D", text)), "--processes")  # no topic of theirs is there yet
     run.until_said_by("run", "ready: data-plane, topic-sync, acl-sync, checkpoint, heartbeat")
     check_warnings_are_said_once(run)
