@@ -93,6 +93,7 @@ def test_crashed_service_restarts_with_backoff_and_is_named(supervised: Callable
     run.until_said("crashing ended with exit code 7, starting again at once (1st time)")
     run.until_said("crashing ended with exit code 7, starting again in 1 s (2nd time)")
     assert run.text().count("crashing is up") == 2
+    run.until_said("polite is up")  # beside two starts of the other one it may take longer
     assert run.text().count("polite is up") == 1
     run.process.send_signal(signal.SIGTERM)
     assert run.process.wait(5) == 0, run.text()
