@@ -60,7 +60,7 @@ def test_command_client_and_control_services_install_without_spark(wheels: Path,
     refused = place.run(lockstep, "run", file, code=2)
     assert refused == (
         f"{file} needs data-plane, topic-sync, acl-sync, checkpoint, heartbeat, which this Python does not have: "
-        "install lockstep[all] in place of lockstep\n"
+        "install lockstep-kafka[all] in place of lockstep-kafka\n"
     )
     assert place.modules_that_lack(python, packages(*COMMON)) == WITH_AN_EXTRA
 

@@ -127,8 +127,8 @@ def test_iam_without_its_package_names_what_to_install(
         f"A.security.protocol=SASL_PLAINTEXT\nA.sasl.mechanism=AWS_MSK_IAM\nA.sasl.jaas.config={IAM_MODULE} required;\n"
     )
     assert len(found) == 1
-    assert "install lockstep-config[iam]" in found[0]
-    with pytest.raises(TokenUnavailable, match=r"lockstep-config\[iam\]"):
+    assert "install lockstep-kafka[iam]" in found[0]
+    with pytest.raises(TokenUnavailable, match=r"lockstep-kafka\[iam\]"):
         TokenSource(TokenSettings(iam=IamSettings(region="eu-west-1"))).token()
 
 

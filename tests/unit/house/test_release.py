@@ -154,12 +154,12 @@ def test_wheel_has_the_same_bytes_and_what_it_needs(tmp_path: Path) -> None:
     for number in ("1", "2"):
         RELEASE.build(REPOSITORY / "services" / "heartbeat", tmp_path / number, kinds=["wheel", "sdist"])
     first, second = (sorted((tmp_path / number).iterdir()) for number in ("1", "2"))
-    assert [file.name for file in first] == [f"lockstep_heartbeat-{VERSION}{end}" for end in (WHEEL, ".tar.gz")]
+    assert [file.name for file in first] == [f"lockstep_kafka_heartbeat-{VERSION}{end}" for end in (WHEEL, ".tar.gz")]
     assert [file.read_bytes() for file in first] == [file.read_bytes() for file in second]
     with zipfile.ZipFile(first[0]) as wheel:
-        about = f"lockstep_heartbeat-{VERSION}.dist-info"
+        about = f"lockstep_kafka_heartbeat-{VERSION}.dist-info"
         assert wheel.read(f"{about}/licenses/LICENSE") == (REPOSITORY / "LICENSE").read_bytes()
         assert "lockstep_heartbeat/py.typed" in wheel.namelist()
         metadata = wheel.read(f"{about}/METADATA").decode()
     needed = re.findall(r"^Requires-Dist: (lockstep.*)$", metadata, re.MULTILINE)
-    assert needed == [f"lockstep-{name}=={VERSION}" for name in ("config", "protocol", "runtime")]
+    assert needed == [f"lockstep-kafka-{name}=={VERSION}" for name in ("config", "protocol", "runtime")]

@@ -106,5 +106,5 @@ def signer_missing() -> str | None:
         return None
     return (
         "logs in with AWS IAM, for which the package aws-msk-iam-sasl-signer-python is missing: install "
-        "lockstep-config[iam] wherever services and Spark's executors run"
+        "lockstep-kafka[iam] wherever services and Spark's executors run"
     )
