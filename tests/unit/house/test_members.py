@@ -7,7 +7,7 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PREFIX = "lockstep-kafka"
-"""Of each distribution, and the name of the one that pins the others: `lockstep` on the public index is of another project."""
+"""Of all distributions. The one that pins the others is named so. On PyPI, `lockstep` belongs to another project."""
 ROOT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
 MEMBERS = sorted(file.parent for kind in ("services", "shared") for file in REPOSITORY.glob(f"{kind}/*/pyproject.toml"))
 

@@ -5,6 +5,7 @@ import pytest
 from lockstep_cli.doctor import registry
 from lockstep_cli.doctor.check import Category, CheckFinding, Result, until_fatal
 from lockstep_cli.doctor.report import CategoryFindings, DoctorReport
+from lockstep_protocol import project_address
 
 TLS = registry.checks_in(Category.TLS)
 
@@ -59,7 +60,7 @@ def test_json_has_each_finding_with_its_page() -> None:
                         "result": "failed",
                         "detail": "no",
                         "fix": "Put the authority that signed it into ssl.truststore.location.",
-                        "page": "https://github.com/lockstep/lockstep/blob/main/docs/reference/doctor.md#ld404",
+                        "page": project_address.page("docs/reference/doctor.md#ld404"),
                     }
                 ],
             }
