@@ -60,7 +60,8 @@ class Installation:
         """Return the line of docs/guides/install.md that installs a choice with uv or pip, for this folder."""
         lines = INSTALL_PAGE.read_text(encoding="utf-8").splitlines()
         (line,) = (each for each in lines if each.startswith(tool) and f"-requirements-{choice}.txt" in each)
-        return shlex.split(line.replace(" release", f" {self.release}"))
+        program, *arguments = shlex.split(line.replace(" release", f" {self.release}"))
+        return [uv() if program == "uv" else program, *arguments]
 
     def run(self, *command: str | Path, code: int = 0) -> str:
         """What a command prints on both streams, in a folder without a checkout. Asserts its exit code."""
