@@ -58,7 +58,7 @@ def test_command_client_and_control_services_install_without_spark(release: Path
     refused = place.run(lockstep, "run", file, code=2)
     assert refused == (
         f"{file} needs data-plane, topic-sync, acl-sync, checkpoint, heartbeat, which this Python does not have: "
-        "install lockstep-kafka[all] in place of lockstep-kafka\n"
+        "install lockstep-kafka[all] from the requirements file of a release\n"
     )
     assert place.modules_that_lack(python, packages(*COMMON)) == {}
 

@@ -22,7 +22,7 @@ SPARK = DoctorCheck(
     Category.MACHINE,
     "Spark",
     "PySpark is installed for the Python that runs `lockstep`.",
-    "Install `lockstep-kafka[all]` in place of `lockstep-kafka`, or use the image.",
+    "Install `lockstep-kafka[all]` from the requirements file of a release, or use the image.",
 )
 MEMORY = DoctorCheck(
     "LD104",

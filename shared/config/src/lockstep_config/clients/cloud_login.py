@@ -38,7 +38,8 @@ def missing_library(login: CloudLogin) -> str | None:
         return None
     return (
         f"logs in with {library.login}, for which the package {library.distribution} is missing: install "
-        f"lockstep-kafka[{library.extra}] wherever services and Spark's executors run"
+        f"lockstep-kafka[{library.extra}] from the requirements file of a release, wherever services and Spark's "
+        "executors run"
     )
 
 
