@@ -198,6 +198,21 @@ def test_google_refusal_has_its_words(google: Google) -> None:
         google_token(GoogleSettings())
 
 
+@pytest.mark.parametrize("content", ["", "{}", '{"type": "service_account"}', "no JSON", None])
+@pytest.mark.usefixtures("google")
+def test_google_key_file_that_is_none_gives_no_token(
+    content: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "key.json"
+    if content is None:
+        file.mkdir()
+    else:
+        file.write_text(content)
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(file))
+    with pytest.raises(TokenUnavailable):
+        google_token(GoogleSettings())
+
+
 def test_google_server_that_is_away_gives_no_token(google: Google, key_file: Path) -> None:
     key_file.write_text(key_file.read_text().replace(google.address, "127.0.0.1:1"))
     with pytest.raises(TokenUnavailable, match="Google gave no token"):

@@ -17,6 +17,7 @@ from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError
 from google.auth.transport.requests import Request
 
 from lockstep_config.clients.google import GoogleSettings
+from lockstep_config.clients.token_refresh import UNKNOWN_LIFE_S
 from lockstep_config.clients.token_source import TokenUnavailable
 
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
@@ -35,9 +36,10 @@ def google_token(_settings: GoogleSettings) -> tuple[str, float]:
             f"there are no application default credentials of Google ({_line(exc)}): name a key file in "
             "GOOGLE_APPLICATION_CREDENTIALS, or give the pod or the instance a service account"
         ) from exc
-    except GoogleAuthError as exc:
+    except (GoogleAuthError, OSError, ValueError) as exc:
         raise TokenUnavailable(f"Google gave no token for the application default credentials: {_line(exc)}") from exc
-    until = credentials.expiry.replace(tzinfo=UTC).timestamp()
+    expiry = credentials.expiry
+    until = time.time() + UNKNOWN_LIFE_S if expiry is None else expiry.replace(tzinfo=UTC).timestamp()
     claims = {"exp": int(until), "iat": int(time.time()), "scope": "kafka", "sub": _account(credentials)}
     return ".".join(_encoded(part) for part in (json.dumps(HEADER), json.dumps(claims), credentials.token)), until
 
