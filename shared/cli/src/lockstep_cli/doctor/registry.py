@@ -141,7 +141,8 @@ TOKEN = DoctorCheck(
     Category.LOGIN,
     "access token",
     "Only for OAUTHBEARER and AWS_MSK_IAM: there is a token to log in with.",
-    "Check the token endpoint, its certificate, and the client's id and secret.",
+    "Check the token endpoint, its certificate, and the client's id and secret; for a cloud, its credentials on this "
+    "host.",
 )
 MECHANISM = DoctorCheck(
     "LD503",

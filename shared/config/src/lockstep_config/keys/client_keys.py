@@ -132,8 +132,10 @@ CONNECTION_USED: Mapping[str, str] = MappingProxyType(
         "sasl.mechanism": "`sasl.mechanism`, one of [these](../guides/tls-and-sasl.md#sasl); others are refused",
         "sasl.jaas.config": "`sasl.username` and `sasl.password`; under OAUTHBEARER " + _TOKENS,
         "sasl.login.callback.handler.class": "Kafka's OAuthBearerLoginCallbackHandler, Strimzi's "
-        "JaasClientOauthLoginCallbackHandler and AWS's IAMOAuthBearerLoginCallbackHandler, whose options are then "
-        "known; others are refused",
+        "JaasClientOauthLoginCallbackHandler, AWS's IAMOAuthBearerLoginCallbackHandler, Google's "
+        "GcpLoginCallbackHandler, and [for Azure](../guides/tls-and-sasl.md#azure-event-hubs) Spring's "
+        "KafkaOAuth2AuthenticateCallbackHandler and Conduktor's AzureManagedIdentityCallbackHandler, whose options "
+        "are then known; others are refused",
         "sasl.client.callback.handler.class": "AWS's IAMClientCallbackHandler under AWS_MSK_IAM, and "
         "IAMOAuthBearerLoginCallbackHandler under OAUTHBEARER; others are refused",
         "sasl.login.refresh.window.factor": "when a token is renewed",
