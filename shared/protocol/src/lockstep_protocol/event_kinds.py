@@ -53,6 +53,7 @@ EVENTS_BY_SERVICE: Mapping[str, tuple[EventKind, ...]] = MappingProxyType(
             EventKind("PartitionsAdded", "topic", "The target's topic has more partitions now.", "target before total"),
             EventKind("ConfigAltered", "topic", "Configs of the target's topic are altered.", "target changes"),
             _warning("ConfigRefused", "topic", "The target refuses these configs. The others are set.", "keys"),
+            _warning("ReplicationFactorRefused", "-", "The target takes no topic with that number.", "wanted accepted"),
             _warning("ReplicationFactorLowered", "-", "The target has too few brokers for it.", "wanted brokers"),
             _warning(
                 "TopicFailed", "topic", "Some or all of its partitions are not copied.", "reason cause partitions"
@@ -136,6 +137,12 @@ EVENTS_BY_SERVICE: Mapping[str, tuple[EventKind, ...]] = MappingProxyType(
                 "topic",
                 "A setting of a control topic was not as it has to be, and was changed.",
                 "cluster setting before now",
+            ),
+            _warning(
+                "ConfigRefused",
+                "topic",
+                "A cluster refuses configs of a control topic. It is created without them.",
+                "cluster keys",
             ),
             EventKind(
                 "TroublesReported",

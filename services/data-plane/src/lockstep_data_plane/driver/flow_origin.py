@@ -8,8 +8,9 @@ from lockstep_data_plane.driver.source_monitor import TROUBLE
 from lockstep_data_plane.provenance.producer_ids import flow_origin, last_origin
 from lockstep_protocol.rows.state_rows import Origin
 from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.flow.control_topic_creation import create_control_topics
 from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.control_topics import ensure_control_topics, service_topics
+from lockstep_runtime.kafka.control_topics import service_topics
 from lockstep_runtime.util.asyncio_util import cancelled
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable
 
@@ -91,5 +92,4 @@ async def create_topics(ctx: FlowContext, cluster: Admin) -> None:
     """Create those topics of the data plane that lie on this cluster, one after the other. Raises ClusterError."""
     for alias, topic in service_topics(ctx.settings, ctx.service):
         if alias == cluster.alias:
-            for name in await ensure_control_topics(cluster, [topic]):
-                ctx.log.info("control topic created", f"{name} on {alias}", topic=name)
+            await create_control_topics(ctx, cluster, [topic])

@@ -139,8 +139,10 @@ class FlowFacts:
     partitions: TopicSyncPlan
     refused: Mapping[str, str] = field(default_factory=dict)
     """Remote topics that the target would not create, each with its words."""
-    refused_configs: Mapping[str, str] = field(default_factory=dict)
-    """Remote topics of which the target would not take the configs as they are."""
+    refused_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Configs that a cluster would leave out, each with its words, by the topic to create."""
+    factors: Mapping[str, int] = field(default_factory=dict)
+    """Replication factors that a cluster takes instead of the wanted ones, by the topic to create."""
     config_changes: tuple[ConfigChange, ...] = ()
     logs: Mapping[TopicPartition, LogFacts] = field(default_factory=dict)
     bytes_basis: str = "unknown"

@@ -102,6 +102,7 @@ class FlowReader:
             partitions=topics.partitions,
             refused=check.refused,
             refused_configs=check.refused_configs,
+            factors=check.factors,
             config_changes=topics.config_changes,
             logs=logs,
             bytes_basis=basis,

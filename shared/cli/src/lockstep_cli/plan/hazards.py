@@ -168,10 +168,11 @@ HAZARDS = (
     ),
     HazardKind(
         "LS015",
-        "The target refuses a topic",
+        "A cluster refuses a topic",
         ERROR,
-        "The target was asked whether it would create the topic, without creating it, and refused. A policy of the "
-        "cluster or an invalid name are usual reasons. The topic is not copied.",
+        "A cluster was asked whether it would create the topic, without creating it, and refused. A policy of the "
+        "cluster, a limit of a service or an invalid name are usual reasons. The topic is not copied. If it is one of "
+        "Lockstep's own, the flow does not start.",
         "Change what the message names, on the target or in the file",
         checks.find_refused_topics,
     ),
@@ -179,8 +180,8 @@ HAZARDS = (
         "LS016",
         "The target refuses configs of a topic",
         WARNING,
-        "The target does not take a config that the source topic has: its version does not know the key, or does not "
-        "permit the value. The topic is created without that config.",
+        "The target does not take a config that the source topic has. Its version does not know the key, or a policy "
+        "or the brokers do not permit the value. The topic is created without that config.",
         "Exclude the key (config.properties.exclude), or upgrade the target",
         checks.find_refused_configs,
     ),
@@ -267,6 +268,25 @@ HAZARDS = (
         "Brokers such as those of Kafka 2.8 then refuse every append with NOT_ENOUGH_REPLICAS, and nothing is copied.",
         "Raise replication.factor, or lower min.insync.replicas of the remote topic to the number of its replicas",
         checks.find_few_replicas,
+    ),
+    HazardKind(
+        "LS026",
+        "Control topics without a config",
+        NOTE,
+        "A cluster does not take a config with which Lockstep creates topics of its own, such as segment.bytes. They "
+        "are created without it. The flow works, and a start may read more, or a first append may wait longer. The "
+        "event ConfigRefused says so when it happens. Without cleanup.policy no topic is created.",
+        "Nothing has to be done",
+        checks.find_refused_control_configs,
+    ),
+    HazardKind(
+        "LS027",
+        "Another replication factor than the wanted one",
+        WARNING,
+        "The cluster refuses the replication factor, as services do that take three only. Lockstep asks for three, "
+        "then for the brokers' default, then for two or one replica. The first that is taken counts.",
+        "Set replication.factor, and the factors of the control topics, to what the cluster takes",
+        checks.find_demanded_factors,
     ),
 )
 

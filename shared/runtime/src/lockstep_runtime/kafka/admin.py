@@ -104,6 +104,10 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         parts = (part for topic in metadata.topics.values() for part in topic.partitions.values())
         return len(metadata.brokers.keys() | {replica for part in parts for replica in part.replicas})
 
+    async def live_broker_count(self) -> int:
+        """Return how many brokers are up now."""
+        return len(await self._brokers())
+
     async def cluster_operations(self) -> frozenset[str]:
         """What we may do on the cluster resource, in Kafka's upper-case words; everything if the cluster has no
         authorizer."""

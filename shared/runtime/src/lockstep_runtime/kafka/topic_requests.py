@@ -16,6 +16,7 @@ from confluent_kafka.admin import (
 )
 from confluent_kafka.admin import NewTopic as ConfluentNewTopic
 
+from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.topic_config import TopicConfig
 from lockstep_runtime.kafka.admin_requests import AdminRequests, authorized_operations, in_pieces, together
 from lockstep_runtime.kafka.admin_types import NewTopic, Outcome, TopicDescription
@@ -118,11 +119,12 @@ class TopicRequests(AdminRequests):
 
     @staticmethod
     def refused_configs(trouble: ClusterError) -> bool:
-        """Whether a topic was refused for its configs: a key that the brokers do not know, a value that they do not
-        allow. Brokers say INVALID_REQUEST for a bad value where configs are altered."""
+        """Return whether a topic may be refused for its configs. The brokers do not know a key, or they or a policy of
+        their operator do not allow a value. They say INVALID_REQUEST for a bad value where configs are altered."""
         return isinstance(trouble, RequestRefused) and trouble.code in (
-            KafkaError.INVALID_CONFIG,
-            KafkaError.INVALID_REQUEST,
+            KafkaErrorCode.INVALID_CONFIG,
+            KafkaErrorCode.INVALID_REQUEST,
+            KafkaErrorCode.POLICY_VIOLATION,
         )
 
     async def create_partitions(self, totals: Mapping[str, int]) -> Outcome[None]:
