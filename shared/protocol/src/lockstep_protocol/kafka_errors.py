@@ -6,6 +6,8 @@ own classifications from this table (`error_verdicts.py`, `wire/error_codes.py`)
 from enum import Enum, IntEnum
 from typing import Self
 
+from lockstep_protocol.kafka_error_names import error_name
+
 
 class ErrorMeaning(Enum):
     """What an error code says of the request that was answered with it."""
@@ -108,7 +110,7 @@ def error_meaning(code: int) -> ErrorMeaning:
 def error_sentence(code: int) -> str:
     """A number that a broker sent, for people: with the name that Kafka's documentation has."""
     known = _CODES.get(code)
-    return f"error {code}" if known is None else f"{known.sentence or f'error {code}'} ({known.name})"
+    return f"{known.sentence} ({known.name})" if known is not None and known.sentence else error_name(code)
 
 
 def codes_that_mean(meaning: ErrorMeaning) -> frozenset[int]:

@@ -24,6 +24,7 @@ from lockstep_data_plane.wire.connection import (
 from lockstep_data_plane.wire.error_codes import LED_ELSEWHERE
 from lockstep_data_plane.wire.throttle_notice import ThrottleNotice
 from lockstep_protocol.errors import RetriableError
+from lockstep_protocol.kafka_error_names import error_name
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.offsets import TopicPartition
 
@@ -56,19 +57,10 @@ class KafkaProtocolError(RetriableError):
     the resource, its name, and the operation, in the words of `lockstep_config.credentials.permissions`."""
 
     def __init__(self, code: int, about: str, alias: str = "", needs: tuple[str, str, str] | None = None) -> None:
-        super().__init__(f"{about}: {_name(code)}")
+        super().__init__(f"{about}: {error_name(code)}")
         self.code = code
         self.alias = alias
         self.needs = needs
-
-
-def _name(code: int) -> str:
-    from kio.schema.errors import ErrorCode
-
-    try:
-        return ErrorCode(code).name.upper()
-    except ValueError:
-        return f"error {code}"
 
 
 class ClusterClient:

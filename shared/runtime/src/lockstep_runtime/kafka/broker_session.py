@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from aiokafka.errors import IncompatibleBrokerVersion, KafkaError, for_code
+from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
 from aiokafka.protocol.admin import (
     ApiVersionRequest,
     DescribeClientQuotasRequest,
@@ -22,8 +22,10 @@ from aiokafka.protocol.types import CompactArray, CompactString, Int16, Int32, I
 
 from lockstep_config.clients.token_source import TokenUnavailable
 from lockstep_protocol.kafka_apis import APIS
+from lockstep_protocol.kafka_error_names import error_name
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.opening_step import OpeningStep
+from lockstep_runtime.kafka.aiokafka_client import client_error_text
 from lockstep_runtime.kafka.sasl_session import SessionConnection
 
 DESCRIBE_QUORUM = 55
@@ -242,7 +244,7 @@ class BrokerSession(SessionConnection):
         try:
             return await self.send(request)
         except (NotImplementedError, IncompatibleBrokerVersion) as exc:
-            raise QuestionRefused("the broker does not know that question", is_unknown=True) from exc
+            raise QuestionRefused("the broker does not know that request", is_unknown=True) from exc
         except (OSError, TimeoutError, KafkaError, EOFError) as exc:
             raise QuestionRefused(_innermost(exc)) from exc
 
@@ -261,11 +263,12 @@ def _quota_entry(entity: Any, values: Any) -> QuotaEntry:
 def _check(code: int, message: str | None = None) -> None:
     if code:
         raise QuestionRefused(
-            message or for_code(code).message, is_denied=code == KafkaErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            " ".join(filter(None, (message, f"({error_name(code)})"))),
+            is_denied=code == KafkaErrorCode.CLUSTER_AUTHORIZATION_FAILED,
         )
 
 
 def _innermost(exc: BaseException) -> str:
     while exc.__cause__ is not None:
         exc = exc.__cause__
-    return str(exc) or type(exc).__name__
+    return client_error_text(exc)
