@@ -8,6 +8,7 @@ from lockstep_protocol.topic_plan import Alter, Create, Grow
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_types import NewTopic, Outcome
 from lockstep_runtime.kafka.topic_creation import OneConfig, create_fitting_topics, find_refused_configs
+from lockstep_runtime.util.errors import RequestUnsupported
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,8 @@ class Applied:
     failed: Mapping[str, Reason] = field(default_factory=dict)
     refused: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Config keys that the target does not take and that were left out, each with what it said, by source topic."""
+    unsupported: Mapping[str, RequestUnsupported] = field(default_factory=dict)
+    """Topics that stay as they are, for the target lacks the request. They are not in `failed`."""
     factors: Mapping[str, int] = field(default_factory=dict)
     """Replication factors of created topics where the target refused the wanted one, by source topic."""
 
@@ -34,7 +37,7 @@ async def create(
         tuple(by_target[name] for name in creation.created),
         {by_target[name]: trouble.to_reason() for name, trouble in creation.failed.items()},
         {by_target[name]: keys for name, keys in creation.refused.items()},
-        {by_target[name]: factor for name, factor in creation.factors.items()},
+        factors={by_target[name]: factor for name, factor in creation.factors.items()},
     )
 
 
@@ -58,10 +61,12 @@ async def alter(target: Admin, wanted: Sequence[Alter]) -> Applied:
         return await target.alter_configs({name: {key: value} for name, (key, value) in turn.items()})
 
     refused = await find_refused_configs(unfit, alter_one)
-    failed = {t: trouble for t, trouble in outcome.troubles().items() if t not in unfit}
+    unsupported = {t: trouble for t, trouble in outcome.failed.items() if isinstance(trouble, RequestUnsupported)}
+    failed = {t: trouble for t, trouble in outcome.troubles().items() if t not in unfit and t not in unsupported}
     done = outcome.done.keys() | {t for t, keys in refused.items() if keys.keys() != unfit[t].keys()}
     return Applied(
         tuple(a.source for a in wanted if a.target in done),
         {a.source: failed[a.target].to_reason() for a in wanted if a.target in failed},
         {by_target[t].source: keys for t, keys in refused.items() if keys},
+        {by_target[t].source: trouble for t, trouble in unsupported.items()},
     )

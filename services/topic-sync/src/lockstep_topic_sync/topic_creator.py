@@ -28,7 +28,9 @@ class TopicCreator:
         ctx = self._ctx
         configs: dict[str, dict[str, str]] = {}
         async for read in ctx.source.config_pieces(c.source for c in wanted):
-            self._failed({name: trouble.to_reason() for name, trouble in read.troubles().items()})
+            unknown = self._configs.unsupported(read.troubles())
+            configs |= {name: {} for name in unknown}
+            self._failed({n: trouble.to_reason() for n, trouble in read.troubles().items() if n not in unknown})
             configs |= {name: creation_configs(rules, there) for name, there in read.done.items()}
         ready = [c for c in wanted if c.source in configs]
         factor = await self._replication_factor(rules)

@@ -50,6 +50,9 @@ class ReasonCode(StrEnum):
     REQUEST_REFUSED = "request-refused", "cluster {cluster} refused to {operation} {resource}: {text}"
     """It did so with Kafka's error `error`."""
 
+    REQUEST_UNSUPPORTED = "request-unsupported", "cluster {cluster} does not know the request to {operation} {resource}"
+    """Its brokers do not have it, or close the connection when it comes. It is no missing right and no trouble."""
+
     PROTOCOL_TOO_OLD = (
         "protocol-too-old",
         "cluster {cluster} is too old: broker {broker} knows {api} up to version {version}, and version {needed} is"
@@ -203,6 +206,10 @@ class ReasonCode(StrEnum):
     NO_AUTHORIZER = (
         "no-authorizer",
         "cluster {cluster} has no authorizer, so there are no ACLs to keep in step (authorizer.class.name)",
+    )
+    ACLS_UNSUPPORTED = (
+        "acls-unsupported",
+        "cluster {cluster} does not know requests about ACLs, so there are no ACLs to keep in step",
     )
     ACLS_FROM_TOKENS = (
         "acls-from-tokens",

@@ -17,7 +17,7 @@ from lockstep_protocol.topic_config import TopicConfig
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.broker_session import BrokerSession, QuestionRefused
 from lockstep_runtime.kafka.control_topic_faults import read_faults
-from lockstep_runtime.util.errors import ClusterError, NotPermitted
+from lockstep_runtime.util.errors import ClusterError, NotPermitted, RequestUnsupported
 
 MOST_TOPICS = 500
 """Topics whose configs are compared, the first ones by name: each has 35 configs."""
@@ -64,6 +64,8 @@ async def _control_faults(clusters: FlowClusters) -> tuple[tuple[str, str], ...]
         control_faults, unknown = await read_faults(admin, topics)
         faults += [(fault.sentence, fault.command(admin.bootstrap)) for fault in control_faults]
         for topic, trouble in unknown.items():
+            if isinstance(trouble, RequestUnsupported):
+                continue
             remedy = admin.access.remedy("topic", topic, "DescribeConfigs")
             faults.append((f"the settings of {topic} are not known: {trouble}", remedy.command))
     return tuple(faults)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TypeVar
 
-from lockstep_cli.permission_reader import missing_rights
+from lockstep_cli.permission_reader import missing_rights, unknown_rights
 from lockstep_cli.plan.acl_facts_reader import read_acl_facts
 from lockstep_cli.plan.flow_facts import AclFacts, FlowFacts, LogFacts, TopicClaim
 from lockstep_cli.plan.flow_plan import MOVED, MissingRight
@@ -207,6 +207,8 @@ class FlowReader:
         ):
             for remedy in await missing_rights(cluster, grants, every, there):
                 found.append(MissingRight(cluster=cluster.alias, lacks=remedy.lacks, command=remedy.command))
+            if unknown := await unknown_rights(cluster):
+                self._remarks.append(unknown)
         return found
 
 

@@ -96,7 +96,7 @@ class SharedCluster(Admin):
     async def broker_configs(self) -> dict[str, str]:
         return await self._once("broker configs", super().broker_configs)
 
-    async def cluster_operations(self) -> frozenset[str]:
+    async def cluster_operations(self) -> frozenset[str] | None:
         return await self._once("operations", super().cluster_operations)
 
     # -- topics --------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from lockstep_runtime.kafka.admin_types import NewTopic, Outcome, TopicDescripti
 from lockstep_runtime.kafka.control_topics import KEPT_CONFIGS, ControlTopic, flow_topics, service_topics
 from lockstep_runtime.kafka.topic_creation import Creation, create_fitting_topics
 from lockstep_runtime.kafka.topic_requests import CHANGED_AT_ONCE
-from lockstep_runtime.util.errors import NotPermitted
+from lockstep_runtime.util.errors import NotPermitted, RequestUnsupported
 
 ComingTopics = Mapping[str, Mapping[str, ControlTopic]]
 """Topics by their name, by the alias of their cluster."""
@@ -154,7 +154,8 @@ class _ConfigReading:
     async def read(self, source: Admin, target: Admin, steps: WorkProgress, flow: str) -> None:
         steps.begin(f"{flow}: reading configs", -(-len(self._described) // CHANGED_AT_ONCE))
         async for piece in source.config_pieces(self._described):
-            self.failed |= {name: str(why) for name, why in piece.troubles().items()}
+            troubles = piece.troubles().items()
+            self.failed |= {name: str(why) for name, why in troubles if not isinstance(why, RequestUnsupported)}
             remotes = [self._topics[name] for name in piece.done if self._topics[name] in self._remotes]
             there = await together(target.config_pieces(remotes))
             for name, configs in piece.done.items():

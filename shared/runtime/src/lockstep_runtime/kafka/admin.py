@@ -18,7 +18,7 @@ from lockstep_runtime.kafka.acl_requests import AclRequests
 from lockstep_runtime.kafka.admin_requests import authorized_operations
 from lockstep_runtime.kafka.group_requests import GroupRequests
 from lockstep_runtime.kafka.topic_requests import TopicRequests
-from lockstep_runtime.util.errors import ClusterUnreachable, NotPermitted
+from lockstep_runtime.util.errors import ClusterUnreachable, NotPermitted, RequestUnsupported
 
 PROBE = timedelta(seconds=5)
 """How long one attempt to reach the cluster takes at most. MM2's admin.timeout.ms (a minute) is for requests, not for
@@ -108,16 +108,19 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         """Return how many brokers are up now."""
         return len(await self._brokers())
 
-    async def cluster_operations(self) -> frozenset[str]:
-        """What we may do on the cluster resource, in Kafka's upper-case words; everything if the cluster has no
-        authorizer."""
+    async def cluster_operations(self) -> frozenset[str] | None:
+        """Return what we may do on the cluster resource, in Kafka's upper-case words; everything if the cluster has no
+        authorizer. None: its brokers do not say so."""
         # librdkafka (2.16) takes an answer without brokers, as a cluster that is just starting gives it, for one
         # without an error, and aborts the process. Such a cluster is not asked, and no other more often than need be.
         await self._up()
         asked = (await self._connected()).describe_cluster(
             include_authorized_operations=True, request_timeout=self._timeout
         )
-        return authorized_operations(await self._one(asked, "describe", "the cluster"))
+        try:
+            return authorized_operations(await self._one(asked, "describe", "the cluster"))
+        except RequestUnsupported:
+            return None
 
     async def _brokers(self) -> list[int]:
         """Ids of those that are up now, at least one."""
@@ -131,10 +134,10 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         return metadata
 
     async def broker_config(self, name: str) -> str | None:
-        """A config of one broker, "" where it is unset; None where we may not ask, or no broker knows it."""
+        """Return a config of one broker, "" where it is unset. None: we may not ask, or no broker knows it."""
         try:
             return (await self.broker_configs()).get(name)
-        except NotPermitted:
+        except (NotPermitted, RequestUnsupported):
             return None
 
     async def broker_configs(self) -> dict[str, str]:

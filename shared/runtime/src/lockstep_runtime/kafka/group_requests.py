@@ -160,12 +160,14 @@ class GroupRequests(AdminRequests):
         return Outcome({**done, **gone}, {n: t for n, t in outcome.failed.items() if n not in gone}, outcome.denied)
 
     async def group_operations(self, groups: Iterable[str]) -> Outcome[frozenset[str]]:
-        """What we may do with each group, in Kafka's upper-case words, whether it exists or not."""
+        """Return what we may do with each group, in Kafka's upper-case words, whether it exists or not. Brokers that do
+        not say so leave it out."""
         whole: Outcome[frozenset[str]] = Outcome()
         for name in sorted(set(groups)):
             outcome = await self._request_description(name, operations=True)
             done = {group: authorized_operations(described) for group, described in outcome.done.items()}
-            whole.merge(Outcome(done, outcome.failed, outcome.denied))
+            said = {group: operations for group, operations in done.items() if operations is not None}
+            whole.merge(Outcome(said, outcome.failed, outcome.denied))
         return whole
 
     async def count_members(self, group: str) -> int:

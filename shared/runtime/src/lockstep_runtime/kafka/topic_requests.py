@@ -20,7 +20,7 @@ from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.topic_config import TopicConfig
 from lockstep_runtime.kafka.admin_requests import AdminRequests, authorized_operations, in_pieces, together
 from lockstep_runtime.kafka.admin_types import NewTopic, Outcome, TopicDescription
-from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, RequestRefused
+from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, RequestRefused, RequestUnsupported
 
 DESCRIBED_AT_ONCE = 500
 """Topics a describe request."""
@@ -33,6 +33,7 @@ ENDS_AT_ONCE = 2_000
 
 
 LISTS_OFFSETS = "list offsets of"
+ALTERS_CONFIGS = "alter configs of"
 NO_ANSWER = "the leader of the partition did not answer"
 
 
@@ -73,8 +74,9 @@ class TopicRequests(AdminRequests):
         return Outcome(found, outcome.failed, outcome.denied)
 
     async def topic_operations(self, names: Iterable[str]) -> Outcome[frozenset[str]]:
-        """What we may do with each topic, in Kafka's upper-case words; everything if the cluster has no authorizer. One
-        that does not exist, or that we may not describe, is in `failed` or `denied`."""
+        """Return what we may do with each topic, in Kafka's upper-case words; everything if the cluster has no
+        authorizer. One that does not exist, or that we may not describe, is in `failed` or `denied`. Brokers that do
+        not say what we may do leave it out of all three."""
         return await together(in_pieces(sorted(set(names)), DESCRIBED_AT_ONCE, self._topic_operations))
 
     async def _topic_operations(self, names: Sequence[str]) -> Outcome[frozenset[str]]:
@@ -83,7 +85,8 @@ class TopicRequests(AdminRequests):
         )
         outcome = await self._many(futures, "describe", lambda name: f"topic {name}", str)
         done = {name: authorized_operations(topic) for name, topic in outcome.done.items()}
-        return Outcome(done, outcome.failed, outcome.denied)
+        said = {name: operations for name, operations in done.items() if operations is not None}
+        return Outcome(said, outcome.failed, outcome.denied)
 
     async def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Outcome[None]:
         """Create each topic. One that exists already is in `failed` with code TOPIC_ALREADY_EXISTS: see `existed`."""
@@ -161,8 +164,41 @@ class TopicRequests(AdminRequests):
         return Outcome(done, failed, outcome.denied)
 
     async def alter_configs(self, changes: Mapping[str, Mapping[str, str | None]]) -> Outcome[None]:
-        """Set each named config of each topic, None removes it; all others stay (IncrementalAlterConfigs, KIP-339)."""
+        """Set each named config of each topic, None removes it; all others stay (IncrementalAlterConfigs, KIP-339).
 
+        Brokers that do not know that request get AlterConfigs with all configs that a topic is to have, as they were
+        read a moment before. A change that another client makes in between is lost there. Where brokers do not say what
+        is set on a topic, nothing is changed, and `failed` has RequestUnsupported."""
+        outcome = await self._alter_some(changes)
+        unknown = {name for name, trouble in outcome.failed.items() if isinstance(trouble, RequestUnsupported)}
+        if not unknown:
+            return outcome
+        rewritten = await self._alter_all({name: changes[name] for name in unknown})
+        failed = {name: trouble for name, trouble in outcome.failed.items() if name not in unknown}
+        return Outcome(outcome.done | rewritten.done, failed | rewritten.failed, outcome.denied | rewritten.denied)
+
+    async def _alter_all(self, changes: Mapping[str, Mapping[str, str | None]]) -> Outcome[None]:
+        read = await together(self.config_pieces(changes))
+        resources, unclear = [], dict[str, RequestRefused]()
+        for name, configs in read.done.items():
+            if any(config.is_source_unknown for config in configs):
+                why = "the brokers do not say which configs are set on the topic"
+                unclear[name] = RequestUnsupported(
+                    self.alias, ALTERS_CONFIGS, f"topic {name}", KafkaErrorCode.UNSUPPORTED_VERSION, why
+                )
+                continue
+            values = {config.name: config.value for config in configs if config.is_topics} | dict(changes[name])
+            kept = {key: value for key, value in values.items() if value is not None}
+            resources.append(ConfigResource(ConfigResource.Type.TOPIC, name, set_config=kept))
+        troubles: Outcome[None] = Outcome(failed={**read.failed, **unclear}, denied=read.denied)
+        if resources:
+            futures = (await self._connected()).alter_configs(resources, request_timeout=self._timeout)
+            troubles.merge(
+                await self._many(futures, ALTERS_CONFIGS, lambda r: f"topic {r.name}", lambda r: str(r.name))
+            )
+        return troubles
+
+    async def _alter_some(self, changes: Mapping[str, Mapping[str, str | None]]) -> Outcome[None]:
         async def alter(piece: Sequence[tuple[str, Mapping[str, str | None]]]) -> Outcome[None]:
             resources = []
             for name, wanted in piece:
@@ -172,7 +208,7 @@ class TopicRequests(AdminRequests):
                     resource.add_incremental_config(ConfigEntry(key, value or "", incremental_operation=operation))
                 resources.append(resource)
             futures = (await self._connected()).incremental_alter_configs(resources, request_timeout=self._timeout)
-            return await self._many(futures, "alter configs of", lambda r: f"topic {r.name}", lambda r: str(r.name))
+            return await self._many(futures, ALTERS_CONFIGS, lambda r: f"topic {r.name}", lambda r: str(r.name))
 
         return await together(in_pieces(changes.items(), CHANGED_AT_ONCE, alter))
 
@@ -294,6 +330,7 @@ def _topic_config(entry: ConfigEntry, source: ConfigSource) -> TopicConfig:
         is_default=source is ConfigSource.DEFAULT_CONFIG,
         is_topics=source is ConfigSource.DYNAMIC_TOPIC_CONFIG,
         copyable=not fixed and source is not ConfigSource.STATIC_BROKER_CONFIG,
+        is_source_unknown=source is ConfigSource.UNKNOWN_CONFIG and not entry.is_default,
     )
 
 

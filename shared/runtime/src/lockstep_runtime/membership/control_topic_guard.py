@@ -12,7 +12,7 @@ from lockstep_runtime.kafka.control_topic_faults import (
     set_right,
 )
 from lockstep_runtime.kafka.control_topics import ControlTopic
-from lockstep_runtime.util.errors import ClusterError
+from lockstep_runtime.util.errors import ClusterError, RequestUnsupported
 
 CHECK_INTERVAL_S = 60.0
 """Seconds between two checks. A policy that deletes takes effect after minutes."""
@@ -44,12 +44,14 @@ class ControlTopicGuard:
         present = set[str]()
         faults, unknown = await read_faults(admin, topics)
         for topic, trouble in unknown.items():
+            if isinstance(trouble, RequestUnsupported):
+                continue  # settings are not known on this cluster
             present.add(name := f"settings of {topic}")
             ctx.rounds.troubles.began(name, trouble)
         refused = await set_right(admin, faults) if faults else {}
         self._corrected += [(admin.alias, fault) for fault in faults if fault not in refused]
         for fault, refusal in refused.items():
-            if fault.setting not in ENDS_WORK and Admin.refused_configs(refusal):
+            if fault.setting not in ENDS_WORK and _is_refused(refusal):
                 self._log_refused(fault, refusal)
                 continue
             command = fault.command(admin.bootstrap)
@@ -90,3 +92,8 @@ class ControlTopicGuard:
                 now=fault.needed,
             )
             del self._corrected[0]
+
+
+def _is_refused(refusal: ClusterError) -> bool:
+    """Return whether it cannot be set on that cluster, with any rights."""
+    return isinstance(refusal, RequestUnsupported) or Admin.refused_configs(refusal)

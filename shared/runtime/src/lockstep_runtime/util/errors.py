@@ -119,6 +119,15 @@ class RequestRefused(ClusterError):
         )
 
 
+class RequestUnsupported(RequestRefused):
+    """The cluster does not know the request. Asking again does not help, and what it asks for is not known there."""
+
+    def to_reason(self) -> Reason:
+        return ReasonCode.REQUEST_UNSUPPORTED.to_reason(
+            cluster=self.alias, operation=self.operation, resource=self.resource
+        )
+
+
 class TopicMissing(ClusterError):
     """A topic to be read does not exist (any more)."""
 
