@@ -13,6 +13,7 @@ from lockstep_runtime.kafka.broker_session import clock_reading
 BROKER = BrokerFacts(1, "a1", 9092, unsupported=(), round_trips_s=(0.001, 0.002, 0.003))
 ACCESS = AccessFacts("A", "PLAINTEXT", cluster_id="id", brokers=(BROKER,))
 FACTS = ClusterFacts(ACCESS, "a:9092", "", is_out_of_reach=False, clock=ClockFacts("controller 1", 5.0, 1.0))
+NEEDED = frozenset({"fetch", "produce"})
 
 
 def judged(facts: ClusterFacts) -> dict[str, CheckFinding]:
@@ -35,9 +36,15 @@ def test_cluster_without_an_answer_is_fatal_and_another_fault_is_not(*, is_out_o
 
 def test_broker_that_is_too_old_fails_by_its_place() -> None:
     old = replace(BROKER, id=2, unsupported=("produce", "fetch"))
-    one = judged(replace(FACTS, access=replace(ACCESS, brokers=(BROKER, old))))["LD602"]
+    one = judged(replace(FACTS, needed=NEEDED, access=replace(ACCESS, brokers=(BROKER, old))))["LD602"]
     assert one.result is Result.FAILED
     assert one.detail == "broker 2 at a1:9092 does not know produce, fetch in our versions"
+
+
+def test_request_that_no_flow_needs_of_the_cluster_is_no_fault() -> None:
+    old = replace(BROKER, id=2, unsupported=("describe_producers", "produce"))
+    one = judged(replace(FACTS, needed=frozenset({"fetch"}), access=replace(ACCESS, brokers=(BROKER, old))))["LD602"]
+    assert one.result is Result.OK
 
 
 def test_broker_that_did_not_say_its_versions_is_unknown() -> None:

@@ -34,8 +34,8 @@ def test_what_one_failure_ended_is_one_line_for_each_subject() -> None:
     checks = registry.checks_in(Category.LIMITS)
     found = [check.not_reached(flow, FAILED) for flow in ("A->B", "B->A") for check in checks]
     assert lines(*found)[1:3] == [
-        "- LD801-807 A->B: 7 checks: not checked, because LD301 (port of each address) failed for B",
-        "- LD801-807 B->A: 7 checks: not checked, because LD301 (port of each address) failed for B",
+        "- LD801-808 A->B: 8 checks: not checked, because LD301 (port of each address) failed for B",
+        "- LD801-808 B->A: 8 checks: not checked, because LD301 (port of each address) failed for B",
     ]
 
 

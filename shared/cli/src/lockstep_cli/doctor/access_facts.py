@@ -1,8 +1,9 @@
 """What was read on the way to a cluster: names, connections, certificates, the login, the brokers. Plain values."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from lockstep_protocol.cluster_kind import ApiVersions
 from lockstep_protocol.opening_step import OpeningStep
 
 
@@ -94,6 +95,8 @@ class BrokerFacts:
     unsupported: tuple[str, ...] | None = None
     round_trips_s: tuple[float, ...] = ()
     trouble: str = ""
+    versions: ApiVersions = field(default_factory=dict)
+    """Those of each request that it announces."""
 
     @property
     def place(self) -> str:

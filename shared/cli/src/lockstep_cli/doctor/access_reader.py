@@ -187,7 +187,9 @@ class AccessReader:
                 return replace(facts, trouble=refused_login(str(exc)))
             finally:
                 await _close(session)
-            return replace(facts, unsupported=session.unsupported_apis(), round_trips_s=trips)
+            return replace(
+                facts, unsupported=session.unsupported_apis(), round_trips_s=trips, versions=session.versions
+            )
 
 
 async def _close(session: BrokerSession | None) -> None:

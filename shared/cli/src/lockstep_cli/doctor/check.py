@@ -17,6 +17,7 @@ class Category(StrEnum):
     TLS = "tls"
     LOGIN = "login"
     CLUSTER = "cluster"
+    CAPABILITIES = "capabilities"
     RIGHTS = "rights"
     LIMITS = "limits"
     FLOW = "flow"
@@ -34,6 +35,7 @@ _HEADINGS = {
     Category.TLS: "TLS",
     Category.LOGIN: "login",
     Category.CLUSTER: "cluster",
+    Category.CAPABILITIES: "what the cluster can do",
     Category.RIGHTS: "rights",
     Category.LIMITS: "limits",
     Category.FLOW: "flow",

@@ -14,6 +14,7 @@ from lockstep_cli.clusters import connection_client, source_client, target_clien
 from lockstep_cli.doctor import registry
 from lockstep_cli.doctor.access import judge_connection, judge_login, judge_names
 from lockstep_cli.doctor.access_reader import AccessReader
+from lockstep_cli.doctor.capabilities import judge_capabilities
 from lockstep_cli.doctor.certificates import judge_tls
 from lockstep_cli.doctor.check import Category, CheckFinding, DoctorCheck, until_fatal
 from lockstep_cli.doctor.cluster import judge_cluster
@@ -29,10 +30,11 @@ from lockstep_cli.doctor.options import DoctorOptions
 from lockstep_cli.doctor.report import CategoryFindings, DoctorReport
 from lockstep_config import Configuration, FlowSettings
 from lockstep_config.resolve.precedence import SIDES, Side
+from lockstep_protocol.cluster_capabilities import Role, needed_apis
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.util.errors import ClusterError
 
-WAY = (Category.NAMES, Category.CONNECTION, Category.TLS, Category.LOGIN, Category.CLUSTER)
+WAY = (Category.NAMES, Category.CONNECTION, Category.TLS, Category.LOGIN, Category.CLUSTER, Category.CAPABILITIES)
 """Categories about clusters: each needs those before it, and the later ones need all of them."""
 
 
@@ -117,6 +119,8 @@ class Examination:
             alias = cluster.connection.subject
             if category is Category.NAMES and self._has_names_of_main(cluster):
                 continue
+            if category is Category.CAPABILITIES and not cluster.connection.is_main:
+                continue
             if cluster.ended_by is not None:
                 found += [check.not_reached(alias, cluster.ended_by) for check in checks]
                 continue
@@ -138,10 +142,23 @@ class Examination:
                 return judge_tls(facts, time.time())
             case Category.LOGIN:
                 return judge_login(facts)
+            case Category.CAPABILITIES:
+                return judge_capabilities(facts, self._roles(cluster.connection.alias))
         is_measured_later = self._options.bandwidth and cluster.connection.alias in self._targets
         read = read_cluster(cluster.reading, cluster.admin, self._options.within_s, is_measured_later=is_measured_later)
         main, mine = self._main(cluster).reading.facts.cluster_id, facts.cluster_id
-        return judge_cluster(replace(await read, other_id=main if main and mine and main != mine else ""))
+        other_id = main if main and mine and main != mine else ""
+        return judge_cluster(replace(await read, other_id=other_id, needed=self._needed_apis(cluster.connection.alias)))
+
+    def _roles(self, alias: str) -> frozenset[Role]:
+        """What a cluster is in the flows that are examined."""
+        sides = ((Role.SOURCE, settings.flow.source) for settings in self._flows)
+        others = ((Role.TARGET, settings.flow.target) for settings in self._flows)
+        return frozenset(role for role, cluster in (*sides, *others) if cluster == alias)
+
+    def _needed_apis(self, alias: str) -> frozenset[str]:
+        transactions = any(one.data_plane.exactly_once for one in self._flows if one.flow.target == alias)
+        return frozenset().union(*(needed_apis(role, transactions=transactions) for role in self._roles(alias)))
 
     def _main(self, cluster: _Cluster) -> _Cluster:
         """The same cluster as its main clients reach it."""

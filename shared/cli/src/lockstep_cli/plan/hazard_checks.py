@@ -4,7 +4,7 @@ A check gets what was found and what is copied, and returns (subject, sentence) 
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 from lockstep_cli.formatting import count_text, in_time
 from lockstep_cli.plan.flow_facts import FlowFacts, TopicFacts
@@ -13,7 +13,7 @@ from lockstep_config.text.values import LONGEST_TOPIC
 from lockstep_protocol.names import Flow, progress_topic, state_topic
 from lockstep_protocol.policy import HEARTBEATS
 from lockstep_protocol.selection_count import GROUP_KEYS, TOPIC_KEYS, count_topics
-from lockstep_protocol.topic_plan import factor_words, possible_factor
+from lockstep_protocol.topic_plan import possible_factor
 
 Finding = tuple[str, str]
 Check = Callable[[FlowFacts, CopyForecast], Iterator[Finding]]
@@ -234,43 +234,6 @@ def find_gone(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
                     f"{topic.topic}-{one.partition} goes on at offset {one.start:,}, and {facts.source.alias} has lost "
                     f"{count_text(one.gone, 'offset')} from there on",
                 )
-
-
-def find_refused_topics(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Find topics that a cluster would not create."""
-    long = {remote for remote in facts.selection.topics.values() if len(remote) > LONGEST_TOPIC}
-    own = {one.name: one.alias for one in facts.control_topics}
-    for topic, why in facts.refused.items():
-        if topic in own:
-            yield topic, f"{topic} on {own[topic]}, a topic of Lockstep without which the flow does not start: {why}"
-        elif topic not in long:
-            yield topic, f"{topic}: {why}"
-
-
-def find_refused_configs(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Find configs of mirrored topics that the target does not take."""
-    own = {one.name for one in facts.control_topics}
-    for remote, refused in facts.refused_configs.items():
-        if remote not in own:
-            yield remote, f"{remote}: {_refusals(refused)}"
-
-
-def find_refused_control_configs(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Find configs of control topics that a cluster does not take."""
-    for one in facts.control_topics:
-        if refused := facts.refused_configs.get(one.name):
-            yield one.name, f"{one.name} on {one.alias} is created without {_refusals(refused)}"
-
-
-def _refusals(refused: Mapping[str, str]) -> str:
-    return "; ".join(f"{key} ({why})" for key, why in refused.items())
-
-
-def find_demanded_factors(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Find topics for which a cluster takes another replication factor than the wanted one."""
-    own = {one.name: one.alias for one in facts.control_topics}
-    for topic, factor in facts.factors.items():
-        yield topic, f"{topic}: {own.get(topic, facts.target.alias)} takes {factor_words(factor)}"
 
 
 def find_unreadable_topics(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:

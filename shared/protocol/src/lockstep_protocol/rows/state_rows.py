@@ -10,6 +10,7 @@ them decodable.
 import hashlib
 from dataclasses import dataclass, field
 
+from lockstep_protocol.rows.cluster_rows import ClusterCapabilities
 from lockstep_protocol.rows.data_plane_rows import (
     Assignment,
     OffsetRuns,
@@ -30,6 +31,7 @@ __all__ = [
     "ROWS",
     "AclStatus",
     "Assignment",
+    "ClusterCapabilities",
     "CopiedAcl",
     "FlowPulse",
     "GroupStatus",

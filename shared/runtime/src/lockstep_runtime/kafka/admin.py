@@ -14,8 +14,8 @@ from confluent_kafka.admin import ClusterMetadata, ConfigResource
 
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import needed_access
+from lockstep_protocol.kafka_requests import KafkaRequest
 from lockstep_runtime.kafka.acl_requests import AclRequests
-from lockstep_runtime.kafka.admin_requests import authorized_operations
 from lockstep_runtime.kafka.group_requests import GroupRequests
 from lockstep_runtime.kafka.topic_requests import TopicRequests
 from lockstep_runtime.util.errors import ClusterUnreachable, NotPermitted, RequestUnsupported
@@ -118,9 +118,10 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
             include_authorized_operations=True, request_timeout=self._timeout
         )
         try:
-            return authorized_operations(await self._one(asked, "describe", "the cluster"))
+            described = await self._one(asked, "describe", "the cluster")
         except RequestUnsupported:
             return None
+        return await self.known_operations(described, KafkaRequest.METADATA)
 
     async def _brokers(self) -> list[int]:
         """Ids of those that are up now, at least one."""

@@ -22,6 +22,7 @@ from confluent_kafka.admin import AdminClient, ClusterMetadata
 
 from lockstep_config.credentials.permissions import NO_ACCESS, Access
 from lockstep_protocol.kafka_errors import ErrorMeaning
+from lockstep_protocol.kafka_requests import KafkaRequest
 from lockstep_protocol.librdkafka_errors import error_text
 from lockstep_runtime.kafka.admin_types import Outcome
 from lockstep_runtime.kafka.auth_errors import (
@@ -105,19 +106,20 @@ REACH = ("reach", "the cluster")
 """Operation and resource of the question for metadata."""
 
 
+REQUESTS = {
+    "add partitions to": KafkaRequest.CREATE_PARTITIONS,
+    "alter configs of": KafkaRequest.INCREMENTAL_ALTER_CONFIGS,
+    "describe configs of": KafkaRequest.DESCRIBE_CONFIGS,
+    "describe ACLs of": KafkaRequest.DESCRIBE_ACLS,
+}
+"""Requests without which work is done in another way, by the words for what is asked."""
+
 UNSUPPORTED = frozenset({KafkaError._UNSUPPORTED_FEATURE, KafkaError._NOT_IMPLEMENTED, KafkaError.UNSUPPORTED_VERSION})
 """By librdkafka, which knows the versions of the brokers, or by a broker."""
 
 CLOSED_WITHIN_S, ANSWERS_AT_ONCE_S = 60.0, 1.0
 """A request is not known if brokers close the connection at it twice within the one, and answer another one within the
 other."""
-
-
-def authorized_operations(described: Any) -> frozenset[str] | None:
-    """Return what we may do with something that was described with its authorized operations, in Kafka's upper-case
-    words. None: the brokers do not say so."""
-    operations = described.authorized_operations
-    return None if operations is None else frozenset(operation.name for operation in operations)
 
 
 async def _close_client(former: list[AdminClient | None], after: float = 0.0) -> None:
@@ -152,6 +154,8 @@ class AdminRequests:
         self._complaints: deque[str] = deque(maxlen=8)
         self._client: AdminClient | None = None
         self._making = asyncio.Lock()
+        self.refused_requests: set[KafkaRequest] = set()
+        """Requests that the cluster has shown not to know."""
         self._unanswered = ClientReset()
         self._closed_at: dict[tuple[str, str], float] = {}
         """When brokers have closed the connection at a kind of request (`time.monotonic`)."""
@@ -285,6 +289,8 @@ class AdminRequests:
             return ClusterUnreachable(self.alias, self.bootstrap, NOT_A_BROKER)
         asked = REACH if operation == REACH[0] else (operation, resource.partition(" ")[0])
         if error.code() in UNSUPPORTED or await self._is_closed_at(error.code(), asked):
+            if (request := REQUESTS.get(operation)) is not None:
+                self.refused_requests.add(request)
             return RequestUnsupported(self.alias, operation, resource, error.code(), error_text(error))
         verdict = error_verdict(error.code())
         if verdict is ErrorMeaning.UNREACHABLE:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from aiokafka.conn import collect_hosts
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
 from aiokafka.protocol.admin import (
     ApiVersionRequest,
@@ -21,6 +22,8 @@ from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.protocol.types import CompactArray, CompactString, Int16, Int32, Int64, Schema, TaggedFields
 
 from lockstep_config.clients.token_source import TokenUnavailable
+from lockstep_protocol.cluster_capabilities import unfit_apis
+from lockstep_protocol.cluster_kind import ApiVersions
 from lockstep_protocol.kafka_apis import APIS
 from lockstep_protocol.kafka_error_names import error_name
 from lockstep_protocol.kafka_errors import KafkaErrorCode
@@ -148,6 +151,11 @@ class QuorumRequest(Request[QuorumQuestion]):  # type: ignore[misc]  # aiokafka 
         return request_struct_class([(METADATA_TOPIC, [(0, {})], {})], {})
 
 
+def bootstrap_addresses(properties: Mapping[str, str]) -> list[tuple[str, int]]:
+    """Return host and port of each bootstrap server, in the order of the file."""
+    return [(host, port) for host, port, _ in collect_hosts(properties["bootstrap.servers"], randomize=False)]
+
+
 class BrokerSession(SessionConnection):
     """A connection to one broker. Open it with `open`, and close it."""
 
@@ -195,14 +203,14 @@ class BrokerSession(SessionConnection):
         """Whether clients are served here: a KRaft controller has no Metadata."""
         return APIS["metadata"].key in self._versions
 
+    @property
+    def versions(self) -> ApiVersions:
+        """Return the versions of each request that the broker announces."""
+        return dict(self._versions)
+
     def unsupported_apis(self) -> tuple[str, ...]:
-        """Requests of the data plane that this broker is too old, or too new, for."""
-        found = []
-        for name, api in APIS.items():
-            oldest, newest = self._versions.get(api.key, (0, -1))
-            if min(api.newest, newest) < max(api.oldest, oldest):
-                found.append(name)
-        return tuple(found)
+        """Return the requests of the data plane that this broker is too old, or too new, for."""
+        return unfit_apis(self.versions)
 
     async def metadata(self) -> tuple[str, tuple[AdvertisedBroker, ...]]:
         """The cluster's id, and its brokers as they are advertised. Raises QuestionRefused."""
