@@ -29,6 +29,7 @@ from lockstep_protocol.opening_step import OpeningStep
 from lockstep_runtime.kafka.admin import PROBE, connects
 from lockstep_runtime.kafka.auth_errors import login_name, refused_login
 from lockstep_runtime.kafka.broker_session import AdvertisedBroker, BrokerSession, QuestionRefused, SessionRefused
+from lockstep_runtime.kafka.first_answer import find_fault
 
 ROUND_TRIPS = 9
 
@@ -138,6 +139,9 @@ class AccessReader:
         except SessionRefused as exc:
             asked = {"sasl.mechanism": mechanism, "sasl.username": outcome.login.removeprefix("User:")}
             why = refused_login(exc.why, login_name(asked) if mechanism else "")
+            if exc.step in (OpeningStep.CONNECTION, OpeningStep.VERSIONS):
+                within = timedelta(seconds=self._within)
+                why = await find_fault(host, port, within, uses_tls=uses_tls(properties)) or why
             self.facts = replace(self.facts, login=replace(outcome, step=exc.step, why=why, offered=exc.offered))
             return
         outcome = replace(

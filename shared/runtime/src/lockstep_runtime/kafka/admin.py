@@ -16,6 +16,7 @@ from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import needed_access
 from lockstep_protocol.kafka_requests import KafkaRequest
 from lockstep_runtime.kafka.acl_requests import AclRequests
+from lockstep_runtime.kafka.first_answer import find_fault
 from lockstep_runtime.kafka.group_requests import GroupRequests
 from lockstep_runtime.kafka.topic_requests import TopicRequests
 from lockstep_runtime.util.errors import ClusterUnreachable, NotPermitted, RequestUnsupported
@@ -62,11 +63,32 @@ def _refusal(exc: OSError | UnicodeError) -> str:
 class Admin(TopicRequests, AclRequests, GroupRequests):
     """Administers one cluster: topics, ACLs, groups, and the cluster itself."""
 
+    _has_answered = False
+    """Brokers were at the addresses."""
+
     async def probe(self, within: timedelta = PROBE) -> None:
-        """Return when a broker answers. Raises ClusterUnreachable after `within`, with what librdkafka complained
-        of.
+        """Return when a broker answers.
+
+        Raises:
+            ClusterUnreachable: At once if something else than a broker answers. Else after `within`, with what
+                librdkafka complained of.
         """
+        if not self._has_answered:
+            await self._require_broker(within)
         await self._metadata(within.total_seconds())
+        self._has_answered = True
+
+    async def _require_broker(self, within: timedelta) -> None:
+        """Return unless all bootstrap addresses show that they are no brokers of our protocol."""
+        uses_tls = str(self._conf.get("security.protocol", "")).upper() in ("SSL", "SASL_SSL")
+        addresses = [entry.strip().rpartition(":") for entry in self.bootstrap.split(",") if entry.strip()]
+        asked = (
+            find_fault(host.rpartition("://")[2].strip("[]"), int(port), min(OPENED, within), uses_tls=uses_tls)
+            for host, _, port in addresses
+        )
+        faults = await asyncio.gather(*asked)
+        if faults and all(faults):
+            raise ClusterUnreachable(self.alias, self.bootstrap, "; ".join(dict.fromkeys(faults)))
 
     async def require_open(self, within: timedelta = OPENED) -> None:
         """Return unless every bootstrap address refuses connections, or its name is unknown. librdkafka would try
