@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from aiokafka.errors import NotCoordinatorForGroupError
+from aiokafka.errors import NotCoordinatorForGroupError, SaslAuthenticationFailed
 from confluent_kafka import KafkaError
 from kio.schema.errors import ErrorCode
 
@@ -49,4 +49,5 @@ def test_no_message_in_code_is_made_of_a_bare_code() -> None:
 
 def test_error_of_aiokafka_is_named_as_kafka_does() -> None:
     assert client_error_text(NotCoordinatorForGroupError()) == "NOT_COORDINATOR"
+    assert client_error_text(SaslAuthenticationFailed("no such user")) == "SaslAuthenticationFailed: no such user"
     assert client_error_text(OSError("away")) == "away"

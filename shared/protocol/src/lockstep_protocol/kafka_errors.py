@@ -71,7 +71,11 @@ class KafkaErrorCode(IntEnum):
     INVALID_CONFIG = 40, ErrorMeaning.OTHER
     NOT_CONTROLLER = 41, ErrorMeaning.RETRIABLE
     INVALID_REQUEST = 42, ErrorMeaning.OTHER
-    UNSUPPORTED_FOR_MESSAGE_FORMAT = 43, ErrorMeaning.REFUSED, "the target's message format is too old"
+    UNSUPPORTED_FOR_MESSAGE_FORMAT = (
+        43,
+        ErrorMeaning.REFUSED,
+        "the codec or the message format is not taken",
+    )
     POLICY_VIOLATION = 44, ErrorMeaning.OTHER
     OUT_OF_ORDER_SEQUENCE_NUMBER = 45, ErrorMeaning.STALE, "something else was appended meanwhile"
     DUPLICATE_SEQUENCE_NUMBER = 46, ErrorMeaning.STALE, "it was appended before"

@@ -31,6 +31,10 @@ _QUOTES = "\"'"
 _LIST = re.compile(r"\[[^][]*\]")
 
 
+EVENT_HUBS_USER = "$ConnectionString"
+"""The user of every login with a connection string of Azure Event Hubs."""
+
+
 def placeholder(text: str) -> str:
     """What in a text a shell, a template or a build should have filled in; empty: nothing."""
     for form, what in _FORMS:
