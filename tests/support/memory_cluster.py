@@ -14,8 +14,9 @@ from kio.schema.errors import ErrorCode
 
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.wire.cluster import ClusterClient
-from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, message
+from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest
+from lockstep_data_plane.wire.kio_messages import message
 from lockstep_protocol.kafka_apis import APIS
 from lockstep_protocol.offsets import TopicPartition
 from tests.support.batch_bytes import CONTROL, TRANSACTIONAL, batch_bytes, record
@@ -218,7 +219,7 @@ class MemoryCluster(ClusterClient):
             for topic in sorted(set(topics))
         ]
         broker = SimpleNamespace(node_id=1, host="broker", port=9092)
-        self._learn(SimpleNamespace(cluster_id=self.alias, brokers=[broker], topics=found))
+        self._learn(SimpleNamespace(__version__=12, cluster_id=self.alias, brokers=[broker], topics=found))
 
     async def connection(self, broker: int, produce_connection: str) -> Connection:
         return _MemoryConnection(self)

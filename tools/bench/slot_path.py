@@ -33,7 +33,8 @@ from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.progress.offset_sync_writer import OffsetSyncWriter
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.slot.engine import SlotEngine
-from lockstep_data_plane.wire.connection import Connection, message
+from lockstep_data_plane.wire.connection import Connection
+from lockstep_data_plane.wire.kio_messages import message
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import MirroredTopic, Row
 from lockstep_runtime.kafka.control_producer import ControlTopicLog

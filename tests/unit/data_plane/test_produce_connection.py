@@ -27,8 +27,9 @@ from lockstep_data_plane.produce.sender import (
 )
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.wire.cluster import PartitionLeader
-from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, message
+from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest
+from lockstep_data_plane.wire.kio_messages import message
 from lockstep_data_plane.wire.produce_codec import ProduceAnswer
 from lockstep_protocol.kafka_apis import APIS
 from tests.support.batch_bytes import batch, records

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from lockstep_config.credentials.permissions import Remedy
-from lockstep_protocol.reason_catalogue import ReasonCode
+from lockstep_protocol.kafka_apis import ApiAbsent
 from lockstep_runtime.telemetry.failure_tracker import SAID_AT_ONCE, SAID_CAUSES, FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.errors import (
@@ -21,9 +21,7 @@ from lockstep_runtime.util.errors import (
 )
 
 AWAY = ClusterUnreachable("B", "b:9092", "refused")
-TOO_OLD = ProtocolUnfit(
-    "B", ReasonCode.PROTOCOL_TOO_OLD.to_reason(cluster="B", broker="b:9092", api="fetch", version=11, needed=12)
-)
+TOO_OLD = ProtocolUnfit("B", ApiAbsent("fetch", (0, 3)).to_reason("B", "b:9092"))
 DENIED = NotPermitted("B", "to create", "topic x")
 
 
@@ -59,7 +57,7 @@ def test_cluster_that_is_too_old_is_logged_once_for_all_failures(
         troubles.began("one", AWAY)
         for name in ("one", "two", "one"):
             troubles.began(name, TOO_OLD)
-        assert {reason.code for reason in troubles.reasons.values()} == {"protocol-too-old"}
+        assert {reason.code for reason in troubles.reasons.values()} == {"request-versions"}
         troubles.over("one")
         troubles.over("two")
     assert lines == said

@@ -50,17 +50,17 @@ class ReasonCode(StrEnum):
     REQUEST_REFUSED = "request-refused", "cluster {cluster} refused to {operation} {resource}: {text}"
     """It did so with Kafka's error `error`."""
 
-    PROTOCOL_TOO_OLD = (
-        "protocol-too-old",
-        "cluster {cluster} is too old: broker {broker} knows {api} up to version {version}, and version {needed} is"
-        " needed: Kafka 2.8 or newer",
+    REQUEST_UNKNOWN = (
+        "request-unknown",
+        "broker {broker} of cluster {cluster} does not know the request {api}, which the flow needs in a version from"
+        " {oldest} to {newest}",
     )
-    PROTOCOL_TOO_NEW = (
-        "protocol-too-new",
-        "cluster {cluster} is too new: broker {broker} knows {api} from version {version} on, and this release up to"
-        " version {needed}",
+    REQUEST_VERSIONS = (
+        "request-versions",
+        "broker {broker} of cluster {cluster} knows the request {api} in versions {first} to {last}, and this release"
+        " in versions {oldest} to {newest}",
     )
-    """A broker answers, and the slots cannot speak with it until one of the two is upgraded."""
+    """A broker answers, and the slots cannot speak with it: they have no version of a needed request in common."""
 
     NO_REPLICA = "no-replica", "no replica of it runs"
     """A service's group has no member: it does not run, or joins its group again."""

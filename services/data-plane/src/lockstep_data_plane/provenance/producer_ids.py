@@ -7,7 +7,8 @@ from typing import Any
 from lockstep_config import FlowSettings
 from lockstep_config.flow.client_settings import client_id
 from lockstep_data_plane.wire.cluster import KafkaProtocolError, connect_cluster
-from lockstep_data_plane.wire.connection import BrokerUnreachable, ProtocolUnfitError, message
+from lockstep_data_plane.wire.connection import BrokerUnreachable, ProtocolUnfitError
+from lockstep_data_plane.wire.kio_messages import message
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import Origin, PartitionProgress, Row

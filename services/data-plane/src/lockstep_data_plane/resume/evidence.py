@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Set
 from contextlib import suppress
+from typing import Any
 
 from lockstep_config import FlowSettings
 from lockstep_data_plane.core.content_match import AmbiguousMatch, ContentMatch, MatchedPosition
@@ -20,9 +21,12 @@ from lockstep_data_plane.core.target_remnant import TargetRemnant
 from lockstep_data_plane.core.target_tail import LastAppend, LogContradiction, NotReplicated, TargetTail
 from lockstep_data_plane.record_batch.classify import NO_LIMIT, BatchAction, TargetLimits, classify
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
-from lockstep_data_plane.wire.cluster import DEBUGGING, ClusterClient, KafkaProtocolError
+from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError, PartitionLeader
+from lockstep_data_plane.wire.cluster_requests import DEBUGGING
 from lockstep_data_plane.wire.connection import BrokerUnreachable
+from lockstep_data_plane.wire.kio_messages import message
 from lockstep_data_plane.wire.log_reader import log_between, next_offset
+from lockstep_protocol.kafka_apis import ApiAbsent
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
@@ -172,7 +176,8 @@ class EvidenceReader:
         end = agreed = await self._source.end_offset(tp)
         if row.upstream >= 0 and row.upstream_epoch >= 0:
             parted = await self._source.epoch_end(tp, row.upstream_epoch)
-            agreed = end if parted < 0 else min(parted, end)
+            # A source that cannot be asked is as one that does not know: nothing contradicts the row.
+            agreed = end if isinstance(parted, ApiAbsent) or parted < 0 else min(parted, end)
         return LogEnds(start, end, agreed)
 
     def policy(self, topic: str) -> Callable[[GapCase], str]:
@@ -227,7 +232,12 @@ async def read_tail(target: ClusterClient, partition: PartitionMachine, row: Par
 
 
 async def _read(target: ClusterClient, tp: TopicPartition, tail: TargetTail, ids: Set[int]) -> None:
-    if tail.is_short or tail.is_confirmed_by(producers := await remembered_by(target, tp, ids)):
+    if tail.is_short:
+        return
+    producers = await remembered_by(target, tp, ids)
+    if isinstance(producers, ApiAbsent):
+        raise target.unfit(tp, producers)
+    if tail.is_confirmed_by(producers):
         return
     appended_to = await target.end_offset(tp, replica_id=DEBUGGING)
     tail.log_end = await target.end_offset(tp)
@@ -242,13 +252,20 @@ async def _read(target: ClusterClient, tp: TopicPartition, tail: TargetTail, ids
 
 async def remembered_by(
     target: ClusterClient, tp: TopicPartition, producer_ids: Set[int]
-) -> Mapping[int, tuple[int, int]]:
-    """(epoch, last sequence) of those producers that the leader remembers at its log's end, be that replicated or not.
-    Raises KafkaProtocolError and BrokerUnreachable."""
+) -> Mapping[int, tuple[int, int]] | ApiAbsent:
+    """Return (epoch, last sequence) of those producers that the leader remembers at its log's end, be that replicated
+    or not; ApiAbsent if it cannot be asked. Raises KafkaProtocolError and BrokerUnreachable."""
+    if isinstance(absent := await target.negotiate(tp, "describe_producers"), ApiAbsent):
+        return absent
+
+    def request(version: int, _: PartitionLeader) -> Any:
+        m = message("describe_producers", version, "request")
+        return m.DescribeProducersRequest(topics=(m.TopicRequest(name=tp[0], partition_indexes=(tp[1],)),))
+
     partition = await target.ask_leader(
         tp,
         "describe_producers",
-        lambda m, _: m.DescribeProducersRequest(topics=(m.TopicRequest(name=tp[0], partition_indexes=(tp[1],)),)),
+        request,
         "producers",
         needs="Read",
     )

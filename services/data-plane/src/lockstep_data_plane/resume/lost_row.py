@@ -15,6 +15,7 @@ from lockstep_data_plane.resume.evidence import EARLIEST, remembered_by
 from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError
 from lockstep_data_plane.wire.error_codes import DENIED
 from lockstep_data_plane.wire.log_reader import LogCursor, log_between
+from lockstep_protocol.kafka_apis import ApiAbsent
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.mm2_codec import MalformedRecord, decode_offset_sync
 from lockstep_protocol.offsets import TopicPartition
@@ -40,6 +41,8 @@ class LostRowFinder:
             ours = frozenset({self._producer_id, *await partition.provenance.ours()})
         tp, batches = partition.target_tp, list[Batch]()
         remembered = {} if ours is None else await remembered_by(self._target, tp, ours)
+        if isinstance(remembered, ApiAbsent):
+            raise self._target.unfit(tp, remembered)
         end = await self._target.end_offset(tp)
         start = max(end - SEARCHED, await self._target.end_offset(tp, timestamp=EARLIEST))
         async for fetched, _ in log_between(self._target, tp, start, end):

@@ -14,25 +14,32 @@ from uuid import UUID
 from lockstep_config.clients.librdkafka import max_idle_ms
 from lockstep_config.flow.client_settings import aiokafka_connection
 from lockstep_data_plane.common.timeouts import USUAL, Timeouts, timeouts_from
+from lockstep_data_plane.wire.cluster_requests import (
+    CONSUMER,
+    KNOWS_ISOLATION,
+    RELIABLE_EPOCHS,
+    leader_epoch_request,
+    list_offsets_request,
+    metadata_request,
+)
 from lockstep_data_plane.wire.connection import (
     BrokerUnreachable,
     Connection,
     ProtocolUnfitError,
     TopicDeletedError,
-    message,
 )
 from lockstep_data_plane.wire.error_codes import LED_ELSEWHERE
 from lockstep_data_plane.wire.throttle_notice import ThrottleNotice
 from lockstep_protocol.errors import RetriableError
+from lockstep_protocol.kafka_apis import ApiAbsent
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.offsets import TopicPartition
-
-CONSUMER, DEBUGGING = -1, -2
-"""Replica ids of offset requests: a consumer gets replicated offsets, a debugger all (`kafka-wire.md` §2)."""
 
 BUFFERS = {"receive.buffer.bytes": socket.SO_RCVBUF, "send.buffer.bytes": socket.SO_SNDBUF}
 NEEDED = ("metadata", "list_offsets", "fetch")
 """Requests that are sent to brokers of both clusters. Whether others are known is found out before they are sent."""
+
+UNKNOWN_EPOCH = -1
 
 UNKNOWN_TOPIC = (KafkaErrorCode.NONE, 0, None)
 """What is known of a topic that no metadata answer has named."""
@@ -111,7 +118,7 @@ class ClusterClient:
             broker = next((b for b, a in self._brokers.items() if a == address), -1 - hash(address) % 2**30)
             try:
                 connection = await self._open((broker, "metadata"), address)
-                self._learn(await connection.call(_metadata_request(connection, wanted)))
+                self._learn(await connection.call(metadata_request(connection.version("metadata"), wanted)), wanted)
                 self._answered = address
                 return
             except BrokerUnreachable as exc:
@@ -123,23 +130,27 @@ class ClusterClient:
         """Every topic that we may describe. Raises BrokerUnreachable."""
         await self.refresh([])  # so that whom we ask is up
         connection = await self.any_connection()
-        answer = await connection.call(_metadata_request(connection, None))
+        answer = await connection.call(metadata_request(connection.version("metadata"), None))
         return [str(topic.name) for topic in answer.topics if topic.name is not None]
 
-    def _learn(self, answer: Any) -> None:
-        self.cluster_id = answer.cluster_id or ""
+    def _learn(self, answer: Any, wanted: Sequence[str] = ()) -> None:
+        self.cluster_id = getattr(answer, "cluster_id", None) or ""  # since version 2
         self._brokers = {int(b.node_id): (b.host, int(b.port)) for b in answer.brokers}
         named = {str(topic.name) for topic in answer.topics}
+        for gone in set(wanted) - named:  # of an answer about every topic
+            self._topics[gone] = int(KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION), 0, None
+        named.update(wanted)
         self._leaders = {tp: leader for tp, leader in self._leaders.items() if tp[0] not in named}
+        has_epochs = int(answer.__version__) >= RELIABLE_EPOCHS
         for topic in answer.topics:
             name = str(topic.name)
             known = topic.error_code == KafkaErrorCode.NONE
-            self._topics[name] = int(topic.error_code), len(topic.partitions), topic.topic_id if known else None
+            topic_id = getattr(topic, "topic_id", None) if known else None  # since version 10
+            self._topics[name] = int(topic.error_code), len(topic.partitions), topic_id
             for p in topic.partitions if known else ():
                 if int(p.leader_id) >= 0:
-                    self._leaders[name, int(p.partition_index)] = PartitionLeader(
-                        int(p.leader_id), int(p.leader_epoch), topic.topic_id
-                    )
+                    epoch = int(p.leader_epoch) if has_epochs else UNKNOWN_EPOCH
+                    self._leaders[name, int(p.partition_index)] = PartitionLeader(int(p.leader_id), epoch, topic_id)
 
     def leader(self, tp: TopicPartition) -> PartitionLeader | None:
         """The leader of the partition, or None: not known, no leader just now, or no such topic."""
@@ -213,7 +224,7 @@ class ClusterClient:
             connection = self._connections.get(key)
             was_silent = False
             if connection is not None and connection.is_doubtful:
-                was_silent = not await connection.is_answered(_metadata_request(connection, []))
+                was_silent = not await connection.is_answered(metadata_request(connection.version("metadata"), []))
             if connection is None or not _leads_to(address, connection):
                 if connection is not None:
                     connection.close()
@@ -260,41 +271,50 @@ class ClusterClient:
         The log end is the high watermark; for `committed` it is the last stable offset. For a DEBUGGING replica it is
         where the leader's own log ends. Raises KafkaProtocolError, BrokerUnreachable."""
 
-        def request(m: Any, _: PartitionLeader) -> Any:
-            partition = m.ListOffsetsPartition(partition_index=tp[1], current_leader_epoch=-1, timestamp=timestamp)
-            topic = m.ListOffsetsTopic(name=tp[0], partitions=(partition,))
-            return m.ListOffsetsRequest(replica_id=replica_id, isolation_level=int(committed), topics=(topic,))
+        def request(version: int, _: PartitionLeader) -> Any:
+            return list_offsets_request(version, tp, timestamp, replica_id, committed=committed)
 
-        return int((await self.ask_leader(tp, "list_offsets", request, "offsets")).offset)
+        oldest = KNOWS_ISOLATION if committed else 0
+        return int((await self.ask_leader(tp, "list_offsets", request, "offsets", oldest=oldest)).offset)
 
-    async def epoch_end(self, tp: TopicPartition, leader_epoch: int) -> int:
-        """Where the records of this leader epoch and all before it end in the partition's log, as its leader says.
-        (OffsetForLeaderEpoch, KIP-101, KIP-320.) -1 if the leader does not know. Raises KafkaProtocolError,
-        BrokerUnreachable."""
+    async def epoch_end(self, tp: TopicPartition, leader_epoch: int) -> int | ApiAbsent:
+        """Return where the records of this leader epoch and all before it end in the partition's log, as its leader
+        says (OffsetForLeaderEpoch, KIP-101, KIP-320); -1 if the leader does not know, ApiAbsent if it cannot be asked.
+        Raises KafkaProtocolError, BrokerUnreachable."""
+        if isinstance(absent := await self.negotiate(tp, "offset_for_leader_epoch"), ApiAbsent):
+            return absent
 
-        def request(m: Any, leader: PartitionLeader) -> Any:
+        def request(version: int, leader: PartitionLeader) -> Any:
             # The epoch that is fetched at afterwards, so that no other leader has been there between.
-            partition = m.OffsetForLeaderPartition(
-                partition=tp[1], current_leader_epoch=leader.epoch, leader_epoch=leader_epoch
-            )
-            topic = m.OffsetForLeaderTopic(topic=tp[0], partitions=(partition,))
-            return m.OffsetForLeaderEpochRequest(replica_id=-1, topics=(topic,))
+            return leader_epoch_request(version, tp, leader.epoch, leader_epoch)
 
         return int((await self.ask_leader(tp, "offset_for_leader_epoch", request, "leader epochs")).end_offset)
+
+    async def negotiate(self, tp: TopicPartition, api: str) -> int | ApiAbsent:
+        """Return the version of a request that the partition's leader is asked with, or its absence. Raises
+        BrokerUnreachable."""
+        return (await self.connection(self.require_leader(tp).broker, "ask")).negotiate(api)
+
+    def unfit(self, tp: TopicPartition, absent: ApiAbsent) -> ProtocolUnfitError:
+        """Return the error of a request that is needed, and that the partition's leader cannot be sent."""
+        host, port = self._brokers[self.require_leader(tp).broker]
+        return ProtocolUnfitError(self.alias, absent.to_reason(self.alias, f"{host}:{port}"))
 
     async def ask_leader(
         self,
         tp: TopicPartition,
         api: str,
-        request: Callable[[Any, PartitionLeader], Any],
+        request: Callable[[int, PartitionLeader], Any],
         what: str,
         needs: str = "Describe",
+        oldest: int = 0,
     ) -> Any:
-        """What the partition's leader answers to a request about it alone, which is made with kio's module of the
-        version. `needs`: the operation on the topic. Raises KafkaProtocolError, BrokerUnreachable."""
+        """Return what the partition's leader answers to a request about it alone. `request` makes it in a version.
+        `needs`: the operation on the topic. `oldest`: an older version would not do. Raises KafkaProtocolError,
+        BrokerUnreachable."""
         leader = self.require_leader(tp)
         connection = await self.connection(leader.broker, "ask")
-        answer = await connection.call(request(message(api, connection.version(api), "request"), leader))
+        answer = await connection.call(request(connection.version(api, oldest=oldest), leader))
         found = answer.topics[0].partitions[0]
         if found.error_code != KafkaErrorCode.NONE:
             about = f"cluster {self.alias}: {what} of {tp[0]}-{tp[1]}"
@@ -326,14 +346,3 @@ def _leads_to(address: tuple[str, int], connection: Connection) -> bool:
 def _address(entry: str) -> tuple[str, int]:
     host, _, port = entry.strip().rpartition(":")
     return host.strip("[]"), int(port)
-
-
-def _metadata_request(connection: Connection, topics: Sequence[str] | None) -> Any:
-    """None: of every topic."""
-    m = message("metadata", connection.version("metadata"), "request")
-    return m.MetadataRequest(
-        topics=None if topics is None else tuple(m.MetadataRequestTopic(topic_id=None, name=name) for name in topics),
-        allow_auto_topic_creation=False,
-        include_topic_authorized_operations=False,
-        **({"include_cluster_authorized_operations": False} if connection.version("metadata") == 10 else {}),
-    )

@@ -11,33 +11,34 @@ import struct
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from functools import cache, partial
-from importlib import import_module
-from io import BytesIO
+from datetime import timedelta
+from functools import partial
 from math import inf
 from typing import Any, NamedTuple
 
 from aiokafka.conn import CloseReason
 from aiokafka.errors import KafkaConnectionError, KafkaError
-from kio.serial import entity_reader, entity_writer
 
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest, FrameProtocol
+from lockstep_data_plane.wire.kio_messages import MessageVersion, encoded, message_version
 from lockstep_protocol.errors import RetriableError
-from lockstep_protocol.kafka_apis import APIS
+from lockstep_protocol.kafka_apis import ApiAbsent, negotiate
 from lockstep_protocol.reason import Reason
-from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
+from lockstep_protocol.reason_catalogue import format_sentence
 from lockstep_runtime.kafka.auth_errors import NOT_A_BROKER, login_name, refused_login
 from lockstep_runtime.kafka.sasl_session import SessionConnection
 from lockstep_runtime.util.asyncio_util import error_retrieved
 
 _NUMBER = struct.Struct(">i")
 _HEADER = struct.Struct(">hhi")
-"""API, version, number of the request; the client's id and the tags, of which we have none, come behind them."""
+"""API, version, number of the request; the client's id comes behind them. In flexible versions tags follow, of which
+we have none."""
+_NO_TAGS = b"\0"
+_NOT_THROTTLED = timedelta(0)
+"""The oldest answers of some APIs do not speak of quotas."""
 ANSWER_BYTES = 256 * 1024 * 1024
 """An answer may be longer by so much than what was asked for. A broker sends a batch whole that is larger, and the
 metadata of everything."""
-
-NAMES = {api.key: name for name, api in APIS.items()}
 
 
 class BrokerUnreachable(RetriableError, ConnectionError):
@@ -51,7 +52,8 @@ class BrokerUnreachable(RetriableError, ConnectionError):
 
 
 class ProtocolUnfitError(BrokerUnreachable):
-    """The broker and we know no version of a request in common. It is as good as away until one of us is upgraded."""
+    """The broker and we know no version of a request in common that is needed. It is as good as away until that
+    changes."""
 
     def __init__(self, alias: str, reason: Reason) -> None:
         super().__init__(format_sentence(reason), alias)
@@ -66,33 +68,11 @@ class TopicDeletedError(BrokerUnreachable):
         self.topic = topic
 
 
-@cache
-def message(api: str, version: int, side: str) -> Any:
-    """kio's module with the entities of an API's `request` or `response` in this version."""
-    return import_module(f"kio.schema.{api}.v{version}.{side}")
-
-
-def encoded(entity: Any) -> EncodedRequest:
-    """A message of kio's as it is sent."""
-    body = BytesIO()
-    entity_writer(type(entity))(body, entity)
-    return EncodedRequest(int(entity.__api_key__), int(entity.__version__), [body.getvalue()])
-
-
-@cache
-def _reader(key: int, version: int) -> Callable[[memoryview, int], tuple[Any, int]]:
-    name = "".join(part.title() for part in NAMES[key].split("_"))
-    read: Callable[[memoryview, int], tuple[Any, int]] = entity_reader(
-        getattr(message(NAMES[key], version, "response"), f"{name}Response")
-    )
-    return read
-
-
 class _PendingRequest(NamedTuple):
     """How an answer is read, when it was asked for, and which callback sees it at once. It is in the place of
     aiokafka's own request object."""
 
-    reader: Callable[[memoryview, int], tuple[Any, int]]
+    answer: MessageVersion
     at: float
     seen: Callable[[Any], None] | None
     largest: int
@@ -101,11 +81,12 @@ class _PendingRequest(NamedTuple):
         """The answer, which must have this correlation id. Raises KafkaConnectionError."""
         if _NUMBER.unpack_from(frame)[0] != correlation_id:
             raise KafkaConnectionError("the broker answered another question than the one that was next")
-        if frame[_NUMBER.size] != 0:
+        reader, is_flexible = self.answer
+        if is_flexible and frame[_NUMBER.size] != 0:
             raise KafkaConnectionError(
                 "the broker sent tagged fields in a response header, which no version known here has"
             )
-        entity, _ = self.reader(frame, _NUMBER.size + 1)
+        entity, _ = reader(frame, _NUMBER.size + is_flexible)
         return entity
 
 
@@ -170,7 +151,8 @@ class Connection(SessionConnection):
         super().__init__(*args, **kwargs)
         self._held = deque()
         client = self._client_id.encode()
-        self._client_id_header = struct.pack(f">h{len(client)}sb", len(client), client, 0)
+        client_id = struct.pack(f">h{len(client)}s", len(client), client)
+        self._client_id_headers = client_id, client_id + _NO_TAGS
 
     def _largest_answer(self) -> int:
         """Return how long the next answer may be."""
@@ -189,7 +171,7 @@ class Connection(SessionConnection):
         self._note_drained()
         self._last_action = now = time.monotonic()
         self.round_trip_s = min(self.round_trip_s, now - asked.at)
-        if (throttled_s := entity.throttle_time.total_seconds()) > 0:
+        if (throttled_s := getattr(entity, "throttle_time", _NOT_THROTTLED).total_seconds()) > 0:
             self.resting_until = max(self.resting_until, now + throttled_s)
             if self.on_throttled is not None:
                 self.on_throttled(throttled_s, now)
@@ -208,21 +190,22 @@ class Connection(SessionConnection):
         await super()._do_version_lookup()
         self.round_trip_s = time.monotonic() - asked_at
 
-    def version(self, api: str) -> int:
+    def negotiate(self, api: str, *, oldest: int = 0) -> int | ApiAbsent:
+        """Return the newest version of an API that both sides know, or its absence (`kafka_apis.negotiate`)."""
+        return negotiate(api, self._versions, oldest=oldest)
+
+    def version(self, api: str, *, oldest: int = 0) -> int:
         """Return the newest version of an API that both sides know. Raises ProtocolUnfitError if there is none."""
-        ours = APIS[api]
-        low, high = self._versions.get(ours.key, (0, -1))
-        if ours.oldest <= high and low <= ours.newest:
-            return min(ours.newest, int(high))
-        address = f"{self.host}:{self.port}"
-        if api == "metadata" and high < 0:
-            raise BrokerUnreachable(f"{address}: {NOT_A_BROKER}", self.alias)
-        about = {"cluster": self.alias, "broker": address, "api": api}
-        if high < ours.oldest:
-            reason = ReasonCode.PROTOCOL_TOO_OLD.to_reason(**about, version=int(high), needed=ours.oldest)
-        else:
-            reason = ReasonCode.PROTOCOL_TOO_NEW.to_reason(**about, version=int(low), needed=ours.newest)
-        raise ProtocolUnfitError(self.alias, reason)
+        outcome = self.negotiate(api, oldest=oldest)
+        if isinstance(outcome, int):
+            return outcome
+        if api == "metadata" and outcome.announced is None:
+            raise BrokerUnreachable(f"{self.host}:{self.port}: {NOT_A_BROKER}", self.alias)
+        raise self.unfit(outcome)
+
+    def unfit(self, absent: ApiAbsent) -> ProtocolUnfitError:
+        """Return the error of a request that is needed, and cannot be sent to this broker."""
+        return ProtocolUnfitError(self.alias, absent.to_reason(self.alias, f"{self.host}:{self.port}"))
 
     def ask(self, entity: Any, seen: Callable[[Any], None] | None = None) -> asyncio.Future[Any]:
         """Send a request, and return its answer's future. It is sent at once unless the connection is to log in again
@@ -235,12 +218,12 @@ class Connection(SessionConnection):
             raise BrokerUnreachable(f"{self.host}:{self.port}: the connection is closed")
         key, version, parts, asked_bytes = entity if isinstance(entity, EncodedRequest) else encoded(entity)
         correlation_id = self._next_correlation_id()
-        size = _HEADER.size + len(self._client_id_header) + sum(map(len, parts))
-        frame = b"".join(
-            (_NUMBER.pack(size), _HEADER.pack(key, version, correlation_id), self._client_id_header, *parts)
-        )
+        answer = message_version(key, version)
+        client_id = self._client_id_headers[answer.is_flexible]
+        size = _HEADER.size + len(client_id) + sum(map(len, parts))
+        frame = b"".join((_NUMBER.pack(size), _HEADER.pack(key, version, correlation_id), client_id, *parts))
         future: asyncio.Future[Any] = self._loop.create_future()
-        pending = _PendingRequest(_reader(key, version), time.monotonic(), seen, asked_bytes + ANSWER_BYTES)
+        pending = _PendingRequest(answer, time.monotonic(), seen, asked_bytes + ANSWER_BYTES)
         asked = (frame, correlation_id, pending, future)
         self.begin_overdue_login()
         if self.holding:

@@ -11,6 +11,7 @@ from lockstep_config import FlowSettings
 from lockstep_config.flow.client_settings import connection_properties
 from lockstep_config.flow.rotation import by_client
 from lockstep_config.resolve.precedence import SIDES, Side
+from lockstep_protocol.kafka_apis import ClusterRole
 
 WORDS = {"data_producer": "record producer"}
 """Of clients that are not called as their kind is."""
@@ -83,6 +84,18 @@ def cluster_connections(flows: Sequence[FlowSettings]) -> dict[ConnectionKey, Cl
             first = some[0]
             found[key] = ClusterConnection(label, first.settings, first.side, dict(key[1]), is_main=at == 0)
     return found
+
+
+def cluster_roles(alias: str, flows: Iterable[FlowSettings]) -> frozenset[ClusterRole]:
+    """Return what these flows ask of the cluster."""
+    roles = set()
+    for settings in flows:
+        if settings.flow.source == alias:
+            roles.add(ClusterRole.SOURCE)
+        if settings.flow.target == alias:
+            plain = not settings.data_plane.exactly_once
+            roles.add(ClusterRole.TARGET if plain else ClusterRole.TRANSACTIONAL_TARGET)
+    return frozenset(roles)
 
 
 def _clients(uses: Iterable[_Use], every: Sequence[_Use]) -> str:

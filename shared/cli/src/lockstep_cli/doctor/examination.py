@@ -17,7 +17,13 @@ from lockstep_cli.doctor.access_reader import AccessReader
 from lockstep_cli.doctor.certificates import judge_tls
 from lockstep_cli.doctor.check import Category, CheckFinding, DoctorCheck, until_fatal
 from lockstep_cli.doctor.cluster import judge_cluster
-from lockstep_cli.doctor.cluster_connections import ClusterConnection, ConnectionKey, cluster_connections, main_key
+from lockstep_cli.doctor.cluster_connections import (
+    ClusterConnection,
+    ConnectionKey,
+    cluster_connections,
+    cluster_roles,
+    main_key,
+)
 from lockstep_cli.doctor.cluster_reader import compare_two_clusters, read_cluster
 from lockstep_cli.doctor.flow_clusters import FlowClusters
 from lockstep_cli.doctor.flow_examination import examine_flow, examine_rights
@@ -90,7 +96,12 @@ class Examination:
     async def _read_access(self, stack: AsyncExitStack) -> None:
         """Goes the way to each cluster, all of them at once."""
         for key, connection in cluster_connections(self._flows).items():
-            reading = AccessReader(connection.subject, connection.properties, self._options.within_s)
+            reading = AccessReader(
+                connection.subject,
+                connection.properties,
+                self._options.within_s,
+                cluster_roles(connection.alias, self._flows),
+            )
             self._clusters[key] = _Cluster(connection, reading, _admin(connection))
             stack.push_async_callback(reading.close)
         names_only = set(self._options.categories) <= {Category.MACHINE, Category.NAMES}

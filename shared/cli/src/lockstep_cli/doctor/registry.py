@@ -169,8 +169,8 @@ VERSIONS = DoctorCheck(
     "LD602",
     Category.CLUSTER,
     "API versions",
-    "Each broker knows the requests that Lockstep sends, in a version that Lockstep knows.",
-    "Upgrade the brokers to Kafka 2.8 or newer ([broker versions](broker-versions.md)).",
+    "Each broker knows the requests that the flows send to a source or a target, in a version that Lockstep knows.",
+    "Use a cluster that knows them, or leave out what needs them ([broker versions](broker-versions.md)).",
 )
 CLOCK = DoctorCheck(
     "LD603",

@@ -5,7 +5,7 @@ token, mechanism or credentials.
 """
 
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.protocol.types import CompactArray, CompactString, Int16, Int32, Int64, Schema, TaggedFields
 
 from lockstep_config.clients.token_source import TokenUnavailable
-from lockstep_protocol.kafka_apis import APIS
+from lockstep_protocol.kafka_apis import APIS, ApiAbsent, ClusterRole, missing_apis
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.opening_step import OpeningStep
 from lockstep_runtime.kafka.sasl_session import SessionConnection
@@ -193,14 +193,9 @@ class BrokerSession(SessionConnection):
         """Whether clients are served here: a KRaft controller has no Metadata."""
         return APIS["metadata"].key in self._versions
 
-    def unsupported_apis(self) -> tuple[str, ...]:
-        """Requests of the data plane that this broker is too old, or too new, for."""
-        found = []
-        for name, api in APIS.items():
-            oldest, newest = self._versions.get(api.key, (0, -1))
-            if min(api.newest, newest) < max(api.oldest, oldest):
-                found.append(name)
-        return tuple(found)
+    def missing_apis(self, roles: Iterable[ClusterRole]) -> tuple[ApiAbsent, ...]:
+        """Return the requests that the data plane needs of a cluster in these roles, and that this broker lacks."""
+        return missing_apis(roles, self._versions)
 
     async def metadata(self) -> tuple[str, tuple[AdvertisedBroker, ...]]:
         """The cluster's id, and its brokers as they are advertised. Raises QuestionRefused."""
