@@ -3,7 +3,7 @@
 Nothing of the code under test is replaced but the sockets. What brokers really answer, tests on brokers show."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from types import SimpleNamespace
@@ -14,7 +14,7 @@ from kio.schema.errors import ErrorCode
 
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.wire.cluster import ClusterClient
-from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
+from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, ConnectionClosedError
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest
 from lockstep_data_plane.wire.kio_messages import message
 from lockstep_protocol.kafka_apis import APIS
@@ -43,6 +43,7 @@ class _Stored:
     last: int
     producer: tuple[int, int, int] = (-1, -1, -1)
     attributes: int = 0
+    leader_epoch: int = 3
 
     def encoded(self) -> bytes:
         return batch_bytes(
@@ -51,6 +52,7 @@ class _Stored:
             last_offset=self.last,
             producer=self.producer,
             attributes=self.attributes,
+            leader_epoch=self.leader_epoch,
         )
 
 
@@ -66,6 +68,8 @@ class MemoryLog:
     """(epoch, last sequence) by producer id."""
     epoch_ends: dict[int, int] = field(default_factory=dict)
     """Where a leader epoch ends; the leader cannot tell of others."""
+    leader_epoch: int = 3
+    """Of what is appended from now on."""
     _batches: list[_Stored] = field(default_factory=list)
     _open: dict[int, int] = field(default_factory=dict)
     """First offsets of open transactions by producer id."""
@@ -103,7 +107,8 @@ class MemoryLog:
             if transactional:
                 self._open.setdefault(producer[0], self.end)
         last_offset = self.end + len(placed) - 1
-        self._batches.append(_Stored(placed, self.end, last_offset, stamp, TRANSACTIONAL if transactional else 0))
+        attributes = TRANSACTIONAL if transactional else 0
+        self._batches.append(_Stored(placed, self.end, last_offset, stamp, attributes, self.leader_epoch))
         self.end = last_offset + 1
         return self
 
@@ -184,6 +189,10 @@ class MemoryCluster(ClusterClient):
         self.fencing_codes: list[int] = []
         """Error codes of the next answers to InitProducerId."""
         self._created = 0
+        self.unknown_apis: Collection[str] = ()
+        """Names of requests that ApiVersions does not name."""
+        self.closes_on: Collection[str] = ()
+        """Names of requests on which the connection is closed."""
         self.away = False
         """No connection can be opened."""
         self.silent = False
@@ -230,7 +239,8 @@ class _MemoryConnection(Connection):
 
     def __init__(self, cluster: MemoryCluster) -> None:
         super().__init__("broker", 9092, client_id="test")
-        self._versions = {api.key: (0, api.newest) for api in APIS.values()}
+        known = {name: api for name, api in APIS.items() if name not in cluster.unknown_apis}
+        self._versions = {api.key: (0, api.newest) for api in known.values()}
         self._cluster = cluster
 
     async def call(self, entity: Any, timeout_s: float = 30.0) -> Any:
@@ -239,6 +249,8 @@ class _MemoryConnection(Connection):
         self._cluster.asked.append(name)
         await self._cluster.answer()
         api = "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")
+        if api in self._cluster.closes_on:
+            raise ConnectionClosedError("broker:9092: the connection is closed", self._cluster.alias)
         return getattr(self, f"_{api}")(message(api, int(request.__version__), "response"), request)
 
     def _fetch(self, m: Any, request: Any) -> Any:

@@ -106,6 +106,12 @@ EVENTS_BY_SERVICE: Mapping[str, tuple[EventKind, ...]] = MappingProxyType(
             _warning("ForeignWrite", "target partition", "Another client writes to the copy.", "records before"),
             _warning("TimestampsRewritten", "target partition", "The target sets its own timestamps.", "downstream"),
             _warning("Throttled", "cluster", "The brokers throttle the slot, for a quota.", "seconds"),
+            EventKind(
+                "RequestUnsupported",
+                "cluster",
+                "The cluster does not support a request, or answers it wrongly. The slot reads the log instead.",
+                "api case",
+            ),
             EventKind("GroupPositionsTaken", "MM1's group", "Partitions begin at the group's offsets.", "partitions"),
             _warning("GroupPositionObeyed", "partition", "It begins where the group was reset to.", "begins copied"),
             _warning("GroupPositionOverwritten", "partition", "Another client's commit is replaced.", "theirs ours"),

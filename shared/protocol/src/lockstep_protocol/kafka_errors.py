@@ -63,6 +63,7 @@ class KafkaErrorCode(IntEnum):
     GROUP_AUTHORIZATION_FAILED = 30, ErrorMeaning.DENIED
     CLUSTER_AUTHORIZATION_FAILED = 31, ErrorMeaning.DENIED, "not permitted: IDEMPOTENT_WRITE on the cluster is needed"
     INVALID_TIMESTAMP = 32, ErrorMeaning.REFUSED, "a timestamp the target refuses"
+    UNSUPPORTED_VERSION = 35, ErrorMeaning.OTHER, "the broker does not support the request"
     NOT_CONTROLLER = 41, ErrorMeaning.RETRIABLE
     UNSUPPORTED_FOR_MESSAGE_FORMAT = 43, ErrorMeaning.REFUSED, "the target's message format is too old"
     OUT_OF_ORDER_SEQUENCE_NUMBER = 45, ErrorMeaning.STALE, "something else was appended meanwhile"

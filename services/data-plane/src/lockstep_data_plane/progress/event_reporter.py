@@ -12,9 +12,21 @@ from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError
 from lockstep_data_plane.wire.connection import BrokerUnreachable, ProtocolUnfitError, TopicDeletedError
 from lockstep_data_plane.wire.error_codes import DENIED
+from lockstep_data_plane.wire.unsupported_requests import UnsupportedCase
 from lockstep_protocol.reason_catalogue import format_sentence
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted, ProtocolUnfit, TopicDeleted
+
+_UNSUPPORTED = {
+    UnsupportedCase.ABSENT: "its brokers do not know {}",
+    UnsupportedCase.REFUSED: "its brokers refuse {} as not supported",
+    UnsupportedCase.CONNECTION_CLOSED: "its brokers close the connection on {}",
+    UnsupportedCase.CONTRADICTS_LOG: "its brokers answer {} with what the batches of the log disprove",
+}
+_INSTEAD = {
+    "describe_producers": "At each resume the end of the target's log is read instead",
+    "offset_for_leader_epoch": "At each resume the leader epochs in the source's log show whether it was truncated",
+}
 
 
 class EventReporter:
@@ -117,7 +129,20 @@ class EventReporter:
                     downstream=found.downstream,
                 )
 
-    def throttled(self, alias: str, seconds: float) -> None:
+    def report_clusters(self) -> None:
+        """Report what is new of both clusters: quotas that we exceed, and requests that they do not support."""
+        for cluster in self._clusters.values():
+            if seconds := cluster.quota.news():
+                self._throttled(cluster.alias, seconds)
+            for api, case in cluster.unsupported.news():
+                self._unsupported(cluster.alias, api, case)
+
+    def _unsupported(self, alias: str, api: str, case: UnsupportedCase) -> None:
+        name = "".join(word.title() for word in api.split("_"))
+        text = f"cluster {alias}: {_UNSUPPORTED[case].format(name)}. {_INSTEAD[api]}"
+        self._control_writer.event("RequestUnsupported", f"cluster {alias}", text, api=name, case=case.value)
+
+    def _throttled(self, alias: str, seconds: float) -> None:
         self._control_writer.event(
             "Throttled",
             f"cluster {alias}",

@@ -153,12 +153,11 @@ class SlotEngine:
         self._fetcher.schedule.rates.share(mine, everywhere)
 
     def check(self) -> None:
-        """To be called every now and then: raises what ended a fetch by mistake, says when brokers slow us down."""
+        """Raise what ended a fetch by mistake. Report what clusters turned out not to support, and when brokers slow us
+        down. To be called every now and then."""
         if (crash := self._fetcher.crashed() or self._origins.crashed()) is not None:
             raise crash
-        for cluster in (self._source, self._target):
-            if seconds := cluster.quota.news():
-                self._reporter.throttled(cluster.alias, seconds)
+        self._reporter.report_clusters()
 
     async def end_silent(self) -> None:
         """Until it is cancelled: ends connections whose broker went silent. A task of its own, because the writer of

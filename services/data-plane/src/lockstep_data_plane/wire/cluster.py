@@ -18,7 +18,6 @@ from lockstep_data_plane.wire.cluster_requests import (
     CONSUMER,
     KNOWS_ISOLATION,
     RELIABLE_EPOCHS,
-    leader_epoch_request,
     list_offsets_request,
     metadata_request,
 )
@@ -30,6 +29,7 @@ from lockstep_data_plane.wire.connection import (
 )
 from lockstep_data_plane.wire.error_codes import LED_ELSEWHERE
 from lockstep_data_plane.wire.throttle_notice import ThrottleNotice
+from lockstep_data_plane.wire.unsupported_requests import UnsupportedRequests
 from lockstep_protocol.errors import RetriableError
 from lockstep_protocol.kafka_apis import ApiAbsent
 from lockstep_protocol.kafka_errors import KafkaErrorCode
@@ -98,6 +98,8 @@ class ClusterClient:
         self._buffers = dict(buffers or {})
         self.quota = ThrottleNotice()
         """What brokers say of quotas that we are over."""
+        self.unsupported = UnsupportedRequests()
+        """The requests that brokers turned out not to support."""
         self._answered: tuple[str, int] | None = None
         self._brokers: dict[int, tuple[str, int]] = {}
         self._leaders: dict[TopicPartition, PartitionLeader] = {}
@@ -277,28 +279,10 @@ class ClusterClient:
         oldest = KNOWS_ISOLATION if committed else 0
         return int((await self.ask_leader(tp, "list_offsets", request, "offsets", oldest=oldest)).offset)
 
-    async def epoch_end(self, tp: TopicPartition, leader_epoch: int) -> int | ApiAbsent:
-        """Return where the records of this leader epoch and all before it end in the partition's log, as its leader
-        says (OffsetForLeaderEpoch, KIP-101, KIP-320); -1 if the leader does not know, ApiAbsent if it cannot be asked.
-        Raises KafkaProtocolError, BrokerUnreachable."""
-        if isinstance(absent := await self.negotiate(tp, "offset_for_leader_epoch"), ApiAbsent):
-            return absent
-
-        def request(version: int, leader: PartitionLeader) -> Any:
-            # The epoch that is fetched at afterwards, so that no other leader has been there between.
-            return leader_epoch_request(version, tp, leader.epoch, leader_epoch)
-
-        return int((await self.ask_leader(tp, "offset_for_leader_epoch", request, "leader epochs")).end_offset)
-
     async def negotiate(self, tp: TopicPartition, api: str) -> int | ApiAbsent:
         """Return the version of a request that the partition's leader is asked with, or its absence. Raises
         BrokerUnreachable."""
         return (await self.connection(self.require_leader(tp).broker, "ask")).negotiate(api)
-
-    def unfit(self, tp: TopicPartition, absent: ApiAbsent) -> ProtocolUnfitError:
-        """Return the error of a request that is needed, and that the partition's leader cannot be sent."""
-        host, port = self._brokers[self.require_leader(tp).broker]
-        return ProtocolUnfitError(self.alias, absent.to_reason(self.alias, f"{host}:{port}"))
 
     async def ask_leader(
         self,
@@ -308,12 +292,13 @@ class ClusterClient:
         what: str,
         needs: str = "Describe",
         oldest: int = 0,
+        purpose: str = "ask",
     ) -> Any:
         """Return what the partition's leader answers to a request about it alone. `request` makes it in a version.
-        `needs`: the operation on the topic. `oldest`: an older version would not do. Raises KafkaProtocolError,
-        BrokerUnreachable."""
+        `needs`: the operation on the topic. `oldest`: an older version would not do. `purpose`: of the connection.
+        Raises KafkaProtocolError, BrokerUnreachable."""
         leader = self.require_leader(tp)
-        connection = await self.connection(leader.broker, "ask")
+        connection = await self.connection(leader.broker, purpose)
         answer = await connection.call(request(connection.version(api, oldest=oldest), leader))
         found = answer.topics[0].partitions[0]
         if found.error_code != KafkaErrorCode.NONE:

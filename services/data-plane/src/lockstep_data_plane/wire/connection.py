@@ -51,6 +51,10 @@ class BrokerUnreachable(RetriableError, ConnectionError):
         self.needs = needs
 
 
+class ConnectionClosedError(BrokerUnreachable):
+    """The broker closed the connection while it owed an answer."""
+
+
 class ProtocolUnfitError(BrokerUnreachable):
     """The broker and we know no version of a request in common that is needed. It is as good as away until that
     changes."""
@@ -240,7 +244,7 @@ class Connection(SessionConnection):
         except OSError as exc:
             future.add_done_callback(error_retrieved)  # the error that is raised here says the same
             self.close()
-            raise BrokerUnreachable(f"{self.host}:{self.port}: {exc}") from exc
+            raise ConnectionClosedError(f"{self.host}:{self.port}: {exc}") from exc
 
     def _release(self) -> None:
         while self._held and self._writer is not None:
@@ -277,7 +281,7 @@ class Connection(SessionConnection):
             self.give_up()
             raise BrokerUnreachable(f"{self.host}:{self.port}: no answer within {self.question_s:g} s") from exc
         except KafkaError as exc:
-            raise BrokerUnreachable(f"{self.host}:{self.port}: {self._why(exc)}") from exc
+            raise ConnectionClosedError(f"{self.host}:{self.port}: {self._why(exc)}") from exc
 
     def give_up(self) -> None:
         """Close the connection, for its broker does not answer."""
