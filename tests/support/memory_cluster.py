@@ -44,6 +44,7 @@ class _Stored:
     producer: tuple[int, int, int] = (-1, -1, -1)
     attributes: int = 0
     leader_epoch: int = 3
+    codec: int = 0
 
     def encoded(self) -> bytes:
         return batch_bytes(
@@ -53,6 +54,7 @@ class _Stored:
             producer=self.producer,
             attributes=self.attributes,
             leader_epoch=self.leader_epoch,
+            codec=self.codec,
         )
 
 
@@ -69,6 +71,8 @@ class MemoryLog:
     epoch_ends: dict[int, int] = field(default_factory=dict)
     """Where a leader epoch ends; the leader cannot tell of others."""
     leader_epoch: int = 3
+    """Of what is appended from now on."""
+    codec: int = 0
     """Of what is appended from now on."""
     _batches: list[_Stored] = field(default_factory=list)
     _open: dict[int, int] = field(default_factory=dict)
@@ -108,7 +112,8 @@ class MemoryLog:
                 self._open.setdefault(producer[0], self.end)
         last_offset = self.end + len(placed) - 1
         attributes = TRANSACTIONAL if transactional else 0
-        self._batches.append(_Stored(placed, self.end, last_offset, stamp, attributes, self.leader_epoch))
+        stored = _Stored(placed, self.end, last_offset, stamp, attributes, self.leader_epoch, self.codec)
+        self._batches.append(stored)
         self.end = last_offset + 1
         return self
 

@@ -15,7 +15,7 @@ from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.provenance import FlowIds
 from lockstep_data_plane.core.quarantine_entry import RefusedRecords
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
-from lockstep_data_plane.record_batch.layout import TRANSACTIONAL, scan
+from lockstep_data_plane.record_batch.layout import CODEC_MASK, TRANSACTIONAL, scan
 from lockstep_data_plane.slot.engine import SlotEngine
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
 from lockstep_data_plane.wire.kio_messages import message
@@ -42,6 +42,8 @@ class EngineCluster(MemoryCluster):
         self.fetch_codes: deque[int] = deque()
         self.append_codes: deque[int] = deque()
         """Error codes of the next answers."""
+        self.refused_codecs: dict[int, int] = {}
+        """The error code with which batches of a codec are refused."""
         self.holds_fetches = False
         """Fetches are taken, and not answered."""
         self.holds_answers = False
@@ -146,15 +148,16 @@ class AskingConnection(_MemoryConnection):
     def _append(self, m: Any, tp: tuple[str, int], data: bytes) -> Any:
         codes, log = self._engine_cluster.append_codes, self._cluster.logs[tp]
         code, base = codes.popleft() if codes else 0, -1
+        (batch,) = scan(data)
+        code = code or self._engine_cluster.refused_codecs.get(batch.attributes & CODEC_MASK, 0)
         if not code:
-            (batch,) = scan(data)
             known = log.remembered.get(batch.producer_id, (-1, -1))
             last = known[1] if known[0] == batch.producer_epoch else -1
             code = 0 if batch.base_sequence == last + 1 else 45
         if not code:
             base, producer = log.end, (batch.producer_id, batch.producer_epoch)
             transactional = bool(batch.attributes & TRANSACTIONAL)
-            sequence = batch.base_sequence
+            sequence, log.codec = batch.base_sequence, batch.attributes & CODEC_MASK
             log.append_records(decoded(data), producer, sequence=sequence, transactional=transactional)
         return m.PartitionProduceResponse(
             index=tp[1],
@@ -271,6 +274,11 @@ class EngineScene:
         """Records come to the source, each in a batch."""
         for number in numbers:
             self.log.append([number])
+
+    @property
+    def codecs(self) -> list[int]:
+        """The codec of each batch on the target."""
+        return [b.codec for b in self.copy._batches]
 
     @property
     def copied(self) -> list[bytes | None]:

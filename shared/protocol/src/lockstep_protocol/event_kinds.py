@@ -105,6 +105,12 @@ EVENTS_BY_SERVICE: Mapping[str, tuple[EventKind, ...]] = MappingProxyType(
             _warning("BatchQuarantined", "partition", "Refused records are in the quarantine topic.", "ranges reason"),
             _warning("ForeignWrite", "target partition", "Another client writes to the copy.", "records before"),
             _warning("TimestampsRewritten", "target partition", "The target sets its own timestamps.", "downstream"),
+            _warning(
+                "CodecRefused",
+                "cluster",
+                "The target refuses batches of a codec. The slot compresses them anew with another one.",
+                "codec instead",
+            ),
             _warning("Throttled", "cluster", "The brokers throttle the slot, for a quota.", "seconds"),
             EventKind(
                 "RequestUnsupported",

@@ -9,6 +9,7 @@ from lockstep_config.credentials.permissions import needed_access
 from lockstep_data_plane.core.events import CopyTrouble, ForeignRecords, Halted, Recovered, Report
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
+from lockstep_data_plane.record_batch.codecs import CODEC_NAMES, NONE
 from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError
 from lockstep_data_plane.wire.connection import BrokerUnreachable, ProtocolUnfitError, TopicDeletedError
 from lockstep_data_plane.wire.error_codes import DENIED
@@ -141,6 +142,19 @@ class EventReporter:
         name = "".join(word.title() for word in api.split("_"))
         text = f"cluster {alias}: {_UNSUPPORTED[case].format(name)}. {_INSTEAD[api]}"
         self._control_writer.event("RequestUnsupported", f"cluster {alias}", text, api=name, case=case.value)
+
+    def codec_refused(self, alias: str, codec: int, instead: int, why: str) -> None:
+        """Report that batches of a codec are compressed anew from now on, with `instead`."""
+        name, other = CODEC_NAMES[codec], CODEC_NAMES[instead]
+        cost = "This costs bytes on the line" if instead == NONE else "This costs CPU of the slots"
+        self._control_writer.event(
+            "CodecRefused",
+            f"cluster {alias}",
+            f"cluster {alias} refuses batches that are compressed with {name}: {why}. They are not copied as they are, "
+            f"but built anew with {other} (lockstep.recompress=auto). {cost}",
+            codec=name,
+            instead=other,
+        )
 
     def _throttled(self, alias: str, seconds: float) -> None:
         self._control_writer.event(

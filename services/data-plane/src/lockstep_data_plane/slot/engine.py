@@ -88,7 +88,8 @@ class SlotEngine:
         """Until when, by the loop's clock, a run that was cut off may append: copies end behind that."""
         self._source, self._target = connect_clusters(settings, control_writer.slot)
         self._reporter = EventReporter(settings, control_writer, troubles, self._source, self._target)
-        self._error_handler = ErrorHandler(self._source, self._target, self._reporter)
+        recompress = self._plane.compression.recompress
+        self._error_handler = ErrorHandler(self._source, self._target, self._reporter, recompress=recompress)
         self._transaction_runner = TransactionRunner(settings, self._target, self._step_and_send, pass_over)
         self._resumer = Resumer(
             settings,
@@ -216,7 +217,7 @@ class SlotEngine:
         """A topic's row came in: its limits count from now on. A partition whose topic is another one now is examined
         again before it continues."""
         now = topic.source_topic_id, topic.target_topic_id, topic.target_partitions
-        event = TopicChanged(target_limits(self._plane, topic), *now)
+        event = TopicChanged(target_limits(self._plane, topic, self._error_handler.refused_codecs), *now)
         for partition in self.partitions.values():
             if partition.topic == topic.source_topic:
                 self._happen(partition, event)
@@ -231,7 +232,7 @@ class SlotEngine:
             topic.target_topic,
             self._plane.offset_lag_max,
             routing=KeyedRouting(tp[1]) if self._plane.by_key else IdentityRouting(tp[1]),
-            limits=target_limits(self._plane, topic),
+            limits=target_limits(self._plane, topic, self._error_handler.refused_codecs),
             provenance=self._origins if self._origins.concerns(tp[0], topic.target_topic) else NO_PROVENANCE,
         )
         self.partitions[tp] = partition
