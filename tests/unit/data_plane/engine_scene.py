@@ -44,6 +44,8 @@ class EngineCluster(MemoryCluster):
         """Error codes of the next answers."""
         self.refused_codecs: dict[int, int] = {}
         """The error code with which batches of a codec are refused."""
+        self.keeps_ids = self.checks_sequences = self.takes_ids = True
+        """As Kafka does with producer ids."""
         self.holds_fetches = False
         """Fetches are taken, and not answered."""
         self.holds_answers = False
@@ -153,12 +155,15 @@ class AskingConnection(_MemoryConnection):
         if not code:
             known = log.remembered.get(batch.producer_id, (-1, -1))
             last = known[1] if known[0] == batch.producer_epoch else -1
-            code = 0 if batch.base_sequence == last + 1 else 45
+            checks = self._engine_cluster.checks_sequences
+            code = 0 if batch.base_sequence == last + 1 or not checks else 45
+            code = code if self._engine_cluster.takes_ids else 59
         if not code:
             base, producer = log.end, (batch.producer_id, batch.producer_epoch)
             transactional = bool(batch.attributes & TRANSACTIONAL)
             sequence, log.codec = batch.base_sequence, batch.attributes & CODEC_MASK
-            log.append_records(decoded(data), producer, sequence=sequence, transactional=transactional)
+            kept = producer if self._engine_cluster.keeps_ids else None
+            log.append_records(decoded(data), kept, sequence=sequence, transactional=transactional)
         return m.PartitionProduceResponse(
             index=tp[1],
             error_code=code,

@@ -105,6 +105,18 @@ EVENTS_BY_SERVICE: Mapping[str, tuple[EventKind, ...]] = MappingProxyType(
             _warning("BatchQuarantined", "partition", "Refused records are in the quarantine topic.", "ranges reason"),
             _warning("ForeignWrite", "target partition", "Another client writes to the copy.", "records before"),
             _warning("TimestampsRewritten", "target partition", "The target sets its own timestamps.", "downstream"),
+            EventKind(
+                "AppendTried",
+                "cluster",
+                "A record of the trial of what the target does with producer ids, before the first record is copied.",
+                level=logging.DEBUG,
+            ),
+            _warning(
+                "AppendModeChosen",
+                "cluster",
+                "The target does not do with producer ids what Kafka does, so the flow copies in transactions.",
+                "mode faults",
+            ),
             _warning(
                 "CodecRefused",
                 "cluster",

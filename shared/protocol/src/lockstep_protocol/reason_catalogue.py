@@ -62,6 +62,13 @@ class ReasonCode(StrEnum):
     )
     """A broker answers, and the slots cannot speak with it: they have no version of a needed request in common."""
 
+    APPENDS_UNSAFE = (
+        "appends-unsafe",
+        "cluster {cluster} {text}. It has no transactions either, so a failure could lose or double records, and"
+        " nothing is copied: take a target that has one of the two",
+    )
+    """A trial before the first record showed what the target does with producer ids."""
+
     NO_REPLICA = "no-replica", "no replica of it runs"
     """A service's group has no member: it does not run, or joins its group again."""
 

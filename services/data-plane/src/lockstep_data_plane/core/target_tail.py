@@ -286,10 +286,12 @@ class TargetTail:
         known = self._begin.sequence_under(batch.producer_id, row.producer_id)
         if known == at and batch.producer_epoch == row.producer_epoch:
             return
+        ours = f"not our record with sequence {row.sequence} of producer {row.producer_id}"
+        theirs = f"what producer {batch.producer_id} appended there with sequence {at}, {ours}. It was"
+        if batch.producer_id < 0:
+            theirs = f"a record without a producer id, {ours}. Either the target does not keep these, or it was"
         raise LogContradiction(
-            f"the target's log holds at offset {row.downstream} what producer {batch.producer_id} appended there with "
-            f"sequence {at}, not our record with sequence {row.sequence} of producer {row.producer_id}. It was "
-            "truncated and has grown again",
+            f"the target's log holds at offset {row.downstream} {theirs} truncated and has grown again",
             GapCase.TARGET_TRUNCATED,
         )
 

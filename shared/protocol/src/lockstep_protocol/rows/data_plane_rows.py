@@ -315,3 +315,6 @@ class Origin(Row):
     target: str
     origin_cluster_id: str
     target_cluster_id: str
+    appends: str = ""
+    """How the flow appends to this target by a trial before its first record: `sequences` | `transactions`. Empty: not
+    tried, or the file asks for transactions."""
