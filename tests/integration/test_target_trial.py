@@ -1,4 +1,4 @@
-"""The trial of a target shows of a real broker that its appends are a compare-and-swap, and that it has transactions."""
+"""The trial of a target shows of a real broker that appends are a compare-and-swap, and that it has transactions."""
 
 from pathlib import Path
 

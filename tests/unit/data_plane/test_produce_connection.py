@@ -198,6 +198,26 @@ async def test_answered_request_is_handled_whole_before_its_future_is_awaited() 
     assert len(answered) == 1
 
 
+@pytest.mark.parametrize(
+    ("code", "rests"),
+    [
+        (ErrorCode.policy_violation, True),
+        (ErrorCode.throttling_quota_exceeded, True),
+        (ErrorCode.not_leader_or_follower, False),
+    ],
+)
+async def test_connection_with_an_answer_over_a_limit_pauses(code: ErrorCode, rests: bool) -> None:
+    made, _ = produce_connection()
+    made._ready[to_target(waiting(0, 3))] = LEADER
+    made.pump()
+    (_, asked, _), m = made.connection._requests[0], message("produce", 13, "response")
+    part = m.PartitionProduceResponse(index=0, error_code=code, base_offset=-1, record_errors=())
+    topic = m.TopicProduceResponse(topic_id=LEADER.topic_id, partition_responses=(part,))
+    made.connection._requests.popleft()
+    asked.seen(m.ProduceResponse(responses=(topic,), throttle_time=timedelta(0)))
+    assert (made.connection.throttled_for > 0) == rests
+
+
 async def test_mistake_in_handling_an_answer_is_no_lost_connection() -> None:
     made, _ = produce_connection()
     answered: list[Sequence[AnsweredBatch]] = []

@@ -63,9 +63,10 @@ class KafkaErrorCode(IntEnum):
     GROUP_AUTHORIZATION_FAILED = 30, ErrorMeaning.DENIED
     CLUSTER_AUTHORIZATION_FAILED = 31, ErrorMeaning.DENIED, "not permitted: IDEMPOTENT_WRITE on the cluster is needed"
     INVALID_TIMESTAMP = 32, ErrorMeaning.REFUSED, "a timestamp the target refuses"
-    UNSUPPORTED_VERSION = 35, ErrorMeaning.OTHER, "the broker does not support the request"
+    UNSUPPORTED_VERSION = 35, ErrorMeaning.OTHER
     NOT_CONTROLLER = 41, ErrorMeaning.RETRIABLE
     UNSUPPORTED_FOR_MESSAGE_FORMAT = 43, ErrorMeaning.REFUSED, "the target's message format is too old"
+    POLICY_VIOLATION = 44, ErrorMeaning.OTHER
     OUT_OF_ORDER_SEQUENCE_NUMBER = 45, ErrorMeaning.STALE, "something else was appended meanwhile"
     DUPLICATE_SEQUENCE_NUMBER = 46, ErrorMeaning.STALE, "it was appended before"
     INVALID_PRODUCER_EPOCH = 47, ErrorMeaning.STALE, "a later epoch of ours has written"

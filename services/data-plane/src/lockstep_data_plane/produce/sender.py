@@ -19,8 +19,15 @@ from lockstep_data_plane.core.events import ConnectionReady
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.wire.cluster import ClusterClient, PartitionLeader
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
+from lockstep_data_plane.wire.error_codes import BACK_PRESSURE
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest
-from lockstep_data_plane.wire.produce_codec import PRODUCE_BY_TOPIC_ID, ProduceAnswer, produce_answer, produce_request
+from lockstep_data_plane.wire.produce_codec import (
+    NO_ERROR,
+    PRODUCE_BY_TOPIC_ID,
+    ProduceAnswer,
+    produce_answer,
+    produce_request,
+)
 from lockstep_protocol.errors import RetriableError
 from lockstep_protocol.offsets import TopicPartition
 
@@ -34,6 +41,11 @@ request costs more than what is in it."""
 
 REQUEST_BYTES = 8 * 1024 * 1024
 """Where a request stops growing; well below a broker's `socket.request.max.bytes` (100 MiB)."""
+
+
+BACK_PRESSURE_S = 1.0
+"""How long nothing is sent on a connection after an answer that we are over a limit. A partition of which nothing gets
+through waits longer each time."""
 
 
 class NoProduceAnswer(RetriableError, ConnectionError):
@@ -166,6 +178,7 @@ class ProduceConnection:
             for p in topic.partition_responses:
                 numbers[int(p.index)] = p
         answered: list[AnsweredBatch] = []
+        is_pressed = False
         key, numbers = self, {}
         for (partition, number), sent, leader in request.picked:
             called = leader.topic_id if self._by_id else partition.target_topic
@@ -173,6 +186,10 @@ class ProduceConnection:
                 key, numbers = called, by_topic.get(called, {})
             found = numbers.get(number)
             answered.append((partition, sent, NOT_MENTIONED if found is None else produce_answer(found)))
+            if found is not None and found.error_code is not NO_ERROR and found.error_code in BACK_PRESSURE:
+                is_pressed = True
+        if is_pressed:
+            self.connection.rest(BACK_PRESSURE_S)
         self._on_answers(answered)
         at_most = self._window()
         for target_partition, _, leader in request.picked:

@@ -176,7 +176,7 @@ class Connection(SessionConnection):
         self._last_action = now = time.monotonic()
         self.round_trip_s = min(self.round_trip_s, now - asked.at)
         if (throttled_s := getattr(entity, "throttle_time", _NOT_THROTTLED).total_seconds()) > 0:
-            self.resting_until = max(self.resting_until, now + throttled_s)
+            self.rest(throttled_s)
             if self.on_throttled is not None:
                 self.on_throttled(throttled_s, now)
         if future.done():
@@ -259,6 +259,10 @@ class Connection(SessionConnection):
             if not future.done():
                 future.set_exception(error)
         return super().close(reason, exc)
+
+    def rest(self, seconds: float) -> None:
+        """Let nothing be asked for so long, because the broker wants it so."""
+        self.resting_until = max(self.resting_until, time.monotonic() + seconds)
 
     @property
     def throttled_for(self) -> float:
