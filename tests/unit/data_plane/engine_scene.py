@@ -44,6 +44,8 @@ class EngineCluster(MemoryCluster):
         """Error codes of the next answers."""
         self.refused_codecs: dict[int, int] = {}
         """The error code with which batches of a codec are refused."""
+        self.largest_request: int | None = None
+        """The connection is closed on appends with more bytes of batches."""
         self.keeps_ids = self.checks_sequences = self.takes_ids = True
         """As Kafka does with producer ids."""
         self.holds_fetches = False
@@ -94,6 +96,10 @@ class AskingConnection(_MemoryConnection):
             raise BrokerUnreachable("broker:9092: the connection is closed")
         request, future = read_back(entity), asyncio.get_running_loop().create_future()
         self._out = [*(other for other in self._out if not other.done()), future]
+        largest = self._engine_cluster.largest_request
+        if largest is not None and _bytes_of(request) > largest:
+            asyncio.get_running_loop().call_soon(self.close)
+            return future
         asyncio.get_running_loop().call_soon(self._answer, request, seen, future)
         return future
 
@@ -195,6 +201,12 @@ class AskingConnection(_MemoryConnection):
                 producer = request.producer_id, request.producer_epoch
                 log.end_transaction(producer, commit=bool(request.committed))
         return m.EndTxnResponse(throttle_time=NOTHING, error_code=0)
+
+
+def _bytes_of(request: Any) -> int:
+    """Of the batches in an append; 0 of another request."""
+    topics = getattr(request, "topic_data", ())
+    return sum(len(part.records or b"") for topic in topics for part in topic.partition_data)
 
 
 class Written:

@@ -123,6 +123,12 @@ EVENTS_BY_SERVICE: Mapping[str, tuple[EventKind, ...]] = MappingProxyType(
                 "The target refuses batches of a codec. The slot compresses them anew with another one.",
                 "codec instead",
             ),
+            _warning(
+                "RequestsLimited",
+                "cluster",
+                "The target closes the connection on large requests, so the slot sends smaller ones.",
+                "bytes",
+            ),
             _warning("Throttled", "cluster", "The brokers throttle the slot, for a quota.", "seconds"),
             EventKind(
                 "RequestUnsupported",

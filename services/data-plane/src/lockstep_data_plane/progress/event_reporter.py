@@ -13,6 +13,7 @@ from lockstep_data_plane.record_batch.codecs import CODEC_NAMES, NONE
 from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError
 from lockstep_data_plane.wire.connection import BrokerUnreachable, ProtocolUnfitError, TopicDeletedError
 from lockstep_data_plane.wire.error_codes import DENIED
+from lockstep_data_plane.wire.request_size import SMALL_BYTES
 from lockstep_data_plane.wire.unsupported_requests import UnsupportedCase
 from lockstep_protocol.reason_catalogue import format_sentence
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
@@ -135,8 +136,18 @@ class EventReporter:
         for cluster in self._clusters.values():
             if seconds := cluster.quota.news():
                 self._throttled(cluster.alias, seconds)
+            if cluster.request_size.news():
+                self._requests_limited(cluster.alias)
             for api, case in cluster.unsupported.news():
                 self._unsupported(cluster.alias, api, case)
+
+    def _requests_limited(self, alias: str) -> None:
+        self._control_writer.event(
+            "RequestsLimited",
+            f"cluster {alias}",
+            f"cluster {alias} closes the connection on large requests: batches in one have {SMALL_BYTES} bytes at most",
+            bytes=SMALL_BYTES,
+        )
 
     def _unsupported(self, alias: str, api: str, case: UnsupportedCase) -> None:
         name = "".join(word.title() for word in api.split("_"))

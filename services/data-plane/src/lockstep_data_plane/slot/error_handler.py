@@ -12,6 +12,7 @@ from lockstep_data_plane.record_batch.codecs import NONE
 from lockstep_data_plane.wire.cluster import ClusterClient
 from lockstep_data_plane.wire.error_codes import NO_TOPIC, explain
 from lockstep_data_plane.wire.produce_codec import ProduceAnswer
+from lockstep_data_plane.wire.request_size import SMALL_BYTES
 from lockstep_protocol.kafka_errors import ErrorMeaning, KafkaErrorCode
 
 REFUSES_CODEC = frozenset({KafkaErrorCode.UNSUPPORTED_COMPRESSION_TYPE, KafkaErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT})
@@ -49,7 +50,7 @@ class ErrorHandler:
         """The target answered an append with an error, or not at all. What is too large as one batch is split from now
         on; a record is refused only where it was alone in its batch."""
         if isinstance(answer, NoProduceAnswer):
-            return Failed(sent=sent)
+            return self._on_no_answer(partition, sent)
         meaning, why = explain(answer.code)
         where = f"cluster {self._target.alias}: appending to {partition.target_name}: {why}"
         if answer.code == KafkaErrorCode.TOPIC_AUTHORIZATION_FAILED:
@@ -65,6 +66,21 @@ class ErrorHandler:
         named = range(1) if meaning is ErrorMeaning.TOO_LARGE else [i for i, _ in answer.records]
         why = f"{where} ({answer.message or 'no message'}){records}"
         refusal = refused_outgoing(outgoing, named, why) if outgoing.count else None
+        return Refused(refuse_records(why, refusal), refusal, sent=sent)
+
+    def _on_no_answer(self, partition: PartitionMachine, sent: InFlightBatch) -> Failed | Refused:
+        """Return the failure of a batch of which nothing is known. If the target closes the connection on large
+        requests, batches are split, and a single record that needs one is refused."""
+        outgoing = sent.outgoing
+        if not self._target.request_size.refuses(outgoing.size):
+            return Failed(sent=sent)
+        if outgoing.count > 1:
+            return Failed(sent=sent, split_above=SMALL_BYTES)
+        why = (
+            f"cluster {self._target.alias}: appending to {partition.target_name}: the connection is closed on requests "
+            f"above {SMALL_BYTES} bytes, and the record needs {outgoing.size}"
+        )
+        refusal = refused_outgoing(outgoing, range(1), why)
         return Refused(refuse_records(why, refusal), refusal, sent=sent)
 
     def _refuse_codec(self, partition: PartitionMachine, sent: InFlightBatch, code: int) -> Failed:

@@ -28,6 +28,7 @@ from lockstep_data_plane.wire.connection import (
     TopicDeletedError,
 )
 from lockstep_data_plane.wire.error_codes import LED_ELSEWHERE
+from lockstep_data_plane.wire.request_size import RequestSize
 from lockstep_data_plane.wire.throttle_notice import ThrottleNotice
 from lockstep_data_plane.wire.unsupported_requests import UnsupportedRequests
 from lockstep_protocol.errors import RetriableError
@@ -98,6 +99,8 @@ class ClusterClient:
         self._buffers = dict(buffers or {})
         self.quota = ThrottleNotice()
         """What brokers say of quotas that we are over."""
+        self.request_size = RequestSize()
+        """How large requests with batches may be."""
         self.unsupported = UnsupportedRequests()
         """The requests that brokers turned out not to support."""
         self._answered: tuple[str, int] | None = None
