@@ -232,7 +232,7 @@ class MemoryCluster(ClusterClient):
             )
             for topic in sorted(set(topics))
         ]
-        broker = SimpleNamespace(node_id=1, host="broker", port=9092)
+        broker = SimpleNamespace(node_id=1, host="broker", port=9092, rack=None)
         self._learn(SimpleNamespace(__version__=12, cluster_id=self.alias, brokers=[broker], topics=found))
 
     async def connection(self, broker: int, produce_connection: str) -> Connection:

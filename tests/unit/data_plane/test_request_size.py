@@ -5,7 +5,7 @@ from lockstep_data_plane.wire.request_size import SMALL_BYTES, RequestSize
 LARGE = SMALL_BYTES + 1
 
 
-def test_request_size_after_two_closed_large_requests_is_small_and_news_once() -> None:
+def test_request_size_after_two_closed_requests_is_small_and_news_once() -> None:
     size = RequestSize()
     size.closed(LARGE)
     assert not size.is_small

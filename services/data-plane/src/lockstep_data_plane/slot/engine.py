@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from lockstep_config import FlowSettings
-from lockstep_config.flow.client_settings import client_id
 from lockstep_data_plane.core.append_sequence import Ack
 from lockstep_data_plane.core.events import Acked, AcksDue, Failed, Fetched, Leave, PartitionEvent, Ready, TopicChanged
 from lockstep_data_plane.core.machine import PartitionMachine
@@ -27,8 +26,8 @@ from lockstep_data_plane.resume.resumer import Resumer
 from lockstep_data_plane.resume.transaction_runner import TransactionRunner
 from lockstep_data_plane.slot.error_handler import ErrorHandler
 from lockstep_data_plane.slot.partition_task import PartitionTasks
+from lockstep_data_plane.slot.slot_clusters import connect_clusters
 from lockstep_data_plane.slot.target_limits import target_limits
-from lockstep_data_plane.wire.cluster import ClusterClient, connect_cluster
 from lockstep_data_plane.wire.produce_codec import ProduceAnswer
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns, PartitionProgress
@@ -36,16 +35,6 @@ from lockstep_runtime.kafka.unreadable_records import PassOver
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.clock import now_ms
-
-
-def connect_clusters(settings: FlowSettings, slot: int) -> tuple[ClusterClient, ClusterClient]:
-    """Source and target, under the client ids that MM2's consumer and producer have. Raises BrokerUnreachable where
-    certificates are unusable; nothing is connected before the first request."""
-    flow, reading, writing = settings.flow, settings.clients.source_consumer, settings.clients.data_producer
-    source = connect_cluster(flow.source, reading, client_id(settings, f"replication-consumer-{slot}", reading))
-    target = connect_cluster(flow.target, writing, client_id(settings, f"replication-producer-{slot}", writing))
-    return source, target
-
 
 COPYING = Phase.COPYING
 """A member of an enum is looked up by a call; this one is needed for each batch."""
@@ -140,6 +129,11 @@ class SlotEngine:
     def held_bytes(self) -> int:
         """Bytes fetched and not yet acknowledged."""
         return self._fetcher.budget.held
+
+    @property
+    def link_bytes(self) -> tuple[tuple[str, str, str, int], ...]:
+        """As `SlotStatus.link_bytes`."""
+        return tuple((c.alias, *total) for c in (self._source, self._target) for total in c.links.totals())
 
     async def close(self) -> None:
         """End fetching and producing. What is in flight is not awaited: a drained slot has nothing in flight."""

@@ -28,6 +28,7 @@ from lockstep_data_plane.wire.connection import (
     TopicDeletedError,
 )
 from lockstep_data_plane.wire.error_codes import LED_ELSEWHERE
+from lockstep_data_plane.wire.link_bytes import LinkBytes
 from lockstep_data_plane.wire.request_size import RequestSize
 from lockstep_data_plane.wire.throttle_notice import ThrottleNotice
 from lockstep_data_plane.wire.unsupported_requests import UnsupportedRequests
@@ -105,6 +106,8 @@ class ClusterClient:
         """The requests that brokers turned out not to support."""
         self._answered: tuple[str, int] | None = None
         self._brokers: dict[int, tuple[str, int]] = {}
+        self._racks: dict[tuple[str, int], str] = {}
+        self.links = LinkBytes()
         self._leaders: dict[TopicPartition, PartitionLeader] = {}
         self._topics: dict[str, tuple[int, int, UUID | None]] = {}
         """By the last metadata answer about it: its error code, its number of partitions, its id."""
@@ -141,6 +144,7 @@ class ClusterClient:
     def _learn(self, answer: Any, wanted: Sequence[str] = ()) -> None:
         self.cluster_id = getattr(answer, "cluster_id", None) or ""  # since version 2
         self._brokers = {int(b.node_id): (b.host, int(b.port)) for b in answer.brokers}
+        self._racks = {(b.host, int(b.port)): b.rack or "" for b in answer.brokers}
         named = {str(topic.name) for topic in answer.topics}
         for gone in set(wanted) - named:  # of an answer about every topic
             self._topics[gone] = int(KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION), 0, None
@@ -240,7 +244,7 @@ class ClusterClient:
                     raise BrokerUnreachable(str(exc), self.alias) from exc
                 if was_silent and time.monotonic() - began <= Connection.trial_s:
                     self._close_idle(address)  # the broker answers a new connection at once, so it was not slow
-                connection.alias = self.alias
+                connection.alias, connection.link = self.alias, self.links.of_rack(self._racks.get(address, ""))
                 try:
                     for api in NEEDED:  # at once: what copies would only lose its connection
                         connection.version(api)

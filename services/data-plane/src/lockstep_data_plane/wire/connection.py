@@ -21,6 +21,7 @@ from aiokafka.errors import KafkaConnectionError, KafkaError
 
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest, FrameProtocol
 from lockstep_data_plane.wire.kio_messages import MessageVersion, encoded, message_version
+from lockstep_data_plane.wire.link_bytes import LinkCount
 from lockstep_protocol.errors import RetriableError
 from lockstep_protocol.kafka_apis import ApiAbsent, negotiate
 from lockstep_protocol.reason import Reason
@@ -153,7 +154,7 @@ class Connection(SessionConnection):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._held = deque()
+        self._held, self.link = deque(), LinkCount()
         client = self._client_id.encode()
         client_id = struct.pack(f">h{len(client)}s", len(client), client)
         self._client_id_headers = client_id, client_id + _NO_TAGS
@@ -170,6 +171,7 @@ class Connection(SessionConnection):
         if not isinstance(asked, _PendingRequest):
             self._handle_frame(bytes(frame))  # aiokafka's own question: a login
             return
+        self.link.received += _NUMBER.size + len(frame)
         entity = asked.read(frame, correlation_id)
         self._requests.popleft()
         self._note_drained()
@@ -238,6 +240,7 @@ class Connection(SessionConnection):
 
     def _put(self, frame: bytes, correlation_id: int, asked: _PendingRequest, future: asyncio.Future[Any]) -> None:
         self._requests.append((correlation_id, asked, future))
+        self.link.sent += len(frame)
         self._last_action = time.monotonic()
         try:
             self._writer.write(frame)
