@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from lockstep_config import FlowSettings
 from lockstep_config.flow.client_settings import client_id
-from lockstep_data_plane.core.append_trial import AppendMode, choose_mode
+from lockstep_data_plane.core.append_trial import AppendFault, AppendMode, choose_mode
 from lockstep_data_plane.provenance.target_trial import TargetTrial, new_producer
 from lockstep_data_plane.wire.cluster import KafkaProtocolError, connect_cluster
 from lockstep_data_plane.wire.connection import BrokerUnreachable, ProtocolUnfitError
@@ -79,27 +79,22 @@ async def flow_origin(ctx: FlowContext) -> Origin:
     while (found := find_origin(ctx.state.rows.values(), ctx.flow, *ids)) is None:
         before = ctx.state.position
         with _as_cluster_errors(ctx):
-            appends = await _try_target(ctx)
+            appends = await _choose_appends(ctx)
             producer_id = await new_producer_id(ctx.settings)
         await ctx.state.write(origin_row(producer_id, ctx.flow, *ids, appends))
         await ctx.state.changed(before)
     if not found.appends:
         with _as_cluster_errors(ctx):
-            found = replace(found, appends=await _try_target(ctx))
+            found = replace(found, appends=await _choose_appends(ctx))
     return found
 
 
-async def _try_target(ctx: FlowContext) -> str:
+async def _choose_appends(ctx: FlowContext) -> str:
     """Return how the flow appends to its target, as `Origin.appends`. Another way than the file's is reported. Raises
     AppendsUnsafe, BrokerUnreachable, KafkaProtocolError."""
     if ctx.settings.data_plane.exactly_once:
         return ""
-    trial = TargetTrial(ctx.settings)
-    try:
-        faults = await trial.find_faults()
-        mode = choose_mode(faults, transactions=bool(faults) and await trial.has_transactions())
-    finally:
-        await trial.close()
+    mode, faults = await try_target(ctx.settings)
     alias, words = ctx.flow.target, "; it ".join(fault.words for fault in faults)
     if mode is None:
         raise AppendsUnsafe(alias, words)
@@ -112,6 +107,17 @@ async def _try_target(ctx: FlowContext) -> str:
             faults=[fault.value for fault in faults],
         )
     return mode.value
+
+
+async def try_target(settings: FlowSettings) -> tuple[AppendMode | None, tuple[AppendFault, ...]]:
+    """Return how a flow without transactions in its file appends to its target, and what the target does not do. None:
+    there is no exact way. Raises BrokerUnreachable and KafkaProtocolError."""
+    trial = TargetTrial(settings)
+    try:
+        faults = await trial.find_faults()
+        return choose_mode(faults, transactions=bool(faults) and await trial.has_transactions()), faults
+    finally:
+        await trial.close()
 
 
 @contextmanager

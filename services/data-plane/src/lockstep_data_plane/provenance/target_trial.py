@@ -33,6 +33,9 @@ from lockstep_runtime.util.clock import now_ms
 WITHIN = timedelta(seconds=15)
 """How long the replicas have for a batch of the trial."""
 
+TRANSACTIONS = ("find_coordinator", "init_producer_id", "add_partitions_to_txn", "end_txn")
+"""The requests of a transaction."""
+
 PASSES_WITHIN_S, AGAIN_AFTER_S = 10.0, 0.25
 
 
@@ -93,6 +96,9 @@ class TargetTrial:
         name = transactional_id(self._settings.flow, self._settings.group_id, *self._tp)
         coordinators = TransactionCoordinators(self._first, self._settings.data_plane.transaction_timeout)
         try:
+            connection = await self._first.any_connection()
+            for api in TRANSACTIONS:  # at once: a coordinator would be asked for a minute
+                connection.version(api)
             producer = await coordinators.fence(name)
             await coordinators.open(name, producer, [self._tp])
             await coordinators.end(name, producer, commit=False)
