@@ -1,8 +1,8 @@
 """Requests become small where large ones are never answered, and only there."""
 
-from lockstep_data_plane.wire.request_size import SMALL_BYTES, RequestSize
+from lockstep_data_plane.wire.request_size import LARGE_BYTES, SMALL_BYTES, RequestSize
 
-LARGE = SMALL_BYTES + 1
+LARGE = LARGE_BYTES + 1
 
 
 def test_request_size_after_two_closed_requests_is_small_and_news_once() -> None:
@@ -19,6 +19,15 @@ def test_request_size_with_answered_small_requests_between_is_small() -> None:
     size.closed(LARGE)
     size.answered(SMALL_BYTES)
     size.closed(LARGE)
+    assert size.is_small
+
+
+def test_request_size_with_answers_just_below_the_limit_is_small() -> None:
+    """Event Hubs takes 1,046,528 bytes."""
+    size = RequestSize()
+    size.answered(1_046_000)
+    size.closed(SMALL_BYTES + 50_000)
+    size.closed(SMALL_BYTES + 50_000)
     assert size.is_small
 
 

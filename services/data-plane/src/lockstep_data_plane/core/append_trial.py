@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from lockstep_data_plane.record_batch.layout import Batch
-from lockstep_protocol.kafka_errors import ErrorMeaning, error_meaning
+from lockstep_protocol.kafka_errors import ErrorMeaning, KafkaErrorCode, error_meaning
 
 GAP = 7
 """The sequence of the trial's batch that leaves a gap."""
@@ -43,7 +43,7 @@ class TrialAnswer(NamedTuple):
     @property
     def is_taken(self) -> bool:
         """Return whether the target has acknowledged the batch."""
-        return self.code == 0
+        return self.code == KafkaErrorCode.NONE
 
     @property
     def passes(self) -> bool:

@@ -8,6 +8,9 @@ SMALL_BYTES = 1_000_000
 """What the batches of a request may take together where larger ones are not answered. The rest of a request is some
 hundred bytes for each partition."""
 
+LARGE_BYTES = 1_100_000
+"""A request with more than this shows that the cluster takes large ones. Event Hubs takes some above `SMALL_BYTES`."""
+
 CLOSED_TIMES = 2
 """So many connections in a row have to end at a large request. One may be a broker that stops."""
 
@@ -24,7 +27,7 @@ class RequestSize:
 
     def answered(self, size: int) -> None:
         """Note that a request was answered. A cluster that answers a large one takes them all."""
-        if size > SMALL_BYTES:
+        if size > LARGE_BYTES:
             self._large_pass = True
 
     def closed(self, size: int) -> None:
