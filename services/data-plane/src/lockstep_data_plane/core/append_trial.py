@@ -48,7 +48,7 @@ class TrialAnswer(NamedTuple):
 
     @property
     def passes(self) -> bool:
-        """Return whether the code says nothing of the producer id: the answer may be another next time, or the record
+        """Return whether the code says nothing of the producer id. The answer may be another next time, or the record
         or a right is what is wrong."""
         if self.code in (KafkaErrorCode.NONE, KafkaErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT):
             return False
