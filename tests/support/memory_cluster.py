@@ -16,7 +16,7 @@ from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.wire.cluster import ClusterClient
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, ConnectionClosedError
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest
-from lockstep_data_plane.wire.kio_messages import message
+from lockstep_data_plane.wire.message_versions import message
 from lockstep_protocol.kafka_apis import APIS
 from lockstep_protocol.offsets import TopicPartition
 from tests.support.batch_bytes import CONTROL, TRANSACTIONAL, batch_bytes, record
@@ -233,7 +233,9 @@ class MemoryCluster(ClusterClient):
             for topic in sorted(set(topics))
         ]
         broker = SimpleNamespace(node_id=1, host="broker", port=9092, rack=None)
-        self._learn(SimpleNamespace(__version__=12, cluster_id=self.alias, brokers=[broker], topics=found))
+        version = APIS["metadata"].newest
+        answer = SimpleNamespace(__version__=version, cluster_id=self.alias, brokers=[broker], topics=found)
+        self._learn(answer, sorted(set(topics)))
 
     async def connection(self, broker: int, produce_connection: str) -> Connection:
         return _MemoryConnection(self)

@@ -18,7 +18,7 @@ from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, TRANSACTIONAL, scan
 from lockstep_data_plane.slot.engine import SlotEngine
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
-from lockstep_data_plane.wire.kio_messages import message
+from lockstep_data_plane.wire.message_versions import message
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, Row

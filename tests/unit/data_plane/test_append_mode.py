@@ -8,7 +8,6 @@ from lockstep_config import FlowSettings, load
 from lockstep_data_plane.core.append_trial import AppendFault, AppendMode
 from lockstep_data_plane.driver.flow_origin import FlowOrigin
 from lockstep_data_plane.provenance.producer_ids import try_target
-from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.names import Flow, events_topic
 from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import Origin
@@ -62,21 +61,6 @@ async def test_target_that_loses_ids_without_transactions_gets_nothing(
     mode, faults = await try_target(settings)
     assert mode is None
     assert faults
-
-
-async def test_target_without_producer_ids_gets_nothing(
-    settings: FlowSettings, clients: tuple[EngineCluster, EngineCluster]
-) -> None:
-    for client in clients:
-        client.unknown_apis = ["init_producer_id"]
-    assert await try_target(settings) == (None, (AppendFault.NO_IDS,))
-
-
-async def test_target_that_refuses_to_give_producer_ids_gets_nothing(
-    settings: FlowSettings, clients: tuple[EngineCluster, EngineCluster]
-) -> None:
-    clients[0].fencing_codes = [KafkaErrorCode.UNSUPPORTED_VERSION] * 2
-    assert await try_target(settings) == (None, (AppendFault.NO_IDS,))
 
 
 def test_target_without_an_exact_way_has_a_reason_with_its_faults() -> None:

@@ -11,7 +11,6 @@ from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import GZIP, LZ4, SNAPPY, ZSTD
 from tests.support.eventually import eventually
 from tests.unit.data_plane.engine_scene import EngineScene
-from tests.unit.data_plane.resume_scene import TRANSACTIONS
 
 UNSUPPORTED_COMPRESSION_TYPE, UNSUPPORTED_FOR_MESSAGE_FORMAT = 76, 43
 
@@ -45,16 +44,6 @@ async def test_engine_recompresses_refused_codecs_and_reports_each_once(scene: E
     await scene.has_copied(21)
     assert set(scene.codecs) == {0, GZIP}
     assert scene.writer.events.count("CodecRefused") == 3
-
-
-async def test_engine_in_transactions_recompresses_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scene = EngineScene(tmp_path, monkeypatch, TRANSACTIONS)
-    scene.target.refused_codecs = {LZ4: UNSUPPORTED_COMPRESSION_TYPE}
-    await scene.begin()
-    append_compressed(scene, LZ4)
-    await scene.has_copied(3)
-    assert scene.writer.events.count("CodecRefused") == 1
-    await _leave(scene)
 
 
 async def test_engine_sends_uncompressed_batches_where_all_codecs_are_refused(scene: EngineScene) -> None:

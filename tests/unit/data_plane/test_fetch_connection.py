@@ -18,7 +18,7 @@ from lockstep_data_plane.fetch.fetcher import Fetcher
 from lockstep_data_plane.wire.cluster import PartitionLeader
 from lockstep_data_plane.wire.connection import Connection
 from lockstep_data_plane.wire.fetch_codec import fetch_request, read_answer, topic_names
-from lockstep_data_plane.wire.kio_messages import message
+from lockstep_data_plane.wire.message_versions import message
 from lockstep_protocol.kafka_apis import APIS
 from tests.support.batch_bytes import batch_bytes, record, records
 from tests.support.kio_codec import read_back

@@ -6,8 +6,9 @@ from io import BytesIO
 from kio.serial import entity_writer
 
 from lockstep_data_plane.wire.cluster import ClusterClient
-from lockstep_data_plane.wire.connection import Connection, message
+from lockstep_data_plane.wire.connection import Connection
 from lockstep_data_plane.wire.link_bytes import LinkBytes
+from lockstep_data_plane.wire.message_versions import message
 from lockstep_protocol.kafka_apis import APIS
 from tests.unit.data_plane.test_produce_connection import Written
 

@@ -29,7 +29,7 @@ from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.wire.cluster import PartitionLeader
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest
-from lockstep_data_plane.wire.kio_messages import message
+from lockstep_data_plane.wire.message_versions import message
 from lockstep_data_plane.wire.produce_codec import ProduceAnswer
 from lockstep_data_plane.wire.request_size import SMALL_BYTES, RequestSize
 from lockstep_protocol.kafka_apis import APIS

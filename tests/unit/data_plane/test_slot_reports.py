@@ -4,14 +4,13 @@ import logging
 
 import pytest
 
-from lockstep_protocol.kafka_apis import ApiAbsent
 from lockstep_protocol.names import state_topic
 from lockstep_protocol.reason import Reason
 from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import SlotStatus
 from tests.support.metered_driver import Driver
 
-OLD = ApiAbsent("fetch", (0, 3)).to_reason("A", "a:9092")
+OLD = ReasonCode.REQUEST_UNFIT.to_reason(cluster="A", broker="a:9092", request="Fetch", theirs="none", ours="version 4")
 OTHER = ReasonCode.REPORTED.to_reason(cluster="A", text="something else")
 
 

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from lockstep_config.credentials.permissions import Remedy
-from lockstep_protocol.kafka_apis import ApiAbsent
+from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_runtime.telemetry.failure_tracker import SAID_AT_ONCE, SAID_CAUSES, FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.errors import (
@@ -21,7 +21,10 @@ from lockstep_runtime.util.errors import (
 )
 
 AWAY = ClusterUnreachable("B", "b:9092", "refused")
-TOO_OLD = ProtocolUnfit("B", ApiAbsent("fetch", (0, 3)).to_reason("B", "b:9092"))
+UNFIT = ProtocolUnfit(
+    "B",
+    ReasonCode.REQUEST_UNFIT.to_reason(cluster="B", broker="b:9092", request="Fetch", theirs="none", ours="version 4"),
+)
 DENIED = NotPermitted("B", "to create", "topic x")
 
 
@@ -56,8 +59,8 @@ def test_cluster_that_is_too_old_is_logged_once_for_all_failures(
     with heard(caplog) as lines:
         troubles.began("one", AWAY)
         for name in ("one", "two", "one"):
-            troubles.began(name, TOO_OLD)
-        assert {reason.code for reason in troubles.reasons.values()} == {"request-versions"}
+            troubles.began(name, UNFIT)
+        assert {reason.code for reason in troubles.reasons.values()} == {"request-unfit"}
         troubles.over("one")
         troubles.over("two")
     assert lines == said

@@ -1,95 +1,81 @@
-"""Kafka's requests that the data plane sends: the versions of each that it knows, and which cluster needs it.
+"""Kafka's requests that the data plane sends, with the versions of each that it knows, and which it cannot do without.
 
-The oldest versions are those of Kafka 4's own clients (KIP-896), which speak with brokers of 2.1 and newer.
-"""
+The oldest versions are those of Kafka 4's own clients (KIP-896), which speak with brokers from 2.1 on."""
 
 from collections.abc import Iterable, Mapping
-from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
 
-from lockstep_protocol.reason import Detail, Reason
-from lockstep_protocol.reason_catalogue import ReasonCode
-
-VersionRange = tuple[int, int]
-"""The oldest and the newest version of a request that a broker announces."""
-
-
-class ClusterRole(StrEnum):
-    """What a flow asks of a cluster: to be read, or to be written, without or with transactions."""
-
-    SOURCE = "source"
-    TARGET = "target"
-    TRANSACTIONAL_TARGET = "transactional-target"
-
 
 class KafkaApi(NamedTuple):
-    """An API that is spoken, and the oldest and newest version that are filled. A cluster in one of the roles of
-    `needed_by` cannot do without it."""
+    """An API we speak and the versions we know how to fill. `name`: Kafka's."""
 
+    name: str
     key: int
     oldest: int
     newest: int
-    needed_by: frozenset[ClusterRole]
 
+    def since(self, oldest: int) -> "KafkaApi":
+        """Return the API without its versions before `oldest`."""
+        return self._replace(oldest=max(self.oldest, oldest))
 
-_EVERY = frozenset(ClusterRole)
-_TARGETS = _EVERY - {ClusterRole.SOURCE}
-_TRANSACTIONS = frozenset({ClusterRole.TRANSACTIONAL_TARGET})
-_NOBODY: frozenset[ClusterRole] = frozenset()
+    def common_version(self, oldest: int, newest: int) -> int | None:
+        """Return the newest version that a broker knows, too, whose own ones are these. None: there is none."""
+        version = min(self.newest, newest)
+        return version if version >= max(self.oldest, oldest) else None
+
 
 APIS: Mapping[str, KafkaApi] = MappingProxyType(
     {
-        "produce": KafkaApi(0, 3, 13, _TARGETS),
-        "fetch": KafkaApi(1, 4, 17, _EVERY),
-        "list_offsets": KafkaApi(2, 1, 8, _EVERY),  # 7 is of Kafka 3.0
-        "metadata": KafkaApi(3, 1, 12, _EVERY),
-        "find_coordinator": KafkaApi(10, 1, 4, _TRANSACTIONS),  # 0 finds coordinators of groups only
-        "init_producer_id": KafkaApi(22, 0, 4, _TARGETS),
-        "offset_for_leader_epoch": KafkaApi(23, 2, 4, _NOBODY),  # of the source; without it the end of its log counts
-        "add_partitions_to_txn": KafkaApi(24, 0, 3, _TRANSACTIONS),
-        "end_txn": KafkaApi(26, 0, 4, _TRANSACTIONS),  # from 5 on each one changes the epoch (KIP-890)
-        "describe_producers": KafkaApi(61, 0, 0, frozenset({ClusterRole.TARGET})),
+        "produce": KafkaApi("Produce", 0, 3, 13),
+        "fetch": KafkaApi("Fetch", 1, 4, 17),
+        "list_offsets": KafkaApi("ListOffsets", 2, 1, 8),
+        "metadata": KafkaApi("Metadata", 3, 1, 12),
+        "find_coordinator": KafkaApi("FindCoordinator", 10, 1, 4),  # 0 finds groups only, and we ask for transactions
+        "init_producer_id": KafkaApi("InitProducerId", 22, 0, 4),
+        "offset_for_leader_epoch": KafkaApi("OffsetForLeaderEpoch", 23, 2, 4),
+        "add_partitions_to_txn": KafkaApi("AddPartitionsToTxn", 24, 0, 3),
+        "end_txn": KafkaApi("EndTxn", 26, 0, 4),  # from 5 on each one changes the epoch (KIP-890): ours keeps its own
+        "describe_producers": KafkaApi("DescribeProducers", 61, 0, 0),
     }
 )
 
+OF_BOTH = ("metadata", "list_offsets", "fetch")
+"""Requests that brokers of source and target must know: the target's log is read where a copy resumes."""
 
-class ApiAbsent(NamedTuple):
-    """A request that cannot be sent to a broker. `announced`: the versions that the broker knows, None: it does not
-    know the request at all."""
+OF_TARGET = (*OF_BOTH, "produce", "init_producer_id")
+"""Requests that brokers of a target must know. Without the others a copy has another way, or no transactions."""
 
-    api: str
-    announced: VersionRange | None
+OF_TRANSACTIONS = (*OF_TARGET, "find_coordinator", "add_partitions_to_txn", "end_txn")
+"""Requests that brokers of a target must know whose flow copies in transactions."""
 
-    def to_reason(self, cluster: str, broker: str) -> Reason:
-        """Return why the request cannot be sent to this broker of this cluster."""
-        ours = APIS[self.api]
-        about: dict[str, Detail] = {
-            "cluster": cluster,
-            "broker": broker,
-            "api": self.api,
-            "oldest": ours.oldest,
-            "newest": ours.newest,
-        }
-        if self.announced is None:
-            return ReasonCode.REQUEST_UNKNOWN.to_reason(**about)
-        first, last = self.announced
-        return ReasonCode.REQUEST_VERSIONS.to_reason(**about, first=first, last=last)
+NO_VERSIONS = (0, -1)
+"""The versions of an API that a broker does not know."""
 
 
-def negotiate(api: str, announced: Mapping[int, VersionRange], *, oldest: int = 0) -> int | ApiAbsent:
-    """Return the newest version of an API that both sides know, or its absence. `announced`: what a broker knows, by
-    the keys of APIs. `oldest`: an older version would not do."""
-    ours, theirs = APIS[api], announced.get(APIS[api].key)
-    if theirs is None:
-        return ApiAbsent(api, None)
-    first, last = theirs
-    version = min(ours.newest, int(last))
-    return version if version >= max(ours.oldest, int(first), oldest) else ApiAbsent(api, (int(first), int(last)))
+class UnfitRequest(NamedTuple):
+    """A request that a cluster must know, and a broker of it does not in a version of ours. `oldest` and `newest`: its
+    versions."""
+
+    api: KafkaApi
+    oldest: int
+    newest: int
+
+    @property
+    def text(self) -> str:
+        """The request with both ranges, in the words of a sentence."""
+        theirs, ours = versions_text(self.oldest, self.newest), versions_text(self.api.oldest, self.api.newest)
+        return f"{self.api.name} ({theirs}, and Lockstep {ours})"
 
 
-def missing_apis(roles: Iterable[ClusterRole], announced: Mapping[int, VersionRange]) -> tuple[ApiAbsent, ...]:
-    """Return what a broker lacks of the requests that a cluster in these roles needs."""
-    asked = frozenset(roles)
-    outcomes = [negotiate(name, announced) for name, api in APIS.items() if api.needed_by & asked]
-    return tuple(outcome for outcome in outcomes if isinstance(outcome, ApiAbsent))
+def unfit_requests(versions: Mapping[int, tuple[int, int]], required: Iterable[str]) -> tuple[UnfitRequest, ...]:
+    """Return those of the required requests that a broker knows in no version of ours. `versions`: its own, by key."""
+    theirs = ((APIS[name], *versions.get(APIS[name].key, NO_VERSIONS)) for name in required)
+    return tuple(UnfitRequest(*each) for each in theirs if each[0].common_version(*each[1:]) is None)
+
+
+def versions_text(oldest: int, newest: int) -> str:
+    """Return versions of a request as a sentence names them."""
+    if newest < max(oldest, 0):
+        return "none"
+    return f"version {oldest}" if oldest == newest else f"versions {oldest} to {newest}"

@@ -50,17 +50,12 @@ class ReasonCode(StrEnum):
     REQUEST_REFUSED = "request-refused", "cluster {cluster} refused to {operation} {resource}: {text}"
     """It did so with Kafka's error `error`."""
 
-    REQUEST_UNKNOWN = (
-        "request-unknown",
-        "broker {broker} of cluster {cluster} does not know the request {api}, which the flow needs in a version from"
-        " {oldest} to {newest}",
+    REQUEST_UNFIT = (
+        "request-unfit",
+        "cluster {cluster} and Lockstep have no version of the request {request} in common: broker {broker} knows"
+        " {theirs}, and Lockstep {ours}",
     )
-    REQUEST_VERSIONS = (
-        "request-versions",
-        "broker {broker} of cluster {cluster} knows the request {api} in versions {first} to {last}, and this release"
-        " in versions {oldest} to {newest}",
-    )
-    """A broker answers, and the slots cannot speak with it: they have no version of a needed request in common."""
+    """A broker answers, and the slots cannot speak with it. Its details `theirs` and `ours` are words."""
 
     APPENDS_UNSAFE = (
         "appends-unsafe",

@@ -25,7 +25,6 @@ class AppendFault(StrEnum):
         member.words = words
         return member
 
-    NO_IDS = "no-ids", "gives no producer ids (InitProducerId)"
     IDS_REFUSED = "ids-refused", "refuses a batch with a producer id"
     IDS_LOST = "ids-lost", "does not keep producer id, epoch and sequence of a batch in its log"
     GAPS_TAKEN = "gaps-taken", "takes a batch whose sequence does not follow"
@@ -48,12 +47,8 @@ class TrialAnswer(NamedTuple):
 
     @property
     def passes(self) -> bool:
-        """Return whether the code says nothing of the producer id. The answer may be another next time, or the record
-        or a right is what is wrong."""
-        if self.code in (KafkaErrorCode.NONE, KafkaErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT):
-            return False
-        is_about_id = error_meaning(self.code) in (ErrorMeaning.STALE, ErrorMeaning.OTHER)
-        return self.code == KafkaErrorCode.POLICY_VIOLATION or not is_about_id
+        """Return whether the code says nothing of the batch: asked again, the answer may be another."""
+        return error_meaning(self.code) in (ErrorMeaning.RETRIABLE, ErrorMeaning.UNREACHABLE, ErrorMeaning.DENIED)
 
 
 class AppendTrial(NamedTuple):

@@ -9,8 +9,8 @@ from lockstep_protocol.rows.state_rows import SlotStatus
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.util.errors import ProtocolUnfit
 
-UNFIT = (ReasonCode.REQUEST_UNKNOWN, ReasonCode.REQUEST_VERSIONS)
-"""Only slots notice it: the driver reaches the cluster with a client that sends other requests."""
+UNFIT = (ReasonCode.REQUEST_UNFIT,)
+"""Only slots notice it: the driver reaches the cluster with a client that knows older versions."""
 
 
 class SlotReports:

@@ -20,7 +20,8 @@ from lockstep_data_plane.wire.fetch_codec import (
     UNKNOWN,
     fetch_request,
     read_answer,
-    session_answer,
+    read_error,
+    read_session_id,
     topic_names,
 )
 from lockstep_data_plane.wire.fetch_session import SESSION_LOST, FetchSession, SessionRequest, Wanted
@@ -180,11 +181,10 @@ class FetchConnection:
         self._on_result(self, self.result)
 
     def _parse_answer(self, request: FetchRequest, answer: Any) -> FetchResult:
-        code, session_id = session_answer(answer)
-        if code in SESSION_LOST:
+        if read_error(answer) in SESSION_LOST:
             self._session.lost()
             return NOTHING
-        self._session.answered(session_id)
+        self._session.answered(read_session_id(answer))
         deliveries: list[Delivery] = []
         redirected: list[tuple[PartitionMachine, int | None]] = []
         # In a session an answer has only partitions with news: nothing here goes through all that was asked for.

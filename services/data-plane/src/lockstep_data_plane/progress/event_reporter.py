@@ -15,6 +15,7 @@ from lockstep_data_plane.wire.connection import BrokerUnreachable, ProtocolUnfit
 from lockstep_data_plane.wire.error_codes import DENIED
 from lockstep_data_plane.wire.request_size import SMALL_BYTES
 from lockstep_data_plane.wire.unsupported_requests import UnsupportedCase
+from lockstep_protocol.kafka_apis import APIS
 from lockstep_protocol.reason_catalogue import format_sentence
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted, ProtocolUnfit, TopicDeleted
@@ -150,7 +151,7 @@ class EventReporter:
         )
 
     def _unsupported(self, alias: str, api: str, case: UnsupportedCase) -> None:
-        name = "".join(word.title() for word in api.split("_"))
+        name = APIS[api].name
         text = f"cluster {alias}: {_UNSUPPORTED[case].format(name)}. {_INSTEAD[api]}"
         self._control_writer.event("RequestUnsupported", f"cluster {alias}", text, api=name, case=case.value)
 

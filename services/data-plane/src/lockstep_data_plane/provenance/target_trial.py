@@ -20,8 +20,8 @@ from lockstep_data_plane.wire.connection import (
     ProtocolUnfitError,
 )
 from lockstep_data_plane.wire.error_codes import DENIED
-from lockstep_data_plane.wire.kio_messages import message
 from lockstep_data_plane.wire.log_reader import log_between
+from lockstep_data_plane.wire.message_versions import message
 from lockstep_data_plane.wire.produce_codec import produce_answer, produce_request
 from lockstep_data_plane.wire.transaction_coordinator import ProducerFenced, TransactionCoordinators
 from lockstep_protocol.events import Event
@@ -35,9 +35,6 @@ WITHIN = timedelta(seconds=15)
 
 TRANSACTIONS = ("find_coordinator", "init_producer_id", "add_partitions_to_txn", "end_txn")
 """The requests of a transaction."""
-
-NO_VERSION = -1
-"""The newest version of a request that a broker does not know at all."""
 
 PASSES_WITHIN_S, AGAIN_AFTER_S = 10.0, 0.25
 
@@ -76,16 +73,7 @@ class TargetTrial:
     async def _try(self) -> tuple[AppendFault, ...]:
         for cluster in (self._first, self._second):
             await cluster.refresh([self._tp[0]])
-        try:
-            producer_id, epoch = await new_producer(self._first)
-        except ProtocolUnfitError as exc:
-            if exc.reason.detail("version") != NO_VERSION:
-                raise
-            return (AppendFault.NO_IDS,)
-        except KafkaProtocolError as exc:
-            if exc.code != KafkaErrorCode.UNSUPPORTED_VERSION:
-                raise
-            return (AppendFault.NO_IDS,)
+        producer_id, epoch = await new_producer(self._first)
         first = await self._append(self._first, producer_id, epoch, 0)
         if not first.is_taken:
             return (AppendFault.IDS_REFUSED,)

@@ -21,8 +21,7 @@ from lockstep_data_plane.core.target_remnant import TargetRemnant
 from lockstep_data_plane.core.target_tail import LastAppend, LogContradiction, NotReplicated, TargetTail
 from lockstep_data_plane.record_batch.classify import NO_LIMIT, BatchAction, TargetLimits, classify
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
-from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError
-from lockstep_data_plane.wire.cluster_requests import DEBUGGING
+from lockstep_data_plane.wire.cluster import DEBUGGING, ClusterClient, KafkaProtocolError
 from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_data_plane.wire.log_reader import first_batch, log_between, next_offset
 from lockstep_data_plane.wire.optional_requests import active_producers, epoch_end

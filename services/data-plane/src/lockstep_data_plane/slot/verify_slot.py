@@ -36,8 +36,7 @@ from lockstep_data_plane.verify.verified_position import (
     waits_for_copy,
     with_beyond,
 )
-from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError, connect_cluster
-from lockstep_data_plane.wire.cluster_requests import DEBUGGING
+from lockstep_data_plane.wire.cluster import DEBUGGING, ClusterClient, KafkaProtocolError, connect_cluster
 from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_protocol.names import state_topic
 from lockstep_protocol.offset_runs import RunMap

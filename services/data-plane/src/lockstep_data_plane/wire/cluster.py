@@ -14,13 +14,6 @@ from uuid import UUID
 from lockstep_config.clients.librdkafka import max_idle_ms
 from lockstep_config.flow.client_settings import aiokafka_connection
 from lockstep_data_plane.common.timeouts import USUAL, Timeouts, timeouts_from
-from lockstep_data_plane.wire.cluster_requests import (
-    CONSUMER,
-    KNOWS_ISOLATION,
-    RELIABLE_EPOCHS,
-    list_offsets_request,
-    metadata_request,
-)
 from lockstep_data_plane.wire.connection import (
     BrokerUnreachable,
     Connection,
@@ -29,19 +22,22 @@ from lockstep_data_plane.wire.connection import (
 )
 from lockstep_data_plane.wire.error_codes import LED_ELSEWHERE
 from lockstep_data_plane.wire.link_bytes import LinkBytes
+from lockstep_data_plane.wire.message_versions import filled, message
+from lockstep_data_plane.wire.metadata_codec import metadata_request, read_topics
 from lockstep_data_plane.wire.request_size import RequestSize
 from lockstep_data_plane.wire.throttle_notice import ThrottleNotice
 from lockstep_data_plane.wire.unsupported_requests import UnsupportedRequests
 from lockstep_protocol.errors import RetriableError
-from lockstep_protocol.kafka_apis import ApiAbsent
+from lockstep_protocol.kafka_apis import OF_BOTH
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.offsets import TopicPartition
 
-BUFFERS = {"receive.buffer.bytes": socket.SO_RCVBUF, "send.buffer.bytes": socket.SO_SNDBUF}
-NEEDED = ("metadata", "list_offsets", "fetch")
-"""Requests that are sent to brokers of both clusters. Whether others are known is found out before they are sent."""
+CONSUMER, DEBUGGING = -1, -2
+"""Replica ids of offset requests: a consumer gets replicated offsets, a debugger all (`kafka-wire.md` §2)."""
 
-UNKNOWN_EPOCH = -1
+BUFFERS = {"receive.buffer.bytes": socket.SO_RCVBUF, "send.buffer.bytes": socket.SO_SNDBUF}
+WITH_ISOLATION = 2
+"""The first version of ListOffsets that knows the last stable offset."""
 
 UNKNOWN_TOPIC = (KafkaErrorCode.NONE, 0, None)
 """What is known of a topic that no metadata answer has named."""
@@ -126,7 +122,8 @@ class ClusterClient:
             broker = next((b for b, a in self._brokers.items() if a == address), -1 - hash(address) % 2**30)
             try:
                 connection = await self._open((broker, "metadata"), address)
-                self._learn(await connection.call(metadata_request(connection.version("metadata"), wanted)), wanted)
+                version = connection.version("metadata")
+                self._learn(await connection.call(metadata_request(version, wanted)), wanted)
                 self._answered = address
                 return
             except BrokerUnreachable as exc:
@@ -141,25 +138,16 @@ class ClusterClient:
         answer = await connection.call(metadata_request(connection.version("metadata"), None))
         return [str(topic.name) for topic in answer.topics if topic.name is not None]
 
-    def _learn(self, answer: Any, wanted: Sequence[str] = ()) -> None:
-        self.cluster_id = getattr(answer, "cluster_id", None) or ""  # since version 2
+    def _learn(self, answer: Any, wanted: Sequence[str]) -> None:
+        self.cluster_id = getattr(answer, "cluster_id", None) or ""  # from version 2 on
         self._brokers = {int(b.node_id): (b.host, int(b.port)) for b in answer.brokers}
         self._racks = {(b.host, int(b.port)): b.rack or "" for b in answer.brokers}
-        named = {str(topic.name) for topic in answer.topics}
-        for gone in set(wanted) - named:  # of an answer about every topic
-            self._topics[gone] = int(KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION), 0, None
-        named.update(wanted)
-        self._leaders = {tp: leader for tp, leader in self._leaders.items() if tp[0] not in named}
-        has_epochs = int(answer.__version__) >= RELIABLE_EPOCHS
-        for topic in answer.topics:
-            name = str(topic.name)
-            known = topic.error_code == KafkaErrorCode.NONE
-            topic_id = getattr(topic, "topic_id", None) if known else None  # since version 10
-            self._topics[name] = int(topic.error_code), len(topic.partitions), topic_id
-            for p in topic.partitions if known else ():
-                if int(p.leader_id) >= 0:
-                    epoch = int(p.leader_epoch) if has_epochs else UNKNOWN_EPOCH
-                    self._leaders[name, int(p.partition_index)] = PartitionLeader(int(p.leader_id), epoch, topic_id)
+        topics = {topic.name: topic for topic in read_topics(answer, wanted)}
+        self._leaders = {tp: leader for tp, leader in self._leaders.items() if tp[0] not in topics}
+        for topic in topics.values():
+            self._topics[topic.name] = topic.code, topic.partitions, topic.topic_id
+            for number, broker, epoch in topic.leaders:
+                self._leaders[topic.name, number] = PartitionLeader(broker, epoch, topic.topic_id)
 
     def leader(self, tp: TopicPartition) -> PartitionLeader | None:
         """The leader of the partition, or None: not known, no leader just now, or no such topic."""
@@ -246,7 +234,7 @@ class ClusterClient:
                     self._close_idle(address)  # the broker answers a new connection at once, so it was not slow
                 connection.alias, connection.link = self.alias, self.links.of_rack(self._racks.get(address, ""))
                 try:
-                    for api in NEEDED:  # at once: what copies would only lose its connection
+                    for api in OF_BOTH:  # at once: what copies would only lose its connection
                         connection.version(api)
                 except BrokerUnreachable:
                     connection.close()
@@ -280,33 +268,32 @@ class ClusterClient:
         The log end is the high watermark; for `committed` it is the last stable offset. For a DEBUGGING replica it is
         where the leader's own log ends. Raises KafkaProtocolError, BrokerUnreachable."""
 
-        def request(version: int, _: PartitionLeader) -> Any:
-            return list_offsets_request(version, tp, timestamp, replica_id, committed=committed)
+        def request(m: Any, _: PartitionLeader) -> Any:
+            partition = filled(
+                m.ListOffsetsPartition, partition_index=tp[1], current_leader_epoch=-1, timestamp=timestamp
+            )
+            topic = m.ListOffsetsTopic(name=tp[0], partitions=(partition,))
+            return filled(m.ListOffsetsRequest, replica_id=replica_id, isolation_level=int(committed), topics=(topic,))
 
-        oldest = KNOWS_ISOLATION if committed else 0
+        oldest = WITH_ISOLATION if committed else 0
         return int((await self.ask_leader(tp, "list_offsets", request, "offsets", oldest=oldest)).offset)
-
-    async def negotiate(self, tp: TopicPartition, api: str) -> int | ApiAbsent:
-        """Return the version of a request that the partition's leader is asked with, or its absence. Raises
-        BrokerUnreachable."""
-        return (await self.connection(self.require_leader(tp).broker, "ask")).negotiate(api)
 
     async def ask_leader(
         self,
         tp: TopicPartition,
         api: str,
-        request: Callable[[int, PartitionLeader], Any],
+        request: Callable[[Any, PartitionLeader], Any],
         what: str,
         needs: str = "Describe",
-        oldest: int = 0,
         purpose: str = "ask",
+        oldest: int = 0,
     ) -> Any:
-        """Return what the partition's leader answers to a request about it alone. `request` makes it in a version.
-        `needs`: the operation on the topic. `oldest`: an older version would not do. `purpose`: of the connection.
-        Raises KafkaProtocolError, BrokerUnreachable."""
+        """Return what the partition's leader answers to a request about it alone, which is made with kio's module of
+        the version. `needs`: the operation on the topic. `purpose`: of the connection. `oldest`: the first version that
+        serves. Raises KafkaProtocolError, BrokerUnreachable."""
         leader = self.require_leader(tp)
         connection = await self.connection(leader.broker, purpose)
-        answer = await connection.call(request(connection.version(api, oldest=oldest), leader))
+        answer = await connection.call(request(message(api, connection.version(api, oldest), "request"), leader))
         found = answer.topics[0].partitions[0]
         if found.error_code != KafkaErrorCode.NONE:
             about = f"cluster {self.alias}: {what} of {tp[0]}-{tp[1]}"

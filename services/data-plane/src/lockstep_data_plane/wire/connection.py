@@ -19,27 +19,27 @@ from typing import Any, NamedTuple
 from aiokafka.conn import CloseReason
 from aiokafka.errors import KafkaConnectionError, KafkaError
 
+from lockstep_data_plane.wire.flexible_encoding import NO_TAGS
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest, FrameProtocol
-from lockstep_data_plane.wire.kio_messages import MessageVersion, encoded, message_version
 from lockstep_data_plane.wire.link_bytes import LinkCount
+from lockstep_data_plane.wire.message_versions import MessageFormat, encoded, message_format
 from lockstep_protocol.errors import RetriableError
-from lockstep_protocol.kafka_apis import ApiAbsent, negotiate
+from lockstep_protocol.kafka_apis import APIS, NO_VERSIONS, versions_text
 from lockstep_protocol.reason import Reason
-from lockstep_protocol.reason_catalogue import format_sentence
+from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
 from lockstep_runtime.kafka.auth_errors import NOT_A_BROKER, login_name, refused_login
 from lockstep_runtime.kafka.sasl_session import SessionConnection
 from lockstep_runtime.util.asyncio_util import error_retrieved
 
 _NUMBER = struct.Struct(">i")
 _HEADER = struct.Struct(">hhi")
-"""API, version, number of the request; the client's id comes behind them. In flexible versions tags follow, of which
-we have none."""
-_NO_TAGS = b"\0"
-_NOT_THROTTLED = timedelta(0)
-"""The oldest answers of some APIs do not speak of quotas."""
+"""API, version, number of the request. The client's id comes behind them, then the tags, of which we have none, where a
+version has any."""
 ANSWER_BYTES = 256 * 1024 * 1024
 """An answer may be longer by so much than what was asked for. A broker sends a batch whole that is larger, and the
 metadata of everything."""
+
+NO_TIME = timedelta(0)
 
 
 class BrokerUnreachable(RetriableError, ConnectionError):
@@ -57,8 +57,7 @@ class ConnectionClosedError(BrokerUnreachable):
 
 
 class ProtocolUnfitError(BrokerUnreachable):
-    """The broker and we know no version of a request in common that is needed. It is as good as away until that
-    changes."""
+    """The broker and we know no version of a request in common, or it does not know the request at all."""
 
     def __init__(self, alias: str, reason: Reason) -> None:
         super().__init__(format_sentence(reason), alias)
@@ -77,7 +76,7 @@ class _PendingRequest(NamedTuple):
     """How an answer is read, when it was asked for, and which callback sees it at once. It is in the place of
     aiokafka's own request object."""
 
-    answer: MessageVersion
+    format: MessageFormat
     at: float
     seen: Callable[[Any], None] | None
     largest: int
@@ -86,13 +85,7 @@ class _PendingRequest(NamedTuple):
         """The answer, which must have this correlation id. Raises KafkaConnectionError."""
         if _NUMBER.unpack_from(frame)[0] != correlation_id:
             raise KafkaConnectionError("the broker answered another question than the one that was next")
-        reader, is_flexible = self.answer
-        if is_flexible and frame[_NUMBER.size] != 0:
-            raise KafkaConnectionError(
-                "the broker sent tagged fields in a response header, which no version known here has"
-            )
-        entity, _ = reader(frame, _NUMBER.size + is_flexible)
-        return entity
+        return self.format.read_answer(frame)
 
 
 class Connection(SessionConnection):
@@ -156,8 +149,8 @@ class Connection(SessionConnection):
         super().__init__(*args, **kwargs)
         self._held, self.link = deque(), LinkCount()
         client = self._client_id.encode()
-        client_id = struct.pack(f">h{len(client)}s", len(client), client)
-        self._client_id_headers = client_id, client_id + _NO_TAGS
+        named = struct.pack(f">h{len(client)}s", len(client), client)
+        self._client_id_headers = named, named + NO_TAGS
 
     def _largest_answer(self) -> int:
         """Return how long the next answer may be."""
@@ -177,7 +170,8 @@ class Connection(SessionConnection):
         self._note_drained()
         self._last_action = now = time.monotonic()
         self.round_trip_s = min(self.round_trip_s, now - asked.at)
-        if (throttled_s := getattr(entity, "throttle_time", _NOT_THROTTLED).total_seconds()) > 0:
+        # The oldest versions say nothing of it: their brokers answer late instead.
+        if (throttled_s := getattr(entity, "throttle_time", NO_TIME).total_seconds()) > 0:
             self.rest(throttled_s)
             if self.on_throttled is not None:
                 self.on_throttled(throttled_s, now)
@@ -196,22 +190,25 @@ class Connection(SessionConnection):
         await super()._do_version_lookup()
         self.round_trip_s = time.monotonic() - asked_at
 
-    def negotiate(self, api: str, *, oldest: int = 0) -> int | ApiAbsent:
-        """Return the newest version of an API that both sides know, or its absence (`kafka_apis.negotiate`)."""
-        return negotiate(api, self._versions, oldest=oldest)
-
-    def version(self, api: str, *, oldest: int = 0) -> int:
-        """Return the newest version of an API that both sides know. Raises ProtocolUnfitError if there is none."""
-        outcome = self.negotiate(api, oldest=oldest)
-        if isinstance(outcome, int):
-            return outcome
-        if api == "metadata" and outcome.announced is None:
-            raise BrokerUnreachable(f"{self.host}:{self.port}: {NOT_A_BROKER}", self.alias)
-        raise self.unfit(outcome)
-
-    def unfit(self, absent: ApiAbsent) -> ProtocolUnfitError:
-        """Return the error of a request that is needed, and cannot be sent to this broker."""
-        return ProtocolUnfitError(self.alias, absent.to_reason(self.alias, f"{self.host}:{self.port}"))
+    def version(self, api: str, oldest: int = 0) -> int:
+        """Return the newest version of an API that both sides know. `oldest`: none before it serves. Raises
+        ProtocolUnfitError if there is none."""
+        ours = APIS[api].since(oldest)
+        theirs = self._versions.get(ours.key, NO_VERSIONS)
+        version = ours.common_version(*theirs)
+        if version is not None:
+            return version
+        address = f"{self.host}:{self.port}"
+        if api == "metadata" and theirs[1] < 0:
+            raise BrokerUnreachable(f"{address}: {NOT_A_BROKER}", self.alias)
+        reason = ReasonCode.REQUEST_UNFIT.to_reason(
+            cluster=self.alias,
+            broker=address,
+            request=ours.name,
+            theirs=versions_text(*theirs),
+            ours=versions_text(ours.oldest, ours.newest),
+        )
+        raise ProtocolUnfitError(self.alias, reason)
 
     def ask(self, entity: Any, seen: Callable[[Any], None] | None = None) -> asyncio.Future[Any]:
         """Send a request, and return its answer's future. It is sent at once unless the connection is to log in again
@@ -224,12 +221,12 @@ class Connection(SessionConnection):
             raise BrokerUnreachable(f"{self.host}:{self.port}: the connection is closed")
         key, version, parts, asked_bytes = entity if isinstance(entity, EncodedRequest) else encoded(entity)
         correlation_id = self._next_correlation_id()
-        answer = message_version(key, version)
-        client_id = self._client_id_headers[answer.is_flexible]
-        size = _HEADER.size + len(client_id) + sum(map(len, parts))
-        frame = b"".join((_NUMBER.pack(size), _HEADER.pack(key, version, correlation_id), client_id, *parts))
+        message = message_format(key, version)
+        client_id_header = self._client_id_headers[message.is_flexible]
+        size = _HEADER.size + len(client_id_header) + sum(map(len, parts))
+        frame = b"".join((_NUMBER.pack(size), _HEADER.pack(key, version, correlation_id), client_id_header, *parts))
         future: asyncio.Future[Any] = self._loop.create_future()
-        pending = _PendingRequest(answer, time.monotonic(), seen, asked_bytes + ANSWER_BYTES)
+        pending = _PendingRequest(message, time.monotonic(), seen, asked_bytes + ANSWER_BYTES)
         asked = (frame, correlation_id, pending, future)
         self.begin_overdue_login()
         if self.holding:

@@ -3,13 +3,11 @@
 from collections.abc import Callable, Mapping, Set
 from typing import Any
 
-from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError, PartitionLeader
-from lockstep_data_plane.wire.cluster_requests import leader_epoch_request
-from lockstep_data_plane.wire.connection import ConnectionClosedError
-from lockstep_data_plane.wire.kio_messages import message
+from lockstep_data_plane.wire.cluster import CONSUMER, ClusterClient, KafkaProtocolError, PartitionLeader
+from lockstep_data_plane.wire.connection import ConnectionClosedError, ProtocolUnfitError
+from lockstep_data_plane.wire.message_versions import filled
 from lockstep_data_plane.wire.unsupported_requests import UnsupportedCase
 from lockstep_protocol.errors import RetriableError
-from lockstep_protocol.kafka_apis import ApiAbsent
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.offsets import TopicPartition
 
@@ -25,16 +23,11 @@ async def active_producers(
 ) -> Mapping[int, tuple[int, int]] | None:
     """Return (epoch, last sequence) of those producers that the leader remembers at its log's end, be that replicated
     or not. None: the cluster does not support DescribeProducers. Raises KafkaProtocolError and BrokerUnreachable."""
-
-    def request(version: int, _: PartitionLeader) -> Any:
-        m = message("describe_producers", version, "request")
-        return m.DescribeProducersRequest(topics=(m.TopicRequest(name=tp[0], partition_indexes=(tp[1],)),))
-
     partition = await _ask_leader(
         cluster,
         tp,
         "describe_producers",
-        request,
+        lambda m, _: m.DescribeProducersRequest(topics=(m.TopicRequest(name=tp[0], partition_indexes=(tp[1],)),)),
         "producers",
         needs="Read",
     )
@@ -52,9 +45,13 @@ async def epoch_end(cluster: ClusterClient, tp: TopicPartition, leader_epoch: in
     (OffsetForLeaderEpoch, KIP-101, KIP-320). -1 if the leader does not know. None: the cluster does not support the
     request. Raises KafkaProtocolError and BrokerUnreachable."""
 
-    def request(version: int, leader: PartitionLeader) -> Any:
+    def request(m: Any, leader: PartitionLeader) -> Any:
         # The epoch that is fetched at afterwards, so that no other leader has been there between.
-        return leader_epoch_request(version, tp, leader.epoch, leader_epoch)
+        partition = m.OffsetForLeaderPartition(
+            partition=tp[1], current_leader_epoch=leader.epoch, leader_epoch=leader_epoch
+        )
+        topic = m.OffsetForLeaderTopic(topic=tp[0], partitions=(partition,))
+        return filled(m.OffsetForLeaderEpochRequest, replica_id=CONSUMER, topics=(topic,))
 
     found = await _ask_leader(cluster, tp, "offset_for_leader_epoch", request, "leader epochs")
     return None if found is None else int(found.end_offset)
@@ -64,7 +61,7 @@ async def _ask_leader(
     cluster: ClusterClient,
     tp: TopicPartition,
     api: str,
-    request: Callable[[int, PartitionLeader], Any],
+    request: Callable[[Any, PartitionLeader], Any],
     what: str,
     needs: str = "Describe",
 ) -> Any | None:
@@ -73,10 +70,10 @@ async def _ask_leader(
         if api in cluster.unsupported:
             return None
         try:
-            if isinstance(await cluster.negotiate(tp, api), ApiAbsent):
-                cluster.unsupported.add_case(api, UnsupportedCase.ABSENT)
-                return None
             return await cluster.ask_leader(tp, api, request, what, needs, purpose=PURPOSE)
+        except ProtocolUnfitError:
+            cluster.unsupported.add_case(api, UnsupportedCase.ABSENT)
+            return None
         except KafkaProtocolError as exc:
             if exc.code != KafkaErrorCode.UNSUPPORTED_VERSION:
                 raise

@@ -1,7 +1,8 @@
 """Producing as Kafka has it on the wire: what is sent, and what the answer says of each batch.
 
 The request is written here and not by kio, which takes it field by field. If records come one by one, that was a fifth
-of the time between a record's arrival and its departure. Only versions that new brokers do not need are kio's."""
+of the time between a record's arrival and its departure. What brokers before Kafka 2.8 are sent is kio's (versions
+below `OWN_ENCODING`)."""
 
 import struct
 from collections.abc import Iterable
@@ -15,12 +16,12 @@ from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, Stamp
 from lockstep_data_plane.wire.cluster import PartitionLeader
 from lockstep_data_plane.wire.flexible_encoding import NO_TAGS, NULL, by_topic, compact_string, length
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest, Parts
-from lockstep_data_plane.wire.kio_messages import encoded, message
+from lockstep_data_plane.wire.message_versions import encoded, message
 from lockstep_protocol.kafka_apis import APIS
 from lockstep_protocol.offsets import TopicPartition
 
-FLEXIBLE = 9
-"""The first version that is written here; older ones are kio's."""
+OWN_ENCODING = 9
+"""The first version that is written here."""
 
 PRODUCE_BY_TOPIC_ID = 13
 """The first version that names topics by their ids, and only so."""
@@ -43,8 +44,8 @@ def produce_request(
 ) -> EncodedRequest:
     """A request with these batches, at most one for each partition, in their order; by topic id from version 13 on.
     Acknowledgement is by all in-sync replicas always: the broker accepts less with a producer id, we do not."""
-    if version < FLEXIBLE:
-        return _kio_request(version, batches, timeout, transactional_id)
+    if version < OWN_ENCODING:
+        return _old_request(version, batches, timeout, transactional_id)
     by_id = version >= PRODUCE_BY_TOPIC_ID
     topics: dict[UUID | str | None, list[Parts]] = {}
     key: UUID | str | None = ""
@@ -60,7 +61,7 @@ def produce_request(
     return EncodedRequest(API_KEY, version, [name, head, *by_topic(topics), NO_TAGS])
 
 
-def _kio_request(
+def _old_request(
     version: int,
     batches: Iterable[tuple[TopicPartition, PartitionLeader, Data]],
     timeout: timedelta,
@@ -70,10 +71,14 @@ def _kio_request(
     topics: dict[str, list[Any]] = {}
     for (topic, number), _, data in batches:
         topics.setdefault(topic, []).append(m.PartitionProduceData(index=number, records=bytes(data)))
-    topic_data = tuple(m.TopicProduceData(name=name, partition_data=tuple(parts)) for name, parts in topics.items())
     return encoded(
         m.ProduceRequest(
-            transactional_id=transactional_id, acks=ACKNOWLEDGED_BY_ALL, timeout=timeout, topic_data=topic_data
+            transactional_id=transactional_id,
+            acks=ACKNOWLEDGED_BY_ALL,
+            timeout=timeout,
+            topic_data=tuple(
+                m.TopicProduceData(name=topic, partition_data=tuple(entries)) for topic, entries in topics.items()
+            ),
         )
     )
 
@@ -103,7 +108,7 @@ def produce_answer(found: Any) -> ProduceAnswer:
     return ProduceAnswer(
         int(found.error_code),
         int(found.base_offset),
-        getattr(found, "error_message", None) or "",  # both since version 8
+        getattr(found, "error_message", None) or "",  # it and the records: from version 8 on
         tuple([(int(e.batch_index), e.batch_index_error_message or "") for e in getattr(found, "record_errors", ())]),
         append_time_ms=None if found.log_append_time is None else round(found.log_append_time.timestamp() * 1000),
     )

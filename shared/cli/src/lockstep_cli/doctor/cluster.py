@@ -9,7 +9,6 @@ from lockstep_cli.doctor.access import listed
 from lockstep_cli.doctor.access_facts import AccessFacts
 from lockstep_cli.doctor.check import CheckFinding, DoctorCheck
 from lockstep_cli.formatting import count_text, in_time
-from lockstep_protocol.reason_catalogue import format_sentence
 
 SKEW_WARNING_MS = 30_000
 """Lag in seconds is wrong by as much, and timestamps of records that services write are too."""
@@ -68,18 +67,19 @@ def judge_cluster(facts: ClusterFacts) -> Iterator[CheckFinding]:
 
 def _versions(access: AccessFacts) -> CheckFinding:
     check = registry.VERSIONS
-    reasons = [
-        absent.to_reason(access.alias, broker.place.removeprefix("broker "))
-        for broker in access.brokers
-        for absent in broker.missing_apis or ()
-    ]
-    if reasons:
-        return check.failed(access.alias, listed(map(format_sentence, reasons)))
-    silent = [one for one in access.brokers if one.missing_apis is None]
+    unfit = [broker for broker in access.brokers if broker.unfit]
+    if unfit:
+        text = listed(
+            f"{broker.place} does not know what the flows need in a version that Lockstep knows:"
+            f" {', '.join(request.text for request in broker.unfit or ())}"
+            for broker in unfit
+        )
+        return check.failed(access.alias, text)
+    silent = [one for one in access.brokers if one.unfit is None]
     if silent:
         text = listed(f"{one.place}: {one.why or one.trouble}" for one in silent)
         return check.unknown(access.alias, f"{count_text(len(silent), 'broker')} did not say: {text}")
-    return check.ok(access.alias, f"{count_text(len(access.brokers), 'broker')} with all needed requests")
+    return check.ok(access.alias, f"{count_text(len(access.brokers), 'broker')} with all requests that are needed")
 
 
 def judge_clock(check: DoctorCheck, subject: str, clock: ClockFacts) -> CheckFinding:

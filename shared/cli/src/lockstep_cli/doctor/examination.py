@@ -21,8 +21,8 @@ from lockstep_cli.doctor.cluster_connections import (
     ClusterConnection,
     ConnectionKey,
     cluster_connections,
-    cluster_roles,
     main_key,
+    required_requests,
 )
 from lockstep_cli.doctor.cluster_reader import compare_two_clusters, read_cluster
 from lockstep_cli.doctor.flow_clusters import FlowClusters
@@ -96,12 +96,8 @@ class Examination:
     async def _read_access(self, stack: AsyncExitStack) -> None:
         """Goes the way to each cluster, all of them at once."""
         for key, connection in cluster_connections(self._flows).items():
-            reading = AccessReader(
-                connection.subject,
-                connection.properties,
-                self._options.within_s,
-                cluster_roles(connection.alias, self._flows),
-            )
+            required = required_requests(self._flows, key[0])
+            reading = AccessReader(connection.subject, connection.properties, self._options.within_s, required)
             self._clusters[key] = _Cluster(connection, reading, _admin(connection))
             stack.push_async_callback(reading.close)
         names_only = set(self._options.categories) <= {Category.MACHINE, Category.NAMES}

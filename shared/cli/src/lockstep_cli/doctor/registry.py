@@ -169,8 +169,8 @@ VERSIONS = DoctorCheck(
     "LD602",
     Category.CLUSTER,
     "API versions",
-    "Each broker knows the requests that the flows send to a source or a target, in a version that Lockstep knows.",
-    "Use a cluster that knows them, or leave out what needs them ([broker versions](broker-versions.md)).",
+    "Each broker knows the requests that its cluster's flows cannot do without, in a version that Lockstep knows.",
+    "Look up what a source and a target must know ([broker versions](broker-versions.md)).",
 )
 CLOCK = DoctorCheck(
     "LD603",

@@ -21,7 +21,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.protocol.types import CompactArray, CompactString, Int16, Int32, Int64, Schema, TaggedFields
 
 from lockstep_config.clients.token_source import TokenUnavailable
-from lockstep_protocol.kafka_apis import APIS, ApiAbsent, ClusterRole, missing_apis
+from lockstep_protocol.kafka_apis import APIS, UnfitRequest, unfit_requests
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.opening_step import OpeningStep
 from lockstep_runtime.kafka.sasl_session import SessionConnection
@@ -193,9 +193,9 @@ class BrokerSession(SessionConnection):
         """Whether clients are served here: a KRaft controller has no Metadata."""
         return APIS["metadata"].key in self._versions
 
-    def missing_apis(self, roles: Iterable[ClusterRole]) -> tuple[ApiAbsent, ...]:
-        """Return the requests that the data plane needs of a cluster in these roles, and that this broker lacks."""
-        return missing_apis(roles, self._versions)
+    def unfit_requests(self, required: Iterable[str]) -> tuple[UnfitRequest, ...]:
+        """Return those of the required requests (of `kafka_apis.APIS`) that this broker knows in no version of ours."""
+        return unfit_requests(self._versions, required)
 
     async def metadata(self) -> tuple[str, tuple[AdvertisedBroker, ...]]:
         """The cluster's id, and its brokers as they are advertised. Raises QuestionRefused."""
