@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from lockstep_protocol.cluster_kind import ApiVersions
-from lockstep_protocol.kafka_apis import APIS
+from lockstep_protocol.kafka_apis import APIS, OF_BOTH, OF_TARGET, OF_TRANSACTIONS, unfit_requests
 from lockstep_protocol.kafka_requests import KafkaRequest as Request
 
 
@@ -59,7 +59,7 @@ CAPABILITIES: tuple[Capability, ...] = (
     ),
     Capability(
         *(Request.OFFSET_FOR_LEADER_EPOCH, 2, _SOURCE, Cost.WORK),
-        "a truncation of the source is found by the records alone when a partition begins",
+        "a truncation of the source is found by the leader epochs in the log, which takes longer",
     ),
     Capability(
         *(Request.INCREMENTAL_ALTER_CONFIGS, 0, _TARGET, Cost.WORK),
@@ -128,19 +128,14 @@ TOPICS_ARE_FEW = frozenset({"Azure Event Hubs"})
 """Kinds of clusters on which a user has a handful of topics."""
 
 
-def unfit_apis(versions: ApiVersions, needed: Iterable[str] = APIS) -> tuple[str, ...]:
-    """Return those requests of the data plane, by their names, that a broker or this release is too old for."""
-    announced = {name: versions.get(APIS[name].key, (0, -1)) for name in APIS if name in frozenset(needed)}
-    return tuple(
-        name
-        for name, (oldest, newest) in announced.items()
-        if min(APIS[name].newest, newest) < max(APIS[name].oldest, oldest)
-    )
+def unfit_apis(versions: ApiVersions, needed: Iterable[str]) -> tuple[str, ...]:
+    """Return those of the needed requests, by their names, that a broker knows in no version of this release."""
+    names = {api.key: name for name, api in APIS.items()}
+    return tuple(names[request.api.key] for request in unfit_requests(versions, needed))
 
 
 def needed_apis(role: Role, *, transactions: bool) -> frozenset[str]:
     """Return the requests, by their name in `kafka_apis.APIS`, without which a cluster cannot have this role."""
     if role is Role.SOURCE:
-        return frozenset({"fetch", "list_offsets", "metadata"})
-    needed = frozenset({"fetch", "list_offsets", "metadata", "produce", "init_producer_id"})
-    return needed | {"find_coordinator", "add_partitions_to_txn", "end_txn"} if transactions else needed
+        return frozenset(OF_BOTH)
+    return frozenset(OF_TRANSACTIONS if transactions else OF_TARGET)

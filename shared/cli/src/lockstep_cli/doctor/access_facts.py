@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from lockstep_protocol.cluster_kind import ApiVersions
+from lockstep_protocol.kafka_apis import UnfitRequest
 from lockstep_protocol.opening_step import OpeningStep
 
 
@@ -85,14 +86,14 @@ class LoginOutcome:
 
 @dataclass(frozen=True, slots=True)
 class BrokerFacts:
-    """A broker at its advertised address. `why` "": it accepts a connection. `unsupported`: requests that it does not
-    know in our versions, None where it did not say, for `trouble`. `round_trips_s`: of small requests."""
+    """A broker at its advertised address. `why` "": it accepts a connection. `unfit`: required requests that it
+    does not know in our versions, None where it did not say, for `trouble`. `round_trips_s`: of small requests."""
 
     id: int
     host: str
     port: int
     why: str = ""
-    unsupported: tuple[str, ...] | None = None
+    unfit: tuple[UnfitRequest, ...] | None = None
     round_trips_s: tuple[float, ...] = ()
     trouble: str = ""
     versions: ApiVersions = field(default_factory=dict)

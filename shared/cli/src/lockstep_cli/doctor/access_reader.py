@@ -5,7 +5,7 @@ import contextlib
 import ipaddress
 import socket
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -25,6 +25,7 @@ from lockstep_config.clients.sasl import read_login
 from lockstep_config.clients.tls import read_tls
 from lockstep_config.credentials.certificate_expiry import connection_ends, first_end
 from lockstep_config.flow.client_settings import OURS, aiokafka_connection
+from lockstep_protocol.kafka_apis import OF_BOTH
 from lockstep_protocol.opening_step import OpeningStep
 from lockstep_runtime.kafka.admin import PROBE, connects
 from lockstep_runtime.kafka.auth_errors import login_name, refused_login
@@ -43,11 +44,15 @@ CLIENT_ID = f"{OURS}|doctor"
 
 class AccessReader:
     """Reads the way to one cluster as clients with these connection properties go, each attempt within `within_s`.
-    `subject` is what findings call it. `session` is open after `read` if the login succeeded: close it."""
+    `subject` is what findings call it. `required`: the requests that it must know.
+    `session` is open after `read` if the login succeeded: close it."""
 
-    def __init__(self, subject: str, properties: Mapping[str, str], within_s: float) -> None:
+    def __init__(
+        self, subject: str, properties: Mapping[str, str], within_s: float, required: Collection[str] = OF_BOTH
+    ) -> None:
         self._properties = properties
         self._within = min(PROBE.total_seconds(), within_s)
+        self._required = required
         self.facts = AccessFacts(subject, read_protocol(properties))
         self.session: BrokerSession | None = None
 
@@ -191,9 +196,8 @@ class AccessReader:
                 return replace(facts, trouble=refused_login(str(exc)))
             finally:
                 await _close(session)
-            return replace(
-                facts, unsupported=session.unsupported_apis(), round_trips_s=trips, versions=session.versions
-            )
+            unfit = session.unfit_requests(self._required)
+            return replace(facts, unfit=unfit, round_trips_s=trips, versions=session.versions)
 
 
 async def _close(session: BrokerSession | None) -> None:

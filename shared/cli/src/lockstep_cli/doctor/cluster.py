@@ -45,8 +45,6 @@ class ClusterFacts:
     is_out_of_reach: bool
     clock: ClockFacts
     other_id: str = ""
-    needed: frozenset[str] = frozenset()
-    """Requests that the flows need of it (`needed_apis`)."""
 
 
 def judge_cluster(facts: ClusterFacts) -> Iterator[CheckFinding]:
@@ -62,22 +60,26 @@ def judge_cluster(facts: ClusterFacts) -> Iterator[CheckFinding]:
     else:
         brokers = count_text(len(facts.access.brokers), "broker")
         yield registry.REACHED.ok(alias, f"{brokers}, cluster id {facts.access.cluster_id} ({facts.reached})")
-    yield _versions(facts.access, facts.needed)
+    yield _versions(facts.access)
     yield judge_clock(registry.CLOCK, alias, facts.clock)
     yield _round_trip(facts.access)
 
 
-def _versions(access: AccessFacts, needed: frozenset[str]) -> CheckFinding:
+def _versions(access: AccessFacts) -> CheckFinding:
     check = registry.VERSIONS
-    old = {one.place: [name for name in one.unsupported or () if name in needed] for one in access.brokers}
-    if any(old.values()):
-        text = listed(f"{place} does not know {', '.join(some)} in our versions" for place, some in old.items() if some)
+    unfit = [broker for broker in access.brokers if broker.unfit]
+    if unfit:
+        text = listed(
+            f"{broker.place} does not know what the flows need in a version that Lockstep knows:"
+            f" {', '.join(request.text for request in broker.unfit or ())}"
+            for broker in unfit
+        )
         return check.failed(access.alias, text)
-    silent = [one for one in access.brokers if one.unsupported is None]
+    silent = [one for one in access.brokers if one.unfit is None]
     if silent:
         text = listed(f"{one.place}: {one.why or one.trouble}" for one in silent)
         return check.unknown(access.alias, f"{count_text(len(silent), 'broker')} did not say: {text}")
-    return check.ok(access.alias, f"{count_text(len(access.brokers), 'broker')}: all that is needed")
+    return check.ok(access.alias, f"{count_text(len(access.brokers), 'broker')} with all requests that are needed")
 
 
 def judge_clock(check: DoctorCheck, subject: str, clock: ClockFacts) -> CheckFinding:

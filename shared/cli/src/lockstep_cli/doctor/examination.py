@@ -18,7 +18,13 @@ from lockstep_cli.doctor.capabilities import judge_capabilities
 from lockstep_cli.doctor.certificates import judge_tls
 from lockstep_cli.doctor.check import Category, CheckFinding, DoctorCheck, until_fatal
 from lockstep_cli.doctor.cluster import judge_cluster
-from lockstep_cli.doctor.cluster_connections import ClusterConnection, ConnectionKey, cluster_connections, main_key
+from lockstep_cli.doctor.cluster_connections import (
+    ClusterConnection,
+    ConnectionKey,
+    cluster_connections,
+    main_key,
+    required_requests,
+)
 from lockstep_cli.doctor.cluster_reader import compare_two_clusters, read_cluster
 from lockstep_cli.doctor.flow_clusters import FlowClusters
 from lockstep_cli.doctor.flow_examination import examine_flow, examine_rights
@@ -30,7 +36,7 @@ from lockstep_cli.doctor.options import DoctorOptions
 from lockstep_cli.doctor.report import CategoryFindings, DoctorReport
 from lockstep_config import Configuration, FlowSettings
 from lockstep_config.resolve.precedence import SIDES, Side
-from lockstep_protocol.cluster_capabilities import Role, needed_apis
+from lockstep_protocol.cluster_capabilities import Role
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.util.errors import ClusterError
 
@@ -92,7 +98,8 @@ class Examination:
     async def _read_access(self, stack: AsyncExitStack) -> None:
         """Goes the way to each cluster, all of them at once."""
         for key, connection in cluster_connections(self._flows).items():
-            reading = AccessReader(connection.subject, connection.properties, self._options.within_s)
+            required = required_requests(self._flows, key[0])
+            reading = AccessReader(connection.subject, connection.properties, self._options.within_s, required)
             self._clusters[key] = _Cluster(connection, reading, _admin(connection))
             stack.push_async_callback(reading.close)
         names_only = set(self._options.categories) <= {Category.MACHINE, Category.NAMES}
@@ -148,17 +155,13 @@ class Examination:
         read = read_cluster(cluster.reading, cluster.admin, self._options.within_s, is_measured_later=is_measured_later)
         main, mine = self._main(cluster).reading.facts.cluster_id, facts.cluster_id
         other_id = main if main and mine and main != mine else ""
-        return judge_cluster(replace(await read, other_id=other_id, needed=self._needed_apis(cluster.connection.alias)))
+        return judge_cluster(replace(await read, other_id=other_id))
 
     def _roles(self, alias: str) -> frozenset[Role]:
         """What a cluster is in the flows that are examined."""
         sides = ((Role.SOURCE, settings.flow.source) for settings in self._flows)
         others = ((Role.TARGET, settings.flow.target) for settings in self._flows)
         return frozenset(role for role, cluster in (*sides, *others) if cluster == alias)
-
-    def _needed_apis(self, alias: str) -> frozenset[str]:
-        transactions = any(one.data_plane.exactly_once for one in self._flows if one.flow.target == alias)
-        return frozenset().union(*(needed_apis(role, transactions=transactions) for role in self._roles(alias)))
 
     def _main(self, cluster: _Cluster) -> _Cluster:
         """The same cluster as its main clients reach it."""

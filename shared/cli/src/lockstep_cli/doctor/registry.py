@@ -171,9 +171,8 @@ VERSIONS = DoctorCheck(
     "LD602",
     Category.CLUSTER,
     "API versions",
-    "Each broker knows the requests that the flows need of it, in a version that Lockstep knows. A source needs fewer "
-    "than a target.",
-    "Upgrade the brokers, or Lockstep ([broker versions](broker-versions.md)).",
+    "Each broker knows the requests that its cluster's flows cannot do without, in a version that Lockstep knows.",
+    "Look up what a source and a target must know ([broker versions](broker-versions.md)).",
 )
 CLOCK = DoctorCheck(
     "LD603",

@@ -243,7 +243,7 @@ _KEYS: tuple[ClientKey, ...] = (
     _elsewhere("delivery.timeout.ms", "a record is tried until it is there", PRODUCER, 0, 2_147_483_647),
     # Read by the data plane; the facts that librdkafka sends are too small to gain from it.
     ClientKey(name="compression.type", kinds=PRODUCER, choices=("none", "gzip", "snappy", "lz4", "zstd"),
-        records="uncompressed batches get it; compressed ones too with `lockstep.recompress`"),
+        records="uncompressed batches get it; compressed ones too with `lockstep.recompress=true`"),
     ClientKey(name="compression.gzip.level", kinds=PRODUCER, choices=("-1", *map(str, range(1, 10))),
         records="wherever a batch is built anew with gzip"),
     ClientKey(name="compression.lz4.level", kinds=PRODUCER, minimum=1, maximum=17,

@@ -5,7 +5,7 @@ token, mechanism or credentials.
 """
 
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,9 +22,8 @@ from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.protocol.types import CompactArray, CompactString, Int16, Int32, Int64, Schema, TaggedFields
 
 from lockstep_config.clients.token_source import TokenUnavailable
-from lockstep_protocol.cluster_capabilities import unfit_apis
 from lockstep_protocol.cluster_kind import ApiVersions
-from lockstep_protocol.kafka_apis import APIS
+from lockstep_protocol.kafka_apis import APIS, UnfitRequest, unfit_requests
 from lockstep_protocol.kafka_error_names import error_name
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.opening_step import OpeningStep
@@ -208,9 +207,9 @@ class BrokerSession(SessionConnection):
         """Return the versions of each request that the broker announces."""
         return dict(self._versions)
 
-    def unsupported_apis(self) -> tuple[str, ...]:
-        """Return the requests of the data plane that this broker is too old, or too new, for."""
-        return unfit_apis(self.versions)
+    def unfit_requests(self, required: Iterable[str]) -> tuple[UnfitRequest, ...]:
+        """Return those of the required requests (of `kafka_apis.APIS`) that this broker knows in no version of ours."""
+        return unfit_requests(self._versions, required)
 
     async def metadata(self) -> tuple[str, tuple[AdvertisedBroker, ...]]:
         """The cluster's id, and its brokers as they are advertised. Raises QuestionRefused."""

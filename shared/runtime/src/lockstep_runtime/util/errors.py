@@ -82,6 +82,18 @@ class ProtocolUnfit(ClusterError):
         return self.reason
 
 
+class AppendsUnsafe(ClusterError):
+    """The target does not do with producer ids what an exact copy needs, and has no transactions. `faults` says what,
+    as the rest of a sentence about the cluster."""
+
+    def __init__(self, alias: str, faults: str) -> None:
+        self.alias, self.faults = alias, faults
+        super().__init__(alias, format_sentence(self.to_reason()))
+
+    def to_reason(self) -> Reason:
+        return ReasonCode.APPENDS_UNSAFE.to_reason(cluster=self.alias, text=self.faults)
+
+
 class AdvertisedAddressUnresolved(ClusterUnreachable):
     """The cluster names an address of a broker that leads nowhere from here: waiting longer does not help now."""
 
