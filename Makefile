@@ -12,9 +12,9 @@ PREPARED := .cache/kafka/.prepared
 
 IMAGES  := $(if $(BASE),--base $(BASE)) $(if $(JAVA_BASE),--java-base $(JAVA_BASE)) $(if $(BUILD_BASE),--build-base $(BUILD_BASE)) \
            $(if $(BUILDER),--builder $(BUILDER)) $(if $(REPOSITORY),--repository $(REPOSITORY)) $(if $(TAG),--tag $(TAG)) \
-           $(if $(OFFLINE),--offline)
+           $(if $(OFFLINE),--offline) $(if $(PUSH),--push)
 
-PAGES   := chart client_keys commands configuration conformance doctor events metrics permissions plan_hazards plan_schema sasl schemas schema_page strimzi \
+PAGES   := address chart client_keys commands configuration conformance doctor events metrics permissions plan_hazards plan_schema sasl schemas schema_page strimzi \
            switch_reasons values_schema
 
 # What runs beside something else writes no cache: both would.
@@ -38,7 +38,7 @@ endef
 export DURATION KEEP ONLY SEED SOURCE TIMELINE
 
 .DEFAULT_GOAL := help
-.PHONY: help release demo test setup check bench docs faults test-long e2e images kube-tools spark-operator lock audit sbom clean clean-all java spark-archive
+.PHONY: help release push-chart demo test setup check bench docs faults test-long e2e images kube-tools spark-operator lock audit sbom clean clean-all java spark-archive
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -65,7 +65,7 @@ bench: setup spark-archive ## Lockstep beside MirrorMaker 2 on the same brokers 
 	@$(PY) -m tools.bench
 
 docs: $(SYNCED) ## write the generated pages and the chart's schema anew, from the declarations in the code
-	@set -e; for page in $(PAGES); do $(PY) -m tools.docs.$$page; done
+	@set -e; $(PY) .ci/requirements.py; for page in $(PAGES); do $(PY) -m tools.docs.$$page; done
 
 faults: setup spark-archive ## break a running Lockstep in every way and count what is lost or doubled (ONLY=kill, SEED=1)
 	@$(PY) -m tests.faults
@@ -77,7 +77,7 @@ test-long: setup spark-archive ## the long tests (about an hour, more on slow co
 e2e: setup ## install the chart on a real Kubernetes, break it and count (starts one with kube-tools; under 12 minutes)
 	@$(PY) -m tests.kube
 
-images: $(SYNCED) ## the container images, with docker, podman or buildah (BASE=, JAVA_BASE=, REPOSITORY=, TAG=, BUILDER=, OFFLINE=1)
+images: $(SYNCED) ## the container images, with docker, podman or buildah (BASE=, JAVA_BASE=, REPOSITORY=, TAG=, BUILDER=, OFFLINE=1, PUSH=1)
 	@$(PY) .ci/images.py $(IMAGES)
 
 spark-operator: setup ## build the Apache Spark operator, which e2e then runs too (SOURCE=a git clone of it; about a minute)
@@ -96,8 +96,11 @@ sbom: $(SYNCED) ## a software bill of materials of the locked packages: build/sb
 	@$(PY) .ci/sbom.py build/sbom.cdx.json
 	@echo "build/sbom.cdx.json"
 
-release: $(SYNCED) ## wheels, sources, constraints, SBOM, notes, the chart if helm is there, checksums: build/release (TAG=v0.1.0)
-	@$(PY) .ci/release.py $(if $(TAG),--tag $(TAG)) $(if $(PAGES_AT),--pages $(PAGES_AT)) $(if $(HELM),--helm $(HELM))
+release: $(SYNCED) ## wheels, sources, requirements, SBOM, notes, the chart if helm is there, checksums: build/release (TAG=v0.1.0)
+	@$(PY) .ci/release.py $(if $(TAG),--tag $(TAG)) $(if $(REPOSITORY_AT),--repository $(REPOSITORY_AT)) $(if $(PAGES_AT),--pages $(PAGES_AT)) $(if $(HELM),--helm $(HELM))
+
+push-chart: $(SYNCED) ## the chart of build/release to the registry beside the images (needs helm, and a login there)
+	@$(PY) .ci/release.py --push-chart $(if $(HELM),--helm $(HELM))
 
 clean: ## remove what builds, tests and benches left behind
 	rm -rf build artifacts spark-warehouse .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,8 +1,8 @@
 """`make images`: the container image of each service and of the command, with docker, podman or buildah.
 
-`deploy/images/Dockerfile` says what is in them. What it needs beside the sources is written to build/images first: for
-each kind of image the part of `requirements.lock` that it needs, hashes and all, and its bill of materials. With
-`--offline` the packages' files as well, so that the build itself needs no network, only base images that are there.
+`deploy/images/Dockerfile` says what is in them, and `docker build` alone makes one of them from it. The bases are named
+by their digests, and all images come from the same ones. With `--offline` the files of packages are fetched first, so
+that the build itself needs no network, only base images that are there. With `--push` the images go to their registry.
 """
 
 import argparse
@@ -12,23 +12,21 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
-from collections.abc import Collection, Mapping, Sequence
+import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+import requirements
 import sbom
+from lock_part import part_of
+
+from lockstep_protocol import project_address
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-PREPARED = REPOSITORY / "build" / "images"
+WHEELS = REPOSITORY / "deploy" / "images" / "wheels"
 DOCKERFILE = REPOSITORY / "deploy" / "images" / "Dockerfile"
 
-CONTROL = ("topic-sync", "heartbeat", "checkpoint", "acl-sync")
-"""Images that need the same packages."""
-IMAGES = (*CONTROL, "cli", "data-plane")
-COMMON = ("protocol", "config", "runtime")
-"""Members that all of them have."""
 BUILDERS = ("docker", "podman", "buildah")
 PYTHON, MACHINE = "3.11", "x86_64"
 PLATFORMS = tuple(f"{libc}_{MACHINE}" for libc in ("manylinux_2_28", "manylinux_2_17", "manylinux2014"))
@@ -96,63 +94,24 @@ def all_pinned(builder: str, bases: Bases) -> Bases:
     return replace(bases, python=python, java=java, build=pinned(builder, bases.build) if bases.build else None)
 
 
-def entries(lock: str) -> dict[str, str]:
-    """The lock's entries, each with its hashes, by name."""
-    parts = (part for part in re.split(r"\n(?=\S)", lock) if "==" in part.splitlines()[0])
-    return {part.partition("==")[0]: part for part in parts}
-
-
-def part_of(lock: str, names: Collection[str]) -> str:
-    """The lock of these packages alone."""
-    return "".join(f"{text}\n" for name, text in entries(lock).items() if name in names)
-
-
-def members() -> dict[str, Mapping[str, Any]]:
-    """What each member's pyproject.toml says, by the name of its folder."""
-    found = (file for pattern in sbom.MEMBERS for file in sorted(REPOSITORY.glob(pattern)))
-    return {file.parent.name: tomllib.loads(file.read_text()) for file in found}
-
-
-def needed(image: str, known: Mapping[str, Mapping[str, Any]]) -> set[str]:
-    """Names of the packages that an image needs."""
-    return sbom.needed_to_run([known[name] for name in (*COMMON, image)])
-
-
-def prepare(version: str) -> None:
-    """Writes build/images, always the same for one lock."""
-    known, lock = members(), sbom.LOCK.read_text()
-    control = needed(CONTROL[0], known)
-    data_plane = needed("data-plane", known) - control
-    parts = {
-        "build": sbom.needed_by(["setuptools", "hatchling"]),
-        "control": control,
-        "cli": needed("cli", known) - control,
-        "data-plane": data_plane - {"pyspark"},
-        "pyspark": data_plane & {"pyspark"},  # there are only its sources, which something has to build
-    }
-    (PREPARED / "wheels").mkdir(parents=True, exist_ok=True)
-    for name, packages in parts.items():
-        (PREPARED / f"{name}.txt").write_text(part_of(lock, packages))
-    for image in IMAGES:
-        text = sbom.bill(part_of(lock, needed(image, known)), needed(image, known), version, f"lockstep-{image}")
-        (PREPARED / f"sbom-{image}.cdx.json").write_text(text)
-
-
 def download() -> None:
-    """Fetches into build/images/wheels what pip would ask for in the images, once for each lock."""
-    files = [PREPARED / f"{name}.txt" for name in ("build", "control", "cli", "data-plane", "pyspark")]
-    whole = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
-    stamp = PREPARED / "wheels" / ".of"
+    """Fetch into deploy/images/wheels what pip would ask for in the images, once for each lock."""
+    lock = sbom.LOCK.read_text()
+    parts = {part: part_of(lock, names) for part, names in requirements.of_images().items()}
+    whole = hashlib.sha256("".join(parts.values()).encode()).hexdigest()
+    stamp = WHEELS / ".of"
     if stamp.exists() and stamp.read_text() == whole:
         return
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes"]
-    pip += ["--dest", str(PREPARED / "wheels"), "--find-links", str(PREPARED / "wheels")]
+    pip += ["--dest", str(WHEELS), "--find-links", str(WHEELS)]
     built = ["--only-binary", ":all:", "--implementation", "cp", "--python-version", PYTHON]
     built += [word for platform in PLATFORMS for word in ("--platform", platform)]
     sources = ["--no-binary", ":all:", "--no-build-isolation"]
-    for file in files:
-        kind = sources if file.stem == "pyspark" else built
-        subprocess.run([*pip, *kind, "--requirement", file], check=True)
+    for part, text in parts.items():
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+            file.write(text)
+            file.flush()
+            subprocess.run([*pip, *(sources if part == "pyspark" else built), "--requirement", file.name], check=True)
     stamp.write_text(whole)
 
 
@@ -173,7 +132,7 @@ def building(builder: str, tag: str, options: Sequence[str]) -> list[str]:
 
 
 def build(builder: str, images: Sequence[str], bases: Bases, repository: str, tag: str, offline: bool) -> list[str]:
-    """Builds them, one after the other, and returns their names. `prepare` must have run."""
+    """Build them, one after the other. Return their names."""
     version = sbom.version()
     made = []
     for image in images:
@@ -188,14 +147,21 @@ def build(builder: str, images: Sequence[str], bases: Bases, repository: str, ta
     return made
 
 
+def push(builder: str, names: Sequence[str]) -> None:
+    """Send images to the registry that their names begin with. Raises CalledProcessError if it refuses one."""
+    for name in names:
+        subprocess.run([builder, "push", name], check=True, stdout=sys.stderr)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("images", nargs="*", help=f"all of them unless named: {', '.join(IMAGES)}")
+    parser.add_argument("images", nargs="*", help=f"all of them unless named: {', '.join(requirements.IMAGES)}")
     parser.add_argument("--builder", help="docker, podman, buildah, or a command that takes TAG CONTEXT OPTION...")
     parser.add_argument("--base", help="image with Python 3.11 to 3.13 in the place of the Dockerfile's")
     parser.add_argument("--java-base", help="the data plane's, with Java 17 or newer, tini and libnss-wrapper too")
     parser.add_argument("--build-base", help="the same Python with venv")
-    parser.add_argument("--repository", default="ghcr.io/lockstep")
+    parser.add_argument("--repository", default=project_address.IMAGES, help="registry and path before each name")
+    parser.add_argument("--push", action="store_true", help="send the images to the registry when all are built")
     parser.add_argument("--tag", default=sbom.version())
     parser.add_argument(
         "--offline",
@@ -203,19 +169,20 @@ def main() -> None:
         help=f"fetch the packages here, not in the build: for Python {PYTHON} on {MACHINE} alone",
     )
     given = parser.parse_args()
-    if unknown := set(given.images) - set(IMAGES):
-        parser.error(f"no image is named {', '.join(sorted(unknown))}: there are {', '.join(IMAGES)}")
+    if unknown := set(given.images) - set(requirements.IMAGES):
+        parser.error(f"no image is named {', '.join(sorted(unknown))}: there are {', '.join(requirements.IMAGES)}")
     builder = given.builder or next((one for one in BUILDERS if works(one)), None)
     if builder is None:
         sys.exit(f"images: none of {', '.join(BUILDERS)} works here: install one, or name one with BUILDER=")
-    prepare(sbom.version())
     if given.offline:
         download()
     bases = Bases(given.base, given.java_base, given.build_base)
     try:
         if not given.offline:
             bases = all_pinned(builder, bases)
-        build(builder, given.images or IMAGES, bases, given.repository, given.tag, given.offline)
+        names = build(builder, given.images or requirements.IMAGES, bases, given.repository, given.tag, given.offline)
+        if given.push:
+            push(builder, names)
     except subprocess.CalledProcessError as failed:
         sys.exit(f"images: {' '.join(map(str, failed.cmd))} ended with {failed.returncode}")
 

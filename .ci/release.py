@@ -1,9 +1,9 @@
 """`make release`: everything of a release in build/release, the same bytes from the same sources.
 
-The wheel and the source distribution of each member and of `lockstep` itself, the packages that they were tested with
-(constraints, with hashes), the bill of materials, the notes from CHANGELOG.md, the packaged chart where helm is, and
-SHA256SUMS of them all. `--tag v0.1.0` refuses a tag or a changelog that is not of this version. `--wheels FOLDER`
-builds the wheels alone, for a test.
+The wheel and the source distribution of each member and of the one that pins them, a requirements file for each choice
+of what is installed (the packages that were tested, with hashes), the bill of materials, the notes from CHANGELOG.md,
+the packaged chart where helm is, and SHA256SUMS of them all. `--tag v0.1.0` refuses a tag or a changelog that is not of
+this version. `--installable FOLDER` makes what an installation needs, and nothing else.
 """
 
 import argparse
@@ -20,15 +20,27 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import requirements
 import sbom
+
+from lockstep_protocol import project_address
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 RELEASE = REPOSITORY / "build" / "release"
 CHART = REPOSITORY / "deploy" / "helm" / "lockstep"
-STATED = ("deploy/**/*.yaml", "docs/guides/*.md", "docs/reference/*.md")
+STATED = (
+    "README.md",
+    "deploy/**/*.yaml",
+    "deploy/images/Dockerfile",
+    "docs/*.md",
+    "docs/guides/*.md",
+    "docs/reference/*.md",
+)
 """Files, besides each pyproject.toml, that may state Lockstep's own version."""
+ROOT = "lockstep-kafka"
+"""The distribution that pins the others."""
 ROOT_FILES = ("pyproject.toml",)
-"""What the distribution `lockstep`, whose folder is the repository, is made of."""
+"""What the distribution that pins the others, whose folder is the repository, is made of."""
 SUMS = "SHA256SUMS"
 CHANGED_AT = 1580601600
 """2 February 2020, the time of every file in hatchling's archives: a release does not say when it was built."""
@@ -70,12 +82,13 @@ def _section(changelog: str, version: str) -> re.Match[str]:
     raise NotReleasable(f"CHANGELOG.md has no section [{version}]")
 
 
-def constraints(lock: str, wheels: Mapping[str, str]) -> str:
-    """The lock, and our own wheels before it: file names with their SHA-256."""
-    own = (file.split("-")[:2] for file in sorted(wheels))
-    pins = (f"{name.replace('_', '-')}=={version}" for name, version in own)
-    lines = (f"{pin} \\\n    --hash=sha256:{wheels[file]}\n" for pin, file in zip(pins, sorted(wheels), strict=True))
-    return "".join(lines) + "".join(line for line in lock.splitlines(True) if not line.startswith("#"))
+def check_repository(address: str) -> None:
+    """Raise NotReleasable unless the files of this checkout state this address of the repository."""
+    if address.rstrip("/").lower() != project_address.REPOSITORY.lower():
+        raise NotReleasable(
+            f"this is {address}, and the files state {project_address.REPOSITORY}: write the address into "
+            "lockstep_protocol/project_address.py, run make docs, and commit both"
+        )
 
 
 def sums(digests: Mapping[str, str]) -> str:
@@ -85,7 +98,7 @@ def sums(digests: Mapping[str, str]) -> str:
 
 def with_version(text: str, old: str, new: str) -> str:
     """A pyproject.toml in which each mention of Lockstep's own version is the new one."""
-    before = r'^(version = "|(?:    |[\w-]+ = \[)"lockstep[^"]*==)'
+    before = r'^(version = "|(?:    |[\w-]+ = \[)"lockstep-kafka[^"]*==)'
     return re.sub(before + re.escape(old), lambda found: found[1] + new, text, flags=re.MULTILINE)
 
 
@@ -98,7 +111,7 @@ def with_stated_version(text: str, old: str, new: str) -> str:
 
 
 def folders() -> list[Path]:
-    """Of all distributions: of `lockstep` first."""
+    """Return the folders of all distributions: of the one that pins the others first."""
     return [REPOSITORY, *sorted(file.parent for pattern in sbom.MEMBERS for file in REPOSITORY.glob(pattern))]
 
 
@@ -138,6 +151,21 @@ def package_chart(helm: str, into: Path) -> Path:
     return packed
 
 
+def push_chart(helm: str, version: str) -> None:
+    """Send the packaged chart to the registry beside the images. Raises NotReleasable with what helm said."""
+    packed = RELEASE / f"{CHART.name}-{version}.tgz"
+    if not packed.exists():
+        raise NotReleasable(f"there is no {packed.relative_to(REPOSITORY)}: run make release where helm is")
+    ran = subprocess.run(
+        [helm, "push", str(packed), f"oci://{project_address.IMAGES}/charts"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if ran.returncode:
+        raise NotReleasable(f"{packed.name} was not pushed: {ran.stderr.strip()}")
+
+
 def with_fixed_times(archive: bytes) -> bytes:
     """A .tgz with the same files in it, the same bytes whenever and by whom it was made."""
     plain = io.BytesIO()
@@ -153,16 +181,28 @@ def digest(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
+def installable(version: str, into: Path) -> None:
+    """Write into a folder what an installation needs: our archives, and requirements files that name them by hash."""
+    for folder in folders():
+        build(folder, into, kinds=("wheel", "sdist"))
+    every, lock = requirements.projects(), sbom.LOCK.read_text()
+    archives: dict[str, list[str]] = {name: [] for name in every}
+    for file in sorted((*into.glob("*.whl"), *into.glob("*.tar.gz"))):
+        archives[file.name.split("-")[0].replace("_", "-")].append(digest(file))
+    before = into / f"lockstep-{version}-requirements"
+    for choice in requirements.CHOICES:
+        text = requirements.installation(choice, ROOT, every, lock, archives)
+        Path(f"{before}-{choice}.txt").write_text(text)
+    Path(f"{before}-build.txt").write_text(requirements.builders(lock))
+
+
 def release(version: str, helm: str | None, pages: str) -> list[Path]:
     """Writes build/release anew. Returns its files."""
     shutil.rmtree(RELEASE, ignore_errors=True)
     RELEASE.mkdir(parents=True)
     text = notes((REPOSITORY / "CHANGELOG.md").read_text(), version, pages)
-    for folder in folders():
-        build(folder, RELEASE, kinds=("wheel", "sdist"))
+    installable(version, RELEASE)
     lock, before = sbom.LOCK.read_text(), RELEASE / f"lockstep-{version}"
-    wheels = {file.name: digest(file) for file in RELEASE.glob("*.whl")}
-    Path(f"{before}-constraints.txt").write_text(constraints(lock, wheels))
     Path(f"{before}-notes.md").write_text(text)
     Path(f"{before}.cdx.json").write_text(sbom.bill(lock, sbom.needed_to_run(sbom.member_projects()), version))
     if helm:
@@ -191,17 +231,23 @@ def main() -> None:
     parser.add_argument(
         "--pages", default="", help="where links of the notes begin, such as https://HOST/REPO/blob/TAG"
     )
-    parser.add_argument("--wheels", type=Path, metavar="FOLDER", help="build the wheels into FOLDER, and nothing else")
+    parser.add_argument("--installable", type=Path, metavar="FOLDER", help="write what an installation needs, and end")
+    parser.add_argument("--push-chart", action="store_true", help="send the packaged chart to the registry, and end")
+    parser.add_argument("--repository", help="refuse unless this is the address that the files state")
     parser.add_argument("--set-version", metavar="VERSION", help="write VERSION into each file that has it, and end")
     given = parser.parse_args()
     if given.set_version:
         sys.stdout.writelines(f"{file.relative_to(REPOSITORY)}\n" for file in set_version(given.set_version))
         return
     try:
-        if given.wheels:
-            for folder in folders():
-                build(folder, given.wheels, kinds=["wheel"])
+        if given.push_chart:
+            push_chart(given.helm or "helm", sbom.version())
             return
+        if given.installable:
+            installable(sbom.version(), given.installable)
+            return
+        if given.repository:
+            check_repository(given.repository)
         if given.tag:
             check_tag(given.tag, sbom.version(), (REPOSITORY / "CHANGELOG.md").read_text())
         files = release(sbom.version(), given.helm or None, given.pages)

@@ -22,6 +22,7 @@ from cyclonedx.model import ExternalReference, ExternalReferenceType, HashAlgori
 from cyclonedx.model.bom import Bom
 from cyclonedx.model.component import Component, ComponentScope, ComponentType
 from cyclonedx.output.json import JsonV1Dot6
+from lock_part import part_of
 from packageurl import PackageURL
 from packaging.requirements import Requirement
 
@@ -29,6 +30,9 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 LOCK = REPOSITORY / "requirements.lock"
 MEMBERS = ("services/*/pyproject.toml", "shared/*/pyproject.toml")
 NAMESPACE = uuid.UUID("6f1a1f4e-4f0b-5c55-9a54-0d7f6a4d8f10")
+
+PYTHONS = tuple({"python_version": each, "python_full_version": f"{each}.0"} for each in ("3.11", "3.12", "3.13"))
+"""Those that Lockstep runs on, as markers of requirements have them."""
 
 _ENTRY = re.compile(r"^([a-z0-9][a-z0-9._-]*)==([^\s;]+)")
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
@@ -84,7 +88,10 @@ def needed_to_run(members: Sequence[Mapping[str, Any]]) -> set[str]:
 
 
 def needed_by(requirements: Iterable[str]) -> set[str]:
-    """Names of the packages asked for, and of what those that are installed need in their turn, here."""
+    """Return the names of the packages asked for, and of what those that are installed need in their turn.
+
+    What one of the Pythons needs that Lockstep runs on is among them, whichever runs this.
+    """
     waiting = [Requirement(one) for one in requirements]
     found: set[str] = set()
     while waiting:
@@ -96,8 +103,11 @@ def needed_by(requirements: Iterable[str]) -> set[str]:
         there = installed(name)
         for asked in (there.requires or []) if there else []:
             further = Requirement(asked)
-            extras = one.extras or {""}
-            if further.marker is None or any(further.marker.evaluate({"extra": extra}) for extra in extras):
+            if further.marker is None or any(
+                further.marker.evaluate({**python, "extra": extra})
+                for python in PYTHONS
+                for extra in one.extras or {""}
+            ):
                 waiting.append(further)
     return found
 
@@ -158,8 +168,17 @@ def _name(text: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path, help="where to write it; - for standard output")
-    file = parser.parse_args().file
-    text = bill(LOCK.read_text(), needed_to_run(member_projects()), version())
+    parser.add_argument("--image", metavar="NAME", help="of an image, of the packages in PART alone")
+    parser.add_argument("--version", help="of Lockstep (default: what pyproject.toml has)")
+    parser.add_argument("--lock", type=Path, default=LOCK)
+    parser.add_argument("--part", type=Path, action="append", default=[], help="a file with names of packages")
+    given = parser.parse_args()
+    file, lock = given.file, given.lock.read_text()
+    if given.image:
+        names = {name for part in given.part for name in part.read_text().split()}
+        text = bill(part_of(lock, names), names, given.version or version(), f"lockstep-{given.image}")
+    else:
+        text = bill(lock, needed_to_run(member_projects()), given.version or version())
     if str(file) == "-":
         sys.stdout.write(text)
         return

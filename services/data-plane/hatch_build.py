@@ -26,7 +26,7 @@ class CompiledRecordsHook(BuildHookInterface[Any]):
         for earlier in folder.glob(f"{SOURCE.stem}*.so"):
             earlier.unlink()
         extension = Extension(MODULE, [str(Path(self.root, SOURCE))], py_limited_api=True, optional=True)
-        build = build_ext(Distribution({"name": "lockstep-data-plane", "ext_modules": [extension]}))
+        build = build_ext(Distribution({"name": "lockstep-kafka-data-plane", "ext_modules": [extension]}))
         with tempfile.TemporaryDirectory() as objects:
             build.build_temp, build.build_lib = objects, str(Path(self.root, "src"))
             build.ensure_finalized()

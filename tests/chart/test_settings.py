@@ -7,6 +7,7 @@ import pytest
 
 from lockstep_config import Configuration, load
 from lockstep_config.flow.model import FlowSettings
+from lockstep_protocol import project_address
 from lockstep_protocol.names import Flow
 from tests.chart.helm import CHART, NEEDS_TOOLS, rendered
 
@@ -37,7 +38,7 @@ def test_executors_a_rack_and_the_heap_are_settings_of_the_data_plane(tmp_path: 
     assert plane.spark.conf["spark.executor.cores"] == "4"
     assert (
         plane.spark.conf["spark.kubernetes.container.image"]
-        == f"ghcr.io/lockstep/lockstep-data-plane:{version('lockstep-cli')}"
+        == f"{project_address.IMAGES}/lockstep-data-plane:{version('lockstep-kafka-cli')}"
     )
     assert plane.spark.conf["spark.executor.memory"] == "768m"
     assert plane.fetch.rack == "west-1"

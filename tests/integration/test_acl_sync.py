@@ -117,7 +117,7 @@ def strict() -> Iterator[Broker]:
     denied = [cluster("ALL"), cluster("DESCRIBE", "DENY"), cluster("CREATE", "DENY")]
     with broker("strict", GUARDS, [*topics, *denied]) as one:
         admin = Admin("S", {"bootstrap.servers": one.bootstrap})
-        until(lambda: not {"DESCRIBE", "CREATE"} & asyncio.run(admin.cluster_operations()))
+        until(lambda: not {"DESCRIBE", "CREATE"} & (asyncio.run(admin.cluster_operations()) or set()))
         yield one
 
 
@@ -135,7 +135,7 @@ async def test_mm2_149_150_missing_permission_is_an_error_only_where_needed(stri
     """CREATE on the cluster is not needed where it is granted on the topic, and neither where the topic is there. Where
     it is needed it is named, rather than passed over."""
     admin = Admin("S", {"bootstrap.servers": strict.bootstrap})
-    assert await ensure_control_topics(admin, [ControlTopic(MINE)]) == (MINE,)
-    assert await ensure_control_topics(admin, [ControlTopic(MINE)]) == ()
+    assert (await ensure_control_topics(admin, [ControlTopic(MINE)])).names == (MINE,)
+    assert (await ensure_control_topics(admin, [ControlTopic(MINE)])).names == ()
     with pytest.raises(NotPermitted, match=f"cluster S does not permit to create on topic {OTHER}"):
         await ensure_control_topics(admin, [ControlTopic(MINE), ControlTopic(OTHER)])

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.compacted_topic import CompactedTopic
-from lockstep_runtime.kafka.control_topics import ControlTopic
+from lockstep_runtime.kafka.compacted_topic import CompactedTopic, CreateTopics
+from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics
 from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
@@ -22,7 +22,9 @@ NAME = "values"
 class Values(CompactedTopic[list[bytes]]):
     """The values of a topic, in their order."""
 
-    def __init__(self, broker: Broker, topic: str, *, create: bool = False, optional: bool = False) -> None:
+    def __init__(
+        self, broker: Broker, topic: str, *, create: CreateTopics | None = None, optional: bool = False
+    ) -> None:
         conf = {"bootstrap.servers": broker.bootstrap}
         log = FlowLog("test", "A->B")
         self.troubles = FailureTracker(log)
@@ -63,7 +65,7 @@ async def test_topic_is_read_to_its_end_and_followed(broker_b: Broker, topic_nam
 
 
 async def test_missing_topic_is_created_on_request(broker_b: Broker, topic_name: str) -> None:
-    async with followed(Values(broker_b, topic_name, create=True)) as values:
+    async with followed(Values(broker_b, topic_name, create=ensure_control_topics)) as values:
         await asyncio.wait_for(values.loaded(), 15.0)
         assert values.fold == []
 

@@ -13,8 +13,9 @@ from kio.schema.errors import ErrorCode
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.target_tail import SEARCHED, LastAppend, LogContradiction
 from lockstep_data_plane.record_batch.outgoing_batch import stamp
-from lockstep_data_plane.resume.evidence import read_tail, remembered_by
+from lockstep_data_plane.resume.evidence import read_tail
 from lockstep_data_plane.wire.cluster import ClusterClient, connect_cluster
+from lockstep_data_plane.wire.optional_requests import active_producers
 from lockstep_data_plane.wire.produce_codec import produce_answer, produce_request
 from lockstep_protocol.names import state_topic
 from lockstep_protocol.offsets import TopicPartition
@@ -105,7 +106,7 @@ async def test_chain_position_is_found_where_the_leader_has_forgotten_us() -> No
         async with cluster(broker.bootstrap, topic) as target:
             await append(target, (topic, 0), [b"v"] * HELD, OURS, 0, 0, at=now() - THREE_DAYS_MS)
             async with asyncio.timeout(30):
-                while await remembered_by(target, (topic, 0), {OURS}):
+                while await active_producers(target, (topic, 0), {OURS}):
                     await asyncio.sleep(0.1)
             with pytest.raises(LogContradiction, match="which our row does not include"):
                 await found_by(target, topic)

@@ -1,4 +1,4 @@
-"""A cluster whose brokers are too old for the slots, and not for the other services."""
+"""A cluster with no version of a request in common with the slots, and with all that the other services need."""
 
 import json
 import uuid
@@ -46,7 +46,7 @@ def test_source_that_is_too_old_is_named_until_it_is_upgraded(
     with Mirror.one_flow(tmp_path, mark, a, b, "emit.heartbeats.enabled = false", slots=2) as mirror:
         topic = create_topic(broker_a.bootstrap, f"{mark}-numbers", partitions=4)
         produce(broker_a.bootstrap, topic, [Record(value=b"%d" % n, partition=n % 4) for n in range(100)])
-        code = ReasonCode.PROTOCOL_TOO_OLD.value
+        code = ReasonCode.REQUEST_UNFIT.value
 
         def causes() -> list[tuple[str, str]]:
             return [(name, cause.code) for row in mirror.flow.rows(SlotStatus) for name, cause in row.causes]
@@ -57,7 +57,7 @@ def test_source_that_is_too_old_is_named_until_it_is_upgraded(
         wait_until(lambda: any(code in codes for codes in reported(mirror)), within=WITHIN, what="a report")
         text = lockstep("status", mirror.config, "--output", "json", code=1)
         (flow,) = json.loads(text)["flows"]
-        numbers = f"up to version {FETCH.oldest - 1}, and version {FETCH.oldest} is needed"
+        numbers = f"knows versions 0 to {FETCH.oldest - 1}, and Lockstep versions {FETCH.oldest} to {FETCH.newest}"
         assert any(numbers in trouble["why"] for trouble in flow["troubles"]), flow["troubles"]
         assert mirror.data_plane.said("cluster unreachable") == []
         assert len(mirror.data_plane.said(f"cluster {mirror.flow.flow.source} failing")) == 1

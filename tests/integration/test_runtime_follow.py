@@ -259,12 +259,22 @@ async def test_mm2_146_147_control_topics_are_created_once_and_their_factor_fits
     admin = Admin("B", conf(broker_b))
     wanted = [ControlTopic(topic_name, 6, 3, {"cleanup.policy": "delete", "retention.ms": "1000"})]
     created = await asyncio.gather(*(ensure_control_topics(admin, wanted) for _ in range(3)))
-    assert sorted(created) == [(), (), (topic_name,)]
+    assert sorted(one.names for one in created) == [(), (), (topic_name,)]
     described = (await admin.topics([topic_name])).done
     assert described[topic_name].partitions == 6  # with three replicas one broker would have refused it
     assert len(described[topic_name].topic_id) == 22
     configs = (await together(admin.config_pieces([topic_name]))).done[topic_name]
     assert {c.value for c in configs if c.name == "segment.index.bytes"} == {str(64 << 10)}
+
+
+async def test_control_topic_is_created_without_what_the_cluster_refuses(broker_b: Broker, topic_name: str) -> None:
+    admin = Admin("B", conf(broker_b))
+    configs = {"cleanup.policy": "compact", "segment.bytes": "tiny", "no.such.config": "1"}
+    created = await ensure_control_topics(admin, [ControlTopic(topic_name, 1, 1, configs)])
+    assert created.names == (topic_name,)
+    assert created.refused[topic_name].keys() == {"segment.bytes", "no.such.config"}
+    there = {c.name: c.value for c in (await together(admin.config_pieces([topic_name]))).done[topic_name]}
+    assert (there["cleanup.policy"], there["segment.index.bytes"]) == ("compact", str(64 << 10))
 
 
 async def test_mm2_151_152_topic_that_cannot_be_created_is_an_error_with_cause(

@@ -7,7 +7,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from aiokafka.errors import KafkaError
 from aiokafka.protocol.admin import ApiVersionRequest
 from confluent_kafka import KafkaException
 
+from lockstep_config.clients.azure import SPRINGS_HANDLERS
 from lockstep_config.flow.client_settings import aiokafka_connection
 from tests.support.broker import started
 from tests.support.clusters import (
@@ -32,9 +33,10 @@ from tests.support.clusters import (
     unique_name,
 )
 from tests.support.eventually import wait_until
+from tests.support.managed_identity import ManagedIdentity
 from tests.support.processes import end, kill, show, spawn
 from tests.support.proxy import Proxy
-from tests.support.secured import PASSWORD, Secured, SecuredBroker
+from tests.support.secured import PASSWORD, USER, Secured, SecuredBroker
 from tests.support.services import ServiceProcess, two_cluster_file
 from tests.support.topic_comparison import compare
 
@@ -309,10 +311,34 @@ def test_a_token_server_that_is_away_is_one_line_and_over_when_it_is_back(tmp_pa
         tokens.open()
 
 
+@pytest.mark.long
+def test_azure_identity_logs_in_and_its_absence_is_one_line(tmp_path: Path, sides: Sides) -> None:
+    jaas = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+    lines = [line for line in sides.b.lines("OAUTHBEARER") if ".sasl." not in line] + [
+        "B.sasl.mechanism = OAUTHBEARER",
+        f"B.sasl.login.callback.handler.class = {SPRINGS_HANDLERS[0]}",
+        f'B.sasl.jaas.config = {jaas} azure.credential.managed-identity-enabled="true";',
+    ]
+    with ManagedIdentity(lambda: sides.secured.tokens.token(USER)) as identity:
+        identity.status = 400
+        environment = identity.environment
+        with beating(tmp_path, sides, sides.b.address("SASLTLS"), lines, environment) as service:
+            line = service.hear("cluster unreachable", cluster="B", within=WITHIN)
+            assert "no access token: Azure gave no token for https://localhost/.default" in line["text"]
+            time.sleep(5.0)
+            assert service.has_said_each_cause_once()
+            identity.status = 200
+            service.hear("cluster reachable again", within=WITHIN)
+            service.wait_ready(WITHIN)
+        assert {query["resource"][0] for query in identity.asked} == {"https://localhost"}
+
+
 @contextmanager
-def beating(folder: Path, sides: Sides, bootstrap: str, lines: list[str]) -> Iterator[ServiceProcess]:
+def beating(
+    folder: Path, sides: Sides, bootstrap: str, lines: list[str], environment: Mapping[str, str] | None = None
+) -> Iterator[ServiceProcess]:
     """The heartbeat service from A to a B that is found at this address."""
     others = [line for line in lines if ".bootstrap.servers" not in line]
     file = two_cluster_file(folder, ("A", sides.a.bootstrap), ("B", bootstrap), "A->B.enabled = true", *others)
-    with ServiceProcess("lockstep_heartbeat", file, "A->B") as service:
+    with ServiceProcess("lockstep_heartbeat", file, "A->B", environment=environment) as service:
         yield service

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from confluent_kafka.admin import ConfigResource
 
 from lockstep_protocol.names import commands_topic, events_topic, state_topic
-from tests.support.clusters import admin, create_topic, set_configs
+from tests.support.clusters import admin, config_of, create_topic, set_configs
 from tests.support.control import events
 from tests.support.doctor_runs import run_doctor
 from tests.support.eventually import wait_until
@@ -15,13 +14,6 @@ from tests.support.planned_flow import PlannedFlow, hazards
 from tests.support.services import ServiceProcess
 
 WITHIN = 60.0
-
-
-def config_of(bootstrap: str, topic: str, name: str) -> str | None:
-    resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
-    client = admin(bootstrap)
-    entry = client.describe_configs([resource])[resource].result(10)[name]
-    return None if entry.value is None else str(entry.value)
 
 
 def make_unfit(planned: PlannedFlow) -> None:

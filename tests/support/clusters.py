@@ -110,6 +110,14 @@ def delete_topic(bootstrap: str, topic: str) -> None:
     wait_until(lambda: topic not in client.list_topics(timeout=TIMEOUT).topics, what=f"{topic} is gone")
 
 
+def config_of(bootstrap: str, topic: str, name: str) -> str | None:
+    """The effective value of a topic's config."""
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+    client = admin(bootstrap)  # its end ends what it asks
+    entry = client.describe_configs([resource])[resource].result(10)[name]
+    return None if entry.value is None else str(entry.value)
+
+
 def set_configs(bootstrap: str, topic: str, configs: Mapping[str, str | None]) -> None:
     """Sets configs of a topic; one whose value is None is taken back. Others stay. Raises KafkaException."""
     entries = [

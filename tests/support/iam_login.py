@@ -34,6 +34,6 @@ def tokens_of(properties: dict[str, str]) -> TokenSettings:
 
 
 def iam_of(properties: dict[str, str]) -> IamSettings:
-    found = tokens_of(properties).iam
-    assert found is not None
+    found = tokens_of(properties).cloud
+    assert isinstance(found, IamSettings)
     return found

@@ -1,17 +1,16 @@
 """Lockstep installed from wheels, as users install it: into an environment of its own, outside the checkout."""
 
-import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import requires, version
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-LOCK = REPOSITORY / "requirements.lock"
+INSTALL_PAGE = REPOSITORY / "docs" / "guides" / "install.md"
 OF_THE_CHECKOUT = (
     "PYTHONPATH",
     "VIRTUAL_ENV",
@@ -21,15 +20,6 @@ OF_THE_CHECKOUT = (
     "COVERAGE_PROCESS_START",
 )
 """Variables that would lend an installation what is in the checkout."""
-
-SPARK = """
-[[dependency-metadata]]
-name = "pyspark"
-version = {version}
-requires-dist = {requires}
-"""
-"""What Spark needs, for uv to resolve without it: where an index has no lasting answers, uv would download and build it
-anew each time. What `make setup` has built is then installed."""
 
 IMPORTS = """
 import importlib, pkgutil, sys
@@ -44,41 +34,34 @@ for name in sys.argv[1:]:
 """
 
 
-def build_wheels(folder: Path) -> Path:
-    """The wheels of every member, as `make release` builds them. Returns the folder."""
-    subprocess.run([sys.executable, REPOSITORY / ".ci" / "release.py", "--wheels", folder], check=True)
+def build_release(folder: Path) -> Path:
+    """Write what `make release` writes for an installation into a folder. Return the folder."""
+    subprocess.run([sys.executable, REPOSITORY / ".ci" / "release.py", "--installable", folder], check=True)
     return folder
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """A folder of the test's own: what is installed there comes from `wheels`, and third-party packages from the index
-    in the versions of the lock."""
+    """A folder of the test's own with a virtual environment: what is installed there comes from a release."""
 
     folder: Path
-    wheels: Path
-
-    def __post_init__(self) -> None:
-        """Writes uv's configuration. It replaces the user's, so it has what that says."""
-        users = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "uv" / "uv.toml"
-        needed = [one for one in requires("pyspark") or () if "extra ==" not in one]
-        spark = SPARK.format(version=json.dumps(version("pyspark")), requires=json.dumps(needed))
-        (self.folder / "uv.toml").write_text((users.read_text() if users.exists() else "") + spark)
+    release: Path
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """Of commands of users: uv searches the wheels, and has its tools in `folder`."""
-        kept = {name: value for name, value in os.environ.items() if name not in OF_THE_CHECKOUT}
-        return {
-            **kept,
-            "UV_FIND_LINKS": str(self.wheels),
-            "UV_CONSTRAINT": str(LOCK),
-            "UV_BUILD_CONSTRAINT": str(LOCK),
-            "UV_CONFIG_FILE": str(self.folder / "uv.toml"),
-            "UV_PYTHON": sys.executable,
-            "UV_TOOL_DIR": str(self.folder / "tools"),
-            "UV_TOOL_BIN_DIR": str(self.folder / "bin"),
-        }
+        """The environment of a user's commands: nothing of the checkout is in it."""
+        return {name: value for name, value in os.environ.items() if name not in OF_THE_CHECKOUT}
+
+    def program(self, name: str) -> Path:
+        """Return a program of the virtual environment."""
+        return self.folder / "lockstep" / "bin" / name
+
+    def install_line(self, choice: str, tool: str) -> list[str]:
+        """Return the line of docs/guides/install.md that installs a choice with uv or pip, for this folder."""
+        lines = INSTALL_PAGE.read_text(encoding="utf-8").splitlines()
+        (line,) = (each for each in lines if each.startswith(tool) and f"-requirements-{choice}.txt" in each)
+        program, *arguments = shlex.split(line.replace(" release", f" {self.release}"))
+        return [uv() if program == "uv" else program, *arguments]
 
     def run(self, *command: str | Path, code: int = 0) -> str:
         """What a command prints on both streams, in a folder without a checkout. Asserts its exit code."""

@@ -3,7 +3,7 @@
 Nothing of the code under test is replaced but the sockets. What brokers really answer, tests on brokers show."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from types import SimpleNamespace
@@ -14,8 +14,9 @@ from kio.schema.errors import ErrorCode
 
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.wire.cluster import ClusterClient
-from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, message
+from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, ConnectionClosedError
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest
+from lockstep_data_plane.wire.message_versions import message
 from lockstep_protocol.kafka_apis import APIS
 from lockstep_protocol.offsets import TopicPartition
 from tests.support.batch_bytes import CONTROL, TRANSACTIONAL, batch_bytes, record
@@ -42,6 +43,8 @@ class _Stored:
     last: int
     producer: tuple[int, int, int] = (-1, -1, -1)
     attributes: int = 0
+    leader_epoch: int = 3
+    codec: int = 0
 
     def encoded(self) -> bytes:
         return batch_bytes(
@@ -50,6 +53,8 @@ class _Stored:
             last_offset=self.last,
             producer=self.producer,
             attributes=self.attributes,
+            leader_epoch=self.leader_epoch,
+            codec=self.codec,
         )
 
 
@@ -65,6 +70,10 @@ class MemoryLog:
     """(epoch, last sequence) by producer id."""
     epoch_ends: dict[int, int] = field(default_factory=dict)
     """Where a leader epoch ends; the leader cannot tell of others."""
+    leader_epoch: int = 3
+    """Of what is appended from now on."""
+    codec: int = 0
+    """Of what is appended from now on."""
     _batches: list[_Stored] = field(default_factory=list)
     _open: dict[int, int] = field(default_factory=dict)
     """First offsets of open transactions by producer id."""
@@ -102,7 +111,9 @@ class MemoryLog:
             if transactional:
                 self._open.setdefault(producer[0], self.end)
         last_offset = self.end + len(placed) - 1
-        self._batches.append(_Stored(placed, self.end, last_offset, stamp, TRANSACTIONAL if transactional else 0))
+        attributes = TRANSACTIONAL if transactional else 0
+        stored = _Stored(placed, self.end, last_offset, stamp, attributes, self.leader_epoch, self.codec)
+        self._batches.append(stored)
         self.end = last_offset + 1
         return self
 
@@ -183,6 +194,10 @@ class MemoryCluster(ClusterClient):
         self.fencing_codes: list[int] = []
         """Error codes of the next answers to InitProducerId."""
         self._created = 0
+        self.unknown_apis: Collection[str] = ()
+        """Names of requests that ApiVersions does not name."""
+        self.closes_on: Collection[str] = ()
+        """Names of requests on which the connection is closed."""
         self.away = False
         """No connection can be opened."""
         self.silent = False
@@ -217,8 +232,10 @@ class MemoryCluster(ClusterClient):
             )
             for topic in sorted(set(topics))
         ]
-        broker = SimpleNamespace(node_id=1, host="broker", port=9092)
-        self._learn(SimpleNamespace(cluster_id=self.alias, brokers=[broker], topics=found))
+        broker = SimpleNamespace(node_id=1, host="broker", port=9092, rack=None)
+        version = APIS["metadata"].newest
+        answer = SimpleNamespace(__version__=version, cluster_id=self.alias, brokers=[broker], topics=found)
+        self._learn(answer, sorted(set(topics)))
 
     async def connection(self, broker: int, produce_connection: str) -> Connection:
         return _MemoryConnection(self)
@@ -229,7 +246,8 @@ class _MemoryConnection(Connection):
 
     def __init__(self, cluster: MemoryCluster) -> None:
         super().__init__("broker", 9092, client_id="test")
-        self._versions = {api.key: (0, api.newest) for api in APIS.values()}
+        known = {name: api for name, api in APIS.items() if name not in cluster.unknown_apis}
+        self._versions = {api.key: (0, api.newest) for api in known.values()}
         self._cluster = cluster
 
     async def call(self, entity: Any, timeout_s: float = 30.0) -> Any:
@@ -238,6 +256,8 @@ class _MemoryConnection(Connection):
         self._cluster.asked.append(name)
         await self._cluster.answer()
         api = "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")
+        if api in self._cluster.closes_on:
+            raise ConnectionClosedError("broker:9092: the connection is closed", self._cluster.alias)
         return getattr(self, f"_{api}")(message(api, int(request.__version__), "response"), request)
 
     def _fetch(self, m: Any, request: Any) -> Any:

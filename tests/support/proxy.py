@@ -40,8 +40,8 @@ class _Requests:
     """Bytes of the present request that are still to come."""
     _head: bytes = b""
 
-    def keys(self, chunk: bytes) -> list[int]:
-        """Return the keys of the APIs whose requests begin in the next bytes."""
+    def begun(self, chunk: bytes) -> list[tuple[int, int]]:
+        """Return the key of the API and the size of each request that begins in the next bytes."""
         found = []
         while chunk:
             if self._left:
@@ -51,8 +51,9 @@ class _Requests:
             wanted = 6 - len(self._head)
             self._head, chunk = self._head + chunk[:wanted], chunk[wanted:]
             if len(self._head) == 6:
-                found.append(int.from_bytes(self._head[4:]))
-                self._left, self._head = int.from_bytes(self._head[:4]) - 2, b""
+                size = int.from_bytes(self._head[:4])
+                found.append((int.from_bytes(self._head[4:]), size))
+                self._left, self._head = size - 2, b""
         return found
 
 
@@ -76,6 +77,7 @@ class Proxy:
         self._refusing = False
         self._answered_apis: Collection[int] | None = None
         self._announced: Mapping[int, int] = {}
+        self._largest: Mapping[int, int] = {}
         self._connections: set[_Connection] = set()
         self._carried: Counter[int] = Counter()
         self._loop = asyncio.new_event_loop()
@@ -140,6 +142,11 @@ class Proxy:
         """As a broker that is half alive: only requests of these APIs (keys of the protocol) are answered. A connection
         on which another one came stays open, and nothing is answered on it any more. Until heal()."""
         self._answered_apis = apis
+
+    def close_above(self, largest: Mapping[int, int]) -> None:
+        """As a broker that closes the connection instead of an answer: on requests larger than so many bytes, by the
+        key of each API. 0: on all of them."""
+        self._largest = largest
 
     def announce(self, newest: Mapping[int, int]) -> None:
         """As an older broker: new connections are told these newest versions of APIs, by the key of each."""
@@ -224,8 +231,10 @@ class Proxy:
             connection.used_at = self._loop.time()
 
         def is_thrown_away(request: bytes) -> bool:
-            apis, answered = connection.requests.keys(request), self._answered_apis
-            connection.forgotten |= answered is not None and any(api not in answered for api in apis)
+            begun, answered = connection.requests.begun(request), self._answered_apis
+            connection.forgotten |= answered is not None and any(api not in answered for api, _ in begun)
+            if any(size > self._largest.get(api, size) for api, size in begun):
+                raise ConnectionResetError("the broker closes the connection on such a request")
             announced.see_request(request)
             return connection.forgotten
 

@@ -33,7 +33,8 @@ from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.progress.offset_sync_writer import OffsetSyncWriter
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.slot.engine import SlotEngine
-from lockstep_data_plane.wire.connection import Connection, message
+from lockstep_data_plane.wire.connection import Connection
+from lockstep_data_plane.wire.message_versions import message
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import MirroredTopic, Row
 from lockstep_runtime.kafka.control_producer import ControlTopicLog
@@ -338,8 +339,7 @@ def main() -> int:
         for checkout, found in best.items():
             sys.stdout.write(
                 f"{payload} {checkout or 'this checkout'}: {found['us']:.1f} us a batch of {found['records']} records "
-                f"({found['stored']} bytes); {found['batches_a_request']:.1f} batches a produce request, "
-                f"{found['sent']} sent\n"
+                f"({found['stored']} bytes); {found['batches_a_request']:.1f} in a request, {found['sent']} sent\n"
             )
         if chosen.profile:
             measured(payload, chosen.batches, chosen.profile)

@@ -32,7 +32,7 @@ def test_help_of_run_names_the_exit_codes() -> None:
 
 
 def test_version_option_prints_the_release() -> None:
-    assert CliRunner().invoke(main, ["--version"]).output == f"lockstep {version('lockstep-cli')}\n"
+    assert CliRunner().invoke(main, ["--version"]).output == f"lockstep {version('lockstep-kafka-cli')}\n"
 
 
 def test_a_missing_argument_is_bad_usage() -> None:

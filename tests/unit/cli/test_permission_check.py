@@ -32,6 +32,10 @@ def test_permissions_held_in_full_are_enough() -> None:
     assert missing_permissions([READ_ALL, WRITE_COPIES, STATE, GROUP, ALTER], held, ["orders"]) == ()
 
 
+def test_operations_that_brokers_omit_are_no_missing_permission() -> None:
+    assert missing_permissions([READ_ALL, WRITE_COPIES, GROUP, ALTER], HeldPermissions(None), ["orders"]) == ()
+
+
 def test_missing_permission_names_its_resources() -> None:
     held = HeldPermissions(
         topics={"orders": frozenset(), "bills": frozenset(), "A.orders": frozenset()}, groups={"g": frozenset()}

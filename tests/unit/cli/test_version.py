@@ -55,5 +55,5 @@ def test_run_without_a_service_names_it_and_what_to_install(monkeypatch: pytest.
         require_services("mm2.properties", SERVICES)
     assert str(refused.value) == (
         "mm2.properties needs data-plane, topic-sync, acl-sync, which this Python does not have: "
-        "install lockstep[all] in place of lockstep"
+        "install lockstep-kafka[all] from the requirements file of a release"
     )

@@ -180,12 +180,17 @@ def test_a_level_that_java_refuses_is_refused(codec: str, level: str, mistakes_o
 
 
 class TestRecompress:
-    def test_recompress_is_off_by_default(self, load_text: LoadText) -> None:
-        assert not load_text("").flow(Flow("A", "B")).data_plane.compression.recompress
+    def test_recompress_is_automatic_by_default(self, load_text: LoadText) -> None:
+        assert load_text("").flow(Flow("A", "B")).data_plane.compression.recompress == "auto"
+
+    @pytest.mark.parametrize("word", ["auto", "never", "true", "false"])
+    def test_recompress_has_words_and_the_former_booleans(self, word: str, load_text: LoadText) -> None:
+        loaded = load_text(f"A->B.lockstep.recompress = {word.title()}\nB.producer.compression.type = zstd\n")
+        assert loaded.flow(Flow("A", "B")).data_plane.compression.recompress == word
 
     def test_recompress_applies_with_an_explicit_codec(self, load_text: LoadText) -> None:
         loaded = load_text("A->B.lockstep.recompress = true\nB.producer.compression.type = zstd\n")
-        assert loaded.flow(Flow("A", "B")).data_plane.compression.recompress
+        assert loaded.flow(Flow("A", "B")).data_plane.compression.recompress == "true"
         assert loaded.notes == ()
 
     def test_recompress_without_compression_type_is_noted(self, load_text: LoadText) -> None:

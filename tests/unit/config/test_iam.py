@@ -38,7 +38,7 @@ def test_iam_login_is_the_same_by_both_mechanisms(written: Callable[..., dict[st
         'awsDebugCreds="true" awsMaxRetries="7" awsMaxBackOffTimeMs="900"'
     )
     found = tokens_of(written(options))
-    assert found.iam == IamSettings(
+    assert found.cloud == IamSettings(
         region="eu-central-1",
         profile="mirror",
         role_arn="arn:aws:iam::1:role/r",
@@ -53,7 +53,7 @@ def test_iam_login_is_the_same_by_both_mechanisms(written: Callable[..., dict[st
     assert (found.retries, found.retry_longest_s, found.retry_for_s) == (7, 0.9, None)
     assert "hush" not in repr(found)
     assert pickle.loads(pickle.dumps(found)) == found  # noqa: S301  # settings travel to Spark's workers
-    assert tokens_of(written()).iam == IamSettings(region="eu-central-1")
+    assert tokens_of(written()).cloud == IamSettings(region="eu-central-1")
 
 
 def test_aws_also_names_its_class_and_kafka_its_default_for_the_client() -> None:
@@ -122,14 +122,14 @@ def test_iam_region_comes_from_the_broker_name(servers: str, region: str | None)
 def test_iam_without_its_package_names_what_to_install(
     mistakes_of: MistakesOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lockstep_config.clients.iam.find_spec", lambda _: None)
+    monkeypatch.setattr("lockstep_config.clients.cloud_login.find_spec", lambda _: None)
     found = mistakes_of(
         f"A.security.protocol=SASL_PLAINTEXT\nA.sasl.mechanism=AWS_MSK_IAM\nA.sasl.jaas.config={IAM_MODULE} required;\n"
     )
     assert len(found) == 1
-    assert "install lockstep-config[iam]" in found[0]
-    with pytest.raises(TokenUnavailable, match=r"lockstep-config\[iam\]"):
-        TokenSource(TokenSettings(iam=IamSettings(region="eu-west-1"))).token()
+    assert "install lockstep-kafka[iam]" in found[0]
+    with pytest.raises(TokenUnavailable, match=r"lockstep-kafka\[iam\]"):
+        TokenSource(TokenSettings(cloud=IamSettings(region="eu-west-1"))).token()
 
 
 def test_iam_packages_are_not_loaded_without_an_iam_login() -> None:

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lockstep_config.flow.client_settings import source_consumer
 from lockstep_config.resolve.slips import placeholder, slip
 from lockstep_protocol.filters import NameFilter
 from lockstep_protocol.java_regex.tokens import UntranslatablePattern
@@ -146,3 +147,43 @@ def test_bootstrap_address_with_a_placeholder_is_refused(value: str, mistakes_of
 
 def test_enabled_in_capitals_runs_both_flows(load_text: LoadText) -> None:
     assert load_text("B->A.enabled = TRUE\n").flow(Flow("B", "A"))
+
+
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+CONNECTION_STRING = "Endpoint=sb://orders.servicebus.windows.net/;SharedAccessKeyName=mirror;SharedAccessKey=aG9yc2U="
+
+
+def plain_login(user: str, password: str) -> str:
+    jaas = f"A.sasl.jaas.config = {PLAIN} username={user} password={password};\n"
+    return f"A.security.protocol = SASL_SSL\nA.sasl.mechanism = PLAIN\n{jaas}"
+
+
+@pytest.mark.parametrize(
+    ("user", "password", "principal"),
+    [
+        ('"$ConnectionString"', f'"{CONNECTION_STRING}"', "$ConnectionString"),
+        ("'ABCDEFGHIJKLMNOP'", "'cflt/x+Y0zq9=='", "ABCDEFGHIJKLMNOP"),
+        ('"mirror@example.iam.gserviceaccount.com"', '"eyJ0eXBlIjoi"', "mirror@example.iam.gserviceaccount.com"),
+    ],
+    ids=["connection string of Event Hubs", "API key of Confluent Cloud", "key of Google Cloud"],
+)
+def test_plain_login_of_a_service_is_read_as_it_is(
+    user: str, password: str, principal: str, load_text: LoadText
+) -> None:
+    configuration = load_text(plain_login(user, password))
+    assert configuration.notes == ()
+    flow = configuration.flow(Flow("A", "B"))
+    assert flow is not None
+    conf = source_consumer(flow, "data-plane")
+    assert (conf["sasl.username"], conf["sasl.password"]) == (principal, password.strip("\"'"))
+
+
+def test_event_hubs_user_without_its_connection_string_is_remarked_on(load_text: LoadText) -> None:
+    (note,) = load_text(plain_login('"$ConnectionString"', '"aG9yc2U="')).notes
+    assert "whose password is Event Hubs' whole connection string" in note.message
+    assert "aG9yc2U" not in note.message
+
+
+@pytest.mark.parametrize("user", ['"$KAFKA_USER"', '"${KAFKA_USER}"', '"$ConnectionStrings"'])
+def test_user_that_nobody_filled_is_still_remarked_on(user: str, load_text: LoadText) -> None:
+    assert any("looks like a placeholder" in note.message for note in load_text(plain_login(user, '"x"')).notes)

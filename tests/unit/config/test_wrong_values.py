@@ -106,6 +106,11 @@ def test_placeholder_in_a_password_is_noted_and_not_shown(load_text: LoadText) -
     ]
 
 
+def test_user_of_azure_event_hubs_is_no_placeholder(load_text: LoadText) -> None:
+    loaded = load_text(f'{SASL}{PLAIN} username="$ConnectionString" password="Endpoint=sb://ns/;SharedAccessKey=k=";\n')
+    assert [one for one in loaded.notes if one.line == 7] == []
+
+
 def test_typographic_quotes_inside_straight_quotes_belong_to_the_password(load_text: LoadText) -> None:
     loaded = load_text(f'{SASL}{PLAIN} username="a" password="\\u201cx\\u201d";\n')
     assert [one for one in loaded.notes if one.line == 7] == []

@@ -15,9 +15,10 @@ from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.provenance import FlowIds
 from lockstep_data_plane.core.quarantine_entry import RefusedRecords
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
-from lockstep_data_plane.record_batch.layout import TRANSACTIONAL, scan
+from lockstep_data_plane.record_batch.layout import CODEC_MASK, TRANSACTIONAL, scan
 from lockstep_data_plane.slot.engine import SlotEngine
-from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, message
+from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
+from lockstep_data_plane.wire.message_versions import message
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, Row
@@ -41,6 +42,12 @@ class EngineCluster(MemoryCluster):
         self.fetch_codes: deque[int] = deque()
         self.append_codes: deque[int] = deque()
         """Error codes of the next answers."""
+        self.refused_codecs: dict[int, int] = {}
+        """The error code with which batches of a codec are refused."""
+        self.largest_request: int | None = None
+        """The connection is closed on appends with more bytes of batches."""
+        self.keeps_ids = self.checks_sequences = self.takes_ids = True
+        """As Kafka does with producer ids."""
         self.holds_fetches = False
         """Fetches are taken, and not answered."""
         self.holds_answers = False
@@ -89,6 +96,10 @@ class AskingConnection(_MemoryConnection):
             raise BrokerUnreachable("broker:9092: the connection is closed")
         request, future = read_back(entity), asyncio.get_running_loop().create_future()
         self._out = [*(other for other in self._out if not other.done()), future]
+        largest = self._engine_cluster.largest_request
+        if largest is not None and _bytes_of(request) > largest:
+            asyncio.get_running_loop().call_soon(self.close)
+            return future
         asyncio.get_running_loop().call_soon(self._answer, request, seen, future)
         return future
 
@@ -145,16 +156,20 @@ class AskingConnection(_MemoryConnection):
     def _append(self, m: Any, tp: tuple[str, int], data: bytes) -> Any:
         codes, log = self._engine_cluster.append_codes, self._cluster.logs[tp]
         code, base = codes.popleft() if codes else 0, -1
+        (batch,) = scan(data)
+        code = code or self._engine_cluster.refused_codecs.get(batch.attributes & CODEC_MASK, 0)
         if not code:
-            (batch,) = scan(data)
             known = log.remembered.get(batch.producer_id, (-1, -1))
             last = known[1] if known[0] == batch.producer_epoch else -1
-            code = 0 if batch.base_sequence == last + 1 else 45
+            checks = self._engine_cluster.checks_sequences
+            code = 0 if batch.base_sequence == last + 1 or not checks else 45
+            code = code if self._engine_cluster.takes_ids else 59
         if not code:
             base, producer = log.end, (batch.producer_id, batch.producer_epoch)
             transactional = bool(batch.attributes & TRANSACTIONAL)
-            sequence = batch.base_sequence
-            log.append_records(decoded(data), producer, sequence=sequence, transactional=transactional)
+            sequence, log.codec = batch.base_sequence, batch.attributes & CODEC_MASK
+            kept = producer if self._engine_cluster.keeps_ids else None
+            log.append_records(decoded(data), kept, sequence=sequence, transactional=transactional)
         return m.PartitionProduceResponse(
             index=tp[1],
             error_code=code,
@@ -186,6 +201,12 @@ class AskingConnection(_MemoryConnection):
                 producer = request.producer_id, request.producer_epoch
                 log.end_transaction(producer, commit=bool(request.committed))
         return m.EndTxnResponse(throttle_time=NOTHING, error_code=0)
+
+
+def _bytes_of(request: Any) -> int:
+    """Of the batches in an append; 0 of another request."""
+    topics = getattr(request, "topic_data", ())
+    return sum(len(part.records or b"") for topic in topics for part in topic.partition_data)
 
 
 class Written:
@@ -270,6 +291,11 @@ class EngineScene:
         """Records come to the source, each in a batch."""
         for number in numbers:
             self.log.append([number])
+
+    @property
+    def codecs(self) -> list[int]:
+        """The codec of each batch on the target."""
+        return [b.codec for b in self.copy._batches]
 
     @property
     def copied(self) -> list[bytes | None]:

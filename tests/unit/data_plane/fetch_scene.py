@@ -17,7 +17,8 @@ from lockstep_data_plane.fetch.fetch_request import Delivery, FetchRequest
 from lockstep_data_plane.fetch.fetcher import Fetcher
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.wire.cluster import ClusterClient, PartitionLeader
-from lockstep_data_plane.wire.connection import Connection, message
+from lockstep_data_plane.wire.connection import Connection
+from lockstep_data_plane.wire.message_versions import message
 from lockstep_protocol.kafka_apis import APIS
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.kio_codec import read_back

@@ -43,9 +43,12 @@ def unreplicated(log: MemoryLog, offsets: int) -> MemoryLog:
     return log
 
 
-def parted(log: MemoryLog, end: int, leader_epoch: int = 3) -> MemoryLog:
-    """The log was truncated: that leader epoch ends there."""
-    log.epoch_ends[leader_epoch] = end
+def parted(count: int, end: int) -> MemoryLog:
+    """A log of so many records that was truncated: leader epoch 3 ends there, and the rest is of the next one."""
+    log = source_of(count).truncate(end)
+    log.epoch_ends[3], log.leader_epoch = end, 4
+    for number in range(end, count):
+        log.append([number])
     return log
 
 
@@ -179,14 +182,12 @@ GAPS: Cases = {
         row(skips=((11, 11),)), source_of(14).delete_before(12), target_of(10), [GAP_SKIP]
     ),
     "records gone, restart": lambda: Scene(row(), source_of(14).delete_before(12), target_of(10), [GAP_RESTART]),
-    "source truncated": lambda: Scene(row(upstream_epoch=3), parted(source_of(12), 7), target_of(10)),
-    "source truncated by one": lambda: Scene(row(upstream_epoch=3), parted(source_of(12), 9), target_of(10)),
-    "source truncated, skip": lambda: Scene(row(upstream_epoch=3), parted(source_of(12), 7), target_of(10), [GAP_SKIP]),
-    "source truncated, restart": lambda: Scene(
-        row(upstream_epoch=3), parted(source_of(12), 7), target_of(10), [GAP_RESTART]
-    ),
+    "source truncated": lambda: Scene(row(upstream_epoch=3), parted(12, 7), target_of(10)),
+    "source truncated by one": lambda: Scene(row(upstream_epoch=3), parted(12, 9), target_of(10)),
+    "source truncated, skip": lambda: Scene(row(upstream_epoch=3), parted(12, 7), target_of(10), [GAP_SKIP]),
+    "source truncated, restart": lambda: Scene(row(upstream_epoch=3), parted(12, 7), target_of(10), [GAP_RESTART]),
     "source ends before the row": lambda: Scene(row(), source_of(5), target_of(10), [GAP_SKIP]),
-    "source's leader epoch is right": lambda: Scene(row(upstream_epoch=3), parted(source_of(12), 12), target_of(10)),
+    "source's leader epoch is right": lambda: Scene(row(upstream_epoch=3), parted(12, 12), target_of(10)),
     "target truncated": lambda: Scene(row(), source_of(12), target_of(6)),
     "target truncated, skip": lambda: Scene(row(), source_of(12), target_of(6), [GAP_SKIP]),
     "target truncated, restart": lambda: Scene(row(), source_of(12), target_of(6), [GAP_RESTART]),

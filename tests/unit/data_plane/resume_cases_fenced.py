@@ -89,13 +89,13 @@ FENCED: Cases = {
     ),
     "transactions: source truncated below committed": lambda: in_transactions(
         row(transactional=True, producer_id=7000, sequence=-1, upstream_epoch=3),
-        parted(source_of(14), 7),
+        parted(14, 7),
         committed_log(12),
         committed=11,
     ),
     "transactions: source truncated, skip": lambda: in_transactions(
         row(transactional=True, producer_id=7000, sequence=-1, upstream_epoch=3),
-        parted(source_of(14), 7),
+        parted(14, 7),
         committed_log(12),
         GAP_SKIP,
         committed=11,

@@ -2,7 +2,7 @@
 
 import asyncio
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import cast
@@ -124,8 +124,9 @@ class Scene:
     """`lines`: of the flow's file. `others`: producer ids of the flow besides its own, `meanwhile`: those that come
     up only while the target's log is read. `committed`: MM2's progress.
     `remembers`: the slot had the partition already, and this is its own progress. `same_name`: the target's topic has
-    the source's name. `quarantines`: it is drained, and goes on behind these offsets. `later`: what changes before
-    the second try."""
+    the source's name. `without`: requests that no cluster names in ApiVersions, `closes_on`: on which each closes the
+    connection. `quarantines`: it is drained, and goes on behind these offsets. `later`: what changes before the second
+    try."""
 
     row: PartitionProgress | None
     source: MemoryLog
@@ -137,6 +138,8 @@ class Scene:
     remembers: PartitionProgress | None = None
     misnumbered: bool = False
     same_name: bool = False
+    without: Collection[str] = ()
+    closes_on: Collection[str] = ()
     by_key: bool = False
     rests: bool = False
     quarantines: tuple[tuple[int, int], ...] = ()
@@ -148,6 +151,8 @@ class Scene:
 
     def __post_init__(self) -> None:
         self.clusters = MemoryCluster("A"), MemoryCluster("B")
+        for cluster in self.clusters:
+            cluster.unknown_apis, cluster.closes_on = self.without, self.closes_on
         self.target_topic = "t" if self.same_name else "A.t"
         self.clusters[0].create("t", self.source)
         self.clusters[1].create(self.target_topic, self.target)
@@ -184,6 +189,8 @@ class Scene:
             file.write_text(FILE + "\n".join([*self.lines, ""]))
             settings = load(file, {}).flow(Flow("A", "B"))
         run_skipping_waits(self._resume(settings))
+        for cluster in self.clusters:
+            self.trail += [f"unsupported on {cluster.alias}: {api} {case}" for api, case in cluster.unsupported.news()]
         return self.trail
 
     async def _resume(self, settings: FlowSettings) -> None:

@@ -19,6 +19,11 @@ from lockstep_data_plane.record_batch.codecs import (
 from lockstep_data_plane.record_batch.rebuild import RecordTooLarge, rebuild
 from tests.support.batch_bytes import DECOMPRESS, LOG_APPEND_TIME, batch, decoded, record, records
 
+
+def refusing(*codecs_refused: int) -> TargetLimits:
+    return TargetLimits(refused_codecs=frozenset(codecs_refused))
+
+
 ORDERS = b"".join(b'{"order": %d, "customer": "c-%d", "note": "as ever"}' % (n, n * 7919 % 1000) for n in range(3000))
 LEVELS = [
     *((GZIP, CompressionLevels(gzip=level)) for level in (-1, 1, 9)),
@@ -75,6 +80,15 @@ def test_codec_with_an_unknown_number_is_refused() -> None:
         (0, TargetLimits(codec=ZSTD, recompress=True), ZSTD),
         (GZIP, TargetLimits(codec=ZSTD, recompress=True), ZSTD),
         (GZIP, TargetLimits(recompress=True), 0),
+        (ZSTD, refusing(ZSTD), LZ4),
+        (LZ4, refusing(LZ4), GZIP),
+        (ZSTD, refusing(ZSTD, LZ4), GZIP),
+        (GZIP, refusing(GZIP, LZ4), SNAPPY),
+        (ZSTD, refusing(ZSTD, LZ4, GZIP, SNAPPY), 0),
+        (GZIP, refusing(ZSTD), GZIP),
+        (LZ4, TargetLimits(codec=ZSTD, refused_codecs=frozenset({LZ4})), ZSTD),
+        (0, TargetLimits(codec=ZSTD, refused_codecs=frozenset({ZSTD})), LZ4),
+        (0, TargetLimits(codec=ZSTD, refused_codecs=frozenset({ZSTD, LZ4, GZIP, SNAPPY})), 0),
         (GZIP, TargetLimits(codec=ZSTD), GZIP),
         (GZIP, TargetLimits(), GZIP),
     ],

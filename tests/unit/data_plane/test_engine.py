@@ -40,7 +40,15 @@ async def test_engine_copies_each_record_once_and_counts_it(scene: EngineScene) 
     assert scene.engine.held_bytes == 0
 
 
-@pytest.mark.parametrize("code", [NOT_ENOUGH_REPLICAS, KafkaErrorCode.NOT_LEADER_OR_FOLLOWER])
+@pytest.mark.parametrize(
+    "code",
+    [
+        NOT_ENOUGH_REPLICAS,
+        KafkaErrorCode.NOT_LEADER_OR_FOLLOWER,
+        KafkaErrorCode.POLICY_VIOLATION,
+        KafkaErrorCode.THROTTLING_QUOTA_EXCEEDED,
+    ],
+)
 async def test_engine_resumes_after_a_failed_append_and_doubles_nothing(scene: EngineScene, code: int) -> None:
     partition = await scene.begin()
     scene.append(0)
@@ -49,6 +57,15 @@ async def test_engine_resumes_after_a_failed_append_and_doubles_nothing(scene: E
     scene.append(1, 2, 3)
     await scene.has_copied(4)
     assert partition.incarnation == 2
+
+
+async def test_engine_over_a_limit_waits_and_never_halts(scene: EngineScene) -> None:
+    partition = await scene.begin()
+    scene.target.append_codes.extend([KafkaErrorCode.POLICY_VIOLATION] * 4)
+    scene.append(0, 1, 2)
+    await scene.has_copied(3)
+    assert partition.phase is Phase.COPYING
+    assert "PartitionHalted" not in scene.writer.events
 
 
 async def test_engine_splits_a_batch_that_is_too_large(scene: EngineScene) -> None:

@@ -34,6 +34,7 @@ PASSING = None
         (29, PASSING, "TOPIC_AUTHORIZATION_FAILED"),
         (31, PASSING, "CLUSTER_AUTHORIZATION_FAILED"),
         (32, REFUSED, "INVALID_TIMESTAMP"),
+        (35, PASSING, "UNSUPPORTED_VERSION"),
         (43, REFUSED, "UNSUPPORTED_FOR_MESSAGE_FORMAT"),
         (45, PASSING, "OUT_OF_ORDER_SEQUENCE_NUMBER"),
         (46, PASSING, "DUPLICATE_SEQUENCE_NUMBER"),
@@ -61,8 +62,8 @@ def test_each_code_of_the_table_is_a_case_above() -> None:
 
 
 def test_error_code_that_is_unknown_is_retried_and_named() -> None:
-    assert explain(4711) == (ErrorMeaning.OTHER, "error 4711")
-    assert explain(89) == (ErrorMeaning.RETRIABLE, "error 89 (THROTTLING_QUOTA_EXCEEDED)")
+    assert explain(4711) == (ErrorMeaning.OTHER, "an error that this release does not know, with code 4711")
+    assert explain(89) == (ErrorMeaning.RETRIABLE, "THROTTLING_QUOTA_EXCEEDED")
 
 
 def test_error_codes_retriable_in_kafka_are_never_refused_but_damage() -> None:

@@ -17,7 +17,12 @@ from lockstep_data_plane.record_batch.layout import CorruptRecordError
 from lockstep_data_plane.record_batch.rebuild import RecordTooLarge
 from lockstep_data_plane.resume.gap_resolver import HaltPartition
 from lockstep_data_plane.wire.cluster import KafkaProtocolError
-from lockstep_data_plane.wire.connection import BrokerUnreachable, ProtocolUnfitError, TopicDeletedError
+from lockstep_data_plane.wire.connection import (
+    BrokerUnreachable,
+    ConnectionClosedError,
+    ProtocolUnfitError,
+    TopicDeletedError,
+)
 from lockstep_data_plane.wire.error_codes import RETRIABLE_ERRORS
 from lockstep_data_plane.wire.transaction_coordinator import ProducerFenced
 from lockstep_protocol.errors import LockstepError, NeedsDecision, RetriableError
@@ -26,6 +31,7 @@ from lockstep_runtime.util import errors
 
 PASS = {
     BrokerUnreachable,
+    ConnectionClosedError,
     CorruptRecordError,
     KafkaProtocolError,
     NoProduceAnswer,

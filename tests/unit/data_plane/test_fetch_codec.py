@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from lockstep_config.flow.model import FetchSettings
 from lockstep_data_plane.wire.cluster import PartitionLeader
-from lockstep_data_plane.wire.connection import message
-from lockstep_data_plane.wire.fetch_codec import BY_TOPIC_ID, READ_COMMITTED, fetch_request
+from lockstep_data_plane.wire.fetch_codec import BY_TOPIC_ID, OWN_ENCODING, READ_COMMITTED, fetch_request
 from lockstep_data_plane.wire.fetch_session import SessionRequest
+from lockstep_data_plane.wire.message_versions import message
 from lockstep_protocol.kafka_apis import APIS
 from lockstep_protocol.offsets import TopicPartition
 from tests.support.kio_codec import written
 
-VERSIONS = range(APIS["fetch"].oldest, APIS["fetch"].newest + 1)
+VERSIONS = range(OWN_ENCODING, APIS["fetch"].newest + 1)
 IDS = {"orders": UUID(int=7), "café": UUID(int=2**127 + 1), "x" * 249: UUID(int=3), "no id": None}
 PLACES = st.tuples(st.sampled_from(sorted(IDS)), st.integers(0, 2**31 - 1))
 SIZES = st.integers(0, 2**31 - 1)

@@ -18,7 +18,8 @@ from lockstep_data_plane.fetch.fetch_schedule import SMALL_BYTES
 from lockstep_data_plane.fetch.fetcher import Fetcher
 from lockstep_data_plane.fetch.memory_budget import MemoryBudget
 from lockstep_data_plane.wire.cluster import ClusterClient, PartitionLeader
-from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, message
+from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
+from lockstep_data_plane.wire.message_versions import message
 from lockstep_protocol.kafka_apis import APIS
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import batch_bytes, record

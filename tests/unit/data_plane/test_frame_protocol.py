@@ -12,8 +12,9 @@ from aiokafka.errors import KafkaConnectionError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.wire.connection import ANSWER_BYTES, BrokerUnreachable, Connection, message
+from lockstep_data_plane.wire.connection import ANSWER_BYTES, BrokerUnreachable, Connection
 from lockstep_data_plane.wire.frame_protocol import KEPT_BYTES, READ_BYTES, EncodedRequest, FrameProtocol
+from lockstep_data_plane.wire.message_versions import message
 from lockstep_protocol.kafka_apis import APIS
 from tests.support.eventually import eventually
 
@@ -259,31 +260,37 @@ async def test_the_newest_version_that_both_know_is_spoken(api: str, broker: tup
 @pytest.mark.parametrize(
     ("broker", "text"),
     [
-        ((0, 8), "broker:9092 knows produce up to version 8, and version 9 is needed"),
-        ((14, 20), "broker:9092 knows produce from version 14 on, and this release up to version 13"),
-        (None, "broker:9092 knows produce up to version -1, and version 9 is needed"),
+        ((0, 2), "versions 0 to 2"),
+        ((1, 1), "version 1"),
+        ((14, 20), "versions 14 to 20"),
+        ((-1, -1), "none"),
+        (None, "none"),
     ],
 )
 async def test_broker_without_a_known_api_version_is_refused_by_name(broker: tuple[int, int] | None, text: str) -> None:
     made, _ = connection({0: broker} if broker else {})
-    with pytest.raises(match=text):
+    with pytest.raises(match=f"request Produce in common: broker broker:9092 knows {text}, and Lockstep versions 3 to"):
         made.version("produce")
 
 
-async def test_a_broker_that_is_too_old_is_as_good_as_away() -> None:
-    made, _ = connection({APIS["metadata"].key: (0, 9)})
-    with pytest.raises(BrokerUnreachable, match=r"metadata up to version 9, and version 10 is needed: Kafka 2\.8"):
-        made.version("metadata")
+async def test_oldest_version_that_serves_is_the_one_that_is_asked_for() -> None:
+    made, _ = connection({APIS["list_offsets"].key: (0, 1)})
+    assert made.version("list_offsets") == 1
+    with pytest.raises(BrokerUnreachable, match="knows versions 0 to 1, and Lockstep versions 2 to 8"):
+        made.version("list_offsets", 2)
 
 
+KAFKA_2_1 = {"produce": 7, "fetch": 10, "list_offsets": 4, "metadata": 7, "find_coordinator": 2, "init_producer_id": 1}
+KAFKA_2_1 |= {"offset_for_leader_epoch": 2, "add_partitions_to_txn": 1, "end_txn": 1}
 KAFKA_2_8 = {"produce": 9, "fetch": 12, "list_offsets": 6, "metadata": 10, "find_coordinator": 3, "init_producer_id": 4}
 KAFKA_2_8 |= {"offset_for_leader_epoch": 4, "add_partitions_to_txn": 3, "end_txn": 3, "describe_producers": 0}
-"""The newest version of each API that a broker of 2.8.2 speaks."""
+"""The newest version of each API that a broker of 2.1.1 and of 2.8.2 speaks."""
 
 
-async def test_broker_of_2_8_has_all_needed_api_versions() -> None:
-    made, _ = connection({APIS[api].key: (0, newest) for api, newest in KAFKA_2_8.items()})
-    assert {api: made.version(api) for api in APIS} == KAFKA_2_8
+@pytest.mark.parametrize("newest", [KAFKA_2_1, KAFKA_2_8])
+async def test_old_broker_is_spoken_with_in_its_newest_versions(newest: dict[str, int]) -> None:
+    made, _ = connection({APIS[api].key: (0, version) for api, version in newest.items()})
+    assert {api: made.version(api) for api in newest} == newest
 
 
 @pytest.mark.parametrize("api", sorted(APIS))

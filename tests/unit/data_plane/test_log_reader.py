@@ -18,9 +18,10 @@ from lockstep_data_plane.verify.offset_map import OffsetMap
 from lockstep_data_plane.verify.partition_verifier import PartitionVerifier
 from lockstep_data_plane.verify.record_alignment import TargetRules
 from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError, PartitionLeader
-from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, message
+from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest
 from lockstep_data_plane.wire.log_reader import log_between
+from lockstep_data_plane.wire.message_versions import message
 from lockstep_protocol.kafka_apis import APIS
 from lockstep_protocol.mm2_codec import encode_source_progress
 from lockstep_protocol.rows.state_rows import PartitionProgress

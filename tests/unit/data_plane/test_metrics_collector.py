@@ -110,6 +110,18 @@ class TestCounts:
         driver.say(SlotStatus(slot=0, phase="started", run="r2", syncs=12))
         assert driver.value("lockstep_offset_syncs_total", slot="0") == 22
 
+    def test_bytes_of_links_add_up_over_slots_and_runs(self) -> None:
+        driver = copying()
+        driver.kept = {0: SlotRun("r1", restarts=0), 1: SlotRun("q1", restarts=0)}
+        sent, received = ("B", "sent", "east"), ("A", "received", "")
+        driver.say(SlotStatus(slot=0, phase="started", run="r1", link_bytes=((*sent, 100), (*received, 70))))
+        driver.say(SlotStatus(slot=0, phase="started", run="r1", link_bytes=((*sent, 130), (*received, 80))))
+        driver.say(SlotStatus(slot=1, phase="started", run="q1", link_bytes=((*sent, 7),)))
+        driver.kept = {0: SlotRun("r2", restarts=1), 1: SlotRun("q1", restarts=0)}
+        driver.say(SlotStatus(slot=0, phase="started", run="r2", link_bytes=((*sent, 5),)))
+        assert driver.value("lockstep_link_bytes_total", cluster="B", direction="sent", rack="east") == 130 + 7 + 5
+        assert driver.value("lockstep_link_bytes_total", cluster="A", direction="received", rack="") == 80
+
 
 class TestSeries:
     def test_metrics_of_a_partition_that_leaves_the_flow_are_removed(self) -> None:
@@ -141,6 +153,7 @@ class TestSeries:
 
     def test_each_declared_metric_is_shown(self) -> None:
         driver = copying()
+        driver.say(SlotStatus(slot=0, phase="started", run="r1", link_bytes=(("A", "received", "", 1),)))
         shown = set(driver.page())
         others = {"lockstep_slot_restarts_total"}  # the driver's own
         verified = {"lockstep_verified_lag_seconds", "lockstep_verify_differences", "lockstep_not_verified_records"}

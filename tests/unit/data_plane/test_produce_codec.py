@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from lockstep_data_plane.record_batch.outgoing_batch import stamp
 from lockstep_data_plane.wire.cluster import PartitionLeader
-from lockstep_data_plane.wire.connection import message
-from lockstep_data_plane.wire.produce_codec import PRODUCE_BY_TOPIC_ID, produce_request
+from lockstep_data_plane.wire.message_versions import message
+from lockstep_data_plane.wire.produce_codec import OWN_ENCODING, PRODUCE_BY_TOPIC_ID, produce_request
 from lockstep_protocol.kafka_apis import APIS
 from tests.support.batch_bytes import batch_bytes, records
 from tests.support.kio_codec import written
 
-VERSIONS = range(APIS["produce"].oldest, APIS["produce"].newest + 1)
+VERSIONS = range(OWN_ENCODING, APIS["produce"].newest + 1)
 TOPICS = [
     ("orders", UUID(int=7)),
     ("caf\u00e9", UUID(int=2**127 + 1)),

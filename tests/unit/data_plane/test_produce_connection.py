@@ -27,11 +27,13 @@ from lockstep_data_plane.produce.sender import (
 )
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.wire.cluster import PartitionLeader
-from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, message
+from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest
+from lockstep_data_plane.wire.message_versions import message
 from lockstep_data_plane.wire.produce_codec import ProduceAnswer
+from lockstep_data_plane.wire.request_size import SMALL_BYTES, RequestSize
 from lockstep_protocol.kafka_apis import APIS
-from tests.support.batch_bytes import batch, records
+from tests.support.batch_bytes import batch, record, records
 from tests.support.eventually import eventually
 from tests.unit.data_plane.machine_steps import ROW, admit, append, launch, resumed
 
@@ -53,7 +55,7 @@ def produce_connection() -> tuple[ProduceConnection, Written]:
     stream = Written()
     connection._writer = stream
     connection._versions = {APIS["produce"].key: (0, 13)}
-    return ProduceConnection(connection, timedelta(seconds=30), lambda *_: None), stream
+    return ProduceConnection(connection, timedelta(seconds=30), lambda *_: None, RequestSize()), stream
 
 
 def waiting(number: int, batches: int) -> PartitionMachine:
@@ -90,6 +92,24 @@ async def test_a_request_carries_one_batch_of_a_partition_and_wants_all_replicas
         assert request.transactional_id is None
         numbers = [part.index for topic in request.topic_data for part in topic.partition_data]
         assert len(numbers) == len(set(numbers))
+
+
+async def test_requests_that_are_to_be_small_divide_what_is_ready() -> None:
+    """Partitions with a batch of 400 kB each: two in a request, and each once."""
+    made, stream = produce_connection()
+    for number in range(5):
+        partition = resumed(replace(ROW, partition=number))
+        admit(partition, batch([record(0, b"v" * 400_000)]))
+        made._ready[to_target(partition)] = LEADER
+    made._request_size.is_small = True
+    made.pump()
+    requests = [asked(frame) for frame in stream.frames]
+    sizes = [
+        [len(part.records) for topic in request.topic_data for part in topic.partition_data] for request in requests
+    ]
+    assert [len(each) for each in sizes] == [2, 2, 1]
+    assert all(sum(each) <= SMALL_BYTES for each in sizes)
+    assert not made._ready
 
 
 async def test_paused_connection_sends_nothing_and_resumes_by_itself() -> None:
@@ -195,6 +215,26 @@ async def test_answered_request_is_handled_whole_before_its_future_is_awaited() 
     future.set_result(None)
     await asyncio.sleep(0)
     assert len(answered) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "rests"),
+    [
+        (ErrorCode.policy_violation, True),
+        (ErrorCode.throttling_quota_exceeded, True),
+        (ErrorCode.not_leader_or_follower, False),
+    ],
+)
+async def test_connection_with_an_answer_over_a_limit_pauses(code: ErrorCode, rests: bool) -> None:
+    made, _ = produce_connection()
+    made._ready[to_target(waiting(0, 3))] = LEADER
+    made.pump()
+    (_, asked, _), m = made.connection._requests[0], message("produce", 13, "response")
+    part = m.PartitionProduceResponse(index=0, error_code=code, base_offset=-1, record_errors=())
+    topic = m.TopicProduceResponse(topic_id=LEADER.topic_id, partition_responses=(part,))
+    made.connection._requests.popleft()
+    asked.seen(m.ProduceResponse(responses=(topic,), throttle_time=timedelta(0)))
+    assert (made.connection.throttled_for > 0) == rests
 
 
 async def test_mistake_in_handling_an_answer_is_no_lost_connection() -> None:

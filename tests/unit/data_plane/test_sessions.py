@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from aiokafka.errors import KafkaConnectionError, SaslAuthenticationFailed
 
-from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, message
+from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
+from lockstep_data_plane.wire.message_versions import message
 from lockstep_runtime.kafka.sasl_session import EARLIEST, LATEST, SHORTEST_S, WAITS_S, login_after
 from tests.support.eventually import eventually
 

@@ -41,7 +41,6 @@ async def test_idle_connections_are_closed_only_if_a_new_one_is_answered(
     async def open_connection(*_: object) -> Idle:
         return fresh
 
-    monkeypatch.setattr("lockstep_data_plane.wire.cluster._metadata_request", lambda *_: None)
     monkeypatch.setattr(Connection, "open", open_connection)
     monkeypatch.setattr(Connection, "trial_s", trial_s)
     cluster._brokers = {1: ADDRESS}

@@ -10,7 +10,7 @@ from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import SlotStatus
 from tests.support.metered_driver import Driver
 
-OLD = ReasonCode.PROTOCOL_TOO_OLD.to_reason(cluster="A", broker="a:9092", api="fetch", version=11, needed=12)
+OLD = ReasonCode.REQUEST_UNFIT.to_reason(cluster="A", broker="a:9092", request="Fetch", theirs="none", ours="version 4")
 OTHER = ReasonCode.REPORTED.to_reason(cluster="A", text="something else")
 
 

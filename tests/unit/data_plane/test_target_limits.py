@@ -15,7 +15,7 @@ TOPIC = MirroredTopic(source_topic="t", target_topic="A.t")
 AS_THEY_COME = DataPlaneSettings()
 
 
-def with_codec(codec: str | None, *, recompress: bool = False) -> DataPlaneSettings:
+def with_codec(codec: str | None, *, recompress: str = "auto") -> DataPlaneSettings:
     return DataPlaneSettings(compression_type=codec, compression=CompressionSettings(recompress=recompress))
 
 
@@ -31,17 +31,17 @@ def test_the_topics_own_limit_counts() -> None:
 @pytest.mark.parametrize(
     ("word", "codec"), [("none", 0), ("gzip", GZIP), ("snappy", SNAPPY), ("lz4", LZ4), ("zstd", ZSTD)]
 )
-@pytest.mark.parametrize("recompress", [False, True])
-def test_topic_limits_have_the_explicit_compression_type(word: str, codec: int, recompress: bool) -> None:
+@pytest.mark.parametrize("recompress", ["auto", "never", "true", "false"])
+def test_topic_limits_have_the_explicit_compression_type(word: str, codec: int, recompress: str) -> None:
     limits = target_limits(with_codec(word, recompress=recompress), TOPIC)
-    assert (limits.codec, limits.recompress) == (codec, recompress)
+    assert (limits.codec, limits.recompress) == (codec, recompress == "true")
     assert limits.choose_codec(0) == codec
-    assert limits.choose_codec(LZ4) == (codec if recompress else LZ4)
+    assert limits.choose_codec(LZ4) == (codec if recompress == "true" else LZ4)
 
 
 def test_topic_limits_without_compression_type_have_no_recompression() -> None:
     """`none` is a choice too, and its absence is not that."""
-    assert not target_limits(with_codec(None, recompress=True), TOPIC).recompress
+    assert not target_limits(with_codec(None, recompress="true"), TOPIC).recompress
 
 
 def test_levels_are_the_producers() -> None:

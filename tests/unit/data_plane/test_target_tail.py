@@ -116,7 +116,6 @@ class TestWhereOurLastRecordLay:
         "there",
         [
             pytest.param(ours(98, 8, producer_id=7), id="somebody else's"),
-            pytest.param(ours(99, -1, producer_id=-1), id="that of a producer without an id"),
             pytest.param(ours(98, 6), id="an earlier one of ours"),
             pytest.param(ours(98, 8, epoch=0), id="of another epoch"),
         ],
@@ -125,6 +124,11 @@ class TestWhereOurLastRecordLay:
         with pytest.raises(
             LogContradiction, match=r"at offset 99 what producer .* It was truncated and has grown again"
         ):
+            read(there, end=200)
+
+    def test_target_tail_without_a_producer_id_names_both_causes(self) -> None:
+        there = ours(99, -1, producer_id=-1)
+        with pytest.raises(LogContradiction, match=r"Either the target does not keep these, or it was truncated"):
             read(there, end=200)
 
     def test_target_tail_of_a_new_chain_ignores_what_is_before_it(self) -> None:

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from lockstep_data_plane.wire.cluster import NEEDED, ClusterClient
+from lockstep_data_plane.wire.cluster import ClusterClient
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, ProtocolUnfitError
-from lockstep_protocol.kafka_apis import APIS
+from lockstep_protocol.kafka_apis import APIS, OF_BOTH
 from lockstep_protocol.reason_catalogue import format_sentence
 
 OLD, NEW = ("old", 9092), ("new", 9092)
@@ -23,21 +23,16 @@ def connection(low: int, high: int, address: tuple[str, int] = OLD) -> Connectio
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "code", "version", "needed"),
-    [
-        (0, FETCH.oldest - 1, "protocol-too-old", FETCH.oldest - 1, FETCH.oldest),
-        (FETCH.newest + 1, FETCH.newest + 3, "protocol-too-new", FETCH.newest + 1, FETCH.newest),
-    ],
+    ("low", "high", "theirs"),
+    [(0, FETCH.oldest - 1, "versions 0 to 3"), (FETCH.newest + 1, FETCH.newest + 3, "versions 18 to 20")],
 )
-def test_unfit_protocol_is_a_reason_with_both_versions(
-    low: int, high: int, code: str, version: int, needed: int
-) -> None:
+def test_unfit_protocol_is_a_reason_with_both_ranges(low: int, high: int, theirs: str) -> None:
     with pytest.raises(ProtocolUnfitError) as failed:
         connection(low, high).version("fetch")
     reason = failed.value.reason
-    assert reason.code == code
-    assert (reason.detail("cluster"), reason.detail("broker"), reason.detail("api")) == ("A", "old:9092", "fetch")
-    assert (reason.detail("version"), reason.detail("needed")) == (version, needed)
+    assert reason.code == "request-unfit"
+    assert (reason.detail("cluster"), reason.detail("broker"), reason.detail("request")) == ("A", "old:9092", "Fetch")
+    assert (reason.detail("theirs"), reason.detail("ours")) == (theirs, "versions 4 to 17")
     assert str(failed.value) == format_sentence(reason)
     assert "reached" not in str(failed.value)
 
@@ -47,8 +42,8 @@ def test_protocol_version_is_the_newest_that_both_know(newest: int) -> None:
     assert connection(0, newest).version("fetch") == min(newest, FETCH.newest)
 
 
-@pytest.mark.parametrize("api", NEEDED)
-async def test_cluster_that_is_too_old_is_not_unreachable(monkeypatch: pytest.MonkeyPatch, api: str) -> None:
+@pytest.mark.parametrize("api", OF_BOTH)
+async def test_cluster_without_a_common_version_is_not_unreachable(monkeypatch: pytest.MonkeyPatch, api: str) -> None:
     """One of its addresses leads nowhere: what answered counts."""
 
     async def open_connection(host: str, port: int, *_: object) -> Connection:
@@ -63,6 +58,6 @@ async def test_cluster_that_is_too_old_is_not_unreachable(monkeypatch: pytest.Mo
     monkeypatch.setattr(Connection, "close", lambda self, *_: None)
     for addresses in ([OLD, NEW], [NEW, OLD]):
         cluster = ClusterClient("A", addresses, {})
-        with pytest.raises(ProtocolUnfitError, match=f"cluster A is too old: broker old:9092 knows {api}"):
+        with pytest.raises(ProtocolUnfitError, match=f"request {APIS[api].name} in common: broker old:9092"):
             await cluster.refresh(["t"])
         assert cluster._connections == {}

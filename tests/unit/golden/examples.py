@@ -59,6 +59,7 @@ STATUS_ROWS: list[tuple[str, Mapping[str, Any]]] = [
         {"phase": "in-sync", "copied": 2, "left_out": 1, "left_out_for": (("write", 1),), "notes": ("n",)},
     ),
     ("flow", {"source": "A", "target": "B", "phase": "beating"}),
+    ("cluster", {"alias": "B", "cluster_id": "i", "product": "Kafka 2.8", "lacks": ("DescribeQuorum 1",)}),
     ("wanted", {"scope": "topic:t", "phase": "paused"}),
     ("leader", {"service": "topic-sync", "instance": "host-1", "at_ms": 3}),
     ("restarts", {"owner": "data-plane", "subject": "slot:0", "count": 3, "phase": "failed", "reason": "r"}),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from lockstep_protocol import project_address
 from tests.unit.house.ci_scripts import script
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -17,9 +18,10 @@ VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
 IMAGES = script("images")
 PROJECT = IMAGES.sbom.version()
 
-HOME = "https://github.com/lockstep/lockstep"
+HOME = project_address.REPOSITORY
+_PATH = HOME.removeprefix("https://github.com/")
 INTO_REPOSITORY = re.compile(
-    r"https://(?:github\.com/lockstep/lockstep/(?:blob|tree)|raw\.githubusercontent\.com/lockstep/lockstep)/main/(\S+)"
+    rf"https://(?:github\.com/{_PATH}/(?:blob|tree)|raw\.githubusercontent\.com/{_PATH})/main/(\S+)"
 )
 CATEGORIES = {
     "ai-machine-learning",
@@ -94,9 +96,9 @@ def test_artifact_hub_gets_licence_and_category() -> None:
 def test_artifact_hub_gets_the_images_of_the_values() -> None:
     images = VALUES["images"]
     ours = {one["repository"] for one in images.values() if isinstance(one, dict)}
-    assert ours == {f"lockstep-{name}" for name in IMAGES.IMAGES}
+    assert ours == {f"lockstep-{name}" for name in IMAGES.requirements.IMAGES}
     named = {one["name"]: one["image"] for one in annotation("images")}
-    assert named == {name: f"{images['registry']}/lockstep-{name}:{PROJECT}" for name in IMAGES.IMAGES}
+    assert named == {name: f"{images['registry']}/lockstep-{name}:{PROJECT}" for name in IMAGES.requirements.IMAGES}
 
 
 @pytest.mark.parametrize("change", annotation("changes"), ids=lambda change: change["description"][:40])

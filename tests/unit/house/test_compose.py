@@ -1,5 +1,6 @@
 """The quick start with Compose: it agrees with the images, with their commands and with the file that they mount."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from click.testing import CliRunner
 from lockstep_cli.__main__ import main
 from lockstep_cli.services import plan_services
 from lockstep_config import load
+from lockstep_protocol import project_address
 from tests.support import kafka_jars
 from tests.support.deployments import COMPOSE, broker_settings, compose_services, listeners
 from tests.unit.house.ci_scripts import script
@@ -28,6 +30,7 @@ BROKERS = {name: one for name, one in SERVICES.items() if one["image"].startswit
 OURS = {name: one for name, one in SERVICES.items() if name not in BROKERS}
 RUNNING = {name: one for name, one in OURS.items() if "healthcheck" in one}
 IMAGES = script("images")
+REQUIREMENTS = IMAGES.requirements
 
 
 def has_compose() -> bool:
@@ -44,10 +47,19 @@ def test_compose_accepts_its_file() -> None:
 
 def test_images_are_those_of_this_version() -> None:
     version = IMAGES.sbom.version()
-    names = {f"ghcr.io/lockstep/lockstep-{image}:{version}" for image in IMAGES.IMAGES}
+    names = {f"{project_address.IMAGES}/lockstep-{image}:{version}" for image in REQUIREMENTS.IMAGES}
     assert {one["image"] for one in OURS.values()} <= names
     for name, one in RUNNING.items():
-        assert one["image"] == f"ghcr.io/lockstep/lockstep-{name}:{version}"
+        assert one["image"] == f"{project_address.IMAGES}/lockstep-{name}:{version}"
+
+
+def test_each_image_is_built_from_its_target() -> None:
+    dockerfile = (COMPOSE.parents[1] / "deploy" / "images" / "Dockerfile").read_text()
+    for name, one in OURS.items():
+        assert one["build"]["target"] == re.findall(r"/lockstep-([\w-]+):", one["image"])[0], name
+        assert f" AS {one['build']['target']}\n" in dockerfile
+        assert (COMPOSE / one["build"]["context"]).resolve() == COMPOSE.parents[1]
+        assert (COMPOSE / one["build"]["context"] / one["build"]["dockerfile"]).exists()
 
 
 def test_services_are_those_that_the_file_needs() -> None:

@@ -12,6 +12,7 @@ from tests.unit.house.ci_scripts import script
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 LOCK = (REPOSITORY / "requirements.lock").read_text()
+REQUIREMENTS = script("requirements")
 DOCKERFILE = (REPOSITORY / "deploy" / "images" / "Dockerfile").read_text()
 
 
@@ -20,30 +21,65 @@ def images() -> ModuleType:
     return script("images")
 
 
-def test_a_part_of_the_lock_has_the_hashes_and_nothing_else(images: ModuleType) -> None:
-    part = images.part_of(LOCK, {"aiokafka", "six"})
+def test_a_part_of_the_lock_has_the_hashes_and_nothing_else() -> None:
+    part = REQUIREMENTS.part_of(LOCK, {"aiokafka", "six"})
     assert [line.split("==")[0] for line in part.splitlines() if "==" in line] == ["aiokafka", "six"]
     assert set(re.findall(r"sha256:\w+", part)) < set(re.findall(r"sha256:\w+", LOCK))
     assert part.count("--hash=sha256:") == part.count("sha256:") > 2
 
 
-def test_only_the_data_plane_has_spark_and_none_has_what_only_we_need(images: ModuleType) -> None:
-    known = images.members()
-    packages = {image: images.needed(image, known) for image in images.IMAGES}
+def test_a_part_with_a_package_that_is_not_locked_is_refused() -> None:
+    with pytest.raises(KeyError, match="no-such-package"):
+        REQUIREMENTS.part_of(LOCK, {"six", "no-such-package"})
+
+
+def test_lists_of_packages_are_what_the_images_need() -> None:
+    texts = REQUIREMENTS.texts_of_images()
+    assert {file.name for file in REQUIREMENTS.OF_IMAGES.iterdir()} == {file.name for file in texts}
+    assert {file.name for file, text in texts.items() if file.read_text() != text} == set(), "run make docs"
+
+
+def test_the_dockerfile_copies_only_what_git_tracks() -> None:
+    """`docker build` alone works on a clean checkout: what it copies and mounts is there, and not left out."""
+    sources = {
+        *(
+            word
+            for line in re.findall(r"^COPY (?!--from)(.*)$", DOCKERFILE, re.MULTILINE)
+            for word in line.split()[:-1]
+        ),
+        *re.findall(r"--mount=type=bind,source=([^,]+),", DOCKERFILE),
+    }
+    listed = subprocess.run(
+        ["git", "ls-files", "-c", "-o", "--exclude-standard", "--", *sources],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    files = listed.stdout.splitlines()
+    assert {source for source in sources if not any(f"{file}/".startswith(f"{source}/") for file in files)} == set()
+    admitted = {line[1:] for line in (REPOSITORY / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    assert {source for source in sources if not any(f"{source}/".startswith(f"{one}/") for one in admitted)} == set()
+    assert "deploy/images/wheels" in sources
+
+
+def test_only_the_data_plane_has_spark_and_none_has_what_only_we_need() -> None:
+    known = REQUIREMENTS.members()
+    packages = {image: REQUIREMENTS.needed(image, known) for image in REQUIREMENTS.IMAGES}
     assert {image for image, needed in packages.items() if "pyspark" in needed} == {"data-plane"}
     assert all({"faust-streaming", "opentelemetry-sdk"} < needed for needed in packages.values())
     tools = {"pytest", "ruff", "mypy", "pip", "setuptools", "hatchling", "psutil"}
     assert {image: needed & tools for image, needed in packages.items() if needed & tools} == {"cli": {"psutil"}}
-    assert len({frozenset(packages[image]) for image in images.CONTROL}) == 1, "they share a layer"
+    assert len({frozenset(packages[image]) for image in REQUIREMENTS.CONTROL}) == 1, "they share a layer"
     assert all("opentelemetry-exporter-otlp-proto-http" in names for names in packages.values()), "who traces needs it"
 
 
-def test_each_image_has_a_target_that_starts_its_command(images: ModuleType) -> None:
+def test_each_image_has_a_target_that_starts_its_command() -> None:
     targets = dict(re.findall(r"^FROM (\S+) AS (\S+)$", DOCKERFILE, re.MULTILINE))
     named = set(re.findall(r"^FROM \S+ AS (\S+)$", DOCKERFILE, re.MULTILINE))
-    assert set(images.IMAGES) < named, targets
+    assert set(REQUIREMENTS.IMAGES) < named, targets
     services = {path.name for path in (REPOSITORY / "services").iterdir() if path.is_dir()}
-    assert services | {"cli"} == set(images.IMAGES)
+    assert services | {"cli"} == set(REQUIREMENTS.IMAGES)
 
 
 def test_java_package_of_the_image_is_in_every_debian() -> None:
@@ -96,6 +132,33 @@ def test_the_data_plane_has_a_base_of_its_own(images: ModuleType) -> None:
         "--build-arg",
         "BUILD_BASE=python",
     ]
+
+
+def test_control_images_are_built_without_spark() -> None:
+    """The stage with Spark downloads 450 MB: no other image than the data plane's comes from it."""
+    stages = re.split(r"^FROM ", DOCKERFILE, flags=re.MULTILINE)[1:]
+    needs = {
+        text.split()[2]: {text.split()[0], *re.findall(r"--from=([\w-]+)|from=([\w-]+),", text)} for text in stages
+    }
+    flat = {
+        name: {one for each in asked for one in ([each] if isinstance(each, str) else each) if one}
+        for name, asked in needs.items()
+    }
+
+    def is_from_spark(stage: str) -> bool:
+        return stage == "spark" or any(is_from_spark(one) for one in flat.get(stage, ()))
+
+    assert {image for image in REQUIREMENTS.IMAGES if is_from_spark(image)} == {"data-plane"}
+
+
+@pytest.mark.parametrize("names", [["x/lockstep-cli:1", "x/lockstep-data-plane:1"]])
+def test_images_are_pushed_under_their_names(
+    images: ModuleType, monkeypatch: pytest.MonkeyPatch, names: list[str]
+) -> None:
+    called: list[list[str]] = []
+    monkeypatch.setattr(images.subprocess, "run", lambda command, **_: called.append(command))
+    images.push("podman", names)
+    assert called == [["podman", "push", name] for name in names]
 
 
 FAKE_BUILDER = """\

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from tests.support.source_modules import source_modules
 
-WIRE = frozenset(f"lockstep_data_plane.wire.{module}" for module in ("cluster", "connection")) | {
+WIRE = frozenset(f"lockstep_data_plane.wire.{module}" for module in ("cluster", "connection", "message_versions")) | {
     "lockstep_runtime.kafka.sasl_session",
     "lockstep_runtime.kafka.group_coordinators",
     "lockstep_runtime.kafka.group_protocols",

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[3]
+PREFIX = "lockstep-kafka"
+"""Of all distributions. The one that pins the others is named so. On PyPI, `lockstep` belongs to another project."""
 ROOT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
 MEMBERS = sorted(file.parent for kind in ("services", "shared") for file in REPOSITORY.glob(f"{kind}/*/pyproject.toml"))
 
@@ -17,7 +19,7 @@ def _package(member: Path) -> Path:
 @pytest.mark.parametrize("member", MEMBERS, ids=lambda member: member.name)
 def test_member_has_one_name_as_folder_distribution_and_import(member: Path) -> None:
     project = tomllib.loads((member / "pyproject.toml").read_text())["project"]
-    assert project["name"] == f"lockstep-{member.name}"
+    assert project["name"] == f"{PREFIX}-{member.name}"
     assert [entry.name for entry in (member / "src").iterdir() if entry.is_dir()] == [_package(member).name]
 
 
@@ -52,19 +54,19 @@ def _names(requirements: list[str]) -> set[str]:
 def test_members_are_pinned_to_one_another() -> None:
     for member in MEMBERS:
         asked = tomllib.loads((member / "pyproject.toml").read_text())["project"].get("dependencies", [])
-        assert _names([one for one in asked if one.startswith("lockstep")]) <= {f"lockstep-{m.name}" for m in MEMBERS}
+        assert _names([one for one in asked if one.startswith("lockstep")]) <= {f"{PREFIX}-{m.name}" for m in MEMBERS}
 
 
 def test_lockstep_with_all_has_every_member_and_their_extras() -> None:
     extras = ROOT["project"]["optional-dependencies"]
     (everything,) = _names(extras["all"])
-    assert set(everything.removeprefix("lockstep[").rstrip("]").split(",")) == extras.keys() - {"all"}
+    assert set(everything.removeprefix(f"{PREFIX}[").rstrip("]").split(",")) == extras.keys() - {"all"}
     asked = set().union(_names(ROOT["project"]["dependencies"]), *(_names(extras[one]) for one in extras))
-    common = {"lockstep-config", "lockstep-protocol", "lockstep-runtime"}  # needed by the others
-    assert {one for one in asked if "[" not in one} == {f"lockstep-{member.name}" for member in MEMBERS} - common
+    common = {f"{PREFIX}-{name}" for name in ("config", "protocol", "runtime")}  # needed by the others
+    assert {one for one in asked if "[" not in one} == {f"{PREFIX}-{member.name}" for member in MEMBERS} - common
     own = {member.name: tomllib.loads((member / "pyproject.toml").read_text())["project"] for member in MEMBERS}
     assert asked - {everything} >= {
-        f"lockstep-{name}[{extra}]"
+        f"{PREFIX}-{name}[{extra}]"
         for name, project in own.items()
         for extra in project.get("optional-dependencies", {})
     }
@@ -72,12 +74,16 @@ def test_lockstep_with_all_has_every_member_and_their_extras() -> None:
 
 def test_lockstep_alone_and_its_control_services_have_no_spark() -> None:
     extras = ROOT["project"]["optional-dependencies"]
-    assert [extra for extra, asked in extras.items() if "lockstep-data-plane" in _names(asked)] == ["data-plane"]
-    assert _names(extras["control"]) == {f"lockstep-{service.name}" for service in MEMBERS if _is_control(service)}
+    assert [extra for extra, asked in extras.items() if f"{PREFIX}-data-plane" in _names(asked)] == ["data-plane"]
+    assert _names(extras["control"]) == {f"{PREFIX}-{service.name}" for service in MEMBERS if _is_control(service)}
 
 
 def _is_control(member: Path) -> bool:
     return member.parent.name == "services" and member.name != "data-plane"
+
+
+def test_distribution_of_the_root_has_the_prefix_as_its_name() -> None:
+    assert ROOT["project"]["name"] == PREFIX
 
 
 def test_lockstep_installs_the_command_itself() -> None:

@@ -1,4 +1,4 @@
-"""What `make release` writes: notes, checksums, constraints, and archives that are the same whenever they are made."""
+"""What `make release` writes: notes, checksums, requirements, and archives that are the same whenever they are made."""
 
 import io
 import re
@@ -11,10 +11,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from lockstep_protocol import project_address
 from tests.unit.house.ci_scripts import script
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 RELEASE = script("release")
+REQUIREMENTS = RELEASE.requirements
+REPOSITORY_AT = project_address.REPOSITORY
 VERSION = RELEASE.sbom.version()
 WHEEL = "-py3-none-any.whl"
 CHANGELOG = """# Changelog
@@ -75,14 +78,62 @@ def test_tag_is_refused_unless_version_and_date_are_there(tag: str, version: str
         RELEASE.check_tag(tag, version, CHANGELOG)
 
 
-def test_constraints_pin_own_wheels_before_the_lock() -> None:
-    wheels = {"lockstep_data_plane-0.1.0-py3-none-any.whl": "bb", "lockstep-0.1.0-py3-none-any.whl": "aa"}
-    lock = "# Written by make lock\n# requirements: x\nsix==1.17.0 \\\n    --hash=sha256:cc\n"
-    assert RELEASE.constraints(lock, wheels) == (
-        "lockstep==0.1.0 \\\n    --hash=sha256:aa\n"
-        "lockstep-data-plane==0.1.0 \\\n    --hash=sha256:bb\n"
+def test_requirements_pin_own_archives_before_their_part_of_the_lock() -> None:
+    every = {
+        "x": {"name": "x", "version": "0.1.0", "dependencies": ["x-cli==0.1.0"], "optional-dependencies": {}},
+        "x-cli": {"name": "x-cli", "version": "0.1.0", "dependencies": ["six>=1"]},
+        "x-client": {"name": "x-client", "version": "0.1.0", "dependencies": []},
+    }
+    lock = "# Written by make lock\nattrs==1 \\\n    --hash=sha256:dd\nsix==1.17.0 \\\n    --hash=sha256:cc\n"
+    archives = {"x": ["bb", "aa"], "x-cli": ["ee"], "x-client": ["ff"]}
+    assert REQUIREMENTS.installation("command", "x", every, lock, archives) == (
+        "x==0.1.0 \\\n    --hash=sha256:aa \\\n    --hash=sha256:bb\n"
+        "x-cli==0.1.0 \\\n    --hash=sha256:ee\n"
         "six==1.17.0 \\\n    --hash=sha256:cc\n"
     )
+    assert REQUIREMENTS.installation("client", "x", every, lock, archives) == (
+        "x-client==0.1.0 \\\n    --hash=sha256:ff\n"
+    )
+
+
+def test_choices_have_the_distributions_that_they_say() -> None:
+    every = REQUIREMENTS.projects()
+    choices = {choice: REQUIREMENTS.distributions(choice, RELEASE.ROOT, every) for choice in REQUIREMENTS.CHOICES}
+    assert choices["all"] == every.keys()
+    assert choices["client"] == {f"{RELEASE.ROOT}-{name}" for name in ("client", "protocol")}
+    assert choices["all"] - choices["control"] == {f"{RELEASE.ROOT}-{name}" for name in ("client", "data-plane")}
+    assert choices["control"] - choices["command"] == {f"{RELEASE.ROOT}-{name}" for name in REQUIREMENTS.CONTROL}
+
+
+@pytest.mark.parametrize("address", [REPOSITORY_AT, f"{REPOSITORY_AT}/", REPOSITORY_AT.replace("lockstep", "Lockstep")])
+def test_release_of_the_stated_repository_is_accepted(address: str) -> None:
+    RELEASE.check_repository(address)
+
+
+def test_release_of_a_fork_that_states_another_address_is_refused() -> None:
+    with pytest.raises(RELEASE.NotReleasable, match=re.escape("project_address.py, run make docs, and commit both")):
+        RELEASE.check_repository("https://github.com/somebody/lockstep")
+
+
+def test_chart_is_pushed_beside_the_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    helm = tmp_path / "helm"
+    helm.write_text(
+        '#!/bin/sh\necho "$@" >> "$(dirname "$0")/asked"\necho denied >&2\nexit "$(cat "$(dirname "$0")/code")"\n'
+    )
+    helm.chmod(0o755)
+    (tmp_path / "code").write_text("0")
+    monkeypatch.setattr(RELEASE, "RELEASE", tmp_path)
+    monkeypatch.setattr(RELEASE, "REPOSITORY", tmp_path)
+    with pytest.raises(RELEASE.NotReleasable, match=r"there is no lockstep-0\.1\.0\.tgz"):
+        RELEASE.push_chart(str(helm), "0.1.0")
+    (tmp_path / "lockstep-0.1.0.tgz").write_text("")
+    RELEASE.push_chart(str(helm), "0.1.0")
+    assert (
+        tmp_path / "asked"
+    ).read_text() == f"push {tmp_path}/lockstep-0.1.0.tgz oci://{project_address.IMAGES}/charts\n"
+    (tmp_path / "code").write_text("1")
+    with pytest.raises(RELEASE.NotReleasable, match="was not pushed: denied"):
+        RELEASE.push_chart(str(helm), "0.1.0")
 
 
 def test_checksums_are_what_sha256sum_reads(tmp_path: Path) -> None:
@@ -154,12 +205,12 @@ def test_wheel_has_the_same_bytes_and_what_it_needs(tmp_path: Path) -> None:
     for number in ("1", "2"):
         RELEASE.build(REPOSITORY / "services" / "heartbeat", tmp_path / number, kinds=["wheel", "sdist"])
     first, second = (sorted((tmp_path / number).iterdir()) for number in ("1", "2"))
-    assert [file.name for file in first] == [f"lockstep_heartbeat-{VERSION}{end}" for end in (WHEEL, ".tar.gz")]
+    assert [file.name for file in first] == [f"lockstep_kafka_heartbeat-{VERSION}{end}" for end in (WHEEL, ".tar.gz")]
     assert [file.read_bytes() for file in first] == [file.read_bytes() for file in second]
     with zipfile.ZipFile(first[0]) as wheel:
-        about = f"lockstep_heartbeat-{VERSION}.dist-info"
+        about = f"lockstep_kafka_heartbeat-{VERSION}.dist-info"
         assert wheel.read(f"{about}/licenses/LICENSE") == (REPOSITORY / "LICENSE").read_bytes()
         assert "lockstep_heartbeat/py.typed" in wheel.namelist()
         metadata = wheel.read(f"{about}/METADATA").decode()
     needed = re.findall(r"^Requires-Dist: (lockstep.*)$", metadata, re.MULTILINE)
-    assert needed == [f"lockstep-{name}=={VERSION}" for name in ("config", "protocol", "runtime")]
+    assert needed == [f"lockstep-kafka-{name}=={VERSION}" for name in ("config", "protocol", "runtime")]

@@ -1,9 +1,11 @@
 """What runs on GitHub: the same commands as in a checkout, with actions that nobody can change."""
 
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 FOLDER = Path(__file__).resolve().parents[3] / ".github" / "workflows"
@@ -41,9 +43,31 @@ def test_tag_is_released_after_the_check_and_as_a_draft() -> None:
     assert "--verify-tag" in publishing
 
 
-def test_only_the_release_may_write() -> None:
+def test_images_and_chart_are_pushed_after_the_draft() -> None:
+    publish = jobs()["publish"]
+    assert (publish["needs"], publish["if"]) == ("release", "startsWith(github.ref, 'refs/tags/v')")
+    checking, making, login, images, chart = commands("publish")
+    assert checking == commands("release")[0]
+    assert making.startswith(
+        'make release TAG="$GITHUB_REF_NAME" REPOSITORY_AT="$GITHUB_SERVER_URL/$GITHUB_REPOSITORY"'
+    )
+    assert all("--password-stdin" in line for line in login.splitlines()), "a token in arguments is seen by others"
+    assert images == 'make images TAG="${GITHUB_REF_NAME#v}" PUSH=1'
+    assert chart == "make push-chart"
+
+
+def test_each_job_may_write_only_what_it_publishes() -> None:
     (text,) = TEXTS.values()
     assert yaml.safe_load(text)["permissions"] == {"contents": "read"}
     assert {name: job["permissions"] for name, job in jobs().items() if "permissions" in job} == {
-        "release": {"contents": "write"}
+        "release": {"contents": "write"},
+        "publish": {"contents": "read", "packages": "write"},
     }
+    assert set(re.findall(r"secrets\.\w+|github\.token", text)) == {"github.token"}
+
+
+@pytest.mark.parametrize(("tag", "code"), [("v0.1.0", 0), ("v0.1.0$(id)", 1), ("v", 1), ("v0.1.0 TAG=x", 1)])
+def test_tag_with_anything_but_digits_and_dots_ends_the_job(tag: str, code: int) -> None:
+    for job in ("release", "publish"):
+        ran = subprocess.run(["bash", "-c", commands(job)[0]], env={"GITHUB_REF_NAME": tag}, check=False)
+        assert ran.returncode == code, (job, tag)

@@ -75,6 +75,7 @@ def test_row_about_a_failure_is_a_failing_part(row: Row, part: FailingPart) -> N
     [
         AclStatus(phase="in-sync"),
         AclStatus(phase="no-authorizer"),
+        AclStatus(phase="not-supported"),
         FlowPulse(source="A", target="B", phase="beating"),
         MirroredTopic(source_topic="t", target_topic="A.t"),
         MirroredTopic(source_topic="t", target_topic="A.t", phase="excluded", cause=reported("old")),

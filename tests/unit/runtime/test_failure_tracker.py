@@ -21,8 +21,9 @@ from lockstep_runtime.util.errors import (
 )
 
 AWAY = ClusterUnreachable("B", "b:9092", "refused")
-TOO_OLD = ProtocolUnfit(
-    "B", ReasonCode.PROTOCOL_TOO_OLD.to_reason(cluster="B", broker="b:9092", api="fetch", version=11, needed=12)
+UNFIT = ProtocolUnfit(
+    "B",
+    ReasonCode.REQUEST_UNFIT.to_reason(cluster="B", broker="b:9092", request="Fetch", theirs="none", ours="version 4"),
 )
 DENIED = NotPermitted("B", "to create", "topic x")
 
@@ -58,8 +59,8 @@ def test_cluster_that_is_too_old_is_logged_once_for_all_failures(
     with heard(caplog) as lines:
         troubles.began("one", AWAY)
         for name in ("one", "two", "one"):
-            troubles.began(name, TOO_OLD)
-        assert {reason.code for reason in troubles.reasons.values()} == {"protocol-too-old"}
+            troubles.began(name, UNFIT)
+        assert {reason.code for reason in troubles.reasons.values()} == {"request-unfit"}
         troubles.over("one")
         troubles.over("two")
     assert lines == said

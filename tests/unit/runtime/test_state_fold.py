@@ -88,7 +88,13 @@ def test_progress_of_an_epoch_that_is_over_does_not_count() -> None:
 
 def test_every_kind_of_row_has_its_writer() -> None:
     assert {kind: row.owned_by for kind, row in KINDS.items()} == {
-        **{"topic": "topic-sync", "acl": "acl-sync", "acl-binding": "acl-sync", "group": "checkpoint"},
+        **{
+            "topic": "topic-sync",
+            "cluster": "topic-sync",
+            "acl": "acl-sync",
+            "acl-binding": "acl-sync",
+            "group": "checkpoint",
+        },
         **{"source-groups": "checkpoint"},
         **{"flow": "heartbeat", "assignment": "data-plane", "origin": "data-plane", "legacy": "data-plane"},
         **{"verification": "data-plane", "source-ends": "data-plane"},

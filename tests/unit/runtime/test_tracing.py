@@ -129,7 +129,7 @@ def test_tracing_without_its_packages_is_off_with_one_line(said: io.StringIO, mo
     assert start_tracing("topic-sync", "one", {}, SAY) is NO_TRACING
     (line,) = said.getvalue().splitlines()
     assert "tracing is off" in line
-    assert "lockstep-runtime[tracing]" in line
+    assert "lockstep-kafka[tracing]" in line
 
 
 def test_a_variable_that_makes_no_sense_is_no_crash(said: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:

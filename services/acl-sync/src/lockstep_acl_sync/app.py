@@ -21,7 +21,7 @@ from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
 from lockstep_protocol.rows.state_rows import AclStatus, CopiedAcl, MirroredTopic, Row
 from lockstep_protocol.token_authorization import about_tokens
 from lockstep_runtime.flow.context import Answer, FlowContext
-from lockstep_runtime.kafka.acl_reader import NoAuthorizer, OAuthRules, read_acls
+from lockstep_runtime.kafka.acl_reader import AclsUnsupported, NoAuthorizer, OAuthRules, read_acls
 from lockstep_runtime.telemetry.metrics import Sample
 from lockstep_runtime.telemetry.tracing import note
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted, RequestRefused
@@ -101,6 +101,8 @@ class AclSync:
     async def _round(self) -> None:
         try:
             await self._sync()
+        except AclsUnsupported as unsupported:
+            await self._set_phase("not-supported", unsupported.reason)
         except NoAuthorizer as none:
             await self._set_phase("no-authorizer", none.reason)
         except OAuthRules as oauth:

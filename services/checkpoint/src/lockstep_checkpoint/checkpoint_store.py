@@ -1,11 +1,13 @@
 """Follow the checkpoints topic and append to it: the service's only memory (`mm2-behaviour.md` §3.4)."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from lockstep_checkpoint.checkpoint_fold import WrittenCheckpoints
 from lockstep_config.flow import client_settings
 from lockstep_protocol.mm2_codec import Checkpoint, MalformedRecord
 from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.flow.control_topic_creation import create_control_topics
 from lockstep_runtime.kafka.compacted_topic import PARTITION, CompactedTopic
 from lockstep_runtime.kafka.control_topics import ControlTopic
 from lockstep_runtime.kafka.topic_reader import Record
@@ -25,7 +27,7 @@ class CheckpointStore(CompactedTopic[WrittenCheckpoints]):
             ctx.log,
             ctx.rounds.troubles,
             name="checkpoints topic",
-            create=True,
+            create=partial(create_control_topics, ctx),
             does_without=True,
         )
         self._ctx = ctx

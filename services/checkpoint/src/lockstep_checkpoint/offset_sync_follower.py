@@ -4,11 +4,13 @@ MirrorMaker 2 goes on without translating and without a word while the topic is 
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from lockstep_checkpoint.translation import OffsetSyncStore
 from lockstep_config.flow import client_settings
 from lockstep_protocol.mm2_codec import MalformedRecord, decode_offset_sync
 from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.flow.control_topic_creation import create_control_topics
 from lockstep_runtime.kafka.compacted_topic import CompactedTopic
 from lockstep_runtime.kafka.control_topics import offset_syncs_topic, service_topics
 from lockstep_runtime.kafka.topic_reader import Record
@@ -19,6 +21,7 @@ class OffsetSyncFollower(CompactedTopic[OffsetSyncStore]):
 
     def __init__(self, ctx: FlowContext, keep_only_newest: Callable[[], bool]) -> None:
         plane, topic = ctx.settings.data_plane, offset_syncs_topic(ctx.settings)
+        creates = topic in (owned for _, owned in service_topics(ctx.settings, ctx.service))
         super().__init__(
             ctx.source if plane.offset_syncs_location == "source" else ctx.target,
             lambda: client_settings.offset_syncs_consumer(
@@ -28,7 +31,7 @@ class OffsetSyncFollower(CompactedTopic[OffsetSyncStore]):
             ctx.log,
             ctx.rounds.troubles,
             name="offset syncs",
-            create=topic in (one for _, one in service_topics(ctx.settings, ctx.service)),
+            create=partial(create_control_topics, ctx) if creates else None,
         )
         self._keep_only_newest = keep_only_newest
         self._unreadable = ctx.unreadable

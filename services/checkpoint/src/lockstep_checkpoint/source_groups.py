@@ -175,7 +175,8 @@ class SourceGroups:
         if self._refreshed_at is not None and self._refresh_every is None:
             return
         listed = await self._admin.list_groups()
-        if not listed and "DESCRIBE" not in await self._admin.cluster_operations():
+        operations = None if listed else await self._admin.cluster_operations()
+        if operations is not None and "DESCRIBE" not in operations:
             remedy = self._admin.access.remedy("cluster", "", "Describe")
             raise NotPermitted(self._admin.alias, "to list", "groups", remedy)
         self.count = count_groups((name for name, kind in listed.items() if kind in CONSUMER_TYPES), self._groups)

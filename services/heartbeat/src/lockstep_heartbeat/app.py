@@ -18,7 +18,8 @@ from lockstep_protocol.reason import Reason
 from lockstep_protocol.rows.state_rows import FlowPulse, Row
 from lockstep_runtime.flow.connect_offsets import ConnectOffsets
 from lockstep_runtime.flow.context import Answer, FlowContext
-from lockstep_runtime.kafka.control_topics import ensure_control_topics, service_topics
+from lockstep_runtime.flow.control_topic_creation import create_control_topics
+from lockstep_runtime.kafka.control_topics import service_topics
 from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.telemetry.metrics import Sample
 from lockstep_runtime.util.errors import ClusterError
@@ -114,7 +115,7 @@ class Heartbeats:
             return
         ctx = self._ctx
         wanted = [topic for _, topic in service_topics(ctx.settings, ctx.service)]
-        for name in await ensure_control_topics(ctx.target, wanted):
+        for name in await create_control_topics(ctx, ctx.target, wanted):
             await ctx.event("TopicCreated", name, f"{name} on {ctx.target.alias}", partitions=1)
         self._topic_there = True
 

@@ -17,15 +17,8 @@ from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import Scope
 from lockstep_protocol.reason import NO_REASON, Reason
 from lockstep_protocol.rows.data_plane_rows import Assignment
-from lockstep_protocol.rows.state_rows import MirroredTopic, Row
-from lockstep_protocol.topic_plan import (
-    LeftOutTopic,
-    Rules,
-    Selection,
-    heartbeats_note,
-    partition_plan,
-    selected,
-)
+from lockstep_protocol.rows.state_rows import ClusterCapabilities, MirroredTopic, Row
+from lockstep_protocol.topic_plan import LeftOutTopic, Rules, Selection, heartbeats_note, partition_plan, selected
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.kafka.admin_types import Outcome, TopicDescription
 from lockstep_runtime.telemetry.log_dedup import SAID, LogDedup
@@ -33,6 +26,7 @@ from lockstep_runtime.telemetry.metrics import Sample
 from lockstep_runtime.telemetry.tracing import note
 from lockstep_runtime.util.asyncio_util import share_kept_s
 from lockstep_topic_sync import metrics
+from lockstep_topic_sync.cluster_watch import ClusterWatch
 from lockstep_topic_sync.config_sync import CONFIGS, ConfigSync
 from lockstep_topic_sync.mirrored_topics import (
     SelectedTopic,
@@ -74,7 +68,7 @@ class TopicSync:
     """Owner of the `topic/*` rows of one flow."""
 
     # Assignments say which slots there are, for commands about one.
-    wants: ClassVar[frozenset[type[Row]]] = frozenset({MirroredTopic, Assignment})
+    wants: ClassVar[frozenset[type[Row]]] = frozenset({MirroredTopic, Assignment, ClusterCapabilities})
 
     def __init__(self, ctx: FlowContext) -> None:
         self._ctx = ctx
@@ -111,6 +105,7 @@ class TopicSync:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._ctx.rounds.every(REFRESH, every, self._refresh, rest=PAUSE_FACTOR))
             tasks.create_task(self._ctx.rounds.every(CONFIGS, self._configs.every, self._sync_configs))
+            tasks.create_task(ClusterWatch(self._ctx).run())
 
     async def command(self, command: Command, scope: Scope) -> Answer | None:
         return None

@@ -1,19 +1,14 @@
-"""Carry out a plan on the target. What each resource came to is the answer; nothing is decided here.
+"""Carry out a plan on the target. What each resource came to is the answer; nothing is decided here."""
 
-A broker refuses a topic's configs as a whole when it does not take one of them. That is a key that its version does not
-know, or a value that it does not allow. Then each key is tried by itself, so that the one stops neither the others nor
-the topic.
-"""
-
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lockstep_protocol.reason import Reason
 from lockstep_protocol.topic_plan import Alter, Create, Grow
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_types import NewTopic, Outcome
-
-Tried = Callable[[Mapping[str, Mapping[str, str | None]]], Awaitable[Outcome[None]]]
+from lockstep_runtime.kafka.topic_creation import OneConfig, create_fitting_topics, find_refused_configs
+from lockstep_runtime.util.errors import RequestUnsupported
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,34 +20,24 @@ class Applied:
     failed: Mapping[str, Reason] = field(default_factory=dict)
     refused: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Config keys that the target does not take and that were left out, each with what it said, by source topic."""
+    unsupported: Mapping[str, RequestUnsupported] = field(default_factory=dict)
+    """Topics that stay as they are, for the target lacks the request. They are not in `failed`."""
+    factors: Mapping[str, int] = field(default_factory=dict)
+    """Replication factors of created topics where the target refused the wanted one, by source topic."""
 
 
 async def create(
     target: Admin, wanted: Sequence[Create], configs: Mapping[str, Mapping[str, str]], replication_factor: int
 ) -> Applied:
-    """Create remote topics, each with the configs under its source name, or with those of them that the target
-    takes."""
-
-    def new(c: Create, chosen: Mapping[str, str | None]) -> NewTopic:
-        values = {key: value for key, value in chosen.items() if value is not None}
-        return NewTopic(c.target, c.partitions, replication_factor, values)
-
-    async def tried(chosen: Mapping[str, Mapping[str, str | None]]) -> Outcome[None]:
-        return await target.create_topics([new(by_target[t], c) for t, c in chosen.items()], validate_only=True)
-
-    by_target = {c.target: c for c in wanted}
-    outcome = await target.create_topics([new(c, configs[c.source]) for c in wanted])
-    unfit = {t: configs[by_target[t].source] for t in _unfit(outcome)}
-    refused = await _each_alone(unfit, tried)
-    # Where each key is taken by itself, it is their combination that is not: then the topic fails as it did.
-    fit = {t: {k: v for k, v in unfit[t].items() if k not in keys} for t, keys in refused.items() if keys}
-    again = await target.create_topics([new(by_target[t], chosen) for t, chosen in fit.items()])
-    troubles = {t: trouble for t, trouble in outcome.troubles().items() if t not in fit} | again.troubles()
-    failed = {t: trouble for t, trouble in troubles.items() if not Admin.existed(trouble)}
+    """Create remote topics, each with the configs under its source name, as far as the target takes them."""
+    by_target = {c.target: c.source for c in wanted}
+    new = [NewTopic(c.target, c.partitions, replication_factor, dict(configs[c.source])) for c in wanted]
+    creation = await create_fitting_topics(target, new)
     return Applied(
-        tuple(c.source for c in wanted if c.target in outcome.done or c.target in again.done),
-        {c.source: failed[c.target].to_reason() for c in wanted if c.target in failed},
-        {by_target[t].source: refused[t] for t in fit if t not in failed},
+        tuple(by_target[name] for name in creation.created),
+        {by_target[name]: trouble.to_reason() for name, trouble in creation.failed.items()},
+        {by_target[name]: keys for name, keys in creation.refused.items()},
+        factors={by_target[name]: factor for name, factor in creation.factors.items()},
     )
 
 
@@ -70,30 +55,18 @@ async def alter(target: Admin, wanted: Sequence[Alter]) -> Applied:
     """Set and take back configs of remote topics; `done` are those of which at least one key was changed."""
     by_target = {a.target: a for a in wanted}
     outcome = await target.alter_configs({a.target: a.changes for a in wanted})
-    unfit = {t: by_target[t].changes for t in _unfit(outcome)}
-    refused = await _each_alone(unfit, target.alter_configs)
-    failed = {t: trouble for t, trouble in outcome.troubles().items() if t not in unfit}
+    unfit = {t: by_target[t].changes for t, trouble in outcome.failed.items() if Admin.refused_configs(trouble)}
+
+    async def alter_one(turn: Mapping[str, OneConfig]) -> Outcome[None]:
+        return await target.alter_configs({name: {key: value} for name, (key, value) in turn.items()})
+
+    refused = await find_refused_configs(unfit, alter_one)
+    unsupported = {t: trouble for t, trouble in outcome.failed.items() if isinstance(trouble, RequestUnsupported)}
+    failed = {t: trouble for t, trouble in outcome.troubles().items() if t not in unfit and t not in unsupported}
     done = outcome.done.keys() | {t for t, keys in refused.items() if keys.keys() != unfit[t].keys()}
     return Applied(
         tuple(a.source for a in wanted if a.target in done),
         {a.source: failed[a.target].to_reason() for a in wanted if a.target in failed},
         {by_target[t].source: keys for t, keys in refused.items() if keys},
+        {by_target[t].source: trouble for t, trouble in unsupported.items()},
     )
-
-
-def _unfit(outcome: Outcome[None]) -> list[str]:
-    return [name for name, trouble in outcome.failed.items() if Admin.refused_configs(trouble)]
-
-
-async def _each_alone(configs: Mapping[str, Mapping[str, str | None]], tried: Tried) -> dict[str, dict[str, str]]:
-    """Which keys `tried` does not take by themselves, with what it says, by target topic. One request for the first
-    key of every topic, one for the second, and so on."""
-    refused: dict[str, dict[str, str]] = {name: {} for name in configs}
-    left = {name: list(chosen.items()) for name, chosen in configs.items() if chosen}
-    while left:
-        turn = {name: entries.pop() for name, entries in left.items()}
-        outcome = await tried({name: {key: value} for name, (key, value) in turn.items()})
-        for name, trouble in outcome.troubles().items():
-            refused[name][turn[name][0]] = str(trouble) if name in outcome.denied else outcome.failed[name].why
-        left = {name: entries for name, entries in left.items() if entries}
-    return refused

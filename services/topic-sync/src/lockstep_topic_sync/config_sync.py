@@ -14,6 +14,7 @@ from lockstep_protocol.topic_plan import Alter, Rules, alterations
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.kafka.admin_requests import together
 from lockstep_runtime.kafka.admin_types import Outcome
+from lockstep_runtime.util.errors import ClusterError, RequestUnsupported
 from lockstep_topic_sync import apply
 from lockstep_topic_sync.config_scan_schedule import ConfigScanSchedule
 from lockstep_topic_sync.mirrored_topics import TARGET_CONFIGS
@@ -43,6 +44,8 @@ class ConfigSync:
         self._stale: set[str] = set()
         """Topics whose rows no longer say what is so."""
         self._contested: set[str] = set()
+        self._unsupported_logged: set[tuple[str, str]] = set()
+        """Requests that a cluster lacks, and that were logged: its alias, and what was asked."""
         self.refused: dict[str, Mapping[str, str]] = {}
         """Keys that the target does not take, each with what it said, by source topic."""
 
@@ -64,7 +67,7 @@ class ConfigSync:
         waiting = self._retries.waiting(self._ctx.clock.monotonic())
         unread = {remote: name for name, remote in topics.items() if remote not in self._there and name not in waiting}
         async for read in self._ctx.target.config_pieces(unread):
-            self._failed({unread[remote]: trouble.to_reason() for remote, trouble in read.troubles().items()})
+            self._note_troubles({unread[remote]: trouble for remote, trouble in read.troubles().items()})
             self._there |= {remote: _kept(configs) for remote, configs in read.done.items()}
 
     def created(self, remote: str) -> None:
@@ -110,7 +113,7 @@ class ConfigSync:
     ) -> None:
         """Bring the target's topics to what was read at the source, where it is time to compare them."""
         now = self._ctx.clock.monotonic()
-        self._failed({name: trouble.to_reason() for name, trouble in read.troubles().items()})
+        self._note_troubles(read.troubles())
         due: dict[str, tuple[TopicConfig, ...]] = {}
         for name, configs in read.done.items():
             if self._turns.record_scan(name, hash(configs), now) or all_of_them:
@@ -118,8 +121,9 @@ class ConfigSync:
             else:
                 self._succeeded(name)
         target = await together(self._ctx.target.config_pieces(topics[name] for name in due))
-        troubles = target.troubles()
-        failures = {name: troubles[topics[name]].to_reason() for name in due if topics[name] in troubles}
+        troubles = {name: target.troubles()[topics[name]] for name in due if topics[name] in target.troubles()}
+        unknown = self.unsupported(troubles)
+        failures = {name: trouble.to_reason() for name, trouble in troubles.items() if name not in unknown}
         wanted: list[Alter] = []
         compared: list[str] = []
         for name, configs in due.items():
@@ -133,12 +137,13 @@ class ConfigSync:
                 wanted.append(Alter(name, topics[name], changes))
         applied = await self._alter(wanted)
         failures.update(applied.failed)
+        self.unsupported(applied.unsupported)
         self._failed(failures)
         await self.log_refused(applied.refused)
-        for name in compared:
+        for name in (*compared, *unknown):
             if name not in applied.refused:
                 self.refused.pop(name, None)
-            if name not in failures:
+            if name not in failures:  # nor where that is not known: it would be asked in each round
                 self._turns.compared(name, hash(due[name]), now)
                 self._succeeded(name)
 
@@ -147,7 +152,7 @@ class ConfigSync:
         now = self._ctx.clock.monotonic()
         due = {remote: name for name, remote in asked.items() if self._turns.record_scan(name, 0, now) or all_of_them}
         async for read in self._ctx.target.config_pieces(due):
-            self._failed({due[remote]: trouble.to_reason() for remote, trouble in read.troubles().items()})
+            self._note_troubles({due[remote]: trouble for remote, trouble in read.troubles().items()})
             for remote, configs in read.done.items():
                 self._keep(due[remote], remote, configs)
                 self._turns.compared(due[remote], 0, now)
@@ -192,6 +197,22 @@ class ConfigSync:
         if self._there.get(remote) != kept:
             self._there[remote] = kept
             self._stale.add(topic)
+
+    def unsupported(self, troubles: Mapping[str, ClusterError]) -> frozenset[str]:
+        """Return the topics whose configs cannot be read or set on a cluster, for it lacks the request. That is no
+        failure, and is logged once."""
+        unknown = {name: trouble for name, trouble in troubles.items() if isinstance(trouble, RequestUnsupported)}
+        for trouble in unknown.values():
+            if (request := (trouble.alias, trouble.operation)) not in self._unsupported_logged:
+                self._unsupported_logged.add(request)
+                self._ctx.log.warn("configs not known", f"{trouble}; topics are mirrored without what it needs")
+        return frozenset(unknown)
+
+    def _note_troubles(self, troubles: Mapping[str, ClusterError]) -> None:
+        unknown = self.unsupported(troubles)
+        self._failed({name: trouble.to_reason() for name, trouble in troubles.items() if name not in unknown})
+        for name in unknown:
+            self._succeeded(name)
 
     def _failed(self, failures: Mapping[str, Reason]) -> None:
         for topic, reason in failures.items():

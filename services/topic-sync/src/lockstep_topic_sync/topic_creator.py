@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 from lockstep_protocol.reason import Reason
-from lockstep_protocol.topic_plan import Create, Grow, Rules, creation_configs, possible_factor
+from lockstep_protocol.topic_plan import Create, Grow, Rules, creation_configs, factor_words, possible_factor
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_topic_sync import apply
 from lockstep_topic_sync.config_sync import ConfigSync
@@ -18,6 +18,8 @@ class TopicCreator:
         self._configs = configs
         self._failed = failed
         self._lowered = False
+        self._demanded: frozenset[int] = frozenset()
+        """Replication factors that the target demanded instead of the wanted one, and that were reported."""
 
     async def create(self, rules: Rules, wanted: Sequence[Create]) -> None:
         """Create remote topics with the configs of their source topics; an event for each."""
@@ -26,7 +28,9 @@ class TopicCreator:
         ctx = self._ctx
         configs: dict[str, dict[str, str]] = {}
         async for read in ctx.source.config_pieces(c.source for c in wanted):
-            self._failed({name: trouble.to_reason() for name, trouble in read.troubles().items()})
+            unknown = self._configs.unsupported(read.troubles())
+            configs |= {name: {} for name in unknown}
+            self._failed({n: trouble.to_reason() for n, trouble in read.troubles().items() if n not in unknown})
             configs |= {name: creation_configs(rules, there) for name, there in read.done.items()}
         ready = [c for c in wanted if c.source in configs]
         factor = await self._replication_factor(rules)
@@ -36,6 +40,7 @@ class TopicCreator:
         created = [c for c in ready if c.source in applied.done]
         for c in created:
             self._configs.created(c.target)
+        await self._report_demanded(factor, applied.factors)
         await asyncio.gather(*(self._report_created(c, factor, configs[c.source], applied) for c in created))
         await self._configs.log_refused(applied.refused)
 
@@ -57,7 +62,7 @@ class TopicCreator:
             text,
             target=c.target,
             partitions=c.partitions,
-            replication_factor=factor,
+            replication_factor=applied.factors.get(c.source, factor),
             configs={key: value for key, value in configs.items() if key not in left_out},
         )
 
@@ -73,3 +78,20 @@ class TopicCreator:
             text = f"new topics on {self._ctx.target.alias}: {wanted} wanted, {brokers} broker(s) there"
             await self._ctx.event("ReplicationFactorLowered", text=text, wanted=wanted, brokers=brokers)
         return factor
+
+    async def _report_demanded(self, wanted: int, factors: Mapping[str, int]) -> None:
+        """Report once for each other replication factor that the target takes."""
+        new = frozenset(factors.values()) - self._demanded
+        self._demanded |= new
+        alias = self._ctx.target.alias
+        await asyncio.gather(
+            *(
+                self._ctx.event(
+                    "ReplicationFactorRefused",
+                    text=f"new topics on {alias}: {wanted} wanted, and {alias} takes {factor_words(factor)}",
+                    wanted=wanted,
+                    accepted=factor,
+                )
+                for factor in sorted(new)
+            )
+        )

@@ -49,7 +49,7 @@ from lockstep_runtime.http.access import AccessPolicy
     ],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(package_name="lockstep-cli", prog_name="lockstep", message="%(prog)s %(version)s")
+@click.version_option(package_name="lockstep-kafka-cli", prog_name="lockstep", message="%(prog)s %(version)s")
 def main() -> None:
     """Keep Kafka clusters in step: topics, records, ACLs and consumer-group positions of one cluster appear on another.
 

@@ -23,5 +23,5 @@ def require_services(path: object, names: Iterable[str]) -> None:
     if missing:
         raise CannotUse(
             f"{path} needs {', '.join(missing)}, which this Python does not have: "
-            "install lockstep[all] in place of lockstep"
+            "install lockstep-kafka[all] from the requirements file of a release"
         )

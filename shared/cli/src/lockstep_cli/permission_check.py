@@ -10,9 +10,9 @@ from lockstep_config.credentials.permissions import EVERY, PREFIXED, Grant
 class HeldPermissions:
     """Operations that we may do, in Kafka's upper-case words: on the cluster, on topics, on groups. Nothing may be done
     with a topic that we may not describe. A topic or group that is absent was not asked about, or is not there: nothing
-    can be said of it."""
+    can be said of it. The same counts for the cluster if `cluster` is None."""
 
-    cluster: frozenset[str] = frozenset()
+    cluster: frozenset[str] | None = frozenset()
     topics: Mapping[str, frozenset[str]] = field(default_factory=dict)
     groups: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
@@ -47,10 +47,11 @@ def missing_permissions(
     for grant in grants:
         operation = _upper(grant.operation)
         if grant.resource == "cluster":
-            if operation not in held.cluster:
+            if held.cluster is not None and operation not in held.cluster:
                 missing.append(MissingPermission(grant))
             continue
-        if grant.operation == "Create" and (operation in held.cluster or grant.resource != "topic"):
+        creates = held.cluster is None or operation in held.cluster
+        if grant.operation == "Create" and (creates or grant.resource != "topic"):
             continue
         granted = {"topic": held.topics, "group": held.groups}.get(grant.resource, {})
         names = (

@@ -30,6 +30,14 @@ async def missing_rights(
     return tuple(dict.fromkeys(lacks))
 
 
+async def unknown_rights(cluster: Admin) -> str:
+    """Return a sentence if the brokers of a cluster do not say what we may do, else "". Then no right is missing, as
+    far as anybody can know. Raises ClusterError."""
+    if await cluster.cluster_operations() is not None:
+        return ""
+    return f"rights on {cluster.alias} are not checked: its brokers do not say what a client may do"
+
+
 async def hidden_topics(source: Admin, there: Collection[str]) -> Remedy | None:
     """Return why the flow selects no topic of those that its source lists.
 

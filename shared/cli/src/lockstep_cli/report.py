@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from lockstep_protocol.rows.state_rows import ClusterCapabilities
 from lockstep_protocol.switch_readiness import is_ready
 from lockstep_protocol.switch_reason import Blocker
 
@@ -187,6 +188,24 @@ class AclLine:
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterLine:
+    """A cluster of the flow: what it looks like, and the requests without which the flow goes on there."""
+
+    alias: str
+    product: str
+    lacks: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        without = f" without {', '.join(self.lacks)}" if self.lacks else ""
+        return f"{self.alias} is like {self.product}{without}"
+
+
+def cluster_lines(rows: Iterable[ClusterCapabilities]) -> tuple[ClusterLine, ...]:
+    """Return the lines of these rows, by alias."""
+    return tuple(sorted((ClusterLine(row.alias, row.product, row.lacks) for row in rows), key=lambda line: line.alias))
+
+
+@dataclass(frozen=True, slots=True)
 class PausedPart:
     """Something that an operator or the file paused or stopped."""
 
@@ -235,6 +254,7 @@ class Report:
     empty_selections: tuple[str, ...] = ()
     """What the filters select nothing of, as sentences: topics, groups."""
     unreadable: tuple[UnreadableTopic, ...] = ()
+    clusters: tuple[ClusterLine, ...] = ()
 
     @property
     def switch_ready(self) -> bool | None:

@@ -26,6 +26,7 @@ from lockstep_cli.report import (
     SlotLine,
     TopicLine,
     Trouble,
+    cluster_lines,
     longest,
     sum_if_known,
 )
@@ -39,6 +40,7 @@ from lockstep_protocol.rows.group_rows import REWOUND_ON_SOURCE
 from lockstep_protocol.rows.state_rows import (
     AclStatus,
     Assignment,
+    ClusterCapabilities,
     FlowPulse,
     GroupStatus,
     Leader,
@@ -125,6 +127,7 @@ def build_report(
         slots=slots,
         groups=groups,
         acls=acls,
+        clusters=cluster_lines(seen.all(ClusterCapabilities)),
         heartbeat="" if pulse is None else pulse.phase,
         held_back=tuple(PausedPart(scope, word) for scope, word in seen.wanted.resting()),
         troubles=tuple(troubles),

@@ -59,7 +59,7 @@ def as_json(report: Report, sections: Collection[str], *, only_trouble: bool) ->
     body["switch_ready"] = report.switch_ready
     body["switch_blockers"] = blockers_as_json(report.switch_blockers)
     body["acls"] = None if report.acls is None else asdict(report.acls)
-    for name in ("held_back", "troubles", "unreadable"):
+    for name in ("held_back", "troubles", "unreadable", "clusters"):
         body[name] = [asdict(one) for one in getattr(report, name)]
     for name, section in SECTIONS.items():
         if not sections or name in sections:
@@ -155,6 +155,8 @@ def _sums(report: Report) -> RenderableType:
     _add_row(table, "groups", _by_word(line.readiness for line in report.groups) + again)
     if report.acls is not None:
         _add_row(table, "ACLs", _acls(report.acls))
+    if report.clusters:
+        _add_row(table, "clusters", "; ".join(map(str, report.clusters)))
     _add_row(table, "heartbeats", report.heartbeat or "none yet")
     for sentence in report.empty_selections:
         _add_row(table, "selection", Text(visible(sentence), RESTRAINED))

@@ -10,7 +10,7 @@ from lockstep_cli.options import echo_body, output_option
 HELP = """\
 Print the versions of Lockstep, of its Python, and of the Spark and the Java that it would start. No cluster is asked.
 
-Spark is installed with lockstep[all]. Only the data plane needs it, and Java. JAVA_HOME counts first, then PATH.
+Spark is installed with lockstep-kafka[all]. Only the data plane needs it, and Java. JAVA_HOME counts first, then PATH.
 
 \b
 Examples:
@@ -76,7 +76,7 @@ def read_versions(environment: Mapping[str, str]) -> InstalledVersions:
 
     java = find_java(environment)
     return InstalledVersions(
-        lockstep=importlib.metadata.version("lockstep-cli"),
+        lockstep=importlib.metadata.version("lockstep-kafka-cli"),
         python=platform.python_version(),
         spark=spark_version(),
         java="" if java is None else java_release(java),

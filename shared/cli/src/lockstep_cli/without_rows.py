@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from lockstep_cli.clusters import target_client
 from lockstep_cli.trouble_reports import read_reports, reported_troubles
 from lockstep_config import FlowSettings
-from lockstep_protocol.topic_plan import possible_factor
-from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.admin_types import NewTopic
-from lockstep_runtime.kafka.control_topics import flow_topics
+from lockstep_runtime.kafka.control_topics import KEPT_CONFIGS, flow_topics, new_topic
+from lockstep_runtime.kafka.topic_creation import create_fitting_topics
 from lockstep_runtime.util.errors import ClusterError
 
 
@@ -54,12 +52,7 @@ async def _why_not_created(settings: FlowSettings) -> str:
     target = target_client(settings)
     brokers = await target.broker_count()
     topics = flow_topics(settings.flow, settings.group_id, settings.control.replication_factor)
-    new = [
-        NewTopic(
-            topic.name, topic.partitions, possible_factor(topic.replication_factor, brokers), topic.creation_configs
-        )
-        for topic in topics
-    ]
-    outcome = await target.create_topics(new, validate_only=True)
-    refusals = [str(error) for error in outcome.troubles().values() if not Admin.existed(error)]
+    new = [new_topic(topic, brokers) for topic in topics]
+    creation = await create_fitting_topics(target, new, kept=KEPT_CONFIGS, validate_only=True)
+    refusals = [str(error) for error in creation.failed.values()]
     return f"it cannot be created, so the services of the flow do not begin: {refusals[0]}" if refusals else ""

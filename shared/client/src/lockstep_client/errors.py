@@ -70,6 +70,6 @@ class UnsupportedCheckpoint(MirrorClientError):
     nothing is returned."""
 
     def __init__(self, topic: str, offset: int, why: str) -> None:
-        super().__init__(f"{topic} at offset {offset}: {why}; upgrade lockstep-client")
+        super().__init__(f"{topic} at offset {offset}: {why}; upgrade lockstep-kafka-client")
         self.topic = topic
         self.offset = offset

@@ -53,6 +53,7 @@ EVENTS_BY_SERVICE: Mapping[str, tuple[EventKind, ...]] = MappingProxyType(
             EventKind("PartitionsAdded", "topic", "The target's topic has more partitions now.", "target before total"),
             EventKind("ConfigAltered", "topic", "Configs of the target's topic are altered.", "target changes"),
             _warning("ConfigRefused", "topic", "The target refuses these configs. The others are set.", "keys"),
+            _warning("ReplicationFactorRefused", "-", "The target takes no topic with that number.", "wanted accepted"),
             _warning("ReplicationFactorLowered", "-", "The target has too few brokers for it.", "wanted brokers"),
             _warning(
                 "TopicFailed", "topic", "Some or all of its partitions are not copied.", "reason cause partitions"
@@ -105,7 +106,37 @@ EVENTS_BY_SERVICE: Mapping[str, tuple[EventKind, ...]] = MappingProxyType(
             _warning("BatchQuarantined", "partition", "Refused records are in the quarantine topic.", "ranges reason"),
             _warning("ForeignWrite", "target partition", "Another client writes to the copy.", "records before"),
             _warning("TimestampsRewritten", "target partition", "The target sets its own timestamps.", "downstream"),
+            EventKind(
+                "AppendTried",
+                "cluster",
+                "A record of the trial of what the target does with producer ids, before the first record is copied.",
+                level=logging.DEBUG,
+            ),
+            _warning(
+                "AppendModeChosen",
+                "cluster",
+                "The target does not do with producer ids what Kafka does, so the flow copies in transactions.",
+                "mode faults",
+            ),
+            _warning(
+                "CodecRefused",
+                "cluster",
+                "The target refuses batches of a codec. The slot compresses them anew with another one.",
+                "codec instead",
+            ),
+            _warning(
+                "RequestsLimited",
+                "cluster",
+                "The target closes the connection on large requests, so the slot sends smaller ones.",
+                "bytes",
+            ),
             _warning("Throttled", "cluster", "The brokers throttle the slot, for a quota.", "seconds"),
+            EventKind(
+                "RequestUnsupported",
+                "cluster",
+                "The cluster does not support a request, or answers it wrongly. The slot reads the log instead.",
+                "api case",
+            ),
             EventKind("GroupPositionsTaken", "MM1's group", "Partitions begin at the group's offsets.", "partitions"),
             _warning("GroupPositionObeyed", "partition", "It begins where the group was reset to.", "begins copied"),
             _warning("GroupPositionOverwritten", "partition", "Another client's commit is replaced.", "theirs ours"),
@@ -136,6 +167,12 @@ EVENTS_BY_SERVICE: Mapping[str, tuple[EventKind, ...]] = MappingProxyType(
                 "topic",
                 "A setting of a control topic was not as it has to be, and was changed.",
                 "cluster setting before now",
+            ),
+            _warning(
+                "ConfigRefused",
+                "topic",
+                "A cluster refuses configs of a control topic. It is created without them.",
+                "cluster keys",
             ),
             EventKind(
                 "TroublesReported",

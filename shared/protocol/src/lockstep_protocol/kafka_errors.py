@@ -6,6 +6,8 @@ own classifications from this table (`error_verdicts.py`, `wire/error_codes.py`)
 from enum import Enum, IntEnum
 from typing import Self
 
+from lockstep_protocol.kafka_error_names import error_name
+
 
 class ErrorMeaning(Enum):
     """What an error code says of the request that was answered with it."""
@@ -63,8 +65,18 @@ class KafkaErrorCode(IntEnum):
     GROUP_AUTHORIZATION_FAILED = 30, ErrorMeaning.DENIED
     CLUSTER_AUTHORIZATION_FAILED = 31, ErrorMeaning.DENIED, "not permitted: IDEMPOTENT_WRITE on the cluster is needed"
     INVALID_TIMESTAMP = 32, ErrorMeaning.REFUSED, "a timestamp the target refuses"
+    UNSUPPORTED_VERSION = 35, ErrorMeaning.OTHER, "the broker does not support the request"
+    TOPIC_ALREADY_EXISTS = 36, ErrorMeaning.OTHER
+    INVALID_REPLICATION_FACTOR = 38, ErrorMeaning.OTHER
+    INVALID_CONFIG = 40, ErrorMeaning.OTHER
     NOT_CONTROLLER = 41, ErrorMeaning.RETRIABLE
-    UNSUPPORTED_FOR_MESSAGE_FORMAT = 43, ErrorMeaning.REFUSED, "the target's message format is too old"
+    INVALID_REQUEST = 42, ErrorMeaning.OTHER
+    UNSUPPORTED_FOR_MESSAGE_FORMAT = (
+        43,
+        ErrorMeaning.REFUSED,
+        "the codec or the message format is not taken",
+    )
+    POLICY_VIOLATION = 44, ErrorMeaning.OTHER
     OUT_OF_ORDER_SEQUENCE_NUMBER = 45, ErrorMeaning.STALE, "something else was appended meanwhile"
     DUPLICATE_SEQUENCE_NUMBER = 46, ErrorMeaning.STALE, "it was appended before"
     INVALID_PRODUCER_EPOCH = 47, ErrorMeaning.STALE, "a later epoch of ours has written"
@@ -102,7 +114,7 @@ def error_meaning(code: int) -> ErrorMeaning:
 def error_sentence(code: int) -> str:
     """A number that a broker sent, for people: with the name that Kafka's documentation has."""
     known = _CODES.get(code)
-    return f"error {code}" if known is None else f"{known.sentence or f'error {code}'} ({known.name})"
+    return f"{known.sentence} ({known.name})" if known is not None and known.sentence else error_name(code)
 
 
 def codes_that_mean(meaning: ErrorMeaning) -> frozenset[int]:

@@ -8,9 +8,15 @@ trouble have another text each time.
 import re
 from typing import Protocol
 
+from lockstep_protocol.kafka_error_names import error_name
+
 _TIMING = re.compile(
     r"\s*\((?:after \d+ms in state \w+(?:, \d+ identical error\(s\) suppressed)?|\d+ identical error\(s\) suppressed)\)"
 )
+
+
+_WITHOUT_NAME = re.compile(r"Err-\d+\?")
+"""How librdkafka calls an error of the protocol that is newer than itself."""
 
 
 class LibrdkafkaError(Protocol):
@@ -18,10 +24,18 @@ class LibrdkafkaError(Protocol):
 
     def str(self) -> str: ...
 
+    def code(self) -> int: ...
+
 
 def error_text(error: LibrdkafkaError) -> str:
-    """Return what an error says, without librdkafka's own bookkeeping."""
-    return without_timing(error.str())
+    """Return what an error says, without librdkafka's own bookkeeping. That of a broker has Kafka's name in it."""
+    text = without_timing(error.str())
+    if error.code() <= 0:  # librdkafka's own, which has no name in Kafka
+        return text
+    name = error_name(error.code())
+    if not text or _WITHOUT_NAME.search(text):
+        return name
+    return text if name in text else f"{text.removesuffix('.')} ({name})"
 
 
 def without_timing(text: str) -> str:

@@ -50,17 +50,22 @@ class ReasonCode(StrEnum):
     REQUEST_REFUSED = "request-refused", "cluster {cluster} refused to {operation} {resource}: {text}"
     """It did so with Kafka's error `error`."""
 
-    PROTOCOL_TOO_OLD = (
-        "protocol-too-old",
-        "cluster {cluster} is too old: broker {broker} knows {api} up to version {version}, and version {needed} is"
-        " needed: Kafka 2.8 or newer",
+    REQUEST_UNSUPPORTED = "request-unsupported", "cluster {cluster} does not know the request to {operation} {resource}"
+    """Its brokers do not have it, or close the connection when it comes. It is no missing right and no trouble."""
+
+    REQUEST_UNFIT = (
+        "request-unfit",
+        "cluster {cluster} and Lockstep have no version of the request {request} in common: broker {broker} knows"
+        " {theirs}, and Lockstep {ours}",
     )
-    PROTOCOL_TOO_NEW = (
-        "protocol-too-new",
-        "cluster {cluster} is too new: broker {broker} knows {api} from version {version} on, and this release up to"
-        " version {needed}",
+    """A broker answers, and the slots cannot speak with it. Its details `theirs` and `ours` are words."""
+
+    APPENDS_UNSAFE = (
+        "appends-unsafe",
+        "cluster {cluster} {text}. It has no transactions either, so a failure could lose or double records, and"
+        " nothing is copied: take a target that has one of the two",
     )
-    """A broker answers, and the slots cannot speak with it until one of the two is upgraded."""
+    """A trial before the first record showed what the target does with producer ids."""
 
     NO_REPLICA = "no-replica", "no replica of it runs"
     """A service's group has no member: it does not run, or joins its group again."""
@@ -203,6 +208,10 @@ class ReasonCode(StrEnum):
     NO_AUTHORIZER = (
         "no-authorizer",
         "cluster {cluster} has no authorizer, so there are no ACLs to keep in step (authorizer.class.name)",
+    )
+    ACLS_UNSUPPORTED = (
+        "acls-unsupported",
+        "cluster {cluster} does not know requests about ACLs, so there are no ACLs to keep in step",
     )
     ACLS_FROM_TOKENS = (
         "acls-from-tokens",

@@ -15,3 +15,5 @@ class TopicConfig:
     is_topics: bool = False
     """Set on the topic itself."""
     copyable: bool = True
+    is_source_unknown: bool = False
+    """The answer does not have where it is set (DescribeConfigs before version 1)."""

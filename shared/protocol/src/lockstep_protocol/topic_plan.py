@@ -191,6 +191,11 @@ def possible_factor(wanted: int, brokers: int) -> int:
     return min(wanted, brokers)
 
 
+def factor_words(factor: int) -> str:
+    """Return a replication factor for people."""
+    return "its own default" if factor == -1 else f"a replication factor of {factor}"
+
+
 def creation_configs(rules: Rules, configs: Iterable[TopicConfig]) -> dict[str, str]:
     """Configs a new remote topic is created with: what the source's topic does not leave at its default, filtered.
 

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_cli.doctor.cluster_connections import cluster_connections, main_key
+from lockstep_cli.doctor.cluster_connections import cluster_connections, main_key, required_requests
 from lockstep_config import FlowSettings, load
+from lockstep_protocol.kafka_apis import OF_BOTH, OF_TARGET, OF_TRANSACTIONS
 
 BOTH = ("A->B.enabled = true", "B->A.enabled = true")
 
@@ -55,3 +56,12 @@ def test_connection_has_no_settings_that_only_copy(tmp_path: Path) -> None:
     (settings,) = flows_of(tmp_path, "A->B.enabled = true", "A.consumer.fetch.min.bytes = 5")
     (one,) = [one for one in cluster_connections([settings]).values() if one.alias == "A"]
     assert "fetch.min.bytes" not in one.properties
+
+
+@pytest.mark.parametrize(
+    ("line", "of_target"), [("", OF_TARGET), ("B.exactly.once.source.support = enabled", OF_TRANSACTIONS)]
+)
+def test_requests_of_a_cluster_are_those_of_its_role(tmp_path: Path, line: str, of_target: tuple[str, ...]) -> None:
+    flows = flows_of(tmp_path, "A->B.enabled = true", line)
+    assert required_requests(flows, "A") == frozenset(OF_BOTH)
+    assert required_requests(flows, "B") == frozenset(of_target)

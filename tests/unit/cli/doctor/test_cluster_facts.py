@@ -8,9 +8,10 @@ from lockstep_cli.doctor import registry
 from lockstep_cli.doctor.access_facts import AccessFacts, BrokerFacts
 from lockstep_cli.doctor.check import CheckFinding, Result
 from lockstep_cli.doctor.cluster import ClockFacts, ClusterFacts, judge_clock, judge_cluster, judge_two_clusters
+from lockstep_protocol.kafka_apis import APIS, UnfitRequest
 from lockstep_runtime.kafka.broker_session import clock_reading
 
-BROKER = BrokerFacts(1, "a1", 9092, unsupported=(), round_trips_s=(0.001, 0.002, 0.003))
+BROKER = BrokerFacts(1, "a1", 9092, unfit=(), round_trips_s=(0.001, 0.002, 0.003))
 ACCESS = AccessFacts("A", "PLAINTEXT", cluster_id="id", brokers=(BROKER,))
 FACTS = ClusterFacts(ACCESS, "a:9092", "", is_out_of_reach=False, clock=ClockFacts("controller 1", 5.0, 1.0))
 
@@ -34,14 +35,18 @@ def test_cluster_without_an_answer_is_fatal_and_another_fault_is_not(*, is_out_o
 
 
 def test_broker_that_is_too_old_fails_by_its_place() -> None:
-    old = replace(BROKER, id=2, unsupported=("produce", "fetch"))
+    unfit = UnfitRequest(APIS["produce"], 0, 2), UnfitRequest(APIS["fetch"], 0, -1)
+    old = replace(BROKER, id=2, unfit=unfit)
     one = judged(replace(FACTS, access=replace(ACCESS, brokers=(BROKER, old))))["LD602"]
     assert one.result is Result.FAILED
-    assert one.detail == "broker 2 at a1:9092 does not know produce, fetch in our versions"
+    assert one.detail == (
+        "broker 2 at a1:9092 does not know what the flows need in a version that Lockstep knows: "
+        "Produce (versions 0 to 2, and Lockstep versions 3 to 13), Fetch (none, and Lockstep versions 4 to 17)"
+    )
 
 
 def test_broker_that_did_not_say_its_versions_is_unknown() -> None:
-    silent = replace(BROKER, unsupported=None, trouble="no answer", round_trips_s=())
+    silent = replace(BROKER, unfit=None, trouble="no answer", round_trips_s=())
     found = judged(replace(FACTS, access=replace(ACCESS, brokers=(silent,))))
     assert (found["LD602"].result, found["LD604"].result) == (Result.UNKNOWN, Result.UNKNOWN)
     assert found["LD602"].detail == "1 broker did not say: broker 1 at a1:9092: no answer"

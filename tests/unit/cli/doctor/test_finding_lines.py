@@ -1,7 +1,7 @@
 """The lines of the report."""
 
 from lockstep_cli.doctor import registry
-from lockstep_cli.doctor.check import Category, CheckFinding
+from lockstep_cli.doctor.check import PAGE, Category, CheckFinding
 from lockstep_cli.doctor.finding_lines import plain_lines, styled_lines, verdict
 from lockstep_cli.doctor.report import CategoryFindings, DoctorReport
 
@@ -17,7 +17,7 @@ def test_failed_line_has_its_fix_and_its_page() -> None:
         "connection",
         "× LD301 B: port of each address: b:9092: 10.0.3.7: connection refused",
         "    fix: Check the port, the firewall, and that a broker listens there.",
-        "    see: https://github.com/lockstep/lockstep/blob/main/docs/reference/doctor.md#ld301",
+        f"    see: {PAGE}#ld301",
         "",
     ]
 
@@ -34,8 +34,8 @@ def test_what_one_failure_ended_is_one_line_for_each_subject() -> None:
     checks = registry.checks_in(Category.LIMITS)
     found = [check.not_reached(flow, FAILED) for flow in ("A->B", "B->A") for check in checks]
     assert lines(*found)[1:3] == [
-        "- LD801-807 A->B: 7 checks: not checked, because LD301 (port of each address) failed for B",
-        "- LD801-807 B->A: 7 checks: not checked, because LD301 (port of each address) failed for B",
+        "- LD801-808 A->B: 8 checks: not checked, because LD301 (port of each address) failed for B",
+        "- LD801-808 B->A: 8 checks: not checked, because LD301 (port of each address) failed for B",
     ]
 
 
@@ -50,7 +50,7 @@ def test_lines_for_a_terminal_are_in_columns() -> None:
         "√ LD301 A->B port of each address: x",
         "× LD301 B    port of each address: b:9092: 10.0.3.7: connection refused",
         "    fix: Check the port, the firewall, and that a broker listens there.",
-        "    see: https://github.com/lockstep/lockstep/blob/main/docs/reference/doctor.md#ld301",
+        f"    see: {PAGE}#ld301",
         "",
     ]
 

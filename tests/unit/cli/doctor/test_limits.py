@@ -34,6 +34,16 @@ def test_like_clusters_have_good_lines_only() -> None:
     assert found["LD801"].detail == "B takes 1.0 MiB; compared 1 mirrored topic"
 
 
+def test_control_topic_that_a_cluster_refuses_is_a_failure() -> None:
+    facts = replace(FACTS, refused_topics=("cluster B refused to create topic state: no",), changed_topics=("events",))
+    findings = [one for one in judge_limits(facts) if one.check.code == "LD808"]
+    assert [(one.result, one.detail) for one in findings] == [
+        (Result.FAILED, "cluster B refused to create topic state: no"),
+        (Result.OK, "events"),
+    ]
+    assert judged(replace(FACTS, new_topics=2))["LD808"].detail == "2 topics would be created"
+
+
 def test_smaller_limit_of_the_target_is_a_warning() -> None:
     target = replace(TARGET, configs=CONFIGS | {"message.max.bytes": "100000"})
     one = judged(replace(FACTS, target=target, pairs=()))["LD801"]

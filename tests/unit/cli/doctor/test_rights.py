@@ -31,6 +31,8 @@ class FakeCluster:
     topics: tuple[str, ...] = ()
     may: Callable[[str], bool] = field(default=lambda name: True)
     operations: frozenset[str] = EVERYTHING
+    reports: bool = True
+    """Brokers say what a client may do."""
 
     async def topic_names(self) -> dict[str, int]:
         return {name: 1 for name in self.topics if self.may(name)}
@@ -40,6 +42,8 @@ class FakeCluster:
         for name in names:
             if not self.may(name):
                 found.denied[name] = NotPermitted(self.alias, "describe", f"topic {name}")
+            elif name in self.topics and not self.reports:
+                continue
             elif name in self.topics:
                 found.done[name] = self.operations
             else:
@@ -47,10 +51,10 @@ class FakeCluster:
         return found
 
     async def group_operations(self, names: Iterable[str]) -> Outcome[frozenset[str]]:
-        return Outcome(dict.fromkeys(names, EVERYTHING))
+        return Outcome(dict.fromkeys(names if self.reports else (), EVERYTHING))
 
-    async def cluster_operations(self) -> frozenset[str]:
-        return EVERYTHING
+    async def cluster_operations(self) -> frozenset[str] | None:
+        return EVERYTHING if self.reports else None
 
 
 def nothing(_name: str) -> bool:
@@ -63,13 +67,23 @@ def cluster(
     *topics: str,
     may: Callable[[str], bool] = lambda _: True,
     operations: frozenset[str] = EVERYTHING,
+    reports: bool = True,
 ) -> Admin:
-    return cast(Admin, FakeCluster(alias, needed_access(settings, alias), topics, may, operations))
+    return cast(Admin, FakeCluster(alias, needed_access(settings, alias), topics, may, operations, reports))
 
 
 async def examined(settings: FlowSettings, source: Admin, target: Admin) -> list[CheckFinding]:
     way = cast(AccessReader, None)
     return await examine_rights(FlowClusters(settings, source, target, way, way))
+
+
+async def test_rights_that_brokers_omit_are_not_checked(settings: Settings) -> None:
+    flow = settings()
+    found = await examined(
+        flow, cluster(flow, "A", "orders", reports=False), cluster(flow, "B", "A.orders", reports=False)
+    )
+    assert [one.result for one in found] == [Result.UNKNOWN, Result.UNKNOWN]
+    assert all("are not checked" in one.detail for one in found)
 
 
 async def test_rights_are_not_ok_where_the_source_hides_its_topics(settings: Settings) -> None:

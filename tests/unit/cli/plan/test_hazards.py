@@ -245,11 +245,6 @@ def test_long_name_that_the_target_refuses_is_found_once() -> None:
     assert "LS015" not in found
 
 
-def test_configs_that_the_target_refuses_are_found() -> None:
-    one = hazards(plain(refused_configs={"A.orders": "unknown key"}))["LS016"]
-    assert (one.severity, one.details) == (WARNING, ("A.orders: unknown key",))
-
-
 def test_topic_that_cannot_be_read_is_found() -> None:
     one = hazards(plain(unreadable={"orders": "cluster A does not permit it"}))["LS017"]
     assert (one.severity, one.subjects) == (ERROR, ("orders",))

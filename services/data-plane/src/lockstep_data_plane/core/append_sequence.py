@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from lockstep_data_plane.record_batch.classify import TargetLimits
-from lockstep_data_plane.record_batch.coalesce import next_outgoing
+from lockstep_data_plane.record_batch.classify import NO_LIMIT, TargetLimits
+from lockstep_data_plane.record_batch.coalesce import MERGED_BYTES, next_outgoing
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, StampedBatch, add_sequence, stamp
 
 MERGES_NOTHING = TargetLimits(max_bytes=0)
@@ -108,11 +108,13 @@ class AppendSequence:
         """Something waits, nothing is in flight, and `launch` may be called now."""
         return self.may_launch(1)
 
-    def may_launch(self, window: int) -> bool:
-        """Whether `launch` may be called now, with at most so many unanswered. One batch goes alone until the target
-        has shown that it knows the producer id. Brokers keep the order of one producer id only, so another id waits
-        until no batch is in flight (`kafka-wire.md` §1)."""
+    def may_launch(self, window: int, room: int = NO_LIMIT) -> bool:
+        """Return whether `launch` may be called now, with at most so many unanswered, and gives a batch of at most
+        `room` bytes. One batch goes alone until the target has shown that it knows the producer id. Brokers keep the
+        order of one producer id only, so another id waits until no batch is in flight (`kafka-wire.md` §1)."""
         if not self._waiting or self.broken:
+            return False
+        if room < NO_LIMIT and max(len(self._waiting[0].data), MERGED_BYTES) > room:
             return False
         if not self._in_flight:
             return True

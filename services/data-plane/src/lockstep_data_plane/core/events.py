@@ -70,6 +70,8 @@ class Failed(NamedTuple):
     """It was not appended, or its outcome is unknown."""
     split_above: int | None = None
     """Batches of several records are to be no larger from now on."""
+    refused_codecs: frozenset[int] = frozenset()
+    """Batches are compressed otherwise from now on."""
     source_failed: bool = False
     """The target has no part in it, so an open transaction is committed first."""
 

@@ -142,6 +142,9 @@ class PartitionMachine(PartitionView):
         if event.split_above is not None:
             largest = min(self._limits.split_above, max(1, event.split_above))
             self._limits = replace(self._limits, split_above=largest)
+        if event.refused_codecs:
+            refused = self._limits.refused_codecs | event.refused_codecs
+            self._limits = replace(self._limits, refused_codecs=refused)
         return self._ready(*self._fail(event.why, source_failed=event.source_failed))
 
     def _on_refused(self, event: events.Refused) -> Ready:

@@ -11,7 +11,7 @@ from lockstep_data_plane.core.quarantine_entry import RefusedRecords
 from lockstep_data_plane.core.routing import IdentityRouting, Routing
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.core.transaction_state import TransactionStage, TransactionState
-from lockstep_data_plane.record_batch.classify import TargetLimits
+from lockstep_data_plane.record_batch.classify import NO_LIMIT, TargetLimits
 from lockstep_protocol.reason import NO_REASON, Reason
 from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
 
@@ -202,10 +202,10 @@ class PartitionView:
         """Whether the copy can go on as it is where the target has so many partitions now."""
         return self._routing.fits(partitions)
 
-    def may_launch(self, number: int, window: int) -> bool:
-        """Whether a batch may go to that partition of the target now, with at most so many in flight there."""
+    def may_launch(self, number: int, window: int, room: int = NO_LIMIT) -> bool:
+        """Return whether a batch of at most `room` bytes may go there now, with at most so many in flight there."""
         accepted = self._transactions is None or self._accepts(number)
-        return accepted and self._routing.appends_to(number).may_launch(window)
+        return accepted and self._routing.appends_to(number).may_launch(window, room)
 
     def _accepts(self, number: int) -> bool:
         """Whether the transaction takes batches for that partition of the target now."""
@@ -330,8 +330,8 @@ class PartitionView:
     @property
     def state(self) -> tuple[object, ...]:
         """Differs from what it was before whenever `row`, or what its offset runs have to say, would."""
-        ends = self._located, self._beyond
-        return (self._phase, self._cause, self._case, *ends, self._incarnation, *self._acked.state)
+        where = self._located, self._beyond, self._incarnation, *self._acked.state
+        return (self._phase, self._cause, self._case, *where)
 
     def row(self) -> PartitionProgress:
         """Progress as it is to be written down: durable, and upstream, downstream and sequence belonging together."""

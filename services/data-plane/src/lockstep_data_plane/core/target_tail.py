@@ -132,6 +132,8 @@ class TargetTail:
         self._alias = alias
         self._next = row.downstream + 1
         self._remembered: Mapping[int, int] = {}
+        self._appended_to = -1
+        """Where the log of a leader ends that says nothing of producers."""
         self.log_end = log_end
         self.shared = shared
         self._begin = LastAppend.from_row(row)
@@ -180,18 +182,21 @@ class TargetTail:
             if end != self.end:
                 self.end, self.removed = end, -1
 
-    def ends(self, producers: Mapping[int, tuple[int, int]], appended_to: int) -> None:
-        """Nothing more is to come before `log_end`. `producers`: epoch and last sequence of ours that the leader
-        remembers; `appended_to`: where its log ends, beyond what is replicated. Raises LogContradiction as `add`, and
-        where what was removed may have been ours."""
+    def ends(self, producers: Mapping[int, tuple[int, int]] | None, appended_to: int) -> None:
+        """Note that nothing more is to come before `log_end`. `producers`: epoch and last sequence of ours that the
+        leader remembers. None: the leader does not say, so the log alone counts, once it is replicated up to
+        `appended_to`. That is where the leader's log ends. Raises LogContradiction as `add_batches`, and where what was
+        removed may have been ours."""
         row, epoch = self._row, self._row.producer_epoch
+        if producers is None:
+            producers, self._appended_to = {}, appended_to
         if self._next < self.log_end:
             self.removed, self._next = self.log_end - 1, self.log_end
         self.end = replace(self.end, read_to=self.log_end - 1)
         if self.removed >= 0 and row.producer_id not in producers and not self.shared:
             raise LogContradiction(
                 f"the target's log of {self._name} has nothing any more at offset {self.removed}, after our last "
-                f"known record at {self.end.downstream}. Its leader has forgotten our producer {row.producer_id}. "
+                f"known record at {self.end.downstream}. Its leader {self._memory} our producer {row.producer_id}. "
                 "The removed records may have been ours"
             )
         self._remembered = {p: sequence for p, (known, sequence) in producers.items() if known == epoch}
@@ -221,9 +226,19 @@ class TargetTail:
         return end
 
     @property
+    def _memory(self) -> str:
+        return "has forgotten" if self._appended_to < 0 else "does not say what it knows of"
+
+    @property
+    def _awaits_replicas(self) -> bool:
+        """Whether the log may hold more of ours than was read, of which the leader says nothing."""
+        return self.log_end < self._appended_to
+
+    @property
     def is_settled(self) -> bool:
-        """Whether it is worth nothing to ask again: what the leader remembers of ours was read."""
-        return self.is_short or self.contradiction is not None or not self._differing
+        """Return whether it is worth nothing to ask again: what the leader has of ours was read."""
+        waits = self._awaits_replicas or bool(self._differing)
+        return self.is_short or self.contradiction is not None or not waits
 
     def require_row(self) -> None:
         """Raises LogContradiction where the log does not hold what the row says."""
@@ -237,8 +252,13 @@ class TargetTail:
             )
 
     def last_append(self) -> LastAppend:
-        """Where the row's chain ends. Raises as `require_row`, and NotReplicated where the leader remembers more."""
+        """Return where the row's chain ends. Raises as `require_row`, and NotReplicated where the leader has more."""
         self.require_row()
+        if self._awaits_replicas:
+            raise NotReplicated(
+                f"the log of {self._name} on the leader of cluster {self._alias} ends at {self._appended_to}, what is "
+                f"replicated at {self.log_end}, and the cluster does not say which producers it knows"
+            )
         for sequence, end in self._differing:
             if (sequence - end) % SEQUENCES > SEQUENCES // 2:
                 raise LogContradiction(
@@ -281,10 +301,12 @@ class TargetTail:
         known = self._begin.sequence_under(batch.producer_id, row.producer_id)
         if known == at and batch.producer_epoch == row.producer_epoch:
             return
+        ours = f"not our record with sequence {row.sequence} of producer {row.producer_id}"
+        theirs = f"what producer {batch.producer_id} appended there with sequence {at}, {ours}. It was"
+        if batch.producer_id < 0:
+            theirs = f"a record without a producer id, {ours}. Either the target does not keep these, or it was"
         raise LogContradiction(
-            f"the target's log holds at offset {row.downstream} what producer {batch.producer_id} appended there with "
-            f"sequence {at}, not our record with sequence {row.sequence} of producer {row.producer_id}. It was "
-            "truncated and has grown again",
+            f"the target's log holds at offset {row.downstream} {theirs} truncated and has grown again",
             GapCase.TARGET_TRUNCATED,
         )
 

@@ -3,13 +3,17 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
+from lockstep_config import FlowSettings
+from lockstep_data_plane.core.append_trial import AppendMode
 from lockstep_data_plane.driver.source_monitor import TROUBLE
 from lockstep_data_plane.provenance.producer_ids import flow_origin, last_origin
 from lockstep_protocol.rows.state_rows import Origin
 from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.flow.control_topic_creation import create_control_topics
 from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.control_topics import ensure_control_topics, service_topics
+from lockstep_runtime.kafka.control_topics import service_topics
 from lockstep_runtime.util.asyncio_util import cancelled
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable
 
@@ -37,6 +41,14 @@ class FlowOrigin:
     def source_cluster_id(self) -> str:
         """Return the id of the source's cluster; "": nothing was copied of it yet."""
         return "" if self._origin is None else self._origin.origin_cluster_id
+
+    @property
+    def settings(self) -> FlowSettings:
+        """Return the flow's settings as its slots get them: with transactions, if the target's trial chose them."""
+        settings = self._ctx.settings
+        if self._origin is None or self._origin.appends != AppendMode.TRANSACTIONS:
+            return settings
+        return replace(settings, data_plane=replace(settings.data_plane, exactly_once=True))
 
     async def take_last(self) -> None:
         """Use what the rows say. The source is not asked. Raises ClusterError for the target."""
@@ -91,5 +103,4 @@ async def create_topics(ctx: FlowContext, cluster: Admin) -> None:
     """Create those topics of the data plane that lie on this cluster, one after the other. Raises ClusterError."""
     for alias, topic in service_topics(ctx.settings, ctx.service):
         if alias == cluster.alias:
-            for name in await ensure_control_topics(cluster, [topic]):
-                ctx.log.info("control topic created", f"{name} on {alias}", topic=name)
+            await create_control_topics(ctx, cluster, [topic])

@@ -164,6 +164,13 @@ SYNC_LATENCY = METRICS.gauge(
     "Time until an offset sync was acknowledged, mean of the last minute; NaN: there was none",
 )
 
+LINK_BYTES = METRICS.counter(
+    "lockstep_link_bytes",
+    ("flow", "cluster", "direction", "rack"),
+    "Bytes of Kafka's protocol that slots `sent` to a cluster's brokers and `received` from them, by the brokers' rack"
+    " (empty: none, or not known yet). TLS, logins and control topics are not included",
+)
+
 TOPIC = ("flow", "topic")
 
 VERIFIED_LAG = METRICS.gauge(

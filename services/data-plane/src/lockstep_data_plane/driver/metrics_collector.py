@@ -9,6 +9,7 @@ from lockstep_data_plane.core.gap_policy import GapCase
 from lockstep_data_plane.driver import metrics as m
 from lockstep_data_plane.driver.end_history import ObservedPartition
 from lockstep_data_plane.driver.lag_estimator import Lag, LagEstimator
+from lockstep_data_plane.driver.link_counters import LinkCounters
 from lockstep_data_plane.driver.monotonic_counter import MonotonicCounter, RowCounters
 from lockstep_data_plane.driver.slot_reports import SlotReports
 from lockstep_data_plane.slot.desired_state import has_failed
@@ -73,6 +74,7 @@ class MetricsCollector:
         self._incoming: dict[int, int] = defaultdict(int)
         self._outgoing: dict[int, int] = defaultdict(int)
         self._slot_series: dict[int, RowCounters] = defaultdict(lambda: RowCounters(SlotStatus))
+        self._links = LinkCounters()
         self._stuck: Collection[TopicPartition] = ()
         self._resting: Collection[TopicPartition] = ()
         self.estimator = LagEstimator()
@@ -145,6 +147,7 @@ class MetricsCollector:
         elif isinstance(row, SlotStatus) and (kept := self._slots().get(row.slot)) is not None and kept.run == row.run:
             self._slots_heard[row.slot] = self._ctx.clock.monotonic()
             self._slot_series[row.slot].update(row)
+            self._links.update(row)
             self._slot_reports.update(row)
 
     def _count(self, tally: _PartitionCounts, row: PartitionProgress) -> None:
@@ -255,6 +258,8 @@ class MetricsCollector:
     def _flow(self, rows: Collection[PartitionProgress], lags: Mapping[TopicPartition, Lag | None]) -> Iterator[Sample]:
         flow = str(self._ctx.flow)
         yield Sample(m.PARTITIONS, (flow,), len(self._followed))
+        for link, total in self._links.totals().items():
+            yield Sample(m.LINK_BYTES, (flow, *link), total)
         halted = [row.case for row in rows if row.phase == "halted"]
         for case in CASES:
             yield Sample(m.HALTED_PARTITIONS, (flow, case), halted.count(case))

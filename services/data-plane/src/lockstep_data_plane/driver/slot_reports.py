@@ -9,7 +9,7 @@ from lockstep_protocol.rows.state_rows import SlotStatus
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.util.errors import ProtocolUnfit
 
-UNFIT = (ReasonCode.PROTOCOL_TOO_OLD, ReasonCode.PROTOCOL_TOO_NEW)
+UNFIT = (ReasonCode.REQUEST_UNFIT,)
 """Only slots notice it: the driver reaches the cluster with a client that knows older versions."""
 
 

@@ -33,7 +33,7 @@ class SlotRuns:
         cut_off_ms = ctx.clock.wall_ms() if slot in self._begun else self._led_ms
         self._begun.add(slot)
         return SlotSpec(
-            settings=ctx.settings,
+            settings=self._origin.settings,
             slot=slot,
             run=f"{ctx.instance}-{ctx.term}-{self._count}",
             instance=ctx.instance,

@@ -15,7 +15,15 @@ from lockstep_data_plane.record_batch.coalesce import scan_groups
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.wire.cluster import ClusterClient, PartitionLeader
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
-from lockstep_data_plane.wire.fetch_codec import NOBODY, UNKNOWN, fetch_request, read_answer, topic_names
+from lockstep_data_plane.wire.fetch_codec import (
+    NOBODY,
+    UNKNOWN,
+    fetch_request,
+    read_answer,
+    read_error,
+    read_session_id,
+    topic_names,
+)
 from lockstep_data_plane.wire.fetch_session import SESSION_LOST, FetchSession, SessionRequest, Wanted
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 
@@ -173,10 +181,10 @@ class FetchConnection:
         self._on_result(self, self.result)
 
     def _parse_answer(self, request: FetchRequest, answer: Any) -> FetchResult:
-        if answer.error_code in SESSION_LOST:
+        if read_error(answer) in SESSION_LOST:
             self._session.lost()
             return NOTHING
-        self._session.answered(int(answer.session_id))
+        self._session.answered(read_session_id(answer))
         deliveries: list[Delivery] = []
         redirected: list[tuple[PartitionMachine, int | None]] = []
         # In a session an answer has only partitions with news: nothing here goes through all that was asked for.

@@ -19,8 +19,16 @@ from lockstep_data_plane.core.events import ConnectionReady
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.wire.cluster import ClusterClient, PartitionLeader
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
+from lockstep_data_plane.wire.error_codes import BACK_PRESSURE
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest
-from lockstep_data_plane.wire.produce_codec import PRODUCE_BY_TOPIC_ID, ProduceAnswer, produce_answer, produce_request
+from lockstep_data_plane.wire.produce_codec import (
+    NO_ERROR,
+    PRODUCE_BY_TOPIC_ID,
+    ProduceAnswer,
+    produce_answer,
+    produce_request,
+)
+from lockstep_data_plane.wire.request_size import SMALL_BYTES, USUAL_BYTES, RequestSize
 from lockstep_protocol.errors import RetriableError
 from lockstep_protocol.offsets import TopicPartition
 
@@ -32,8 +40,10 @@ SHARED = 8
 """Partitions that one connection gets before the next is used. Their batches share requests: if batches are small, a
 request costs more than what is in it."""
 
-REQUEST_BYTES = 8 * 1024 * 1024
-"""Where a request stops growing; well below a broker's `socket.request.max.bytes` (100 MiB)."""
+
+BACK_PRESSURE_S = 1.0
+"""How long nothing is sent on a connection after an answer that we are over a limit. A partition of which nothing gets
+through waits longer each time."""
 
 
 class NoProduceAnswer(RetriableError, ConnectionError):
@@ -75,16 +85,20 @@ class _SentRequest:
 class ProduceConnection:
     """One connection to a target broker and the partitions that use it."""
 
-    def __init__(self, connection: Connection, timeout: timedelta, on_answers: OnAnswers) -> None:
+    def __init__(
+        self, connection: Connection, timeout: timedelta, on_answers: OnAnswers, request_size: RequestSize
+    ) -> None:
         self.connection = connection
         self._timeout = timeout
         self._on_answers = on_answers
+        self._request_size = request_size
         self._by_id = connection.version("produce") >= PRODUCE_BY_TOPIC_ID
         self._ready: dict[TargetPartition, PartitionLeader] = {}
         self._sent: deque[_SentRequest] = deque()
         self._under_way = 0
         self._duration_s = 0.0
         self._waking: asyncio.TimerHandle | None = None
+        self._has_ended = False
 
     def ready(self, target_partition: TargetPartition, leader: PartitionLeader) -> None:
         """Something may be waiting for that partition of the target; `pump` sends it."""
@@ -125,8 +139,12 @@ class ProduceConnection:
         size, at_most, transactional_id = 0, self._window(), None
         for target_partition, leader in list(self._ready.items()):
             partition, number = target_partition
-            if size >= REQUEST_BYTES:
+            if size >= USUAL_BYTES:
                 break
+            if picked and self._request_size.is_small and not partition.may_launch(number, at_most, SMALL_BYTES - size):
+                if partition.may_launch(number, at_most):
+                    break  # it begins the next request
+                continue
             if picked and partition.transactional_id != transactional_id:
                 break  # a request has one transactional id
             del self._ready[target_partition]
@@ -159,6 +177,7 @@ class ProduceConnection:
     def _answered(self, request: _SentRequest, answer: Any) -> None:
         """As soon as the answer is read: a turn of the event loop costs as much as a batch."""
         self._over(request)
+        self._request_size.answered(request.size)
         key: Any
         by_topic: dict[Any, dict[int, Any]] = {}
         for topic in answer.responses:
@@ -166,6 +185,7 @@ class ProduceConnection:
             for p in topic.partition_responses:
                 numbers[int(p.index)] = p
         answered: list[AnsweredBatch] = []
+        is_pressed = False
         key, numbers = self, {}
         for (partition, number), sent, leader in request.picked:
             called = leader.topic_id if self._by_id else partition.target_topic
@@ -173,6 +193,10 @@ class ProduceConnection:
                 key, numbers = called, by_topic.get(called, {})
             found = numbers.get(number)
             answered.append((partition, sent, NOT_MENTIONED if found is None else produce_answer(found)))
+            if found is not None and found.error_code is not NO_ERROR and found.error_code in BACK_PRESSURE:
+                is_pressed = True
+        if is_pressed:
+            self.connection.rest(BACK_PRESSURE_S)
         self._on_answers(answered)
         at_most = self._window()
         for target_partition, _, leader in request.picked:
@@ -189,6 +213,9 @@ class ProduceConnection:
         if request is None:
             future.result()
             return
+        if self.connection.closed and not self._has_ended:
+            self._has_ended = True
+            self._request_size.closed(request.size)
         self._over(request)
         self._lost(request, "cancelled" if future.cancelled() else str(future.exception()))
         if self.connection.closed:
@@ -255,7 +282,7 @@ class Sender:
             produce_connection = self._produce_connections.get(key)  # somebody else may have opened it meanwhile
             if produce_connection is None or produce_connection.connection is not connection:
                 produce_connection = self._produce_connections[key] = ProduceConnection(
-                    connection, self._cluster.timeouts.replicas, self._on_answers
+                    connection, self._cluster.timeouts.replicas, self._on_answers, self._cluster.request_size
                 )
         if known is not None:
             known[0].remove(target_partition)

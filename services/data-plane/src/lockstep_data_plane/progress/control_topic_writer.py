@@ -26,7 +26,7 @@ from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress, Row
 from lockstep_protocol.sliding_window import Window
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
-from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics
+from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics, refused_configs_text
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.clock import now_ms
 
@@ -116,9 +116,17 @@ class ControlTopicWriter:
             producer = ControlProducer(alias, {**conf, "message.max.bytes": str(QUARANTINE_BYTES)}, access=access)
             asking = client_settings.target_admin(self._settings, f"slot-{self.slot}-quarantine")
             admin = Admin(alias, asking, access=access)
-            await ensure_control_topics(
+            created = await ensure_control_topics(
                 admin, [ControlTopic(topic, 1, self._settings.control.replication_factor, QUARANTINE_CONFIGS)]
             )
+            for name, refused in created.refused.items():
+                self.event(
+                    "ConfigRefused",
+                    name,
+                    refused_configs_text(name, alias, refused),
+                    cluster=alias,
+                    keys=dict(refused),
+                )
             self._producers.append(producer)
             self._quarantine = ControlTopicLog(producer, topic)
         for entry in refusal.entries[partition.kept :]:

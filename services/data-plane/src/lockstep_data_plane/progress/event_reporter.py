@@ -9,12 +9,27 @@ from lockstep_config.credentials.permissions import needed_access
 from lockstep_data_plane.core.events import CopyTrouble, ForeignRecords, Halted, Recovered, Report
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
+from lockstep_data_plane.record_batch.codecs import CODEC_NAMES, NONE
 from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError
 from lockstep_data_plane.wire.connection import BrokerUnreachable, ProtocolUnfitError, TopicDeletedError
 from lockstep_data_plane.wire.error_codes import DENIED
+from lockstep_data_plane.wire.request_size import SMALL_BYTES
+from lockstep_data_plane.wire.unsupported_requests import UnsupportedCase
+from lockstep_protocol.kafka_apis import APIS
 from lockstep_protocol.reason_catalogue import format_sentence
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted, ProtocolUnfit, TopicDeleted
+
+_UNSUPPORTED = {
+    UnsupportedCase.ABSENT: "its brokers do not know {}",
+    UnsupportedCase.REFUSED: "its brokers refuse {} as not supported",
+    UnsupportedCase.CONNECTION_CLOSED: "its brokers close the connection on {}",
+    UnsupportedCase.CONTRADICTS_LOG: "its brokers answer {} with what the batches of the log disprove",
+}
+_INSTEAD = {
+    "describe_producers": "At each resume the end of the target's log is read instead",
+    "offset_for_leader_epoch": "At each resume the leader epochs in the source's log show whether it was truncated",
+}
 
 
 class EventReporter:
@@ -117,7 +132,43 @@ class EventReporter:
                     downstream=found.downstream,
                 )
 
-    def throttled(self, alias: str, seconds: float) -> None:
+    def report_clusters(self) -> None:
+        """Report what is new of both clusters: quotas that we exceed, and requests that they do not support."""
+        for cluster in self._clusters.values():
+            if seconds := cluster.quota.news():
+                self._throttled(cluster.alias, seconds)
+            if cluster.request_size.news():
+                self._requests_limited(cluster.alias)
+            for api, case in cluster.unsupported.news():
+                self._unsupported(cluster.alias, api, case)
+
+    def _requests_limited(self, alias: str) -> None:
+        self._control_writer.event(
+            "RequestsLimited",
+            f"cluster {alias}",
+            f"cluster {alias} closes the connection on large requests: batches in one have {SMALL_BYTES} bytes at most",
+            bytes=SMALL_BYTES,
+        )
+
+    def _unsupported(self, alias: str, api: str, case: UnsupportedCase) -> None:
+        name = APIS[api].name
+        text = f"cluster {alias}: {_UNSUPPORTED[case].format(name)}. {_INSTEAD[api]}"
+        self._control_writer.event("RequestUnsupported", f"cluster {alias}", text, api=name, case=case.value)
+
+    def codec_refused(self, alias: str, codec: int, instead: int, why: str) -> None:
+        """Report that batches of a codec are compressed anew from now on, with `instead`."""
+        name, other = CODEC_NAMES[codec], CODEC_NAMES[instead]
+        cost = "This costs bytes on the line" if instead == NONE else "This costs CPU of the slots"
+        self._control_writer.event(
+            "CodecRefused",
+            f"cluster {alias}",
+            f"cluster {alias} refuses batches that are compressed with {name}: {why}. They are not copied as they are, "
+            f"but built anew with {other} (lockstep.recompress=auto). {cost}",
+            codec=name,
+            instead=other,
+        )
+
+    def _throttled(self, alias: str, seconds: float) -> None:
         self._control_writer.event(
             "Throttled",
             f"cluster {alias}",

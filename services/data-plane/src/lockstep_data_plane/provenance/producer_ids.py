@@ -1,18 +1,19 @@
 """The flow's producer id: got once, kept in state, used by every slot for ever (`kafka-wire.md` §0, §4)."""
 
-from collections.abc import Iterable
-from datetime import timedelta
-from typing import Any
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 
 from lockstep_config import FlowSettings
 from lockstep_config.flow.client_settings import client_id
+from lockstep_data_plane.core.append_trial import AppendFault, AppendMode, choose_mode
+from lockstep_data_plane.provenance.target_trial import TargetTrial, new_producer
 from lockstep_data_plane.wire.cluster import KafkaProtocolError, connect_cluster
-from lockstep_data_plane.wire.connection import BrokerUnreachable, ProtocolUnfitError, message
-from lockstep_protocol.kafka_errors import KafkaErrorCode
+from lockstep_data_plane.wire.connection import BrokerUnreachable, ProtocolUnfitError
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import Origin, PartitionProgress, Row
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.util.errors import ClusterUnreachable, ProtocolUnfit
+from lockstep_runtime.util.errors import AppendsUnsafe, ClusterUnreachable, ProtocolUnfit, RequestRefused
 
 
 def find_origin(rows: Iterable[Row], flow: Flow, origin_cluster_id: str, target_cluster_id: str) -> Origin | None:
@@ -45,46 +46,89 @@ def last_origin(rows: Iterable[Row], flow: Flow, target_cluster_id: str) -> Orig
     return next(iter(used or sorted(ours, key=lambda row: (bool(row.term), row.at_ms), reverse=True)), None)
 
 
-def origin_row(producer_id: int, flow: Flow, origin_cluster_id: str, target_cluster_id: str) -> Origin:
-    """The row by which `producer_id` stands for an origin in this flow."""
+def origin_row(
+    producer_id: int, flow: Flow, origin_cluster_id: str, target_cluster_id: str, appends: str = ""
+) -> Origin:
+    """Return the row by which `producer_id` stands for an origin in this flow. `appends`: as `Origin.appends`."""
     return Origin(
         producer_id=producer_id,
         source=flow.source,
         target=flow.target,
         origin_cluster_id=origin_cluster_id,
         target_cluster_id=target_cluster_id,
+        appends=appends,
     )
 
 
 async def new_producer_id(settings: FlowSettings) -> int:
-    """A producer id that the target has never given to anybody. Raises BrokerUnreachable, KafkaProtocolError."""
+    """Return a producer id that the target has never given to anybody. Raises BrokerUnreachable, KafkaProtocolError."""
     properties = settings.clients.data_producer
     target = connect_cluster(settings.flow.target, properties, client_id(settings, "producer-id", properties))
     try:
         await target.refresh([])
-        connection = await target.any_connection()
-        m = message("init_producer_id", connection.version("init_producer_id"), "request")
-        request = m.InitProducerIdRequest(transactional_id=None, transaction_timeout=timedelta(0))
-        answer: Any = await connection.call(request)
-        if answer.error_code != KafkaErrorCode.NONE:
-            raise KafkaProtocolError(int(answer.error_code), f"cluster {settings.flow.target}: a producer id")
-        return int(answer.producer_id)
+        return (await new_producer(target))[0]
     finally:
         await target.close()
 
 
 async def flow_origin(ctx: FlowContext) -> Origin:
-    """The flow's row, written and read back if there is none yet; of two that were written at once the first counts.
-    Raises ClusterError."""
+    """Return the flow's row, written and read back if there is none yet; of two that were written at once the first
+    counts. Before it is written, the target is tried. Raises ClusterError, and AppendsUnsafe if there is no exact way
+    to append there."""
     ids = await ctx.source.cluster_id(), await ctx.target.cluster_id()
     while (found := find_origin(ctx.state.rows.values(), ctx.flow, *ids)) is None:
         before = ctx.state.position
-        try:
+        with _as_cluster_errors(ctx):
+            appends = await _choose_appends(ctx)
             producer_id = await new_producer_id(ctx.settings)
-        except ProtocolUnfitError as exc:
-            raise ProtocolUnfit(exc.alias, exc.reason) from exc
-        except (BrokerUnreachable, KafkaProtocolError) as exc:
-            raise ClusterUnreachable(ctx.flow.target, ctx.settings.target.bootstrap, str(exc)) from exc
-        await ctx.state.write(origin_row(producer_id, ctx.flow, *ids))
+        await ctx.state.write(origin_row(producer_id, ctx.flow, *ids, appends))
         await ctx.state.changed(before)
+    if not found.appends:
+        with _as_cluster_errors(ctx):
+            found = replace(found, appends=await _choose_appends(ctx))
     return found
+
+
+async def _choose_appends(ctx: FlowContext) -> str:
+    """Return how the flow appends to its target, as `Origin.appends`. Another way than the file's is reported. Raises
+    AppendsUnsafe, BrokerUnreachable, KafkaProtocolError."""
+    if ctx.settings.data_plane.exactly_once:
+        return ""
+    mode, faults = await try_target(ctx.settings)
+    alias, words = ctx.flow.target, "; it ".join(fault.words for fault in faults)
+    if mode is None:
+        raise AppendsUnsafe(alias, words)
+    if mode is AppendMode.TRANSACTIONS:
+        await ctx.event(
+            "AppendModeChosen",
+            f"cluster {alias}",
+            f"cluster {alias} {words}. So {ctx.flow} copies in transactions: markers take offsets on the target",
+            mode=mode.value,
+            faults=[fault.value for fault in faults],
+        )
+    return mode.value
+
+
+async def try_target(settings: FlowSettings) -> tuple[AppendMode | None, tuple[AppendFault, ...]]:
+    """Return how a flow without transactions in its file appends to its target, and what the target does not do. None:
+    there is no exact way. Raises BrokerUnreachable and KafkaProtocolError."""
+    trial = TargetTrial(settings)
+    try:
+        faults = await trial.find_faults()
+        return choose_mode(faults, transactions=bool(faults) and await trial.has_transactions()), faults
+    finally:
+        await trial.close()
+
+
+@contextmanager
+def _as_cluster_errors(ctx: FlowContext) -> Iterator[None]:
+    """Raise what the data plane's own connections raise as a ClusterError."""
+    alias = ctx.flow.target
+    try:
+        yield
+    except ProtocolUnfitError as exc:
+        raise ProtocolUnfit(exc.alias, exc.reason) from exc
+    except BrokerUnreachable as exc:
+        raise ClusterUnreachable(alias, ctx.settings.target.bootstrap, str(exc)) from exc
+    except KafkaProtocolError as exc:
+        raise RequestRefused(alias, "take", "batches with a producer id", exc.code, str(exc)) from exc

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from enum import Enum
 
 from lockstep_data_plane.record_batch.checksum import crc32c
-from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, NONE, UNPACKED_AT_MOST, CompressionLevels
+from lockstep_data_plane.record_batch.codecs import (
+    INSTEAD_OF_REFUSED,
+    JAVAS_LEVELS,
+    NONE,
+    UNPACKED_AT_MOST,
+    CompressionLevels,
+)
 from lockstep_data_plane.record_batch.layout import (
     CODEC_MASK,
     CONTROL,
@@ -45,6 +51,7 @@ class BatchCase(Enum):
     COMPACTED = BatchAction.REBUILD, "compacted"
     APPEND_TIME = BatchAction.REBUILD, "log append time"
     TOO_LARGE = BatchAction.REBUILD, "larger than the target takes"
+    CODEC_REFUSED = BatchAction.REBUILD, "its codec is refused by the target"
     COMPRESSION_ASKED = BatchAction.REBUILD, "compression asked for"
     OTHER_COMPRESSION_ASKED = BatchAction.REBUILD, "other compression asked for"
     ANY_OTHER = BatchAction.PASS, ""
@@ -68,7 +75,8 @@ class TargetLimits:
     batch of several records. It only splits batches: a single record may be larger, and is sent alone.
 
     An explicit producer `compression.type` gives `codec` (bits of the attributes) to uncompressed batches, with
-    `recompress` to all of them. Without an explicit one both are off. `levels` count wherever a batch is built anew.
+    `recompress` to all of them. Without an explicit one both are off. Codecs in `refused_codecs` are replaced, for the
+    target has refused batches for them. `levels` count wherever a batch is built anew.
     `tombstones_kept_ms` (`delete.retention.ms`): so long a compacted topic keeps
     tombstones at least."""
 
@@ -78,6 +86,7 @@ class TargetLimits:
     levels: CompressionLevels = JAVAS_LEVELS
     tombstones_kept_ms: int = 0
     split_above: int = NO_LIMIT
+    refused_codecs: frozenset[int] = frozenset()
 
     @property
     def largest_split(self) -> int:
@@ -90,8 +99,16 @@ class TargetLimits:
         return min(max(UNPACKED_TIMES * self.max_bytes, UNPACKED_AT_LEAST), UNPACKED_AT_MOST)
 
     def choose_codec(self, had: int) -> int:
-        """The codec of a batch that is built anew from one that had `had`."""
-        return self.codec if self.recompress else had or self.codec
+        """Return the codec of a batch that is built anew from one that had `had`."""
+        wanted = self.codec if self.recompress else had or self.codec
+        return self.replace_refused(wanted) if wanted in self.refused_codecs else wanted
+
+    def replace_refused(self, codec: int) -> int:
+        """Return what takes the place of a codec that the target refuses: the producer's, if one is set and is not
+        refused."""
+        asked: tuple[int, ...] = () if self.codec == NONE else (self.codec,)
+        left = (other for other in (*asked, *INSTEAD_OF_REFUSED) if other != codec and other not in self.refused_codecs)
+        return next(left)
 
 
 class AbortedTransactions:
@@ -157,6 +174,8 @@ def _rebuild_or_pass(batch: Batch, position: int, limits: TargetLimits) -> Batch
     if size > limits.max_bytes or (size > limits.split_above and batch.record_count > 1):
         return BatchCase.TOO_LARGE
     had = batch.attributes & CODEC_MASK
+    if had in limits.refused_codecs:
+        return BatchCase.CODEC_REFUSED
     if limits.codec != NONE and had == NONE:
         return BatchCase.COMPRESSION_ASKED
     if limits.recompress and had != limits.codec:

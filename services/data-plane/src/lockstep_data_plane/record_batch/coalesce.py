@@ -15,7 +15,7 @@ from lockstep_data_plane.record_batch.codecs import CompressionLevels
 from lockstep_data_plane.record_batch.compiled_module import find_compiled
 from lockstep_data_plane.record_batch.copied_records import join_batches
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, LOG_APPEND_TIME, SMALL_BYTES, Batch, scan
-from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, as_outgoing
+from lockstep_data_plane.record_batch.outgoing_batch import ATTRIBUTES_AT, OutgoingBatch, as_outgoing
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import build, read_records
 
@@ -72,7 +72,7 @@ def next_outgoing(waiting: deque[OutgoingBatch], limits: TargetLimits) -> tuple[
 
 def _kind(outgoing: OutgoingBatch) -> int:
     """Codec and time type, from the attributes' lower byte."""
-    return outgoing.data[22] & (CODEC_MASK | LOG_APPEND_TIME)
+    return outgoing.data[ATTRIBUTES_AT] & (CODEC_MASK | LOG_APPEND_TIME)
 
 
 def _merge(group: list[OutgoingBatch], kind: int, levels: CompressionLevels) -> OutgoingBatch | None:

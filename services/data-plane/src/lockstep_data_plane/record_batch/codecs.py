@@ -20,6 +20,12 @@ NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 CODECS: Mapping[str, int] = MappingProxyType({"none": NONE, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD})
 """By the names that `compression.type` takes."""
 
+CODEC_NAMES: Mapping[int, str] = MappingProxyType({codec: name for name, codec in CODECS.items()})
+
+INSTEAD_OF_REFUSED = (LZ4, GZIP, SNAPPY, ZSTD, NONE)
+"""What a batch is compressed with if the target refuses its codec: the first that it does not refuse. LZ4 costs least.
+Services that take few codecs take gzip, and everything takes uncompressed batches."""
+
 UNPACKED_AT_MOST = 128 * 1024 * 1024
 """How many bytes the records of one batch may take, uncompressed, if they have to be read."""
 

@@ -22,6 +22,9 @@ from lockstep_protocol.offsets import SEQUENCES
 EPOCHS = 32_767
 """The largest producer epoch (int16)."""
 
+ATTRIBUTES_AT = 22
+"""Where the lower byte of a batch's attributes is."""
+
 KEPT_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME
 """Codec and time type. Everything else goes. With the source's delete horizon (0x40), the target's cleaner would drop
 tombstones before its consumers saw them. The broker keeps unknown bits (`kafka-wire.md` §1.1, 1.2)."""
@@ -49,6 +52,11 @@ class OutgoingBatch:
     @property
     def size(self) -> int:
         return len(self.data)
+
+    @property
+    def codec(self) -> int:
+        """Return how the records are compressed, by the header's attributes."""
+        return self.data[ATTRIBUTES_AT] & CODEC_MASK
 
 
 def as_outgoing(batch: Batch) -> OutgoingBatch:

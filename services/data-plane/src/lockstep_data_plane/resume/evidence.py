@@ -4,7 +4,7 @@ log is changed."""
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Set
+from collections.abc import AsyncIterator, Callable, Set
 from contextlib import suppress
 
 from lockstep_config import FlowSettings
@@ -12,6 +12,7 @@ from lockstep_data_plane.core.content_match import AmbiguousMatch, ContentMatch,
 from lockstep_data_plane.core.events import Unplaced
 from lockstep_data_plane.core.fencing import fence_for_row
 from lockstep_data_plane.core.gap_policy import GapCase, GapFound
+from lockstep_data_plane.core.leader_epochs import EpochEvidence
 from lockstep_data_plane.core.locate import LogEnds, NeedsMore, Position, locate
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.provenance import appended_since, batches_with_records
@@ -22,7 +23,9 @@ from lockstep_data_plane.record_batch.classify import NO_LIMIT, BatchAction, Tar
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.wire.cluster import DEBUGGING, ClusterClient, KafkaProtocolError
 from lockstep_data_plane.wire.connection import BrokerUnreachable
-from lockstep_data_plane.wire.log_reader import log_between, next_offset
+from lockstep_data_plane.wire.log_reader import first_batch, log_between, next_offset
+from lockstep_data_plane.wire.optional_requests import active_producers, epoch_end
+from lockstep_data_plane.wire.unsupported_requests import UnsupportedCase
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
@@ -167,13 +170,21 @@ class EvidenceReader:
         return None
 
     async def log_ends(self, tp: TopicPartition, row: PartitionProgress) -> LogEnds:
-        """Of the source. Raises what passes."""
+        """Return the ends of the source's log. Raises what passes."""
         start = await self._source.end_offset(tp, timestamp=EARLIEST)
-        end = agreed = await self._source.end_offset(tp)
-        if row.upstream >= 0 and row.upstream_epoch >= 0:
-            parted = await self._source.epoch_end(tp, row.upstream_epoch)
-            agreed = end if parted < 0 else min(parted, end)
-        return LogEnds(start, end, agreed)
+        end = await self._source.end_offset(tp)
+        if row.upstream < 0 or row.upstream_epoch < 0:
+            return LogEnds(start, end, end)
+        answered = await epoch_end(self._source, tp, row.upstream_epoch)
+        evidence = EpochEvidence(row.upstream, row.upstream_epoch, start, end, answered)
+        if evidence.needs_batch:
+            evidence = evidence._replace(batch=await first_batch(self._source, tp, row.upstream, end))
+        if evidence.contradicts:
+            self._source.unsupported.add_case("offset_for_leader_epoch", UnsupportedCase.CONTRADICTS_LOG)
+        search = evidence.search()
+        while search.is_open:
+            search.learn(await first_batch(self._source, tp, search.middle, row.upstream + 1))
+        return LogEnds(start, end, search.agreed)
 
     def policy(self, topic: str) -> Callable[[GapCase], str]:
         """Return what the file says of each case in a topic. Heartbeats whose topic was created again do not halt. They
@@ -203,9 +214,9 @@ async def first_offset(source: ClusterClient, settings: FlowSettings, tp: TopicP
 
 
 async def read_tail(target: ClusterClient, partition: PartitionMachine, row: PartitionProgress) -> TargetTail:
-    """What the target holds of the row's chain, once that is settled or was waited for. Raises KafkaProtocolError,
-    BrokerUnreachable."""
-    deadline = asyncio.get_running_loop().time() + SETTLE_S
+    """Return what the target holds of the row's chain, once that is settled or was waited for. Raises
+    KafkaProtocolError, BrokerUnreachable."""
+    deadline, appended_to = asyncio.get_running_loop().time() + SETTLE_S, None
     others = await partition.provenance.ours()
     while True:
         tail = TargetTail(
@@ -216,7 +227,7 @@ async def read_tail(target: ClusterClient, partition: PartitionMachine, row: Par
             name=partition.target_name,
             alias=target.alias,
         )
-        await _read(target, partition.target_tp, tail, {row.producer_id, *others})
+        appended_to = await _read(target, partition.target_tp, tail, {row.producer_id, *others}, appended_to)
         since = await partition.provenance.ours()
         if not since <= others:
             others |= since  # another slot has got itself one meanwhile, and may have used it
@@ -226,10 +237,19 @@ async def read_tail(target: ClusterClient, partition: PartitionMachine, row: Par
             await asyncio.sleep(0.05)
 
 
-async def _read(target: ClusterClient, tp: TopicPartition, tail: TargetTail, ids: Set[int]) -> None:
-    if tail.is_short or tail.is_confirmed_by(producers := await remembered_by(target, tp, ids)):
-        return
-    appended_to = await target.end_offset(tp, replica_id=DEBUGGING)
+async def _read(
+    target: ClusterClient, tp: TopicPartition, tail: TargetTail, ids: Set[int], appended_to: int | None
+) -> int | None:
+    """Read the log unless its leader's memory is enough. `appended_to`: where the leader's log ended when this was
+    asked first, for a leader that says nothing of producers. It is what has to be replicated: what others append
+    meanwhile does not matter. Returns it for the next time."""
+    if tail.is_short:
+        return appended_to
+    producers = await active_producers(target, tp, ids)
+    if producers is not None and tail.is_confirmed_by(producers):
+        return None
+    if appended_to is None or producers is not None:
+        appended_to = await target.end_offset(tp, replica_id=DEBUGGING)
     tail.log_end = await target.end_offset(tp)
     offset = max(tail.reads_from, await target.end_offset(tp, timestamp=EARLIEST))
     try:
@@ -238,25 +258,7 @@ async def _read(target: ClusterClient, tp: TopicPartition, tail: TargetTail, ids
         tail.ends(producers, appended_to)
     except LogContradiction as found:
         tail.contradiction = found
-
-
-async def remembered_by(
-    target: ClusterClient, tp: TopicPartition, producer_ids: Set[int]
-) -> Mapping[int, tuple[int, int]]:
-    """(epoch, last sequence) of those producers that the leader remembers at its log's end, be that replicated or not.
-    Raises KafkaProtocolError and BrokerUnreachable."""
-    partition = await target.ask_leader(
-        tp,
-        "describe_producers",
-        lambda m, _: m.DescribeProducersRequest(topics=(m.TopicRequest(name=tp[0], partition_indexes=(tp[1],)),)),
-        "producers",
-        needs="Read",
-    )
-    return {
-        int(p.producer_id): (int(p.producer_epoch), int(p.last_sequence))
-        for p in partition.active_producers
-        if p.producer_id in producer_ids and p.last_sequence >= 0
-    }
+    return appended_to
 
 
 async def match_logs(

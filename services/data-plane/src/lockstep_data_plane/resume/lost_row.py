@@ -11,10 +11,11 @@ from lockstep_data_plane.core.unaccounted_append import UnaccountedAppend, last_
 from lockstep_data_plane.record_batch.layout import CONTROL, TRANSACTIONAL, Batch, CorruptRecordError
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import read_records
-from lockstep_data_plane.resume.evidence import EARLIEST, remembered_by
+from lockstep_data_plane.resume.evidence import EARLIEST
 from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError
 from lockstep_data_plane.wire.error_codes import DENIED
-from lockstep_data_plane.wire.log_reader import LogCursor, log_between
+from lockstep_data_plane.wire.log_reader import LogCursor, first_batch, log_between
+from lockstep_data_plane.wire.optional_requests import active_producers
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.mm2_codec import MalformedRecord, decode_offset_sync
 from lockstep_protocol.offsets import TopicPartition
@@ -39,7 +40,7 @@ class LostRowFinder:
         if partition.has_foreign_writers:
             ours = frozenset({self._producer_id, *await partition.provenance.ours()})
         tp, batches = partition.target_tp, list[Batch]()
-        remembered = {} if ours is None else await remembered_by(self._target, tp, ours)
+        remembered = {} if ours is None else await active_producers(self._target, tp, ours) or {}
         end = await self._target.end_offset(tp)
         start = max(end - SEARCHED, await self._target.end_offset(tp, timestamp=EARLIEST))
         async for fetched, _ in log_between(self._target, tp, start, end):
@@ -156,9 +157,8 @@ async def _batch_at(cluster: ClusterClient, tp: TopicPartition, offset: int) -> 
     """Return the batch that holds this offset, None if the log has no such record (any more)."""
     if not await cluster.end_offset(tp, timestamp=EARLIEST) <= offset < await cluster.end_offset(tp):
         return None
-    async for batches, _ in log_between(cluster, tp, offset, offset + 1):
-        return next((batch for batch in batches if batch.base_offset <= offset <= batch.last_offset), None)
-    return None
+    batch = await first_batch(cluster, tp, offset, offset + 1)
+    return batch if batch is not None and batch.base_offset <= offset else None
 
 
 def _record_at(batch: Batch, offset: int) -> PlainRecord | None:

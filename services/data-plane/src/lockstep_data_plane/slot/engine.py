@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from lockstep_config import FlowSettings
-from lockstep_config.flow.client_settings import client_id
 from lockstep_data_plane.core.append_sequence import Ack
 from lockstep_data_plane.core.events import Acked, AcksDue, Failed, Fetched, Leave, PartitionEvent, Ready, TopicChanged
 from lockstep_data_plane.core.machine import PartitionMachine
@@ -27,8 +26,8 @@ from lockstep_data_plane.resume.resumer import Resumer
 from lockstep_data_plane.resume.transaction_runner import TransactionRunner
 from lockstep_data_plane.slot.error_handler import ErrorHandler
 from lockstep_data_plane.slot.partition_task import PartitionTasks
+from lockstep_data_plane.slot.slot_clusters import connect_clusters
 from lockstep_data_plane.slot.target_limits import target_limits
-from lockstep_data_plane.wire.cluster import ClusterClient, connect_cluster
 from lockstep_data_plane.wire.produce_codec import ProduceAnswer
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns, PartitionProgress
@@ -36,16 +35,6 @@ from lockstep_runtime.kafka.unreadable_records import PassOver
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.clock import now_ms
-
-
-def connect_clusters(settings: FlowSettings, slot: int) -> tuple[ClusterClient, ClusterClient]:
-    """Source and target, under the client ids that MM2's consumer and producer have. Raises BrokerUnreachable where
-    certificates are unusable; nothing is connected before the first request."""
-    flow, reading, writing = settings.flow, settings.clients.source_consumer, settings.clients.data_producer
-    source = connect_cluster(flow.source, reading, client_id(settings, f"replication-consumer-{slot}", reading))
-    target = connect_cluster(flow.target, writing, client_id(settings, f"replication-producer-{slot}", writing))
-    return source, target
-
 
 COPYING = Phase.COPYING
 """A member of an enum is looked up by a call; this one is needed for each batch."""
@@ -88,7 +77,8 @@ class SlotEngine:
         """Until when, by the loop's clock, a run that was cut off may append: copies end behind that."""
         self._source, self._target = connect_clusters(settings, control_writer.slot)
         self._reporter = EventReporter(settings, control_writer, troubles, self._source, self._target)
-        self._error_handler = ErrorHandler(self._source, self._target, self._reporter)
+        recompress = self._plane.compression.recompress
+        self._error_handler = ErrorHandler(self._source, self._target, self._reporter, recompress=recompress)
         self._transaction_runner = TransactionRunner(settings, self._target, self._step_and_send, pass_over)
         self._resumer = Resumer(
             settings,
@@ -140,6 +130,11 @@ class SlotEngine:
         """Bytes fetched and not yet acknowledged."""
         return self._fetcher.budget.held
 
+    @property
+    def link_bytes(self) -> tuple[tuple[str, str, str, int], ...]:
+        """As `SlotStatus.link_bytes`."""
+        return tuple((c.alias, *total) for c in (self._source, self._target) for total in c.links.totals())
+
     async def close(self) -> None:
         """End fetching and producing. What is in flight is not awaited: a drained slot has nothing in flight."""
         await self._transaction_runner.close()
@@ -153,12 +148,11 @@ class SlotEngine:
         self._fetcher.schedule.rates.share(mine, everywhere)
 
     def check(self) -> None:
-        """To be called every now and then: raises what ended a fetch by mistake, says when brokers slow us down."""
+        """Raise what ended a fetch by mistake. Report what clusters turned out not to support, and when brokers slow us
+        down. To be called every now and then."""
         if (crash := self._fetcher.crashed() or self._origins.crashed()) is not None:
             raise crash
-        for cluster in (self._source, self._target):
-            if seconds := cluster.quota.news():
-                self._reporter.throttled(cluster.alias, seconds)
+        self._reporter.report_clusters()
 
     async def end_silent(self) -> None:
         """Until it is cancelled: ends connections whose broker went silent. A task of its own, because the writer of
@@ -217,7 +211,7 @@ class SlotEngine:
         """A topic's row came in: its limits count from now on. A partition whose topic is another one now is examined
         again before it continues."""
         now = topic.source_topic_id, topic.target_topic_id, topic.target_partitions
-        event = TopicChanged(target_limits(self._plane, topic), *now)
+        event = TopicChanged(target_limits(self._plane, topic, self._error_handler.refused_codecs), *now)
         for partition in self.partitions.values():
             if partition.topic == topic.source_topic:
                 self._happen(partition, event)
@@ -232,7 +226,7 @@ class SlotEngine:
             topic.target_topic,
             self._plane.offset_lag_max,
             routing=KeyedRouting(tp[1]) if self._plane.by_key else IdentityRouting(tp[1]),
-            limits=target_limits(self._plane, topic),
+            limits=target_limits(self._plane, topic, self._error_handler.refused_codecs),
             provenance=self._origins if self._origins.concerns(tp[0], topic.target_topic) else NO_PROVENANCE,
         )
         self.partitions[tp] = partition

@@ -1,24 +1,37 @@
 """What an error code says about one partition: whether the target's log settles it, or an operator has to decide."""
 
+from dataclasses import replace
+
 from lockstep_data_plane.core.append_sequence import InFlightBatch
 from lockstep_data_plane.core.events import Failed, Refused
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.quarantine_entry import refuse_records, refused_outgoing
 from lockstep_data_plane.produce.sender import NoProduceAnswer
 from lockstep_data_plane.progress.event_reporter import EventReporter
+from lockstep_data_plane.record_batch.codecs import NONE
 from lockstep_data_plane.wire.cluster import ClusterClient
 from lockstep_data_plane.wire.error_codes import NO_TOPIC, explain
 from lockstep_data_plane.wire.produce_codec import ProduceAnswer
+from lockstep_data_plane.wire.request_size import SMALL_BYTES
 from lockstep_protocol.kafka_errors import ErrorMeaning, KafkaErrorCode
+
+REFUSES_CODEC = frozenset({KafkaErrorCode.UNSUPPORTED_COMPRESSION_TYPE, KafkaErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT})
+"""A broker that does not take the codec of a batch answers the first one, Azure Event Hubs the second."""
 
 
 class ErrorHandler:
     """Turns error codes of both clusters into events of a partition's machine."""
 
-    def __init__(self, source: ClusterClient, target: ClusterClient, reporter: EventReporter) -> None:
+    def __init__(
+        self, source: ClusterClient, target: ClusterClient, reporter: EventReporter, *, recompress: str = "auto"
+    ) -> None:
+        """`recompress`: as `lockstep.recompress`. It decides about batches whose codec the target refuses."""
         self._source = source
         self._target = target
         self._reporter = reporter
+        self._recompresses = recompress in ("auto", "true")
+        self.refused_codecs: frozenset[int] = frozenset()
+        """Codecs for which the target has refused batches."""
 
     def on_fetch_error(self, partition: PartitionMachine, code: int) -> Failed | Refused:
         """The source answered a fetch with an error."""
@@ -37,12 +50,14 @@ class ErrorHandler:
         """The target answered an append with an error, or not at all. What is too large as one batch is split from now
         on; a record is refused only where it was alone in its batch."""
         if isinstance(answer, NoProduceAnswer):
-            return Failed(sent=sent)
+            return self._on_no_answer(partition, sent)
         meaning, why = explain(answer.code)
         where = f"cluster {self._target.alias}: appending to {partition.target_name}: {why}"
         if answer.code == KafkaErrorCode.TOPIC_AUTHORIZATION_FAILED:
             return Failed(self._reporter.denied(self._target.alias, "topic", partition.target_topic, "Write"), sent)
         outgoing = sent.outgoing
+        if self._recompresses and answer.code in REFUSES_CODEC and outgoing.codec != NONE:
+            return self._refuse_codec(partition, sent, answer.code)
         if meaning is ErrorMeaning.TOO_LARGE and outgoing.count > 1:
             return Failed(f"{where}; splitting", sent, split_above=outgoing.size // 2)
         if meaning not in (ErrorMeaning.REFUSED, ErrorMeaning.TOO_LARGE):
@@ -52,3 +67,27 @@ class ErrorHandler:
         why = f"{where} ({answer.message or 'no message'}){records}"
         refusal = refused_outgoing(outgoing, named, why) if outgoing.count else None
         return Refused(refuse_records(why, refusal), refusal, sent=sent)
+
+    def _on_no_answer(self, partition: PartitionMachine, sent: InFlightBatch) -> Failed | Refused:
+        """Return the failure of a batch of which nothing is known. If the target closes the connection on large
+        requests, batches are split, and a single record that needs one is refused."""
+        outgoing = sent.outgoing
+        if not self._target.request_size.refuses(outgoing.size):
+            return Failed(sent=sent)
+        if outgoing.count > 1:
+            return Failed(sent=sent, split_above=SMALL_BYTES)
+        why = (
+            f"cluster {self._target.alias}: appending to {partition.target_name}: the connection is closed on requests "
+            f"above {SMALL_BYTES} bytes, and the record needs {outgoing.size}"
+        )
+        refusal = refused_outgoing(outgoing, range(1), why)
+        return Refused(refuse_records(why, refusal), refusal, sent=sent)
+
+    def _refuse_codec(self, partition: PartitionMachine, sent: InFlightBatch, code: int) -> Failed:
+        """Remember the codec for all partitions, and say once what is done instead. The batch is judged again."""
+        codec = sent.outgoing.codec
+        if codec not in self.refused_codecs:
+            self.refused_codecs |= {codec}
+            limits = replace(partition.limits, refused_codecs=self.refused_codecs)
+            self._reporter.codec_refused(self._target.alias, codec, limits.replace_refused(codec), explain(code)[1])
+        return Failed(sent=sent, refused_codecs=self.refused_codecs)

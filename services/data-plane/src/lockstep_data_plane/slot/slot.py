@@ -235,6 +235,7 @@ class Slot:
             pause_ms=round((self._alive_at - spoke_at) * 1000) if spoke_at else 0,
             unreadable=self._unreadable.by_partition,
             causes=self._troubles.first,
+            link_bytes=self._engine.link_bytes,
         )
         await self._guarded("slot status", self._control_writer.write(status))
 

@@ -6,14 +6,18 @@ from lockstep_data_plane.record_batch.codecs import CODECS, CompressionLevels
 from lockstep_protocol.rows.state_rows import MirroredTopic
 
 
-def target_limits(plane: DataPlaneSettings, topic: MirroredTopic) -> TargetLimits:
-    """Return them by the topic's configs as topic-sync saw them last, and the producer's `compression.*`."""
+def target_limits(
+    plane: DataPlaneSettings, topic: MirroredTopic, refused_codecs: frozenset[int] = frozenset()
+) -> TargetLimits:
+    """Return them by the topic's configs as topic-sync saw them last, the producer's `compression.*`, and the codecs
+    that the target has refused so far."""
     configs = dict(topic.target_configs)
     codec, compression = plane.compression_type, plane.compression
     return TargetLimits(
         int(configs.get("max.message.bytes", TargetLimits().max_bytes)),
         CODECS[codec or "none"],
-        recompress=compression.recompress and codec is not None,
+        recompress=compression.recompress == "true" and codec is not None,
         levels=CompressionLevels(compression.gzip_level, compression.lz4_level, compression.zstd_level),
         tombstones_kept_ms=int(configs.get("delete.retention.ms", 0)),
+        refused_codecs=refused_codecs,
     )

@@ -19,11 +19,17 @@ from lockstep_data_plane.wire.connection import (
     Connection,
     ProtocolUnfitError,
     TopicDeletedError,
-    message,
 )
 from lockstep_data_plane.wire.error_codes import LED_ELSEWHERE
+from lockstep_data_plane.wire.link_bytes import LinkBytes
+from lockstep_data_plane.wire.message_versions import filled, message
+from lockstep_data_plane.wire.metadata_codec import metadata_request, read_topics
+from lockstep_data_plane.wire.request_size import RequestSize
 from lockstep_data_plane.wire.throttle_notice import ThrottleNotice
+from lockstep_data_plane.wire.unsupported_requests import UnsupportedRequests
 from lockstep_protocol.errors import RetriableError
+from lockstep_protocol.kafka_apis import OF_BOTH
+from lockstep_protocol.kafka_error_names import error_name
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.offsets import TopicPartition
 
@@ -31,8 +37,8 @@ CONSUMER, DEBUGGING = -1, -2
 """Replica ids of offset requests: a consumer gets replicated offsets, a debugger all (`kafka-wire.md` §2)."""
 
 BUFFERS = {"receive.buffer.bytes": socket.SO_RCVBUF, "send.buffer.bytes": socket.SO_SNDBUF}
-NEEDED = ("metadata", "list_offsets", "fetch")
-"""Requests that are sent to brokers of both clusters. Whether others are known is found out before they are sent."""
+WITH_ISOLATION = 2
+"""The first version of ListOffsets that knows the last stable offset."""
 
 UNKNOWN_TOPIC = (KafkaErrorCode.NONE, 0, None)
 """What is known of a topic that no metadata answer has named."""
@@ -56,19 +62,10 @@ class KafkaProtocolError(RetriableError):
     the resource, its name, and the operation, in the words of `lockstep_config.credentials.permissions`."""
 
     def __init__(self, code: int, about: str, alias: str = "", needs: tuple[str, str, str] | None = None) -> None:
-        super().__init__(f"{about}: {_name(code)}")
+        super().__init__(f"{about}: {error_name(code)}")
         self.code = code
         self.alias = alias
         self.needs = needs
-
-
-def _name(code: int) -> str:
-    from kio.schema.errors import ErrorCode
-
-    try:
-        return ErrorCode(code).name.upper()
-    except ValueError:
-        return f"error {code}"
 
 
 class ClusterClient:
@@ -91,8 +88,14 @@ class ClusterClient:
         self._buffers = dict(buffers or {})
         self.quota = ThrottleNotice()
         """What brokers say of quotas that we are over."""
+        self.request_size = RequestSize()
+        """How large requests with batches may be."""
+        self.unsupported = UnsupportedRequests()
+        """The requests that brokers turned out not to support."""
         self._answered: tuple[str, int] | None = None
         self._brokers: dict[int, tuple[str, int]] = {}
+        self._racks: dict[tuple[str, int], str] = {}
+        self.links = LinkBytes()
         self._leaders: dict[TopicPartition, PartitionLeader] = {}
         self._topics: dict[str, tuple[int, int, UUID | None]] = {}
         """By the last metadata answer about it: its error code, its number of partitions, its id."""
@@ -111,7 +114,8 @@ class ClusterClient:
             broker = next((b for b, a in self._brokers.items() if a == address), -1 - hash(address) % 2**30)
             try:
                 connection = await self._open((broker, "metadata"), address)
-                self._learn(await connection.call(_metadata_request(connection, wanted)))
+                version = connection.version("metadata")
+                self._learn(await connection.call(metadata_request(version, wanted)), wanted)
                 self._answered = address
                 return
             except BrokerUnreachable as exc:
@@ -123,23 +127,19 @@ class ClusterClient:
         """Every topic that we may describe. Raises BrokerUnreachable."""
         await self.refresh([])  # so that whom we ask is up
         connection = await self.any_connection()
-        answer = await connection.call(_metadata_request(connection, None))
+        answer = await connection.call(metadata_request(connection.version("metadata"), None))
         return [str(topic.name) for topic in answer.topics if topic.name is not None]
 
-    def _learn(self, answer: Any) -> None:
-        self.cluster_id = answer.cluster_id or ""
+    def _learn(self, answer: Any, wanted: Sequence[str]) -> None:
+        self.cluster_id = getattr(answer, "cluster_id", None) or ""  # from version 2 on
         self._brokers = {int(b.node_id): (b.host, int(b.port)) for b in answer.brokers}
-        named = {str(topic.name) for topic in answer.topics}
-        self._leaders = {tp: leader for tp, leader in self._leaders.items() if tp[0] not in named}
-        for topic in answer.topics:
-            name = str(topic.name)
-            known = topic.error_code == KafkaErrorCode.NONE
-            self._topics[name] = int(topic.error_code), len(topic.partitions), topic.topic_id if known else None
-            for p in topic.partitions if known else ():
-                if int(p.leader_id) >= 0:
-                    self._leaders[name, int(p.partition_index)] = PartitionLeader(
-                        int(p.leader_id), int(p.leader_epoch), topic.topic_id
-                    )
+        self._racks = {(b.host, int(b.port)): b.rack or "" for b in answer.brokers}
+        topics = {topic.name: topic for topic in read_topics(answer, wanted)}
+        self._leaders = {tp: leader for tp, leader in self._leaders.items() if tp[0] not in topics}
+        for topic in topics.values():
+            self._topics[topic.name] = topic.code, topic.partitions, topic.topic_id
+            for number, broker, epoch in topic.leaders:
+                self._leaders[topic.name, number] = PartitionLeader(broker, epoch, topic.topic_id)
 
     def leader(self, tp: TopicPartition) -> PartitionLeader | None:
         """The leader of the partition, or None: not known, no leader just now, or no such topic."""
@@ -213,7 +213,7 @@ class ClusterClient:
             connection = self._connections.get(key)
             was_silent = False
             if connection is not None and connection.is_doubtful:
-                was_silent = not await connection.is_answered(_metadata_request(connection, []))
+                was_silent = not await connection.is_answered(metadata_request(connection.version("metadata"), []))
             if connection is None or not _leads_to(address, connection):
                 if connection is not None:
                     connection.close()
@@ -224,9 +224,9 @@ class ClusterClient:
                     raise BrokerUnreachable(str(exc), self.alias) from exc
                 if was_silent and time.monotonic() - began <= Connection.trial_s:
                     self._close_idle(address)  # the broker answers a new connection at once, so it was not slow
-                connection.alias = self.alias
+                connection.alias, connection.link = self.alias, self.links.of_rack(self._racks.get(address, ""))
                 try:
-                    for api in NEEDED:  # at once: what copies would only lose its connection
+                    for api in OF_BOTH:  # at once: what copies would only lose its connection
                         connection.version(api)
                 except BrokerUnreachable:
                     connection.close()
@@ -261,26 +261,14 @@ class ClusterClient:
         where the leader's own log ends. Raises KafkaProtocolError, BrokerUnreachable."""
 
         def request(m: Any, _: PartitionLeader) -> Any:
-            partition = m.ListOffsetsPartition(partition_index=tp[1], current_leader_epoch=-1, timestamp=timestamp)
-            topic = m.ListOffsetsTopic(name=tp[0], partitions=(partition,))
-            return m.ListOffsetsRequest(replica_id=replica_id, isolation_level=int(committed), topics=(topic,))
-
-        return int((await self.ask_leader(tp, "list_offsets", request, "offsets")).offset)
-
-    async def epoch_end(self, tp: TopicPartition, leader_epoch: int) -> int:
-        """Where the records of this leader epoch and all before it end in the partition's log, as its leader says.
-        (OffsetForLeaderEpoch, KIP-101, KIP-320.) -1 if the leader does not know. Raises KafkaProtocolError,
-        BrokerUnreachable."""
-
-        def request(m: Any, leader: PartitionLeader) -> Any:
-            # The epoch that is fetched at afterwards, so that no other leader has been there between.
-            partition = m.OffsetForLeaderPartition(
-                partition=tp[1], current_leader_epoch=leader.epoch, leader_epoch=leader_epoch
+            partition = filled(
+                m.ListOffsetsPartition, partition_index=tp[1], current_leader_epoch=-1, timestamp=timestamp
             )
-            topic = m.OffsetForLeaderTopic(topic=tp[0], partitions=(partition,))
-            return m.OffsetForLeaderEpochRequest(replica_id=-1, topics=(topic,))
+            topic = m.ListOffsetsTopic(name=tp[0], partitions=(partition,))
+            return filled(m.ListOffsetsRequest, replica_id=replica_id, isolation_level=int(committed), topics=(topic,))
 
-        return int((await self.ask_leader(tp, "offset_for_leader_epoch", request, "leader epochs")).end_offset)
+        oldest = WITH_ISOLATION if committed else 0
+        return int((await self.ask_leader(tp, "list_offsets", request, "offsets", oldest=oldest)).offset)
 
     async def ask_leader(
         self,
@@ -289,12 +277,15 @@ class ClusterClient:
         request: Callable[[Any, PartitionLeader], Any],
         what: str,
         needs: str = "Describe",
+        purpose: str = "ask",
+        oldest: int = 0,
     ) -> Any:
-        """What the partition's leader answers to a request about it alone, which is made with kio's module of the
-        version. `needs`: the operation on the topic. Raises KafkaProtocolError, BrokerUnreachable."""
+        """Return what the partition's leader answers to a request about it alone, which is made with kio's module of
+        the version. `needs`: the operation on the topic. `purpose`: of the connection. `oldest`: the first version that
+        serves. Raises KafkaProtocolError, BrokerUnreachable."""
         leader = self.require_leader(tp)
-        connection = await self.connection(leader.broker, "ask")
-        answer = await connection.call(request(message(api, connection.version(api), "request"), leader))
+        connection = await self.connection(leader.broker, purpose)
+        answer = await connection.call(request(message(api, connection.version(api, oldest), "request"), leader))
         found = answer.topics[0].partitions[0]
         if found.error_code != KafkaErrorCode.NONE:
             about = f"cluster {self.alias}: {what} of {tp[0]}-{tp[1]}"
@@ -326,14 +317,3 @@ def _leads_to(address: tuple[str, int], connection: Connection) -> bool:
 def _address(entry: str) -> tuple[str, int]:
     host, _, port = entry.strip().rpartition(":")
     return host.strip("[]"), int(port)
-
-
-def _metadata_request(connection: Connection, topics: Sequence[str] | None) -> Any:
-    """None: of every topic."""
-    m = message("metadata", connection.version("metadata"), "request")
-    return m.MetadataRequest(
-        topics=None if topics is None else tuple(m.MetadataRequestTopic(topic_id=None, name=name) for name in topics),
-        allow_auto_topic_creation=False,
-        include_topic_authorized_operations=False,
-        **({"include_cluster_authorized_operations": False} if connection.version("metadata") == 10 else {}),
-    )

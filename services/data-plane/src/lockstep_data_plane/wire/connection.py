@@ -11,19 +11,20 @@ import struct
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from functools import cache, partial
-from importlib import import_module
-from io import BytesIO
+from datetime import timedelta
+from functools import partial
 from math import inf
 from typing import Any, NamedTuple
 
 from aiokafka.conn import CloseReason
 from aiokafka.errors import KafkaConnectionError, KafkaError
-from kio.serial import entity_reader, entity_writer
 
+from lockstep_data_plane.wire.flexible_encoding import NO_TAGS
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest, FrameProtocol
+from lockstep_data_plane.wire.link_bytes import LinkCount
+from lockstep_data_plane.wire.message_versions import MessageFormat, encoded, message_format
 from lockstep_protocol.errors import RetriableError
-from lockstep_protocol.kafka_apis import APIS
+from lockstep_protocol.kafka_apis import APIS, NO_VERSIONS, versions_text
 from lockstep_protocol.reason import Reason
 from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
 from lockstep_runtime.kafka.auth_errors import NOT_A_BROKER, login_name, refused_login
@@ -32,12 +33,13 @@ from lockstep_runtime.util.asyncio_util import error_retrieved
 
 _NUMBER = struct.Struct(">i")
 _HEADER = struct.Struct(">hhi")
-"""API, version, number of the request; the client's id and the tags, of which we have none, come behind them."""
+"""API, version, number of the request. The client's id comes behind them, then the tags, of which we have none, where a
+version has any."""
 ANSWER_BYTES = 256 * 1024 * 1024
 """An answer may be longer by so much than what was asked for. A broker sends a batch whole that is larger, and the
 metadata of everything."""
 
-NAMES = {api.key: name for name, api in APIS.items()}
+NO_TIME = timedelta(0)
 
 
 class BrokerUnreachable(RetriableError, ConnectionError):
@@ -50,8 +52,12 @@ class BrokerUnreachable(RetriableError, ConnectionError):
         self.needs = needs
 
 
+class ConnectionClosedError(BrokerUnreachable):
+    """The broker closed the connection while it owed an answer."""
+
+
 class ProtocolUnfitError(BrokerUnreachable):
-    """The broker and we know no version of a request in common. It is as good as away until one of us is upgraded."""
+    """The broker and we know no version of a request in common, or it does not know the request at all."""
 
     def __init__(self, alias: str, reason: Reason) -> None:
         super().__init__(format_sentence(reason), alias)
@@ -66,33 +72,11 @@ class TopicDeletedError(BrokerUnreachable):
         self.topic = topic
 
 
-@cache
-def message(api: str, version: int, side: str) -> Any:
-    """kio's module with the entities of an API's `request` or `response` in this version."""
-    return import_module(f"kio.schema.{api}.v{version}.{side}")
-
-
-def encoded(entity: Any) -> EncodedRequest:
-    """A message of kio's as it is sent."""
-    body = BytesIO()
-    entity_writer(type(entity))(body, entity)
-    return EncodedRequest(int(entity.__api_key__), int(entity.__version__), [body.getvalue()])
-
-
-@cache
-def _reader(key: int, version: int) -> Callable[[memoryview, int], tuple[Any, int]]:
-    name = "".join(part.title() for part in NAMES[key].split("_"))
-    read: Callable[[memoryview, int], tuple[Any, int]] = entity_reader(
-        getattr(message(NAMES[key], version, "response"), f"{name}Response")
-    )
-    return read
-
-
 class _PendingRequest(NamedTuple):
     """How an answer is read, when it was asked for, and which callback sees it at once. It is in the place of
     aiokafka's own request object."""
 
-    reader: Callable[[memoryview, int], tuple[Any, int]]
+    format: MessageFormat
     at: float
     seen: Callable[[Any], None] | None
     largest: int
@@ -101,12 +85,7 @@ class _PendingRequest(NamedTuple):
         """The answer, which must have this correlation id. Raises KafkaConnectionError."""
         if _NUMBER.unpack_from(frame)[0] != correlation_id:
             raise KafkaConnectionError("the broker answered another question than the one that was next")
-        if frame[_NUMBER.size] != 0:
-            raise KafkaConnectionError(
-                "the broker sent tagged fields in a response header, which no version known here has"
-            )
-        entity, _ = self.reader(frame, _NUMBER.size + 1)
-        return entity
+        return self.format.read_answer(frame)
 
 
 class Connection(SessionConnection):
@@ -168,9 +147,10 @@ class Connection(SessionConnection):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._held = deque()
+        self._held, self.link = deque(), LinkCount()
         client = self._client_id.encode()
-        self._client_id_header = struct.pack(f">h{len(client)}sb", len(client), client, 0)
+        named = struct.pack(f">h{len(client)}s", len(client), client)
+        self._client_id_headers = named, named + NO_TAGS
 
     def _largest_answer(self) -> int:
         """Return how long the next answer may be."""
@@ -184,13 +164,15 @@ class Connection(SessionConnection):
         if not isinstance(asked, _PendingRequest):
             self._handle_frame(bytes(frame))  # aiokafka's own question: a login
             return
+        self.link.received += _NUMBER.size + len(frame)
         entity = asked.read(frame, correlation_id)
         self._requests.popleft()
         self._note_drained()
         self._last_action = now = time.monotonic()
         self.round_trip_s = min(self.round_trip_s, now - asked.at)
-        if (throttled_s := entity.throttle_time.total_seconds()) > 0:
-            self.resting_until = max(self.resting_until, now + throttled_s)
+        # The oldest versions say nothing of it: their brokers answer late instead.
+        if (throttled_s := getattr(entity, "throttle_time", NO_TIME).total_seconds()) > 0:
+            self.rest(throttled_s)
             if self.on_throttled is not None:
                 self.on_throttled(throttled_s, now)
         if future.done():
@@ -208,20 +190,24 @@ class Connection(SessionConnection):
         await super()._do_version_lookup()
         self.round_trip_s = time.monotonic() - asked_at
 
-    def version(self, api: str) -> int:
-        """Return the newest version of an API that both sides know. Raises ProtocolUnfitError if there is none."""
-        ours = APIS[api]
-        low, high = self._versions.get(ours.key, (0, -1))
-        if ours.oldest <= high and low <= ours.newest:
-            return min(ours.newest, int(high))
+    def version(self, api: str, oldest: int = 0) -> int:
+        """Return the newest version of an API that both sides know. `oldest`: none before it serves. Raises
+        ProtocolUnfitError if there is none."""
+        ours = APIS[api].since(oldest)
+        theirs = self._versions.get(ours.key, NO_VERSIONS)
+        version = ours.common_version(*theirs)
+        if version is not None:
+            return version
         address = f"{self.host}:{self.port}"
-        if api == "metadata" and high < 0:
+        if api == "metadata" and theirs[1] < 0:
             raise BrokerUnreachable(f"{address}: {NOT_A_BROKER}", self.alias)
-        about = {"cluster": self.alias, "broker": address, "api": api}
-        if high < ours.oldest:
-            reason = ReasonCode.PROTOCOL_TOO_OLD.to_reason(**about, version=int(high), needed=ours.oldest)
-        else:
-            reason = ReasonCode.PROTOCOL_TOO_NEW.to_reason(**about, version=int(low), needed=ours.newest)
+        reason = ReasonCode.REQUEST_UNFIT.to_reason(
+            cluster=self.alias,
+            broker=address,
+            request=ours.name,
+            theirs=versions_text(*theirs),
+            ours=versions_text(ours.oldest, ours.newest),
+        )
         raise ProtocolUnfitError(self.alias, reason)
 
     def ask(self, entity: Any, seen: Callable[[Any], None] | None = None) -> asyncio.Future[Any]:
@@ -235,12 +221,12 @@ class Connection(SessionConnection):
             raise BrokerUnreachable(f"{self.host}:{self.port}: the connection is closed")
         key, version, parts, asked_bytes = entity if isinstance(entity, EncodedRequest) else encoded(entity)
         correlation_id = self._next_correlation_id()
-        size = _HEADER.size + len(self._client_id_header) + sum(map(len, parts))
-        frame = b"".join(
-            (_NUMBER.pack(size), _HEADER.pack(key, version, correlation_id), self._client_id_header, *parts)
-        )
+        message = message_format(key, version)
+        client_id_header = self._client_id_headers[message.is_flexible]
+        size = _HEADER.size + len(client_id_header) + sum(map(len, parts))
+        frame = b"".join((_NUMBER.pack(size), _HEADER.pack(key, version, correlation_id), client_id_header, *parts))
         future: asyncio.Future[Any] = self._loop.create_future()
-        pending = _PendingRequest(_reader(key, version), time.monotonic(), seen, asked_bytes + ANSWER_BYTES)
+        pending = _PendingRequest(message, time.monotonic(), seen, asked_bytes + ANSWER_BYTES)
         asked = (frame, correlation_id, pending, future)
         self.begin_overdue_login()
         if self.holding:
@@ -251,13 +237,14 @@ class Connection(SessionConnection):
 
     def _put(self, frame: bytes, correlation_id: int, asked: _PendingRequest, future: asyncio.Future[Any]) -> None:
         self._requests.append((correlation_id, asked, future))
+        self.link.sent += len(frame)
         self._last_action = time.monotonic()
         try:
             self._writer.write(frame)
         except OSError as exc:
             future.add_done_callback(error_retrieved)  # the error that is raised here says the same
             self.close()
-            raise BrokerUnreachable(f"{self.host}:{self.port}: {exc}") from exc
+            raise ConnectionClosedError(f"{self.host}:{self.port}: {exc}") from exc
 
     def _release(self) -> None:
         while self._held and self._writer is not None:
@@ -272,6 +259,10 @@ class Connection(SessionConnection):
             if not future.done():
                 future.set_exception(error)
         return super().close(reason, exc)
+
+    def rest(self, seconds: float) -> None:
+        """Let nothing be asked for so long, because the broker wants it so."""
+        self.resting_until = max(self.resting_until, time.monotonic() + seconds)
 
     @property
     def throttled_for(self) -> float:
@@ -294,7 +285,7 @@ class Connection(SessionConnection):
             self.give_up()
             raise BrokerUnreachable(f"{self.host}:{self.port}: no answer within {self.question_s:g} s") from exc
         except KafkaError as exc:
-            raise BrokerUnreachable(f"{self.host}:{self.port}: {self._why(exc)}") from exc
+            raise ConnectionClosedError(f"{self.host}:{self.port}: {self._why(exc)}") from exc
 
     def give_up(self) -> None:
         """Close the connection, for its broker does not answer."""

@@ -18,6 +18,9 @@ NO_TOPIC = frozenset({Code.UNKNOWN_TOPIC_OR_PARTITION, Code.UNKNOWN_TOPIC_ID})
 DENIED = codes_that_mean(ErrorMeaning.DENIED)
 """A permission is missing: on the topic, the group, the cluster, the transactional id."""
 
+BACK_PRESSURE = frozenset({Code.POLICY_VIOLATION, Code.THROTTLING_QUOTA_EXCEEDED})
+"""Of a produce: services answer so that we are over a limit of theirs, also without a time to stay away."""
+
 LED_ELSEWHERE = frozenset(
     {
         Code.UNKNOWN_TOPIC_OR_PARTITION,

@@ -58,6 +58,16 @@ async def log_between(
                 offset, in_vain = next_offset(batches[-1]), 0
 
 
+async def first_batch(cluster: ClusterClient, tp: TopicPartition, offset: int, end: int) -> Batch | None:
+    """Return the batch that holds `offset`, or else the first one behind it. None: there is none before `end`. Raises
+    as `log_between`."""
+    async for batches, _ in log_between(cluster, tp, offset, end):
+        batch = next((batch for batch in batches if batch.last_offset >= offset), None)
+        if batch is not None:
+            return batch
+    return None
+
+
 class LogCursor:
     """How far the log of one partition was read, so that what has come since can be read on."""
 

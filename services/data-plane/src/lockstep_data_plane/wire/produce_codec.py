@@ -1,7 +1,8 @@
 """Producing as Kafka has it on the wire: what is sent, and what the answer says of each batch.
 
 The request is written here and not by kio, which takes it field by field. If records come one by one, that was a fifth
-of the time between a record's arrival and its departure."""
+of the time between a record's arrival and its departure. What brokers before Kafka 2.8 are sent is kio's (versions
+below `OWN_ENCODING`)."""
 
 import struct
 from collections.abc import Iterable
@@ -15,8 +16,12 @@ from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, Stamp
 from lockstep_data_plane.wire.cluster import PartitionLeader
 from lockstep_data_plane.wire.flexible_encoding import NO_TAGS, NULL, by_topic, compact_string, length
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest, Parts
+from lockstep_data_plane.wire.message_versions import encoded, message
 from lockstep_protocol.kafka_apis import APIS
 from lockstep_protocol.offsets import TopicPartition
+
+OWN_ENCODING = 9
+"""The first version that is written here."""
 
 PRODUCE_BY_TOPIC_ID = 13
 """The first version that names topics by their ids, and only so."""
@@ -39,6 +44,8 @@ def produce_request(
 ) -> EncodedRequest:
     """A request with these batches, at most one for each partition, in their order; by topic id from version 13 on.
     Acknowledgement is by all in-sync replicas always: the broker accepts less with a producer id, we do not."""
+    if version < OWN_ENCODING:
+        return _old_request(version, batches, timeout, transactional_id)
     by_id = version >= PRODUCE_BY_TOPIC_ID
     topics: dict[UUID | str | None, list[Parts]] = {}
     key: UUID | str | None = ""
@@ -52,6 +59,28 @@ def produce_request(
     name = NULL if transactional_id is None else compact_string(transactional_id)
     head = _HEAD.pack(ACKNOWLEDGED_BY_ALL, round(timeout.total_seconds() * 1000))
     return EncodedRequest(API_KEY, version, [name, head, *by_topic(topics), NO_TAGS])
+
+
+def _old_request(
+    version: int,
+    batches: Iterable[tuple[TopicPartition, PartitionLeader, Data]],
+    timeout: timedelta,
+    transactional_id: str | None,
+) -> EncodedRequest:
+    m = message("produce", version, "request")
+    topics: dict[str, list[Any]] = {}
+    for (topic, number), _, data in batches:
+        topics.setdefault(topic, []).append(m.PartitionProduceData(index=number, records=bytes(data)))
+    return encoded(
+        m.ProduceRequest(
+            transactional_id=transactional_id,
+            acks=ACKNOWLEDGED_BY_ALL,
+            timeout=timeout,
+            topic_data=tuple(
+                m.TopicProduceData(name=topic, partition_data=tuple(entries)) for topic, entries in topics.items()
+            ),
+        )
+    )
 
 
 class ProduceAnswer(NamedTuple):
@@ -79,7 +108,7 @@ def produce_answer(found: Any) -> ProduceAnswer:
     return ProduceAnswer(
         int(found.error_code),
         int(found.base_offset),
-        found.error_message or "",
-        tuple([(int(e.batch_index), e.batch_index_error_message or "") for e in found.record_errors]),
+        getattr(found, "error_message", None) or "",  # it and the records: from version 8 on
+        tuple([(int(e.batch_index), e.batch_index_error_message or "") for e in getattr(found, "record_errors", ())]),
         append_time_ms=None if found.log_append_time is None else round(found.log_append_time.timestamp() * 1000),
     )

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError
-from lockstep_data_plane.wire.connection import BrokerUnreachable, message
+from lockstep_data_plane.wire.connection import BrokerUnreachable
+from lockstep_data_plane.wire.message_versions import message
 from lockstep_protocol.errors import RetriableError
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.offsets import TopicPartition

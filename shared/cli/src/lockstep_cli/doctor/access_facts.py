@@ -1,8 +1,10 @@
 """What was read on the way to a cluster: names, connections, certificates, the login, the brokers. Plain values."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from lockstep_protocol.cluster_kind import ApiVersions
+from lockstep_protocol.kafka_apis import UnfitRequest
 from lockstep_protocol.opening_step import OpeningStep
 
 
@@ -84,16 +86,18 @@ class LoginOutcome:
 
 @dataclass(frozen=True, slots=True)
 class BrokerFacts:
-    """A broker at its advertised address. `why` "": it accepts a connection. `unsupported`: requests that it does not
-    know in our versions, None where it did not say, for `trouble`. `round_trips_s`: of small requests."""
+    """A broker at its advertised address. `why` "": it accepts a connection. `unfit`: required requests that it
+    does not know in our versions, None where it did not say, for `trouble`. `round_trips_s`: of small requests."""
 
     id: int
     host: str
     port: int
     why: str = ""
-    unsupported: tuple[str, ...] | None = None
+    unfit: tuple[UnfitRequest, ...] | None = None
     round_trips_s: tuple[float, ...] = ()
     trouble: str = ""
+    versions: ApiVersions = field(default_factory=dict)
+    """Those of each request that it announces."""
 
     @property
     def place(self) -> str:

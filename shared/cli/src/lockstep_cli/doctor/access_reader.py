@@ -5,7 +5,7 @@ import contextlib
 import ipaddress
 import socket
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -25,10 +25,12 @@ from lockstep_config.clients.sasl import read_login
 from lockstep_config.clients.tls import read_tls
 from lockstep_config.credentials.certificate_expiry import connection_ends, first_end
 from lockstep_config.flow.client_settings import OURS, aiokafka_connection
+from lockstep_protocol.kafka_apis import OF_BOTH
 from lockstep_protocol.opening_step import OpeningStep
 from lockstep_runtime.kafka.admin import PROBE, connects
 from lockstep_runtime.kafka.auth_errors import login_name, refused_login
 from lockstep_runtime.kafka.broker_session import AdvertisedBroker, BrokerSession, QuestionRefused, SessionRefused
+from lockstep_runtime.kafka.first_answer import find_fault
 
 ROUND_TRIPS = 9
 
@@ -42,11 +44,15 @@ CLIENT_ID = f"{OURS}|doctor"
 
 class AccessReader:
     """Reads the way to one cluster as clients with these connection properties go, each attempt within `within_s`.
-    `subject` is what findings call it. `session` is open after `read` if the login succeeded: close it."""
+    `subject` is what findings call it. `required`: the requests that it must know.
+    `session` is open after `read` if the login succeeded: close it."""
 
-    def __init__(self, subject: str, properties: Mapping[str, str], within_s: float) -> None:
+    def __init__(
+        self, subject: str, properties: Mapping[str, str], within_s: float, required: Collection[str] = OF_BOTH
+    ) -> None:
         self._properties = properties
         self._within = min(PROBE.total_seconds(), within_s)
+        self._required = required
         self.facts = AccessFacts(subject, read_protocol(properties))
         self.session: BrokerSession | None = None
 
@@ -138,6 +144,9 @@ class AccessReader:
         except SessionRefused as exc:
             asked = {"sasl.mechanism": mechanism, "sasl.username": outcome.login.removeprefix("User:")}
             why = refused_login(exc.why, login_name(asked) if mechanism else "")
+            if exc.step in (OpeningStep.CONNECTION, OpeningStep.VERSIONS):
+                within = timedelta(seconds=self._within)
+                why = await find_fault(host, port, within, uses_tls=uses_tls(properties)) or why
             self.facts = replace(self.facts, login=replace(outcome, step=exc.step, why=why, offered=exc.offered))
             return
         outcome = replace(
@@ -187,7 +196,8 @@ class AccessReader:
                 return replace(facts, trouble=refused_login(str(exc)))
             finally:
                 await _close(session)
-            return replace(facts, unsupported=session.unsupported_apis(), round_trips_s=trips)
+            unfit = session.unfit_requests(self._required)
+            return replace(facts, unfit=unfit, round_trips_s=trips, versions=session.versions)
 
 
 async def _close(session: BrokerSession | None) -> None:

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from lockstep_protocol import project_address
+
 
 class Category(StrEnum):
     """The categories in their order; the value is the name for `--category`."""
@@ -15,6 +17,7 @@ class Category(StrEnum):
     TLS = "tls"
     LOGIN = "login"
     CLUSTER = "cluster"
+    CAPABILITIES = "capabilities"
     RIGHTS = "rights"
     LIMITS = "limits"
     FLOW = "flow"
@@ -32,6 +35,7 @@ _HEADINGS = {
     Category.TLS: "TLS",
     Category.LOGIN: "login",
     Category.CLUSTER: "cluster",
+    Category.CAPABILITIES: "what the cluster can do",
     Category.RIGHTS: "rights",
     Category.LIMITS: "limits",
     Category.FLOW: "flow",
@@ -57,7 +61,7 @@ _MARKS = {Result.OK: "√", Result.WARNING: "‼", Result.FAILED: "×", Result.U
 
 _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
-PAGE = "https://github.com/lockstep/lockstep/blob/main/docs/reference/doctor.md"
+PAGE = project_address.page("docs/reference/doctor.md")
 
 
 @dataclass(frozen=True, slots=True)

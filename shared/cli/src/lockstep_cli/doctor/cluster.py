@@ -67,15 +67,19 @@ def judge_cluster(facts: ClusterFacts) -> Iterator[CheckFinding]:
 
 def _versions(access: AccessFacts) -> CheckFinding:
     check = registry.VERSIONS
-    old = [one for one in access.brokers if one.unsupported]
-    if old:
-        text = listed(f"{one.place} does not know {', '.join(one.unsupported or ())} in our versions" for one in old)
+    unfit = [broker for broker in access.brokers if broker.unfit]
+    if unfit:
+        text = listed(
+            f"{broker.place} does not know what the flows need in a version that Lockstep knows:"
+            f" {', '.join(request.text for request in broker.unfit or ())}"
+            for broker in unfit
+        )
         return check.failed(access.alias, text)
-    silent = [one for one in access.brokers if one.unsupported is None]
+    silent = [one for one in access.brokers if one.unfit is None]
     if silent:
         text = listed(f"{one.place}: {one.why or one.trouble}" for one in silent)
         return check.unknown(access.alias, f"{count_text(len(silent), 'broker')} did not say: {text}")
-    return check.ok(access.alias, f"{count_text(len(access.brokers), 'broker')} of Kafka 2.8 or newer")
+    return check.ok(access.alias, f"{count_text(len(access.brokers), 'broker')} with all requests that are needed")
 
 
 def judge_clock(check: DoctorCheck, subject: str, clock: ClockFacts) -> CheckFinding:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import timedelta
 
 from lockstep_cli.command_client import producing, wait_for_answer
-from lockstep_cli.permission_reader import hidden_topics, missing_rights
+from lockstep_cli.permission_reader import hidden_topics, missing_rights, unknown_rights
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import Grant, source_grants
 from lockstep_protocol.mm2_codec import MalformedRecord, UnsupportedRecordVersion, decode_heartbeat
@@ -77,6 +77,8 @@ async def check_rights(cluster: Admin, grants: Sequence[Grant], every: Sequence[
     names; `there`: those that the cluster lists."""
     if missing := await missing_rights(cluster, grants, every, there):
         raise PathFault("\n    ".join(map(str, missing)))
+    if unknown := await unknown_rights(cluster):
+        return unknown
     return f"{len(grants)} needed, and what can be asked is there"
 
 

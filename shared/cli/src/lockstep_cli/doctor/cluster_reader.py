@@ -54,6 +54,9 @@ async def _read_clock(reading: AccessReader, admin: Admin, *, is_measured_later:
             trouble = f"{admin.alias} does not permit us to ask its controller"
             return ClockFacts(trouble=trouble, fix=f"{BANDWIDTH_HELPS} To let it be asked: {command}")
         if exc.is_unknown:
-            return ClockFacts(trouble="brokers before Kafka 3.3 do not say their time", fix=BANDWIDTH_HELPS)
+            return ClockFacts(
+                trouble=f"{admin.alias} does not say its time: it does not know DescribeQuorum (Kafka 3.3)",
+                fix=BANDWIDTH_HELPS,
+            )
         return ClockFacts(trouble=str(exc), fix=BANDWIDTH_HELPS)
     return ClockFacts(clock.node, clock.ahead_ms, clock.error_ms)

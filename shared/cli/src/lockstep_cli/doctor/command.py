@@ -33,9 +33,9 @@ thing that is wrong.
 \b
 √ ok   ‼ works, with a warning   × failed   - not checked
 
-The categories are machine, names, connection, tls, login, cluster, rights, limits and flow. A category ends for a
-cluster at the first failure without which the rest cannot be checked. Each line has a code: docs/reference/doctor.md
-has a section for each.
+The categories are machine, names, connection, tls, login, cluster, capabilities, rights, limits and flow. A category
+ends for a cluster at the first failure without which the rest cannot be checked. Each line has a code:
+docs/reference/doctor.md has a section for each.
 
 Run it where the services run. Nothing is written, but for --canary-topic and --bandwidth.
 """

@@ -14,10 +14,17 @@ from lockstep_cli.clusters import connection_client, source_client, target_clien
 from lockstep_cli.doctor import registry
 from lockstep_cli.doctor.access import judge_connection, judge_login, judge_names
 from lockstep_cli.doctor.access_reader import AccessReader
+from lockstep_cli.doctor.capabilities import judge_capabilities
 from lockstep_cli.doctor.certificates import judge_tls
 from lockstep_cli.doctor.check import Category, CheckFinding, DoctorCheck, until_fatal
 from lockstep_cli.doctor.cluster import judge_cluster
-from lockstep_cli.doctor.cluster_connections import ClusterConnection, ConnectionKey, cluster_connections, main_key
+from lockstep_cli.doctor.cluster_connections import (
+    ClusterConnection,
+    ConnectionKey,
+    cluster_connections,
+    main_key,
+    required_requests,
+)
 from lockstep_cli.doctor.cluster_reader import compare_two_clusters, read_cluster
 from lockstep_cli.doctor.flow_clusters import FlowClusters
 from lockstep_cli.doctor.flow_examination import examine_flow, examine_rights
@@ -29,10 +36,11 @@ from lockstep_cli.doctor.options import DoctorOptions
 from lockstep_cli.doctor.report import CategoryFindings, DoctorReport
 from lockstep_config import Configuration, FlowSettings
 from lockstep_config.resolve.precedence import SIDES, Side
+from lockstep_protocol.cluster_capabilities import Role
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.util.errors import ClusterError
 
-WAY = (Category.NAMES, Category.CONNECTION, Category.TLS, Category.LOGIN, Category.CLUSTER)
+WAY = (Category.NAMES, Category.CONNECTION, Category.TLS, Category.LOGIN, Category.CLUSTER, Category.CAPABILITIES)
 """Categories about clusters: each needs those before it, and the later ones need all of them."""
 
 
@@ -90,7 +98,8 @@ class Examination:
     async def _read_access(self, stack: AsyncExitStack) -> None:
         """Goes the way to each cluster, all of them at once."""
         for key, connection in cluster_connections(self._flows).items():
-            reading = AccessReader(connection.subject, connection.properties, self._options.within_s)
+            required = required_requests(self._flows, key[0])
+            reading = AccessReader(connection.subject, connection.properties, self._options.within_s, required)
             self._clusters[key] = _Cluster(connection, reading, _admin(connection))
             stack.push_async_callback(reading.close)
         names_only = set(self._options.categories) <= {Category.MACHINE, Category.NAMES}
@@ -117,6 +126,8 @@ class Examination:
             alias = cluster.connection.subject
             if category is Category.NAMES and self._has_names_of_main(cluster):
                 continue
+            if category is Category.CAPABILITIES and not cluster.connection.is_main:
+                continue
             if cluster.ended_by is not None:
                 found += [check.not_reached(alias, cluster.ended_by) for check in checks]
                 continue
@@ -138,10 +149,19 @@ class Examination:
                 return judge_tls(facts, time.time())
             case Category.LOGIN:
                 return judge_login(facts)
+            case Category.CAPABILITIES:
+                return judge_capabilities(facts, self._roles(cluster.connection.alias))
         is_measured_later = self._options.bandwidth and cluster.connection.alias in self._targets
         read = read_cluster(cluster.reading, cluster.admin, self._options.within_s, is_measured_later=is_measured_later)
         main, mine = self._main(cluster).reading.facts.cluster_id, facts.cluster_id
-        return judge_cluster(replace(await read, other_id=main if main and mine and main != mine else ""))
+        other_id = main if main and mine and main != mine else ""
+        return judge_cluster(replace(await read, other_id=other_id))
+
+    def _roles(self, alias: str) -> frozenset[Role]:
+        """What a cluster is in the flows that are examined."""
+        sides = ((Role.SOURCE, settings.flow.source) for settings in self._flows)
+        others = ((Role.TARGET, settings.flow.target) for settings in self._flows)
+        return frozenset(role for role, cluster in (*sides, *others) if cluster == alias)
 
     def _main(self, cluster: _Cluster) -> _Cluster:
         """The same cluster as its main clients reach it."""

@@ -10,7 +10,7 @@ from lockstep_cli.doctor.cluster_checks import PathFault, await_heartbeat, send_
 from lockstep_cli.doctor.flow_clusters import FlowClusters
 from lockstep_cli.doctor.options import DoctorOptions
 from lockstep_cli.doctor.rights import judge_rights
-from lockstep_cli.permission_reader import hidden_topics, missing_rights
+from lockstep_cli.permission_reader import hidden_topics, missing_rights, unknown_rights
 from lockstep_config.credentials.permissions import source_grants, target_grants
 from lockstep_config.flow.mirroring_rules import mirrored_topics
 from lockstep_runtime.kafka.replicas import count_replicas
@@ -37,7 +37,9 @@ async def examine_rights(clusters: FlowClusters) -> list[CheckFinding]:
     ):
         missing = await missing_rights(admin, grants, every, there)
         found += judge_rights(flow, admin.alias, missing)
-        if not missing and not (hidden and admin is clusters.source):
+        if not missing and (unknown := await unknown_rights(admin)):
+            found.append(registry.RIGHTS.unknown(flow, unknown))
+        elif not missing and not (hidden and admin is clusters.source):
             text = f"{admin.alias}: {len(grants)} are needed, and those that brokers can be asked about are there"
             found.append(registry.RIGHTS.ok(flow, text))
     return found

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from lockstep_cli.doctor.access_reader import AccessReader
 from lockstep_cli.doctor.flow_clusters import FlowClusters
@@ -14,10 +15,13 @@ from lockstep_config.flow.client_settings import client_id
 from lockstep_config.flow.mirroring_rules import mirrored_topics
 from lockstep_config.flow.model import FlowSettings
 from lockstep_protocol.topic_config import TopicConfig
+from lockstep_protocol.topic_plan import factor_words
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.broker_session import BrokerSession, QuestionRefused
 from lockstep_runtime.kafka.control_topic_faults import read_faults
-from lockstep_runtime.util.errors import ClusterError, NotPermitted
+from lockstep_runtime.kafka.control_topics import KEPT_CONFIGS, new_topic, refused_configs_text
+from lockstep_runtime.kafka.topic_creation import create_fitting_topics
+from lockstep_runtime.util.errors import ClusterError, NotPermitted, RequestUnsupported
 
 MOST_TOPICS = 500
 """Topics whose configs are compared, the first ones by name: each has 35 configs."""
@@ -54,7 +58,29 @@ async def read_limits(clusters: FlowClusters) -> FlowLimits:
         topics=len(names),
         request_bytes=int(size) if size.isdigit() else None,
         control_faults=await _control_faults(clusters),
+        **await _new_control_topics(clusters),
     )
+
+
+async def _new_control_topics(clusters: FlowClusters) -> dict[str, Any]:
+    """Return the fields of `FlowLimits` about control topics that are missing. Nothing is created."""
+    refused, changed, count = list[str](), list[str](), 0
+    for admin in (clusters.source, clusters.target):
+        there, brokers = await admin.topic_names(), await admin.broker_count()
+        missing = [
+            new_topic(topic, brokers)
+            for alias, topic in needed_topics(clusters.settings)
+            if alias == admin.alias and topic.name not in there
+        ]
+        creation = await create_fitting_topics(admin, missing, kept=KEPT_CONFIGS, validate_only=True)
+        count += len(missing)
+        troubles = creation.failed.values()  # a right that is missing is that of LD701
+        refused += [str(trouble) for trouble in troubles if not isinstance(trouble, NotPermitted)]
+        changed += [refused_configs_text(name, admin.alias, keys) for name, keys in creation.refused.items()]
+        changed += [
+            f"{name}: cluster {admin.alias} takes {factor_words(factor)}" for name, factor in creation.factors.items()
+        ]
+    return {"refused_topics": tuple(refused), "changed_topics": tuple(changed), "new_topics": count}
 
 
 async def _control_faults(clusters: FlowClusters) -> tuple[tuple[str, str], ...]:
@@ -64,6 +90,8 @@ async def _control_faults(clusters: FlowClusters) -> tuple[tuple[str, str], ...]
         control_faults, unknown = await read_faults(admin, topics)
         faults += [(fault.sentence, fault.command(admin.bootstrap)) for fault in control_faults]
         for topic, trouble in unknown.items():
+            if isinstance(trouble, RequestUnsupported):
+                continue
             remedy = admin.access.remedy("topic", topic, "DescribeConfigs")
             faults.append((f"the settings of {topic} are not known: {trouble}", remedy.command))
     return tuple(faults)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from lockstep_cli.doctor import registry
+from lockstep_cli.doctor import limit_checks
 from lockstep_cli.doctor.access import listed
 from lockstep_cli.doctor.check import CheckFinding
 from lockstep_cli.doctor.quotas import CONSUMER, PRODUCER, ClientQuota, effective_quota
@@ -68,6 +68,12 @@ class FlowLimits:
     request_bytes: int | None = None
     control_faults: tuple[tuple[str, str], ...] = ()
     """What is wrong with a control topic that exists, with the command that sets it right."""
+    refused_topics: tuple[str, ...] = ()
+    """Sentences about control topics that a cluster would not create."""
+    changed_topics: tuple[str, ...] = ()
+    """Sentences about those that it would create otherwise than they are wanted."""
+    new_topics: int = 0
+    """Control topics that are missing."""
 
 
 def judge_limits(facts: FlowLimits) -> Iterator[CheckFinding]:
@@ -83,17 +89,29 @@ def judge_limits(facts: FlowLimits) -> Iterator[CheckFinding]:
     for side in (facts.source, facts.target):
         yield _unclean(facts.flow, side)
     yield from _control_topics(facts)
+    yield from _new_control_topics(facts)
 
 
 def _control_topics(facts: FlowLimits) -> Iterator[CheckFinding]:
     for sentence, command in facts.control_faults:
-        yield registry.CONTROL_TOPICS.failed(facts.flow, sentence, command)
+        yield limit_checks.CONTROL_TOPICS.failed(facts.flow, sentence, command)
     if not facts.control_faults:
-        yield registry.CONTROL_TOPICS.ok(facts.flow, "those that exist are as they have to be")
+        yield limit_checks.CONTROL_TOPICS.ok(facts.flow, "those that exist are as they have to be")
+
+
+def _new_control_topics(facts: FlowLimits) -> Iterator[CheckFinding]:
+    check = limit_checks.NEW_CONTROL_TOPICS
+    for sentence in facts.refused_topics:
+        yield check.failed(facts.flow, sentence)
+    for sentence in facts.changed_topics:
+        yield check.ok(facts.flow, sentence)
+    if not facts.refused_topics and not facts.changed_topics:
+        text = f"{count_text(facts.new_topics, 'topic')} would be created" if facts.new_topics else "all are there"
+        yield check.ok(facts.flow, text)
 
 
 def _message_size(facts: FlowLimits) -> CheckFinding:
-    check = registry.MESSAGE_SIZE
+    check = limit_checks.MESSAGE_SIZE
     ours, theirs = facts.target.number(MESSAGE_MAX), facts.source.number(MESSAGE_MAX)
     smaller = [one for one in facts.pairs if _copy_limit(one, ours) < one.source_bytes]
     if smaller:
@@ -132,7 +150,7 @@ def _copy_limit(pair: TopicPair, broker_bytes: int | None) -> float:
 
 
 def _request_size(facts: FlowLimits) -> CheckFinding:
-    check = registry.REQUEST_SIZE
+    check = limit_checks.REQUEST_SIZE
     if facts.request_bytes is None:
         return check.skipped(facts.flow, "not set; the target's limit counts")
     ours = facts.target.number(MESSAGE_MAX)
@@ -143,7 +161,7 @@ def _request_size(facts: FlowLimits) -> CheckFinding:
 
 
 def _replication(flow: str, side: SideLimits) -> CheckFinding:
-    check = registry.REPLICATION_FACTOR
+    check = limit_checks.REPLICATION_FACTOR
     high = {key: factor for key, factor in side.factors.items() if factor > side.brokers}
     brokers = count_text(side.brokers, "broker")
     if high:
@@ -156,7 +174,7 @@ def _replication(flow: str, side: SideLimits) -> CheckFinding:
 
 
 def _quota(facts: FlowLimits, side: SideLimits, key: str, doing: str) -> CheckFinding:
-    check = registry.QUOTAS
+    check = limit_checks.QUOTAS
     if side.quotas is None:
         return check.unknown(facts.flow, f"{doing} {side.alias}: {side.quotas_trouble}", side.quotas_fix)
     found = effective_quota(side.quotas, side.user, side.client_id, key)
@@ -171,7 +189,7 @@ def _quota(facts: FlowLimits, side: SideLimits, key: str, doing: str) -> CheckFi
 
 
 def _timestamps(facts: FlowLimits) -> CheckFinding:
-    check, target = registry.TIMESTAMPS, facts.target
+    check, target = limit_checks.TIMESTAMPS, facts.target
     dated = [
         one for one in facts.pairs if one.copy_timestamps == LOG_APPEND and one.source_timestamps != one.copy_timestamps
     ]
@@ -189,7 +207,7 @@ def _timestamps(facts: FlowLimits) -> CheckFinding:
 
 
 def _unclean(flow: str, side: SideLimits) -> CheckFinding:
-    check = registry.UNCLEAN_ELECTION
+    check = limit_checks.UNCLEAN_ELECTION
     if side.configs is None or UNCLEAN not in side.configs:
         text = side.configs_trouble or f"no broker of {side.alias} has {UNCLEAN}"
         return check.unknown(flow, text, side.configs_fix)

@@ -2,6 +2,7 @@
 meaning, and is never used again."""
 
 from lockstep_cli.doctor.check import Category, DoctorCheck
+from lockstep_cli.doctor.limit_checks import LIMITS
 
 PYTHON = DoctorCheck(
     "LD101",
@@ -22,7 +23,7 @@ SPARK = DoctorCheck(
     Category.MACHINE,
     "Spark",
     "PySpark is installed for the Python that runs `lockstep`.",
-    "Install `lockstep[all]` in place of `lockstep`, or use the image.",
+    "Install `lockstep-kafka[all]` from the requirements file of a release, or use the image.",
 )
 MEMORY = DoctorCheck(
     "LD104",
@@ -141,7 +142,8 @@ TOKEN = DoctorCheck(
     Category.LOGIN,
     "access token",
     "Only for OAUTHBEARER and AWS_MSK_IAM: there is a token to log in with.",
-    "Check the token endpoint, its certificate, and the client's id and secret.",
+    "Check the token endpoint, its certificate, and the client's id and secret; for a cloud, its credentials on this "
+    "host.",
 )
 MECHANISM = DoctorCheck(
     "LD503",
@@ -169,8 +171,8 @@ VERSIONS = DoctorCheck(
     "LD602",
     Category.CLUSTER,
     "API versions",
-    "Each broker knows the requests that Lockstep sends, in a version that Lockstep knows.",
-    "Upgrade the brokers to Kafka 2.8 or newer ([broker versions](broker-versions.md)).",
+    "Each broker knows the requests that its cluster's flows cannot do without, in a version that Lockstep knows.",
+    "Look up what a source and a target must know ([broker versions](broker-versions.md)).",
 )
 CLOCK = DoctorCheck(
     "LD603",
@@ -195,6 +197,24 @@ TWO_CLUSTERS = DoctorCheck(
     "Give each alias the address of its own cluster.",
 )
 
+PRODUCT = DoctorCheck(
+    "LD651",
+    Category.CAPABILITIES,
+    "kind of cluster",
+    "What the cluster looks like, by what its brokers announce, its id and its host names. It is a guess, by which "
+    "nothing is decided.",
+    "",
+)
+REQUESTS = DoctorCheck(
+    "LD652",
+    Category.CAPABILITIES,
+    "requests without which it goes on",
+    "Which requests the cluster does not announce, and what is so without each "
+    "([broker versions](broker-versions.md#requests-that-a-cluster-does-not-know)). It is a warning if a part of the "
+    "work is not done, or done in another way.",
+    "Nothing has to be done if you can do without. Else upgrade the brokers.",
+)
+
 RIGHTS = DoctorCheck(
     "LD701",
     Category.RIGHTS,
@@ -203,59 +223,6 @@ RIGHTS = DoctorCheck(
     "topics that do not exist yet, nor about transactional ids. A source that shows no topic of the flow, and would "
     "hide one, is not checked.",
     "Run the `kafka-acls` command of the line.",
-)
-
-MESSAGE_SIZE = DoctorCheck(
-    "LD801",
-    Category.LIMITS,
-    "largest message",
-    "The target accepts batches as large as the source does. If it does not, a larger batch halts its partition.",
-    "Raise `message.max.bytes` of the target's brokers, or `max.message.bytes` of the topic there.",
-)
-REQUEST_SIZE = DoctorCheck(
-    "LD802",
-    Category.LIMITS,
-    "max.request.size",
-    "`max.request.size` of the file is not above the target's limit. It has no effect on records: the target's limit "
-    "counts.",
-    "Raise `message.max.bytes` of the target's brokers, or remove the line.",
-)
-REPLICATION_FACTOR = DoctorCheck(
-    "LD803",
-    Category.LIMITS,
-    "replication factor",
-    "Each cluster has as many brokers as the topics to be created have replicas. If not, topics get fewer.",
-    "Start more brokers, or lower the replication factors of the file.",
-)
-QUOTAS = DoctorCheck(
-    "LD804",
-    Category.LIMITS,
-    "client quotas",
-    "A quota for our user or client id lets at least one batch of the largest size pass each second.",
-    "Raise the quota with `kafka-configs`, or limit the flow with `lockstep.max.bytes.per.second`.",
-)
-TIMESTAMPS = DoctorCheck(
-    "LD805",
-    Category.LIMITS,
-    "timestamps",
-    "Copies keep the timestamps of records, unless the target dates records itself (`LogAppendTime`).",
-    "Set `log.message.timestamp.type=CreateTime` on the target's brokers, or `message.timestamp.type` on the topic.",
-)
-UNCLEAN_ELECTION = DoctorCheck(
-    "LD806",
-    Category.LIMITS,
-    "unclean leader election",
-    "With `unclean.leader.election.enable=true` a cluster may lose acknowledged records.",
-    "Set it to `false`, unless availability is worth more than records. "
-    "[No silent loss](no-silent-loss.md) says what follows.",
-)
-CONTROL_TOPICS = DoctorCheck(
-    "LD807",
-    Category.LIMITS,
-    "control topics",
-    "Topics of Lockstep and of MirrorMaker 2 that exist keep what is written to them, and take it: cleanup policy, "
-    "partitions, retention, timestamps, in-sync replicas.",
-    "Run the command of the line. Services do it themselves if they may: AlterConfigs on the topic.",
 )
 
 HEARTBEAT = DoctorCheck(
@@ -323,8 +290,9 @@ CHECKS: tuple[DoctorCheck, ...] = (
     *(STORES, TLS_SPOKEN, BROKER_CERTIFICATE, CHAIN, CERTIFICATE_NAME, OWN_CERTIFICATE, TRUSTED_CERTIFICATES),
     *(BROKER_ANSWERS, TOKEN, MECHANISM, CREDENTIALS),
     *(REACHED, VERSIONS, CLOCK, ROUND_TRIP, TWO_CLUSTERS),
+    *(PRODUCT, REQUESTS),
     RIGHTS,
-    *(MESSAGE_SIZE, REQUEST_SIZE, REPLICATION_FACTOR, QUOTAS, TIMESTAMPS, UNCLEAN_ELECTION, CONTROL_TOPICS),
+    *LIMITS,
     *(HEARTBEAT, CANARY, *BANDWIDTH),
 )
 

@@ -11,7 +11,7 @@ from lockstep_protocol.acl_plan import AclRule, TopicsThere, judge_with, plan
 from lockstep_protocol.binding_ownership import RevocationHistory, deletions, owned_bindings, review
 from lockstep_protocol.filters import should_replicate_group
 from lockstep_protocol.rows.state_rows import CopiedAcl, MirroredTopic, Row
-from lockstep_runtime.kafka.acl_reader import NoAuthorizer, OAuthRules, read_acls
+from lockstep_runtime.kafka.acl_reader import AclsUnsupported, NoAuthorizer, OAuthRules, read_acls
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.util.errors import NotPermitted, RequestRefused
 
@@ -28,7 +28,7 @@ async def read_acl_facts(
     resources = frozenset({"TOPIC", "GROUP"} if asked.groups else {"TOPIC"})
     try:
         there, here = await read_acls(source, resources), await read_acls(target, resources)
-    except (NoAuthorizer, OAuthRules, NotPermitted, RequestRefused) as why:
+    except (AclsUnsupported, NoAuthorizer, OAuthRules, NotPermitted, RequestRefused) as why:
         return AclFacts(note=f"ACLs: {why}")
     return _facts(settings, topics, rows, there, here, resources)
 

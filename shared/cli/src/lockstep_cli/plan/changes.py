@@ -57,6 +57,8 @@ def _topics(facts: FlowFacts) -> Iterator[PlannedChange]:
     for new in facts.partitions.create:
         if new.target not in facts.refused and new.source not in facts.unreadable:
             known = facts.source.topics.get(new.source)
+            own = {} if known is None else known.own
+            refused = facts.refused_configs.get(new.target, {})
             yield PlannedChange(
                 action=CREATE,
                 kind=TOPIC,
@@ -64,8 +66,8 @@ def _topics(facts: FlowFacts) -> Iterator[PlannedChange]:
                 name=new.target,
                 source=new.source,
                 partitions=new.partitions,
-                replication_factor=possible_factor(wanted, target.brokers),
-                configs={} if known is None else dict(known.own),
+                replication_factor=facts.factors.get(new.target, possible_factor(wanted, target.brokers)),
+                configs={key: value for key, value in own.items() if key not in refused},
             )
     for grown in facts.partitions.grow:
         yield PlannedChange(
@@ -119,6 +121,6 @@ def _control_topics(facts: FlowFacts) -> Iterator[PlannedChange]:
             cluster=one.alias,
             name=one.name,
             partitions=one.partitions,
-            replication_factor=possible_factor(one.replication_factor, brokers[one.alias]),
+            replication_factor=facts.factors.get(one.name, possible_factor(one.replication_factor, brokers[one.alias])),
             configs=dict(one.configs),
         )

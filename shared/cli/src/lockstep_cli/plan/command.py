@@ -161,7 +161,7 @@ class _Planner:
             build_flow_plan(one, given, effective.flows[str(one.settings.flow)])
             for one, given in zip(with_claims(facts), rates, strict=True)
         ]
-        return build_plan(str(file), now_ms(), version("lockstep-cli"), flows)
+        return build_plan(str(file), now_ms(), version("lockstep-kafka-cli"), flows)
 
     async def _given_rate(self, facts: "FlowFacts", steps: "WorkProgress") -> "tuple[CopyRate | None, str]":
         from lockstep_cli.plan.copy_forecast import CopyRate

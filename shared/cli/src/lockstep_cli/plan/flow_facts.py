@@ -7,6 +7,7 @@ from lockstep_cli.plan.flow_plan import MissingRight, PlannedGroup
 from lockstep_cli.report import PausedPart
 from lockstep_config import FlowSettings
 from lockstep_protocol.acl_binding import AclBinding
+from lockstep_protocol.cluster_capabilities import Capability
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.selection_count import NOT_COUNTED, SelectionCount
 from lockstep_protocol.topic_plan import Selection, TopicSyncPlan
@@ -79,6 +80,12 @@ class ClusterState:
     """Those that the flow mirrors, or mirrors into."""
     message_max: int | None = None
     """`message.max.bytes` of its brokers."""
+    product: str = ""
+    """What it looks like (`guess_cluster_kind`); "": not known."""
+    lacks: tuple[Capability, ...] = ()
+    """Requests without which the flow goes on."""
+    unfit: tuple[str, ...] = ()
+    """Requests that the flow needs, and that its brokers do not know in our versions, by their names in `APIS`."""
     min_insync: int | None = None
     """`min.insync.replicas` of its brokers, which counts for topics without a value of their own."""
 
@@ -139,8 +146,10 @@ class FlowFacts:
     partitions: TopicSyncPlan
     refused: Mapping[str, str] = field(default_factory=dict)
     """Remote topics that the target would not create, each with its words."""
-    refused_configs: Mapping[str, str] = field(default_factory=dict)
-    """Remote topics of which the target would not take the configs as they are."""
+    refused_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Configs that a cluster would leave out, each with its words, by the topic to create."""
+    factors: Mapping[str, int] = field(default_factory=dict)
+    """Replication factors that a cluster takes instead of the wanted ones, by the topic to create."""
     config_changes: tuple[ConfigChange, ...] = ()
     logs: Mapping[TopicPartition, LogFacts] = field(default_factory=dict)
     bytes_basis: str = "unknown"

@@ -10,8 +10,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TypeVar
 
-from lockstep_cli.permission_reader import missing_rights
+from lockstep_cli.permission_reader import missing_rights, unknown_rights
 from lockstep_cli.plan.acl_facts_reader import read_acl_facts
+from lockstep_cli.plan.capability_reader import add_capabilities
 from lockstep_cli.plan.flow_facts import AclFacts, FlowFacts, LogFacts, TopicClaim
 from lockstep_cli.plan.flow_plan import MOVED, MissingRight
 from lockstep_cli.plan.group_reader import GroupReading, read_groups
@@ -30,6 +31,7 @@ from lockstep_cli.report import PausedPart
 from lockstep_cli.work_progress import WorkProgress
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import EVERY, source_grants, target_grants
+from lockstep_protocol.cluster_capabilities import Role
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.control_topic_faults import read_faults
@@ -93,15 +95,18 @@ class FlowReader:
             groups = await read_groups(settings, self.source, self.target, self._steps)
             acls = await read_acl_facts(settings, self.source, self.target, topics, positions.rows)
             rights = [*await self._rights(topics), *rights]
+        source_state, on_source = await add_capabilities(settings, self.source, topics.source, Role.SOURCE)
+        target_state, on_target = await add_capabilities(settings, self.target, topics.target, Role.TARGET)
         return FlowFacts(
             settings=settings,
             at_ms=now_ms(),
-            source=topics.source,
-            target=topics.target,
+            source=source_state,
+            target=target_state,
             selection=topics.selection,
             partitions=topics.partitions,
             refused=check.refused,
             refused_configs=check.refused_configs,
+            factors=check.factors,
             config_changes=topics.config_changes,
             logs=logs,
             bytes_basis=basis,
@@ -129,6 +134,8 @@ class FlowReader:
                         remark,
                         groups.remark,
                         acls.note,
+                        on_source,
+                        on_target,
                         *positions.unread,
                     ),
                 )
@@ -206,6 +213,8 @@ class FlowReader:
         ):
             for remedy in await missing_rights(cluster, grants, every, there):
                 found.append(MissingRight(cluster=cluster.alias, lacks=remedy.lacks, command=remedy.command))
+            if unknown := await unknown_rights(cluster):
+                self._remarks.append(unknown)
         return found
 
 

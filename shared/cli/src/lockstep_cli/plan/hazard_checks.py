@@ -236,20 +236,6 @@ def find_gone(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
                 )
 
 
-def find_refused_topics(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Remote topics that the target would not create."""
-    long = {remote for remote in facts.selection.topics.values() if len(remote) > LONGEST_TOPIC}
-    for remote, why in facts.refused.items():
-        if remote not in long:
-            yield remote, f"{remote}: {why}"
-
-
-def find_refused_configs(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Configs that the target does not take."""
-    for remote, why in facts.refused_configs.items():
-        yield remote, f"{remote}: {why}"
-
-
 def find_unreadable_topics(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
     """Selected topics of which nothing can be said."""
     for topic, why in facts.unreadable.items():

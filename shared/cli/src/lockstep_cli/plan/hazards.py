@@ -6,6 +6,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from lockstep_cli.plan import cluster_hazards as cluster_checks
 from lockstep_cli.plan import hazard_checks as checks
 from lockstep_cli.plan.flow_facts import FlowFacts
 from lockstep_cli.plan.flow_plan import ERROR, NOTE, WARNING, CopyForecast, PlanHazard
@@ -168,21 +169,22 @@ HAZARDS = (
     ),
     HazardKind(
         "LS015",
-        "The target refuses a topic",
+        "A cluster refuses a topic",
         ERROR,
-        "The target was asked whether it would create the topic, without creating it, and refused. A policy of the "
-        "cluster or an invalid name are usual reasons. The topic is not copied.",
+        "A cluster was asked whether it would create the topic, without creating it, and refused. A policy of the "
+        "cluster, a limit of a service or an invalid name are usual reasons. The topic is not copied. If it is one of "
+        "Lockstep's own, the flow does not start.",
         "Change what the message names, on the target or in the file",
-        checks.find_refused_topics,
+        cluster_checks.find_refused_topics,
     ),
     HazardKind(
         "LS016",
         "The target refuses configs of a topic",
         WARNING,
-        "The target does not take a config that the source topic has: its version does not know the key, or does not "
-        "permit the value. The topic is created without that config.",
+        "The target does not take a config that the source topic has. Its version does not know the key, or a policy "
+        "or the brokers do not permit the value. The topic is created without that config.",
         "Exclude the key (config.properties.exclude), or upgrade the target",
-        checks.find_refused_configs,
+        cluster_checks.find_refused_configs,
     ),
     HazardKind(
         "LS017",
@@ -267,6 +269,51 @@ HAZARDS = (
         "Brokers such as those of Kafka 2.8 then refuse every append with NOT_ENOUGH_REPLICAS, and nothing is copied.",
         "Raise replication.factor, or lower min.insync.replicas of the remote topic to the number of its replicas",
         checks.find_few_replicas,
+    ),
+    HazardKind(
+        "LS026",
+        "Control topics without a config",
+        NOTE,
+        "A cluster does not take a config with which Lockstep creates topics of its own, such as segment.bytes. They "
+        "are created without it. The flow works, and a start may read more, or a first append may wait longer. The "
+        "event ConfigRefused says so when it happens. Without cleanup.policy no topic is created.",
+        "Nothing has to be done",
+        cluster_checks.find_refused_control_configs,
+    ),
+    HazardKind(
+        "LS027",
+        "Another replication factor than the wanted one",
+        WARNING,
+        "The cluster refuses the replication factor, as services do that take three only. Lockstep asks for three, "
+        "then for the brokers' default, then for two or one replica. The first that is taken counts.",
+        "Set replication.factor, and the factors of the control topics, to what the cluster takes",
+        cluster_checks.find_demanded_factors,
+    ),
+    HazardKind(
+        "LS028",
+        "A cluster that does not know a needed request",
+        ERROR,
+        "The brokers of a cluster do not know requests without which no record is copied. Or this release does not "
+        "speak their versions of them. The flow waits until that is so.",
+        "Upgrade the brokers, or Lockstep (docs/reference/broker-versions.md)",
+        cluster_checks.find_unfit_clusters,
+    ),
+    HazardKind(
+        "LS029",
+        "Requests that a cluster does not know",
+        WARNING,
+        "Services and brokers that are not Apache Kafka lack some requests. Lockstep goes on without them. A part of "
+        "the work is then not done, or done in another way, as the line says.",
+        "Nothing has to be done if you can do without",
+        cluster_checks.find_missing_requests,
+    ),
+    HazardKind(
+        "LS030",
+        "A cluster with few topics",
+        NOTE,
+        "The service limits how many topics there are, and the plan needs some more. The flow needs each of its own.",
+        "Compare with the limit of your plan of the service, and raise it before the start",
+        cluster_checks.find_few_topics,
     ),
 )
 

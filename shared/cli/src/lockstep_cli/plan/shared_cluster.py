@@ -13,6 +13,7 @@ from lockstep_protocol.topic_config import TopicConfig
 from lockstep_runtime.kafka.admin import PROBE, Admin
 from lockstep_runtime.kafka.admin_requests import together
 from lockstep_runtime.kafka.admin_types import GroupOffset, Outcome, TopicDescription
+from lockstep_runtime.kafka.cluster_reader import ClusterReading, read_cluster_versions
 from lockstep_runtime.kafka.group_protocols import list_group_protocols
 from lockstep_runtime.kafka.log_sizes import read_log_sizes
 from lockstep_runtime.kafka.topic_requests import CHANGED_AT_ONCE
@@ -96,8 +97,16 @@ class SharedCluster(Admin):
     async def broker_configs(self) -> dict[str, str]:
         return await self._once("broker configs", super().broker_configs)
 
-    async def cluster_operations(self) -> frozenset[str]:
+    async def cluster_operations(self) -> frozenset[str] | None:
         return await self._once("operations", super().cluster_operations)
+
+    async def versions(self, client_id: str) -> ClusterReading:
+        """Return what its brokers announce. Raises as `read_cluster_versions`."""
+
+        async def read() -> ClusterReading:
+            return await read_cluster_versions(self._properties, client_id, PROBE.total_seconds())
+
+        return await self._once("versions", read)
 
     # -- topics --------------------------------------------------------------------------------------------------------
 

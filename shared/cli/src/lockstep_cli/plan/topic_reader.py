@@ -25,9 +25,10 @@ from lockstep_protocol.topic_plan import (
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_requests import together
 from lockstep_runtime.kafka.admin_types import NewTopic, Outcome, TopicDescription
-from lockstep_runtime.kafka.control_topics import ControlTopic, flow_topics, service_topics
+from lockstep_runtime.kafka.control_topics import KEPT_CONFIGS, ControlTopic, flow_topics, service_topics
+from lockstep_runtime.kafka.topic_creation import Creation, create_fitting_topics
 from lockstep_runtime.kafka.topic_requests import CHANGED_AT_ONCE
-from lockstep_runtime.util.errors import ClusterError, NotPermitted
+from lockstep_runtime.util.errors import NotPermitted, RequestUnsupported
 
 ComingTopics = Mapping[str, Mapping[str, ControlTopic]]
 """Topics by their name, by the alias of their cluster."""
@@ -52,7 +53,10 @@ class CreationCheck:
     control: tuple[ControlTopicFacts, ...] = ()
     """Topics of the flow's own, without those that are in `hidden`."""
     refused: dict[str, str] = field(default_factory=dict)
-    refused_configs: dict[str, str] = field(default_factory=dict)
+    refused_configs: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    """Configs that a cluster would leave out, each with its words, by topic."""
+    factors: dict[str, int] = field(default_factory=dict)
+    """Replication factors that a cluster takes instead of the wanted ones, by topic."""
     hidden: dict[str, str] = field(default_factory=dict)
     """They exist, and we may not describe them."""
     rights: list[MissingRight] = field(default_factory=list)
@@ -150,7 +154,8 @@ class _ConfigReading:
     async def read(self, source: Admin, target: Admin, steps: WorkProgress, flow: str) -> None:
         steps.begin(f"{flow}: reading configs", -(-len(self._described) // CHANGED_AT_ONCE))
         async for piece in source.config_pieces(self._described):
-            self.failed |= {name: str(why) for name, why in piece.troubles().items()}
+            troubles = piece.troubles().items()
+            self.failed |= {name: str(why) for name, why in troubles if not isinstance(why, RequestUnsupported)}
             remotes = [self._topics[name] for name in piece.done if self._topics[name] in self._remotes]
             there = await together(target.config_pieces(remotes))
             for name, configs in piece.done.items():
@@ -223,32 +228,40 @@ async def check_creations(
     check = CreationCheck()
     factor = possible_factor(settings.topic_sync.replication_factor, reading.target.brokers)
     facts = reading.source.topics
-    wanted = {settings.flow.target: dict[str, NewTopic](), settings.flow.source: dict[str, NewTopic]()}
+    mirrored: dict[str, NewTopic] = {}
     for new in reading.partitions.create:
         configs = dict(facts[new.source].own) if new.source in facts else {}
-        wanted[settings.flow.target][new.target] = NewTopic(new.target, new.partitions, factor, configs)
+        mirrored[new.target] = NewTopic(new.target, new.partitions, factor, configs)
     brokers = {settings.flow.source: reading.source.brokers, settings.flow.target: reading.target.brokers}
+    own = {settings.flow.source: list[NewTopic](), settings.flow.target: list[NewTopic]()}
     for one in control:
         factor = possible_factor(one.replication_factor, brokers[one.alias])
-        wanted[one.alias][one.name] = NewTopic(one.name, one.partitions, factor, dict(one.configs))
-    for alias, topics in wanted.items():
-        outcome = await clusters[alias].create_topics(list(topics.values()), validate_only=True)
-        for name, trouble in outcome.troubles().items():
-            _sort(check, alias, name, trouble)
+        own[one.alias].append(NewTopic(one.name, one.partitions, factor, dict(one.configs)))
+    for alias, cluster in clusters.items():
+        ours = await create_fitting_topics(cluster, own[alias], kept=KEPT_CONFIGS, validate_only=True)
+        _take_in(check, alias, ours)
+        if alias == settings.flow.target:
+            _take_in(check, alias, await create_fitting_topics(cluster, list(mirrored.values()), validate_only=True))
     hidden = [one for one in control if one.name in check.hidden]
     for one in hidden:
         remedy = clusters[one.alias].access.remedy("topic", one.name, "Describe")
         check.rights.append(MissingRight(cluster=one.alias, lacks=remedy.lacks, command=remedy.command))
-    return replace(check, control=tuple(one for one in control if one not in hidden))
+    return replace(check, control=tuple(_as_created(one, check) for one in control if one not in hidden))
 
 
-def _sort(check: CreationCheck, alias: str, name: str, trouble: ClusterError) -> None:
-    if isinstance(trouble, NotPermitted):
-        remedy = Remedy(str(trouble), "") if trouble.remedy is None else trouble.remedy
-        check.rights.append(MissingRight(cluster=alias, lacks=remedy.lacks, command=remedy.command))
-    elif Admin.existed(trouble):
-        check.hidden[name] = f"{name} exists on {alias}, and it may not be described"
-    elif Admin.refused_configs(trouble):
-        check.refused_configs[name] = getattr(trouble, "why", str(trouble))
-    else:
-        check.refused[name] = getattr(trouble, "why", str(trouble))
+def _take_in(check: CreationCheck, alias: str, creation: Creation) -> None:
+    for name, trouble in creation.failed.items():
+        if isinstance(trouble, NotPermitted):
+            remedy = Remedy(str(trouble), "") if trouble.remedy is None else trouble.remedy
+            check.rights.append(MissingRight(cluster=alias, lacks=remedy.lacks, command=remedy.command))
+        else:
+            check.refused[name] = trouble.why
+    check.hidden.update({name: f"{name} exists on {alias}, and it may not be described" for name in creation.existed})
+    check.refused_configs.update(creation.refused)
+    check.factors.update(creation.factors)
+
+
+def _as_created(topic: ControlTopicFacts, check: CreationCheck) -> ControlTopicFacts:
+    refused = check.refused_configs.get(topic.name, {})
+    configs = {key: value for key, value in topic.configs.items() if key not in refused}
+    return replace(topic, configs=configs)

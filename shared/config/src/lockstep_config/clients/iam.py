@@ -8,7 +8,6 @@ import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 
 from lockstep_config.keys.client_keys import Untranslatable
 from lockstep_config.text.jaas import JAAS
@@ -98,13 +97,3 @@ def iam_number(options: Mapping[str, str], name: str, default: int) -> int:
         return max(0, int(text)) if text else default
     except ValueError as exc:
         raise Untranslatable(JAAS, f"has {name}, which is no whole number") from exc
-
-
-def signer_missing() -> str | None:
-    """Why no token can be signed here; None where the package for it is installed. Imports nothing."""
-    if find_spec("aws_msk_iam_sasl_signer") is not None:
-        return None
-    return (
-        "logs in with AWS IAM, for which the package aws-msk-iam-sasl-signer-python is missing: install "
-        "lockstep-config[iam] wherever services and Spark's executors run"
-    )

@@ -1,7 +1,8 @@
 """Where access tokens for SASL/OAUTHBEARER come from, read from Java's properties.
 
 Three spellings are known. Kafka's own (KIP-768, KIP-1139) has properties and JAAS options as keys. That of Strimzi's
-`JaasClientOauthLoginCallbackHandler` has JAAS options that begin with `oauth.`. For AWS's, `iam` has the options.
+`JaasClientOauthLoginCallbackHandler` has JAAS options that begin with `oauth.`. Those of clouds are in `iam`,
+`google` and `azure`.
 """
 
 import re
@@ -9,14 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
-from lockstep_config.clients.iam import (
-    IAM_LOGIN_HANDLER,
-    MAX_BACKOFF_MS,
-    MAX_RETRIES,
-    IamSettings,
-    iam_number,
-    iam_settings,
-)
+from lockstep_config.clients.azure import CONDUKTORS_HANDLER, SPRINGS_HANDLERS, azure_settings, is_azure_handler
+from lockstep_config.clients.cloud_login import CloudLogin
+from lockstep_config.clients.google import GOOGLE_HANDLER, google_settings
+from lockstep_config.clients.iam import IAM_LOGIN_HANDLER, MAX_BACKOFF_MS, MAX_RETRIES, iam_number, iam_settings
 from lockstep_config.clients.tls import TlsSettings, read_tls
 from lockstep_config.keys.client_keys import Untranslatable
 from lockstep_config.text.jaas import JAAS
@@ -60,9 +57,9 @@ SYSTEMS_TRUST = TlsSettings()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenSettings:
-    """One source of tokens. With `token` or `token_file` the token is there already. With `iam` it is signed here.
-    Otherwise `endpoint` is asked with the fields of `form`, whose values may come from files (`form_files`). The
-    request is made as `client_id` if there is a secret.
+    """One source of tokens. With `token` or `token_file` the token is there already. With `cloud` the library of a
+    cloud makes it here. Otherwise `endpoint` is asked with the fields of `form`, whose values may come from files
+    (`form_files`). The request is made as `client_id` if there is a secret.
 
     A value: equal settings may share a token. `retry_for_s` bounds the time in which a question that failed is asked
     again, `retries` their number; None: no such bound. Pauses double from `retry_first_s` to `retry_longest_s`.
@@ -70,7 +67,7 @@ class TokenSettings:
 
     token: str | None = field(default=None, repr=False)
     token_file: str | None = None
-    iam: IamSettings | None = None
+    cloud: CloudLogin | None = None
     endpoint: str | None = None
     client_id: str | None = None
     client_secret: str | None = field(default=None, repr=False)
@@ -98,11 +95,17 @@ def token_settings(properties: Mapping[str, str], options: Mapping[str, str]) ->
         return _strimzis(options, refresh)
     if handler == IAM_LOGIN_HANDLER:
         return iam_tokens(properties, options)
+    servers = properties.get("bootstrap.servers", "")
+    if handler == GOOGLE_HANDLER:
+        return TokenSettings(cloud=google_settings(options), retries=0, refresh=refresh)
+    if is_azure_handler(handler, servers):
+        return TokenSettings(cloud=azure_settings(handler, servers, options), retries=0, refresh=refresh)
     if handler and handler not in KAFKAS_HANDLERS:
         raise Untranslatable(
             HANDLER,
             f"is {handler!r}: Java classes cannot run here; known are Kafka's {KAFKAS_HANDLERS[0]}, "
-            f"Strimzi's {STRIMZIS_HANDLER} and AWS's {IAM_LOGIN_HANDLER}",
+            f"Strimzi's {STRIMZIS_HANDLER}, AWS's {IAM_LOGIN_HANDLER}, Google's {GOOGLE_HANDLER}, "
+            f"and for Azure {SPRINGS_HANDLERS[0]} and {CONDUKTORS_HANDLER}",
         )
     return _kafkas(properties, options, refresh)
 
@@ -110,7 +113,7 @@ def token_settings(properties: Mapping[str, str], options: Mapping[str, str]) ->
 def iam_tokens(properties: Mapping[str, str], options: Mapping[str, str]) -> TokenSettings:
     """The same for tokens that AWS credentials sign. Raises `Untranslatable`."""
     return TokenSettings(
-        iam=iam_settings(properties.get("bootstrap.servers", ""), options),
+        cloud=iam_settings(properties.get("bootstrap.servers", ""), options),
         retry_first_s=0.5,
         retry_longest_s=iam_number(options, MAX_BACKOFF_MS, 5_000) / 1000,
         retry_for_s=None,

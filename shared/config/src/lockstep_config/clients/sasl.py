@@ -135,7 +135,7 @@ MECHANISMS: Mapping[str, SaslMechanism] = MappingProxyType(
             SaslMechanism(
                 name=OAUTHBEARER,
                 login_module=OAUTHBEARER_MODULE,
-                documentation="access tokens of an [OAuth server, or of a file](#oauthbearer)",
+                documentation="access tokens of an [OAuth server, a file](#oauthbearer), or a [cloud](#google-cloud)",
                 read=lambda properties, options: TokenLogin(token_settings(properties, options)),
                 needs_jaas=False,
                 client_handlers=(

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote_plus, urlencode, urlsplit
 
-from lockstep_config.clients.iam import IamSettings, signer_missing
+from lockstep_config.clients.cloud_login import CloudLogin, cloud_token, missing_library
 from lockstep_config.clients.oauth import TokenSettings
 from lockstep_config.clients.tls import ssl_context
 from lockstep_config.clients.token_refresh import (
@@ -168,8 +168,8 @@ class TokenSource:
 
     def _asked_once(self) -> AccessToken:
         settings = self._settings
-        if settings.iam is not None:
-            return self._signed(settings.iam)
+        if settings.cloud is not None:
+            return self._of_cloud(settings.cloud)
         form = [*settings.form, *((name, _read(file)) for name, file in settings.form_files)]
         renewing = ("grant_type", "refresh_token") in form
         if renewing and self._refresh_token is not None:
@@ -194,12 +194,10 @@ class TokenSource:
             raise _Refused(f"{settings.endpoint} gave a token that has expired already: check the clocks of both hosts")
         return self._bounded(AccessToken(text, now, until))
 
-    def _signed(self, iam: IamSettings) -> AccessToken:
-        if (missing := signer_missing()) is not None:
+    def _of_cloud(self, login: CloudLogin) -> AccessToken:
+        if (missing := missing_library(login)) is not None:
             raise _Refused(missing)
-        from lockstep_config.clients.iam_signer import signed  # AWS's packages: only loaded where they are used
-
-        text, until = signed(iam)
+        text, until = cloud_token(login)
         return self._bounded(AccessToken(text, self._clock(), until))
 
     def _posted(self, body: str) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def check_agreements(
 
 def _check_recompress(reader: Reader, plane: DataPlaneSettings, findings: Diagnostics) -> None:
     found = reader.found("lockstep.recompress")
-    if found and plane.compression.recompress and plane.compression_type is None:
+    if found and plane.compression.recompress == "true" and plane.compression_type is None:
         findings.note(
             found,
             f"is true, but no compression.type of the producer on {reader.flow.target} says into what: batches pass as "

@@ -81,9 +81,9 @@ DEFAULT_SWITCH = SwitchSettings()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompressionSettings:
     """How batches are compressed that are built anew: the producer's `compression.<codec>.level` (KIP-390), Java's
-    defaults. `recompress`: also compressed ones get the producer's `compression.type`, where one is set."""
+    defaults. `recompress`: which compressed batches are built anew for that."""
 
-    recompress: bool = keyed(KEYS["lockstep.recompress"])
+    recompress: str = keyed(KEYS["lockstep.recompress"])
     gzip_level: int = -1
     lz4_level: int = 9
     zstd_level: int = 3

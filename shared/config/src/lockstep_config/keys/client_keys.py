@@ -132,8 +132,10 @@ CONNECTION_USED: Mapping[str, str] = MappingProxyType(
         "sasl.mechanism": "`sasl.mechanism`, one of [these](../guides/tls-and-sasl.md#sasl); others are refused",
         "sasl.jaas.config": "`sasl.username` and `sasl.password`; under OAUTHBEARER " + _TOKENS,
         "sasl.login.callback.handler.class": "Kafka's OAuthBearerLoginCallbackHandler, Strimzi's "
-        "JaasClientOauthLoginCallbackHandler and AWS's IAMOAuthBearerLoginCallbackHandler, whose options are then "
-        "known; others are refused",
+        "JaasClientOauthLoginCallbackHandler, AWS's IAMOAuthBearerLoginCallbackHandler, Google's "
+        "GcpLoginCallbackHandler, and [for Azure](../guides/tls-and-sasl.md#azure-event-hubs) Spring's "
+        "KafkaOAuth2AuthenticateCallbackHandler and Conduktor's AzureManagedIdentityCallbackHandler, whose options "
+        "are then known; others are refused",
         "sasl.client.callback.handler.class": "AWS's IAMClientCallbackHandler under AWS_MSK_IAM, and "
         "IAMOAuthBearerLoginCallbackHandler under OAUTHBEARER; others are refused",
         "sasl.login.refresh.window.factor": "when a token is renewed",
@@ -241,7 +243,7 @@ _KEYS: tuple[ClientKey, ...] = (
     _elsewhere("delivery.timeout.ms", "a record is tried until it is there", PRODUCER, 0, 2_147_483_647),
     # Read by the data plane; the facts that librdkafka sends are too small to gain from it.
     ClientKey(name="compression.type", kinds=PRODUCER, choices=("none", "gzip", "snappy", "lz4", "zstd"),
-        records="uncompressed batches get it; compressed ones too with `lockstep.recompress`"),
+        records="uncompressed batches get it; compressed ones too with `lockstep.recompress=true`"),
     ClientKey(name="compression.gzip.level", kinds=PRODUCER, choices=("-1", *map(str, range(1, 10))),
         records="wherever a batch is built anew with gzip"),
     ClientKey(name="compression.lz4.level", kinds=PRODUCER, minimum=1, maximum=17,

@@ -181,10 +181,13 @@ OUR_KEYS = (
     *field_keys(CopySettings).values(),
     *field_keys(SwitchSettings).values(),
     *field_keys(VerifySettings).values(),
-    flag(
-        "lockstep.recompress",
-        "false",
-        "give the producer's compression.type to compressed batches too; without it only to uncompressed ones",
+    Key(
+        name="lockstep.recompress",
+        default="auto",
+        choices=("auto", "never", "true", "false"),
+        meaning="which compressed batches are compressed anew. auto: those whose codec the target refuses. never (or "
+        "false): none. true: as auto, and all get the producer's compression.type, which else only uncompressed ones "
+        "get",
     ),
     Key(
         name="lockstep.provenance",

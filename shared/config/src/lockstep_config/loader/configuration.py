@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
-from lockstep_config.clients.iam import signer_missing
+from lockstep_config.clients.cloud_login import missing_library
 from lockstep_config.clients.librdkafka import uses_sasl, uses_tls
 from lockstep_config.clients.sasl import read_login
 from lockstep_config.clients.tls import read_tls, ssl_context
@@ -293,7 +293,7 @@ def _check_certificate(
 
 def _check_token_endpoint(properties: Mapping[str, str], alias: str, findings: Diagnostics) -> None:
     tokens = read_login(properties).tokens
-    if tokens is not None and tokens.iam is not None and (missing := signer_missing()) is not None:
+    if tokens is not None and tokens.cloud is not None and (missing := missing_library(tokens.cloud)) is not None:
         findings.problem(f"{alias}.sasl.mechanism", missing)
     if tokens is not None and tokens.endpoint is not None:
         try:

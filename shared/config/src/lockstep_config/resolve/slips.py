@@ -24,9 +24,15 @@ _FORMS = (
     (re.compile(r"%%[\w.-]+%%|(?<![\w%])%[A-Z][A-Z0-9_]*%"), _UNFILLED),
     (re.compile(r"(?<![\w@])@@?[A-Za-z_][\w.-]*@@?(?!\w)|#\{[^}]*\}"), _UNFILLED),
 )
+EVENT_HUBS_USER = "$ConnectionString"
+"""The user of each login to Azure Event Hubs with a connection string. It is written exactly so."""
 _COMMENT = re.compile(r"(?:^|\s)#")
 _QUOTES = "\"'"
 _LIST = re.compile(r"\[[^][]*\]")
+
+
+EVENT_HUBS_USER = "$ConnectionString"
+"""The user of every login with a connection string of Azure Event Hubs."""
 
 
 def placeholder(text: str) -> str:
@@ -56,8 +62,10 @@ def in_connection(name: str, text: str) -> Iterator[str]:
             options = parse_jaas(text).options
         except NotJaas:
             return  # which is reported with the connection that needs it
+        if options.get("username") == EVENT_HUBS_USER and not options.get("password", "").startswith("Endpoint="):
+            yield f"has the username {EVENT_HUBS_USER}, whose password is Event Hubs' whole connection string: Endpoint=sb://..."
         for option, value in options.items():
-            if what := likeness(value):
+            if value != EVENT_HUBS_USER and (what := likeness(value)):
                 yield f"has a {option} that {what.removeprefix('it ')}"
     elif is_secret(name):
         if what := likeness(text):

@@ -282,6 +282,8 @@ class SlotStatus(Row):
     """How long before this it spoke last, by its own clock; 0: not known, or it had not spoken."""
     unreadable: tuple[tuple[str, int, int], ...] = ()
     """(topic, partition, count) of records that this run passed over, of the first 100 partitions that have some."""
+    link_bytes: tuple[tuple[str, str, str, int], ...] = ()
+    """(cluster, direction, rack, bytes) of what this run sent to brokers and received from them."""
     causes: tuple[tuple[str, Reason], ...] = ()
     """(what, why) of what fails and is tried again; `TOPIC-N` is a partition. At most 20. An earlier release wrote
     none, only `troubles`."""
@@ -315,3 +317,6 @@ class Origin(Row):
     target: str
     origin_cluster_id: str
     target_cluster_id: str
+    appends: str = ""
+    """How the flow appends to this target by a trial before its first record: `sequences` | `transactions`. Empty: not
+    tried, or the file asks for transactions."""

@@ -10,6 +10,7 @@ them decodable.
 import hashlib
 from dataclasses import dataclass, field
 
+from lockstep_protocol.rows.cluster_rows import ClusterCapabilities
 from lockstep_protocol.rows.data_plane_rows import (
     Assignment,
     OffsetRuns,
@@ -30,6 +31,7 @@ __all__ = [
     "ROWS",
     "AclStatus",
     "Assignment",
+    "ClusterCapabilities",
     "CopiedAcl",
     "FlowPulse",
     "GroupStatus",
@@ -112,8 +114,9 @@ class MirroredTopic(ReasonedRow):
 @row_kind("acl", owner="acl-sync")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AclStatus(ReasonedRow):
-    """The state of ACL sync. Owner: acl-sync. phase: `in-sync` | `no-authorizer` | `not-permitted` | `oauth` |
-    `failing`. OAuth: a cluster grants permissions in OAuth tokens, not in ACLs: there are no rules to copy."""
+    """The state of ACL sync. Owner: acl-sync. phase: `in-sync` | `no-authorizer` | `not-permitted` |
+    `not-supported` | `oauth` | `failing`. Not supported: a cluster does not know requests about ACLs. OAuth: a cluster
+    grants permissions in OAuth tokens, not in ACLs: there are no rules to copy."""
 
     phase: str
     copied: Count = 0

@@ -162,7 +162,7 @@ def build_samples(service: str) -> Iterator[Sample]:
     """Return what a service is made of."""
     from importlib.metadata import version
 
-    yield Sample(BUILD_INFO, (service, version("lockstep-runtime"), platform.python_version()), 1.0)
+    yield Sample(BUILD_INFO, (service, version("lockstep-kafka-runtime"), platform.python_version()), 1.0)
 
 
 def memory_samples(service: str, bytes_by_part: Mapping[str, int]) -> Iterator[Sample]:

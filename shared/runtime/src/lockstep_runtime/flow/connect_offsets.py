@@ -10,7 +10,8 @@ from lockstep_protocol.commands.command_vocabulary import OFFSETS_ALTER, OFFSETS
 from lockstep_protocol.connect_offsets import OffsetChange, OffsetFold, encode_change, listing, parse_changes
 from lockstep_protocol.mm2_codec import MalformedRecord
 from lockstep_runtime.flow.context import Answer, FlowContext
-from lockstep_runtime.kafka.control_topics import ensure_control_topics, source_offsets_topic
+from lockstep_runtime.flow.control_topic_creation import create_control_topics
+from lockstep_runtime.kafka.control_topics import source_offsets_topic
 from lockstep_runtime.kafka.topic_follower import target_follower
 from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.util.errors import TopicMissing
@@ -82,7 +83,7 @@ class ConnectOffsets:
 
     async def _append(self, records: Iterable[tuple[bytes, bytes | None]]) -> None:
         ctx = self._ctx
-        await ensure_control_topics(ctx.target, [self._topic])
+        await create_control_topics(ctx, ctx.target, [self._topic])
         ctx.must_act()
         await ctx.facts(self._topic.name).append_all(records)
 

@@ -8,7 +8,7 @@ from lockstep_protocol.acl_binding import AclBinding
 from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
 from lockstep_protocol.token_authorization import by_tokens
 from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.util.errors import NotPermitted, RequestRefused
+from lockstep_runtime.util.errors import NotPermitted, RequestRefused, RequestUnsupported
 
 CLUSTER = "the cluster (resource CLUSTER kafka-cluster)"
 
@@ -18,6 +18,14 @@ class NoAuthorizer(Exception):
 
     def __init__(self, alias: str) -> None:
         self.reason = ReasonCode.NO_AUTHORIZER.to_reason(cluster=alias)
+        super().__init__(format_sentence(self.reason))
+
+
+class AclsUnsupported(Exception):
+    """The cluster does not know requests about ACLs. A state of that cluster, not a failure."""
+
+    def __init__(self, alias: str) -> None:
+        self.reason = ReasonCode.ACLS_UNSUPPORTED.to_reason(cluster=alias)
         super().__init__(format_sentence(self.reason))
 
 
@@ -32,20 +40,24 @@ class OAuthRules(Exception):
 async def read_acls(admin: Admin, resources: Collection[str]) -> frozenset[AclBinding]:
     """Every binding about such resources (TOPIC, GROUP), of any pattern.
 
-    Raises NoAuthorizer, OAuthRules, NotPermitted (DESCRIBE on the cluster), RequestRefused and ClusterUnreachable.
-    librdkafka answers with no bindings where one of the first three holds, so they are asked for then. If the broker's
+    Raises AclsUnsupported, NoAuthorizer, OAuthRules, NotPermitted (DESCRIBE on the cluster), RequestRefused and
+    ClusterUnreachable. librdkafka answers with no bindings where one of the three in the middle holds, so they are
+    asked for then. If the broker's
     settings may not be read, these cases show as no bindings.
     """
     found: frozenset[AclBinding] = frozenset()
     try:
         for resource in sorted(resources):
             found |= await admin.describe_acls(resource)
+    except RequestUnsupported as unsupported:
+        raise AclsUnsupported(admin.alias) from unsupported
     except RequestRefused as refused:
         raise (NoAuthorizer(admin.alias) if refused.code == KafkaError.SECURITY_DISABLED else refused) from refused
     except NotPermitted as denied:
         raise acls_denied(admin, "DESCRIBE") from denied
     if not found:
-        if "DESCRIBE" not in await admin.cluster_operations():
+        operations = await admin.cluster_operations()
+        if operations is not None and "DESCRIBE" not in operations:
             raise acls_denied(admin, "DESCRIBE")
         authorizer = await admin.broker_config("authorizer.class.name")
         if authorizer == "":

@@ -14,11 +14,12 @@ from confluent_kafka.admin import ClusterMetadata, ConfigResource
 
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import needed_access
+from lockstep_protocol.kafka_requests import KafkaRequest
 from lockstep_runtime.kafka.acl_requests import AclRequests
-from lockstep_runtime.kafka.admin_requests import authorized_operations
+from lockstep_runtime.kafka.first_answer import find_fault
 from lockstep_runtime.kafka.group_requests import GroupRequests
 from lockstep_runtime.kafka.topic_requests import TopicRequests
-from lockstep_runtime.util.errors import ClusterUnreachable, NotPermitted
+from lockstep_runtime.util.errors import ClusterUnreachable, NotPermitted, RequestUnsupported
 
 PROBE = timedelta(seconds=5)
 """How long one attempt to reach the cluster takes at most. MM2's admin.timeout.ms (a minute) is for requests, not for
@@ -62,11 +63,32 @@ def _refusal(exc: OSError | UnicodeError) -> str:
 class Admin(TopicRequests, AclRequests, GroupRequests):
     """Administers one cluster: topics, ACLs, groups, and the cluster itself."""
 
+    _has_answered = False
+    """Brokers were at the addresses."""
+
     async def probe(self, within: timedelta = PROBE) -> None:
-        """Return when a broker answers. Raises ClusterUnreachable after `within`, with what librdkafka complained
-        of.
+        """Return when a broker answers.
+
+        Raises:
+            ClusterUnreachable: At once if something else than a broker answers. Else after `within`, with what
+                librdkafka complained of.
         """
+        if not self._has_answered:
+            await self._require_broker(within)
         await self._metadata(within.total_seconds())
+        self._has_answered = True
+
+    async def _require_broker(self, within: timedelta) -> None:
+        """Return unless all bootstrap addresses show that they are no brokers of our protocol."""
+        uses_tls = str(self._conf.get("security.protocol", "")).upper() in ("SSL", "SASL_SSL")
+        addresses = [entry.strip().rpartition(":") for entry in self.bootstrap.split(",") if entry.strip()]
+        asked = (
+            find_fault(host.rpartition("://")[2].strip("[]"), int(port), min(OPENED, within), uses_tls=uses_tls)
+            for host, _, port in addresses
+        )
+        faults = await asyncio.gather(*asked)
+        if faults and all(faults):
+            raise ClusterUnreachable(self.alias, self.bootstrap, "; ".join(dict.fromkeys(faults)))
 
     async def require_open(self, within: timedelta = OPENED) -> None:
         """Return unless every bootstrap address refuses connections, or its name is unknown. librdkafka would try
@@ -104,16 +126,24 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         parts = (part for topic in metadata.topics.values() for part in topic.partitions.values())
         return len(metadata.brokers.keys() | {replica for part in parts for replica in part.replicas})
 
-    async def cluster_operations(self) -> frozenset[str]:
-        """What we may do on the cluster resource, in Kafka's upper-case words; everything if the cluster has no
-        authorizer."""
+    async def live_broker_count(self) -> int:
+        """Return how many brokers are up now."""
+        return len(await self._brokers())
+
+    async def cluster_operations(self) -> frozenset[str] | None:
+        """Return what we may do on the cluster resource, in Kafka's upper-case words; everything if the cluster has no
+        authorizer. None: its brokers do not say so."""
         # librdkafka (2.16) takes an answer without brokers, as a cluster that is just starting gives it, for one
         # without an error, and aborts the process. Such a cluster is not asked, and no other more often than need be.
         await self._up()
         asked = (await self._connected()).describe_cluster(
             include_authorized_operations=True, request_timeout=self._timeout
         )
-        return authorized_operations(await self._one(asked, "describe", "the cluster"))
+        try:
+            described = await self._one(asked, "describe", "the cluster")
+        except RequestUnsupported:
+            return None
+        return await self.known_operations(described, KafkaRequest.METADATA)
 
     async def _brokers(self) -> list[int]:
         """Ids of those that are up now, at least one."""
@@ -127,10 +157,10 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         return metadata
 
     async def broker_config(self, name: str) -> str | None:
-        """A config of one broker, "" where it is unset; None where we may not ask, or no broker knows it."""
+        """Return a config of one broker, "" where it is unset. None: we may not ask, or no broker knows it."""
         try:
             return (await self.broker_configs()).get(name)
-        except NotPermitted:
+        except (NotPermitted, RequestUnsupported):
             return None
 
     async def broker_configs(self) -> dict[str, str]:

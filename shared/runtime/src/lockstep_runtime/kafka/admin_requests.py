@@ -7,6 +7,7 @@ timeouts, and its answer is larger than everything else a service holds.
 import asyncio
 import contextvars
 import logging
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,6 +22,7 @@ from confluent_kafka.admin import AdminClient, ClusterMetadata
 
 from lockstep_config.credentials.permissions import NO_ACCESS, Access
 from lockstep_protocol.kafka_errors import ErrorMeaning
+from lockstep_protocol.kafka_requests import KafkaRequest
 from lockstep_protocol.librdkafka_errors import error_text
 from lockstep_runtime.kafka.admin_types import Outcome
 from lockstep_runtime.kafka.auth_errors import (
@@ -41,6 +43,7 @@ from lockstep_runtime.util.errors import (
     ClusterUnreachable,
     NotPermitted,
     RequestRefused,
+    RequestUnsupported,
 )
 
 log = logging.getLogger(__name__)
@@ -103,9 +106,20 @@ REACH = ("reach", "the cluster")
 """Operation and resource of the question for metadata."""
 
 
-def authorized_operations(described: Any) -> frozenset[str]:
-    """What we may do with something that was described with its authorized operations, in Kafka's upper-case words."""
-    return frozenset(operation.name for operation in described.authorized_operations or ())
+REQUESTS = {
+    "add partitions to": KafkaRequest.CREATE_PARTITIONS,
+    "alter configs of": KafkaRequest.INCREMENTAL_ALTER_CONFIGS,
+    "describe configs of": KafkaRequest.DESCRIBE_CONFIGS,
+    "describe ACLs of": KafkaRequest.DESCRIBE_ACLS,
+}
+"""Requests without which work is done in another way, by the words for what is asked."""
+
+UNSUPPORTED = frozenset({KafkaError._UNSUPPORTED_FEATURE, KafkaError._NOT_IMPLEMENTED, KafkaError.UNSUPPORTED_VERSION})
+"""By librdkafka, which knows the versions of the brokers, or by a broker."""
+
+CLOSED_WITHIN_S, ANSWERS_AT_ONCE_S = 60.0, 1.0
+"""A request is not known if brokers close the connection at it twice within the one, and answer another one within the
+other."""
 
 
 async def _close_client(former: list[AdminClient | None], after: float = 0.0) -> None:
@@ -140,7 +154,11 @@ class AdminRequests:
         self._complaints: deque[str] = deque(maxlen=8)
         self._client: AdminClient | None = None
         self._making = asyncio.Lock()
+        self.refused_requests: set[KafkaRequest] = set()
+        """Requests that the cluster has shown not to know."""
         self._unanswered = ClientReset()
+        self._closed_at: dict[tuple[str, str], float] = {}
+        """When brokers have closed the connection at a kind of request (`time.monotonic`)."""
         self._ending: set[asyncio.Task[None]] = set()
         self._threads = ThreadPoolExecutor(BLOCKED_AT_MOST, thread_name_prefix=f"admin {alias}")
         """Calls to a cluster that is gone wait for long, and hold up no call to another cluster."""
@@ -269,6 +287,11 @@ class AdminRequests:
         self._poll()
         if error.code() == KafkaError._UNSUPPORTED_FEATURE and (operation, resource) == REACH:
             return ClusterUnreachable(self.alias, self.bootstrap, NOT_A_BROKER)
+        asked = REACH if operation == REACH[0] else (operation, resource.partition(" ")[0])
+        if error.code() in UNSUPPORTED or await self._is_closed_at(error.code(), asked):
+            if (request := REQUESTS.get(operation)) is not None:
+                self.refused_requests.add(request)
+            return RequestUnsupported(self.alias, operation, resource, error.code(), error_text(error))
         verdict = error_verdict(error.code())
         if verdict is ErrorMeaning.UNREACHABLE:
             sentence = self._complaints[-1] if self._complaints else error_text(error)
@@ -289,3 +312,18 @@ class AdminRequests:
             remedy = self.access.remedy(*missing_operation(error.code(), operation, resource))
             return NotPermitted(self.alias, words(operation), resource, remedy)
         return RequestRefused(self.alias, operation, resource, error.code(), error_text(error))
+
+    async def _is_closed_at(self, code: int, asked: tuple[str, str]) -> bool:
+        """Return whether brokers close each connection on which such a request comes: those that do not know it may.
+        They answer another request at once, and announced their versions anew between the two attempts."""
+        if code != KafkaError._TRANSPORT or asked == REACH:
+            return False
+        now = time.monotonic()
+        former, self._closed_at[asked] = self._closed_at.get(asked, -CLOSED_WITHIN_S), now
+        if now - former > CLOSED_WITHIN_S:
+            return False
+        try:
+            await self._metadata(ANSWERS_AT_ONCE_S, OFFSETS_TOPIC)
+        except ClusterUnreachable:
+            return False
+        return True

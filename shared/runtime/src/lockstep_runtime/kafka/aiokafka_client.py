@@ -1,15 +1,20 @@
 """How aiokafka is asked what librdkafka has no call for: by a client that connects for one answer."""
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from aiokafka.errors import KafkaError
+from aiokafka.errors import BrokerResponseError, KafkaError
 
 from lockstep_config.clients.librdkafka import max_idle_ms
 from lockstep_config.clients.token_source import TokenUnavailable
 from lockstep_config.flow.client_settings import aiokafka_connection
+from lockstep_protocol.kafka_error_names import error_name
 from lockstep_runtime.util.errors import ClusterUnreachable
+
+_NUMBER = re.compile(r"^\[Error -?\d+\] ")
+"""In front of the text of a broker's error."""
 
 
 def client_arguments(properties: Mapping[str, str], client_id: str, timeout_s: float) -> dict[str, Any]:
@@ -34,10 +39,17 @@ def _common_arguments(properties: Mapping[str, str], client_id: str, timeout_s: 
     }
 
 
+def client_error_text(exc: BaseException) -> str:
+    """Return what an error of aiokafka or of the system says; that of a broker by Kafka's name."""
+    if isinstance(exc, BrokerResponseError):
+        return _NUMBER.sub("", str(exc)) if exc.args else error_name(exc.errno)
+    return str(exc) or type(exc).__name__
+
+
 @contextmanager
 def within_cluster(alias: str, properties: Mapping[str, str]) -> Iterator[None]:
     """Raises ClusterUnreachable for what goes wrong with such a client, or with its credentials."""
     try:
         yield
     except (KafkaError, OSError, TimeoutError, TokenUnavailable) as exc:
-        raise ClusterUnreachable(alias, properties["bootstrap.servers"], str(exc) or type(exc).__name__) from exc
+        raise ClusterUnreachable(alias, properties["bootstrap.servers"], client_error_text(exc)) from exc

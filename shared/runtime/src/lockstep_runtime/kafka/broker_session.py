@@ -5,11 +5,12 @@ token, mechanism or credentials.
 """
 
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from aiokafka.errors import IncompatibleBrokerVersion, KafkaError, for_code
+from aiokafka.conn import collect_hosts
+from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
 from aiokafka.protocol.admin import (
     ApiVersionRequest,
     DescribeClientQuotasRequest,
@@ -21,9 +22,12 @@ from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.protocol.types import CompactArray, CompactString, Int16, Int32, Int64, Schema, TaggedFields
 
 from lockstep_config.clients.token_source import TokenUnavailable
-from lockstep_protocol.kafka_apis import APIS
+from lockstep_protocol.cluster_kind import ApiVersions
+from lockstep_protocol.kafka_apis import APIS, UnfitRequest, unfit_requests
+from lockstep_protocol.kafka_error_names import error_name
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.opening_step import OpeningStep
+from lockstep_runtime.kafka.aiokafka_client import client_error_text
 from lockstep_runtime.kafka.sasl_session import SessionConnection
 
 DESCRIBE_QUORUM = 55
@@ -146,6 +150,11 @@ class QuorumRequest(Request[QuorumQuestion]):  # type: ignore[misc]  # aiokafka 
         return request_struct_class([(METADATA_TOPIC, [(0, {})], {})], {})
 
 
+def bootstrap_addresses(properties: Mapping[str, str]) -> list[tuple[str, int]]:
+    """Return host and port of each bootstrap server, in the order of the file."""
+    return [(host, port) for host, port, _ in collect_hosts(properties["bootstrap.servers"], randomize=False)]
+
+
 class BrokerSession(SessionConnection):
     """A connection to one broker. Open it with `open`, and close it."""
 
@@ -193,14 +202,14 @@ class BrokerSession(SessionConnection):
         """Whether clients are served here: a KRaft controller has no Metadata."""
         return APIS["metadata"].key in self._versions
 
-    def unsupported_apis(self) -> tuple[str, ...]:
-        """Requests of the data plane that this broker is too old, or too new, for."""
-        found = []
-        for name, api in APIS.items():
-            oldest, newest = self._versions.get(api.key, (0, -1))
-            if min(api.newest, newest) < max(api.oldest, oldest):
-                found.append(name)
-        return tuple(found)
+    @property
+    def versions(self) -> ApiVersions:
+        """Return the versions of each request that the broker announces."""
+        return dict(self._versions)
+
+    def unfit_requests(self, required: Iterable[str]) -> tuple[UnfitRequest, ...]:
+        """Return those of the required requests (of `kafka_apis.APIS`) that this broker knows in no version of ours."""
+        return unfit_requests(self._versions, required)
 
     async def metadata(self) -> tuple[str, tuple[AdvertisedBroker, ...]]:
         """The cluster's id, and its brokers as they are advertised. Raises QuestionRefused."""
@@ -242,7 +251,7 @@ class BrokerSession(SessionConnection):
         try:
             return await self.send(request)
         except (NotImplementedError, IncompatibleBrokerVersion) as exc:
-            raise QuestionRefused("the broker does not know that question", is_unknown=True) from exc
+            raise QuestionRefused("the broker does not know that request", is_unknown=True) from exc
         except (OSError, TimeoutError, KafkaError, EOFError) as exc:
             raise QuestionRefused(_innermost(exc)) from exc
 
@@ -261,11 +270,12 @@ def _quota_entry(entity: Any, values: Any) -> QuotaEntry:
 def _check(code: int, message: str | None = None) -> None:
     if code:
         raise QuestionRefused(
-            message or for_code(code).message, is_denied=code == KafkaErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            " ".join(filter(None, (message, f"({error_name(code)})"))),
+            is_denied=code == KafkaErrorCode.CLUSTER_AUTHORIZATION_FAILED,
         )
 
 
 def _innermost(exc: BaseException) -> str:
     while exc.__cause__ is not None:
         exc = exc.__cause__
-    return str(exc) or type(exc).__name__
+    return client_error_text(exc)

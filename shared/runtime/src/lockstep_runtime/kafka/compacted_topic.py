@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics
+from lockstep_runtime.kafka.control_topics import ControlTopic
 from lockstep_runtime.kafka.topic_follower import TopicFollower
 from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
@@ -21,6 +21,9 @@ from lockstep_runtime.util.backoff import Backoff
 from lockstep_runtime.util.errors import ClusterError, LogTruncated, NotPermitted, TopicMissing
 
 F = TypeVar("F")
+
+CreateTopics = Callable[[Admin, Sequence[ControlTopic]], Awaitable[object]]
+"""Create control topics that are missing."""
 
 PARTITION = 0
 """MirrorMaker 2's topics and our state topics have no other that counts (`mm2-behaviour.md` §1.1, `architecture.md`
@@ -32,9 +35,9 @@ NOT_YET = "not read to their end yet"
 class CompactedTopic(ABC, Generic[F]):
     """Keeps `fold` in step with a topic. Run it as long as the flow lives.
 
-    `conf` makes settings for a consumer; `name` is what messages call the topic. With `create` a missing topic is
-    created; with `optional` its absence is no trouble. With `does_without`, a topic that may not be read has an empty
-    fold.
+    `conf` makes settings for a consumer; `name` is what messages call the topic. `create` creates it
+    where it is missing; with `optional` its absence is no trouble. With `does_without`, a topic that may not be read
+    has an empty fold.
     """
 
     def __init__(
@@ -46,7 +49,7 @@ class CompactedTopic(ABC, Generic[F]):
         troubles: FailureTracker,
         *,
         name: str,
-        create: bool = False,
+        create: CreateTopics | None = None,
         optional: bool = False,
         does_without: bool = False,
     ) -> None:
@@ -138,8 +141,8 @@ class CompactedTopic(ABC, Generic[F]):
 
     async def _follow(self, backoff: Backoff) -> None:
         self._changed.clear()
-        if self._create and await ensure_control_topics(self._admin, [self._topic]):
-            self._log.info("topic created", f"{self.topic} on {self._admin.alias}", topic=self.topic)
+        if self._create is not None:
+            await self._create(self._admin, [self._topic])
         described = await self._admin.topic(self.topic)
         if described is None:
             raise TopicMissing(self._admin.alias, self.topic)

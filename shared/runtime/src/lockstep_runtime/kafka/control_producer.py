@@ -11,11 +11,12 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from lockstep_config.credentials.permissions import NO_ACCESS, Access
-from lockstep_protocol.kafka_errors import ErrorMeaning
+from lockstep_protocol.kafka_errors import ErrorMeaning, KafkaErrorCode
 from lockstep_protocol.librdkafka_errors import error_text
 from lockstep_runtime.kafka.client_factory import create_client
 from lockstep_runtime.kafka.client_reset import ClientReset
@@ -72,7 +73,8 @@ class ControlProducer:
     ) -> None:
         self.alias = alias
         self._access = access
-        self._conf = {**conf, **APPENDING, "message.timeout.ms": f"{within * 1000:.0f}"}
+        self._conf: dict[str, Any] = {**conf, **APPENDING, "message.timeout.ms": f"{within * 1000:.0f}"}
+        self._conf["error_cb"] = self._on_error
         self._stopping = threading.Event()
         self._wanted = threading.Event()
         self._started = False
@@ -82,6 +84,8 @@ class ControlProducer:
         self._lost = False
         self._fatal = False
         """The present producer does nothing more (librdkafka's fatal errors)."""
+        self._end_cause: KafkaError | None = None
+        """Why the present producer does nothing more. Later errors only say that it does not."""
         self._delivered: deque[Delivered] = deque()
         """What threads have found delivered or lost. The event loop settles it."""
 
@@ -179,7 +183,7 @@ class ControlProducer:
         log.debug("connecting anew", extra={"text": f"appends to {self.alias}: no answer", "cluster": self.alias})
         with self._replacing:
             former, self._producer = self._producer, fresh
-            self._fatal = False
+            self._fatal, self._end_cause = False, None
         former.purge()
         with suppress(KafkaException):  # as in `_poll`; by then the records that it held are reported
             former.flush(1.0)
@@ -212,7 +216,16 @@ class ControlProducer:
             else:
                 future.set_exception(trouble)
 
+    def _on_error(self, error: KafkaError) -> None:
+        if error.fatal():
+            self._end_cause = error
+
     def _trouble(self, topic: str, error: KafkaError) -> ClusterError:
+        if error.code() == KafkaError._FATAL and self._end_cause is not None:
+            error = self._end_cause
+        if error.code() == KafkaErrorCode.CLUSTER_AUTHORIZATION_FAILED:  # of InitProducerId, which names no topic
+            remedy = self._access.remedy("cluster", "", "IdempotentWrite")
+            return NotPermitted(self.alias, "IDEMPOTENT_WRITE", "the cluster (InitProducerId)", remedy)
         if error_verdict(error.code()) is ErrorMeaning.DENIED:
             return NotPermitted(self.alias, "WRITE", f"topic {topic}", self._access.remedy("topic", topic, "Write"))
         return NotAppended(self.alias, topic, CLOCK_OFF if error.code() in OF_ITS_TIME else error_text(error))

@@ -4,15 +4,16 @@
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 from lockstep_config.flow.model import ControlSettings, FlowSettings
 from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow, commands_topic, events_topic, state_topic
-from lockstep_protocol.topic_plan import possible_factor
+from lockstep_protocol.topic_plan import factor_words, possible_factor
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_types import NewTopic
+from lockstep_runtime.kafka.topic_creation import Creation, create_fitting_topics
 
 KEPT = timedelta(days=7)
 """How long events and commands are kept."""
@@ -28,6 +29,9 @@ VISIBLE_WITHIN, LOOK_AGAIN = 10.0, 0.1
 """Seconds; usual is a tenth."""
 _LOWERED_ON: set[tuple[str, int]] = set()
 """Clusters, and how many brokers they had, of which this process has said so."""
+
+KEPT_CONFIGS = frozenset({"cleanup.policy"})
+"""Configs without which a control topic loses records. Without the others it is slower, or larger."""
 
 OUR_TIME = {"message.timestamp.type": "LogAppendTime"}
 """Brokers take no record from more than an hour ahead of them (`message.timestamp.after.max.ms`). Ours are theirs to
@@ -52,14 +56,15 @@ class ControlTopic:
 
     @property
     def creation_configs(self) -> dict[str, str]:
-        """What it is created with."""
-        return {"segment.index.bytes": str(INDEX_BYTES), **self.configs}
+        """Return what it is created with, the most important first: a cluster that refuses two that do not fit together
+        gets the first one."""
+        return {**self.configs, "segment.index.bytes": str(INDEX_BYTES)}
 
 
 def flow_topics(flow: Flow, group_id: str | None, replication_factor: int) -> tuple[ControlTopic, ...]:
     """State, events and commands of a flow."""
     kept = {"cleanup.policy": "delete", "retention.ms": str(int(KEPT.total_seconds() * 1000)), **OUR_TIME}
-    state = {"cleanup.policy": "compact", "segment.bytes": str(STATE_SEGMENT_BYTES), **OUR_TIME}
+    state = {"cleanup.policy": "compact", **OUR_TIME, "segment.bytes": str(STATE_SEGMENT_BYTES)}
     return (
         ControlTopic(state_topic(flow, group_id), 1, replication_factor, state, is_one_log=True),
         ControlTopic(events_topic(flow, group_id), 1, replication_factor, kept),
@@ -106,30 +111,56 @@ def service_topics(settings: FlowSettings, service: str) -> tuple[tuple[str, Con
     return ()
 
 
-async def ensure_control_topics(admin: Admin, topics: Sequence[ControlTopic]) -> tuple[str, ...]:
-    """Create what is missing and return the names created. Safe to call at any time and from several processes at once.
+@dataclass(frozen=True, slots=True)
+class CreatedTopics:
+    """Control topics that were missing and that this call created."""
 
-    A replication factor above the number of brokers is lowered to it, with a warning. Raises NotPermitted or
-    RequestRefused for
-    the first topic that could not be created and ClusterUnreachable.
+    names: tuple[str, ...] = ()
+    refused: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Configs that the cluster refused, each with what it said, by topic."""
+
+
+async def ensure_control_topics(admin: Admin, topics: Sequence[ControlTopic]) -> CreatedTopics:
+    """Create what is missing. Safe to call at any time and from several processes at once.
+
+    A replication factor above the number of brokers is lowered to it. One that the cluster refuses is replaced by one
+    that it takes. Both are logged as warnings. Configs that the cluster refuses are left out, but for `KEPT_CONFIGS`.
+
+    Raises:
+        NotPermitted, RequestRefused: The first topic that could not be created.
+        ClusterUnreachable: No broker answers.
     """
     existing = await admin.topic_names()
     missing = [t for t in topics if t.name not in existing]
     if not missing:
-        return ()
+        return CreatedTopics()
     brokers = await admin.broker_count()
     _warn_of_lowered(admin.alias, missing, brokers)
-    outcome = await admin.create_topics(
-        [
-            NewTopic(t.name, t.partitions, possible_factor(t.replication_factor, brokers), t.creation_configs)
-            for t in missing
-        ]
-    )
-    for trouble in outcome.troubles().values():
-        if not Admin.existed(trouble):
-            raise trouble
+    creation = await create_fitting_topics(admin, [new_topic(t, brokers) for t in missing], kept=KEPT_CONFIGS)
+    for trouble in creation.failed.values():
+        raise trouble
+    _warn_of_factors(admin.alias, creation)
     await _visible(admin, missing)
-    return tuple(outcome.done)
+    return CreatedTopics(creation.created, creation.refused)
+
+
+def new_topic(topic: ControlTopic, brokers: int) -> NewTopic:
+    """Return a control topic as a cluster with so many brokers is asked for it."""
+    factor = possible_factor(topic.replication_factor, brokers)
+    return NewTopic(topic.name, topic.partitions, factor, topic.creation_configs)
+
+
+def refused_configs_text(topic: str, alias: str, refused: Mapping[str, str]) -> str:
+    """Return a sentence about the configs of a control topic that a cluster does not take."""
+    said = "; ".join(f"{key} ({why})" for key, why in refused.items())
+    return f"{topic}: cluster {alias} does not take {said}; the topic is created without"
+
+
+def _warn_of_factors(alias: str, creation: Creation) -> None:
+    for factor in sorted(set(creation.factors.values())):
+        names = ", ".join(sorted(name for name, accepted in creation.factors.items() if accepted == factor))
+        text = f"{alias} refused the wanted number for {names}, and takes {factor_words(factor)}"
+        log.warning("replication factor refused", extra={"text": text, "cluster": alias})
 
 
 def _warn_of_lowered(alias: str, topics: Sequence[ControlTopic], brokers: int) -> None:

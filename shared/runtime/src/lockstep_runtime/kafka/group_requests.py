@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
+from lockstep_protocol.kafka_requests import KafkaRequest
 from lockstep_protocol.offsets import TopicPartition
-from lockstep_runtime.kafka.admin_requests import AdminRequests, authorized_operations
 from lockstep_runtime.kafka.admin_types import GroupDescription, GroupOffset, Outcome
 from lockstep_runtime.kafka.group_coordinators import COORDINATOR_MOVES, GroupCoordinators
+from lockstep_runtime.kafka.operation_requests import OperationRequests
 from lockstep_runtime.util.asyncio_util import error_retrieved
 from lockstep_runtime.util.backoff import Backoff
 
@@ -43,7 +44,7 @@ Ask = Callable[[AdminClient], Mapping[str, Future[Any]]]
 """Sends an idempotent request about a group."""
 
 
-class GroupRequests(AdminRequests):
+class GroupRequests(OperationRequests):
     _coordinating: AdminClient | None = None
     """Asks coordinators and nothing else. It can be ended at once, because each wait for its answers has a limit."""
 
@@ -160,12 +161,15 @@ class GroupRequests(AdminRequests):
         return Outcome({**done, **gone}, {n: t for n, t in outcome.failed.items() if n not in gone}, outcome.denied)
 
     async def group_operations(self, groups: Iterable[str]) -> Outcome[frozenset[str]]:
-        """What we may do with each group, in Kafka's upper-case words, whether it exists or not."""
+        """Return what we may do with each group, in Kafka's upper-case words, whether it exists or not. Brokers that do
+        not say so leave it out."""
         whole: Outcome[frozenset[str]] = Outcome()
         for name in sorted(set(groups)):
             outcome = await self._request_description(name, operations=True)
-            done = {group: authorized_operations(described) for group, described in outcome.done.items()}
-            whole.merge(Outcome(done, outcome.failed, outcome.denied))
+            whole.merge(Outcome(failed=outcome.failed, denied=outcome.denied))
+            for group, described in outcome.done.items():
+                operations = await self.known_operations(described, KafkaRequest.DESCRIBE_GROUPS)
+                whole.done.update({} if operations is None else {group: operations})
         return whole
 
     async def count_members(self, group: str) -> int:

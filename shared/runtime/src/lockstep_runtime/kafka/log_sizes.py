@@ -4,15 +4,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from aiokafka.client import AIOKafkaClient
-from aiokafka.errors import UnsupportedVersionError
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Int64, Schema, String
 
-from lockstep_protocol.kafka_errors import ErrorMeaning
+from lockstep_protocol.kafka_error_names import error_name
+from lockstep_protocol.kafka_errors import ErrorMeaning, KafkaErrorCode
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_runtime.kafka.aiokafka_client import client_arguments, within_cluster
 from lockstep_runtime.kafka.error_verdicts import error_verdict
-from lockstep_runtime.util.errors import NotPermitted, RequestRefused
+from lockstep_runtime.util.errors import NotPermitted, RequestRefused, RequestUnsupported
 
 KEY = 35
 
@@ -96,7 +96,8 @@ async def read_log_sizes(
                 answer = await client.send(broker.nodeId, LogDirsRequest(by_topic))
                 _gather(alias, answer.results, sizes)
     except NotImplementedError as exc:
-        raise RequestRefused(alias, "describe", "the log directories", UnsupportedVersionError.errno, str(exc)) from exc
+        code = KafkaErrorCode.UNSUPPORTED_VERSION
+        raise RequestUnsupported(alias, "describe", "the log directories", code, str(exc)) from exc
     finally:
         if client is not None:
             await client.close()
@@ -110,7 +111,7 @@ def _gather(alias: str, results: Sequence[Any], sizes: dict[TopicPartition, int]
         if error_verdict(code) is ErrorMeaning.DENIED:
             raise NotPermitted(alias, "DESCRIBE", CLUSTER)
         if code:
-            raise RequestRefused(alias, "describe", f"log directory {folder}", code, f"error {code}")
+            raise RequestRefused(alias, "describe", f"log directory {folder}", code, error_name(code))
         for topic, partitions in topics:
             for number, size, _, is_future in partitions:
                 if not is_future:

@@ -16,10 +16,13 @@ from confluent_kafka.admin import (
 )
 from confluent_kafka.admin import NewTopic as ConfluentNewTopic
 
+from lockstep_protocol.kafka_errors import KafkaErrorCode
+from lockstep_protocol.kafka_requests import KafkaRequest
 from lockstep_protocol.topic_config import TopicConfig
-from lockstep_runtime.kafka.admin_requests import AdminRequests, authorized_operations, in_pieces, together
+from lockstep_runtime.kafka.admin_requests import in_pieces, together
 from lockstep_runtime.kafka.admin_types import NewTopic, Outcome, TopicDescription
-from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, RequestRefused
+from lockstep_runtime.kafka.operation_requests import OperationRequests
+from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, RequestRefused, RequestUnsupported
 
 DESCRIBED_AT_ONCE = 500
 """Topics a describe request."""
@@ -32,10 +35,11 @@ ENDS_AT_ONCE = 2_000
 
 
 LISTS_OFFSETS = "list offsets of"
+ALTERS_CONFIGS = "alter configs of"
 NO_ANSWER = "the leader of the partition did not answer"
 
 
-class TopicRequests(AdminRequests):
+class TopicRequests(OperationRequests):
     async def topic_names(self) -> dict[str, int]:
         """Every topic we may describe, with its partition count. One Metadata request: cheap enough for every
         second.
@@ -72,8 +76,9 @@ class TopicRequests(AdminRequests):
         return Outcome(found, outcome.failed, outcome.denied)
 
     async def topic_operations(self, names: Iterable[str]) -> Outcome[frozenset[str]]:
-        """What we may do with each topic, in Kafka's upper-case words; everything if the cluster has no authorizer. One
-        that does not exist, or that we may not describe, is in `failed` or `denied`."""
+        """Return what we may do with each topic, in Kafka's upper-case words; everything if the cluster has no
+        authorizer. One that does not exist, or that we may not describe, is in `failed` or `denied`. Brokers that do
+        not say what we may do leave it out of all three."""
         return await together(in_pieces(sorted(set(names)), DESCRIBED_AT_ONCE, self._topic_operations))
 
     async def _topic_operations(self, names: Sequence[str]) -> Outcome[frozenset[str]]:
@@ -81,8 +86,9 @@ class TopicRequests(AdminRequests):
             TopicCollection(list(names)), include_authorized_operations=True, request_timeout=self._timeout
         )
         outcome = await self._many(futures, "describe", lambda name: f"topic {name}", str)
-        done = {name: authorized_operations(topic) for name, topic in outcome.done.items()}
-        return Outcome(done, outcome.failed, outcome.denied)
+        done = {name: await self.known_operations(t, KafkaRequest.METADATA) for name, t in outcome.done.items()}
+        said = {name: operations for name, operations in done.items() if operations is not None}
+        return Outcome(said, outcome.failed, outcome.denied)
 
     async def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Outcome[None]:
         """Create each topic. One that exists already is in `failed` with code TOPIC_ALREADY_EXISTS: see `existed`."""
@@ -118,11 +124,12 @@ class TopicRequests(AdminRequests):
 
     @staticmethod
     def refused_configs(trouble: ClusterError) -> bool:
-        """Whether a topic was refused for its configs: a key that the brokers do not know, a value that they do not
-        allow. Brokers say INVALID_REQUEST for a bad value where configs are altered."""
+        """Return whether a topic may be refused for its configs. The brokers do not know a key, or they or a policy of
+        their operator do not allow a value. They say INVALID_REQUEST for a bad value where configs are altered."""
         return isinstance(trouble, RequestRefused) and trouble.code in (
-            KafkaError.INVALID_CONFIG,
-            KafkaError.INVALID_REQUEST,
+            KafkaErrorCode.INVALID_CONFIG,
+            KafkaErrorCode.INVALID_REQUEST,
+            KafkaErrorCode.POLICY_VIOLATION,
         )
 
     async def create_partitions(self, totals: Mapping[str, int]) -> Outcome[None]:
@@ -159,8 +166,41 @@ class TopicRequests(AdminRequests):
         return Outcome(done, failed, outcome.denied)
 
     async def alter_configs(self, changes: Mapping[str, Mapping[str, str | None]]) -> Outcome[None]:
-        """Set each named config of each topic, None removes it; all others stay (IncrementalAlterConfigs, KIP-339)."""
+        """Set each named config of each topic, None removes it; all others stay (IncrementalAlterConfigs, KIP-339).
 
+        Brokers that do not know that request get AlterConfigs with all configs that a topic is to have, as they were
+        read a moment before. A change that another client makes in between is lost there. Where brokers do not say what
+        is set on a topic, nothing is changed, and `failed` has RequestUnsupported."""
+        outcome = await self._alter_some(changes)
+        unknown = {name for name, trouble in outcome.failed.items() if isinstance(trouble, RequestUnsupported)}
+        if not unknown:
+            return outcome
+        rewritten = await self._alter_all({name: changes[name] for name in unknown})
+        failed = {name: trouble for name, trouble in outcome.failed.items() if name not in unknown}
+        return Outcome(outcome.done | rewritten.done, failed | rewritten.failed, outcome.denied | rewritten.denied)
+
+    async def _alter_all(self, changes: Mapping[str, Mapping[str, str | None]]) -> Outcome[None]:
+        read = await together(self.config_pieces(changes))
+        resources, unclear = [], dict[str, RequestRefused]()
+        for name, configs in read.done.items():
+            if any(config.is_source_unknown for config in configs):
+                why = "the brokers do not say which configs are set on the topic"
+                unclear[name] = RequestUnsupported(
+                    self.alias, ALTERS_CONFIGS, f"topic {name}", KafkaErrorCode.UNSUPPORTED_VERSION, why
+                )
+                continue
+            values = {config.name: config.value for config in configs if config.is_topics} | dict(changes[name])
+            kept = {key: value for key, value in values.items() if value is not None}
+            resources.append(ConfigResource(ConfigResource.Type.TOPIC, name, set_config=kept))
+        troubles: Outcome[None] = Outcome(failed={**read.failed, **unclear}, denied=read.denied)
+        if resources:
+            futures = (await self._connected()).alter_configs(resources, request_timeout=self._timeout)
+            troubles.merge(
+                await self._many(futures, ALTERS_CONFIGS, lambda r: f"topic {r.name}", lambda r: str(r.name))
+            )
+        return troubles
+
+    async def _alter_some(self, changes: Mapping[str, Mapping[str, str | None]]) -> Outcome[None]:
         async def alter(piece: Sequence[tuple[str, Mapping[str, str | None]]]) -> Outcome[None]:
             resources = []
             for name, wanted in piece:
@@ -170,7 +210,7 @@ class TopicRequests(AdminRequests):
                     resource.add_incremental_config(ConfigEntry(key, value or "", incremental_operation=operation))
                 resources.append(resource)
             futures = (await self._connected()).incremental_alter_configs(resources, request_timeout=self._timeout)
-            return await self._many(futures, "alter configs of", lambda r: f"topic {r.name}", lambda r: str(r.name))
+            return await self._many(futures, ALTERS_CONFIGS, lambda r: f"topic {r.name}", lambda r: str(r.name))
 
         return await together(in_pieces(changes.items(), CHANGED_AT_ONCE, alter))
 
@@ -292,6 +332,7 @@ def _topic_config(entry: ConfigEntry, source: ConfigSource) -> TopicConfig:
         is_default=source is ConfigSource.DEFAULT_CONFIG,
         is_topics=source is ConfigSource.DYNAMIC_TOPIC_CONFIG,
         copyable=not fixed and source is not ConfigSource.STATIC_BROKER_CONFIG,
+        is_source_unknown=source is ConfigSource.UNKNOWN_CONFIG and not entry.is_default,
     )
 
 

@@ -12,6 +12,7 @@ from lockstep_runtime.kafka.control_topic_faults import (
     set_right,
 )
 from lockstep_runtime.kafka.control_topics import ControlTopic
+from lockstep_runtime.util.errors import ClusterError, RequestUnsupported
 
 CHECK_INTERVAL_S = 60.0
 """Seconds between two checks. A policy that deletes takes effect after minutes."""
@@ -27,6 +28,8 @@ class ControlTopicGuard:
         self._essential = frozenset(essential)
         self._checked_at: dict[str, float] = {}
         self._troubles: dict[str, frozenset[str]] = {}
+        self._refused: set[str] = set()
+        """Settings that the cluster does not take, and that were logged."""
         self._corrected: list[tuple[str, ControlTopicFault]] = []
 
     async def check(self, admin: Admin, topics: Iterable[ControlTopic]) -> None:
@@ -41,11 +44,16 @@ class ControlTopicGuard:
         present = set[str]()
         faults, unknown = await read_faults(admin, topics)
         for topic, trouble in unknown.items():
+            if isinstance(trouble, RequestUnsupported):
+                continue  # settings are not known on this cluster
             present.add(name := f"settings of {topic}")
             ctx.rounds.troubles.began(name, trouble)
         refused = await set_right(admin, faults) if faults else {}
         self._corrected += [(admin.alias, fault) for fault in faults if fault not in refused]
         for fault, refusal in refused.items():
+            if fault.setting not in ENDS_WORK and _is_refused(refusal):
+                self._log_refused(fault, refusal)
+                continue
             command = fault.command(admin.bootstrap)
             unfit = ControlTopicUnfit(admin.alias, f"{fault.sentence}; {refusal}; to set it right: {command}")
             if fault.setting in ENDS_WORK and fault.topic in self._essential:
@@ -56,6 +64,14 @@ class ControlTopicGuard:
         for name in self._troubles.get(admin.alias, frozenset()) - present:
             ctx.rounds.troubles.over(name)
         self._troubles[admin.alias] = frozenset(present)
+
+    def _log_refused(self, fault: ControlTopicFault, refusal: ClusterError) -> None:
+        """Say once that the cluster does not take what would be better. The work goes on without, so it is no
+        trouble."""
+        subject = f"{fault.setting} of {fault.topic}"
+        if subject not in self._refused:
+            self._refused.add(subject)
+            self._ctx.log.warn("setting refused", f"{fault.sentence}; {refusal}", subject=fault.topic)
 
     async def check_if_due(self, admin: Admin, topics: Iterable[ControlTopic]) -> None:
         """Check if a minute has passed. Raises as `check`."""
@@ -76,3 +92,8 @@ class ControlTopicGuard:
                 now=fault.needed,
             )
             del self._corrected[0]
+
+
+def _is_refused(refusal: ClusterError) -> bool:
+    """Return whether it cannot be set on that cluster, with any rights."""
+    return isinstance(refusal, RequestUnsupported) or Admin.refused_configs(refusal)

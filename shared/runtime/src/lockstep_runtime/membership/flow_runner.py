@@ -17,6 +17,7 @@ from lockstep_config.flow import client_settings
 from lockstep_config.flow.client_settings import StoresUnusable
 from lockstep_protocol.names import Flow, events_topic, state_topic
 from lockstep_runtime.flow.context import FlowContext, FlowService
+from lockstep_runtime.flow.control_topic_creation import log_created, report_refused_configs
 from lockstep_runtime.kafka.control_producer import ACTS_WITHIN, ControlProducer, ControlTopicLog
 from lockstep_runtime.kafka.control_topics import ensure_control_topics, flow_topics
 from lockstep_runtime.kafka.topic_follower import TopicFollower, target_follower
@@ -214,10 +215,9 @@ class FlowRunner:
         await ctx.target.probe()
         factor = settings.control.replication_factor
         created = await ensure_control_topics(ctx.target, flow_topics(ctx.flow, settings.group_id, factor))
-        for name in created:
-            ctx.log.info("control topic created", f"{name} on {ctx.target.alias}", topic=name)
+        log_created(ctx, ctx.target, created)
         watch = LifeWatch(ctx, self._cluster_ids, self._losses)
-        if (replaced := await watch.begin(created)) is not None:
+        if (replaced := await watch.begin(created.names)) is not None:
             self._replaced = replaced
             if self._renamed_to is not None:  # that was the group of another cluster, which does not know us
                 ctx.instance, self._renamed_to = self._instance, None
@@ -243,7 +243,8 @@ class FlowRunner:
                     now=replacement.now,
                 )
                 self._replaced = None
-            await self._replay_and_serve(facts, watch, created)
+            await report_refused_configs(ctx, ctx.target, created)
+            await self._replay_and_serve(facts, watch, created.names)
         finally:
             await self._lead.stand_down(LIFE_ENDS)
             await asyncio.gather(facts.stop(), acts.stop())

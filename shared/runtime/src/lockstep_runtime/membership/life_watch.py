@@ -7,9 +7,10 @@ from collections.abc import Collection, Mapping, Set
 
 from lockstep_protocol.names import state_topic
 from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.flow.control_topic_creation import create_control_topics
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.control_topic_faults import ControlTopicUnfit
-from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics, flow_topics, service_topics
+from lockstep_runtime.kafka.control_topics import ControlTopic, flow_topics, service_topics
 from lockstep_runtime.membership.control_topic_guard import ControlTopicGuard
 from lockstep_runtime.membership.topic_losses import TopicLosses
 from lockstep_runtime.util.errors import ClusterError, ClusterReplaced, TopicMissing, TopicReplaced
@@ -93,7 +94,7 @@ class LifeWatch:
                 if admin is self._ctx.target:
                     self._check_state(ids, missing & missed)
                 if gone := [wanted[name] for name in sorted(missing & missed)]:
-                    await ensure_control_topics(admin, gone)
+                    await create_control_topics(self._ctx, admin, gone)
                 if admin is self._ctx.target:
                     await self._report_losses()
                 if self._ctx.acting:

@@ -74,7 +74,11 @@ def start_tracing(service: str, instance: str, environment: Mapping[str, str], l
     try:
         from lockstep_runtime.telemetry.spans import Spans  # tens of megabytes, only for a service that traces
     except ImportError as exc:
-        log.warn("tracing is off", f"{exc}: install lockstep-runtime[tracing], or take lockstep.tracing away")
+        log.warn(
+            "tracing is off",
+            f"{exc}: install lockstep-kafka[tracing] from the requirements file of a release, or take lockstep.tracing "
+            "away",
+        )
         return NO_TRACING
     try:
         tracing = Spans(choice, instance, log)

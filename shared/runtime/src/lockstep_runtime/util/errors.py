@@ -82,6 +82,18 @@ class ProtocolUnfit(ClusterError):
         return self.reason
 
 
+class AppendsUnsafe(ClusterError):
+    """The target does not do with producer ids what an exact copy needs, and has no transactions. `faults` says what,
+    as the rest of a sentence about the cluster."""
+
+    def __init__(self, alias: str, faults: str) -> None:
+        self.alias, self.faults = alias, faults
+        super().__init__(alias, format_sentence(self.to_reason()))
+
+    def to_reason(self) -> Reason:
+        return ReasonCode.APPENDS_UNSAFE.to_reason(cluster=self.alias, text=self.faults)
+
+
 class AdvertisedAddressUnresolved(ClusterUnreachable):
     """The cluster names an address of a broker that leads nowhere from here: waiting longer does not help now."""
 
@@ -116,6 +128,15 @@ class RequestRefused(ClusterError):
     def to_reason(self) -> Reason:
         return ReasonCode.REQUEST_REFUSED.to_reason(
             cluster=self.alias, operation=self.operation, resource=self.resource, error=self.code, text=self.why
+        )
+
+
+class RequestUnsupported(RequestRefused):
+    """The cluster does not know the request. Asking again does not help, and what it asks for is not known there."""
+
+    def to_reason(self) -> Reason:
+        return ReasonCode.REQUEST_UNSUPPORTED.to_reason(
+            cluster=self.alias, operation=self.operation, resource=self.resource
         )
 
 

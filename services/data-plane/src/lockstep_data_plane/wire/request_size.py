@@ -1,0 +1,47 @@
+"""How large a request to a cluster may be, as its closed connections show (no I/O). Azure Event Hubs closes the
+connection on requests above 1,046,528 bytes, and says nothing."""
+
+USUAL_BYTES = 8 * 1024 * 1024
+"""Where a request stops growing; well below a broker's `socket.request.max.bytes` (100 MiB)."""
+
+SMALL_BYTES = 1_000_000
+"""What the batches of a request may take together where larger ones are not answered. The rest of a request is some
+hundred bytes for each partition."""
+
+LARGE_BYTES = 1_100_000
+"""A request with more than this shows that the cluster takes large ones. Event Hubs takes some above `SMALL_BYTES`."""
+
+CLOSED_TIMES = 2
+"""So many connections in a row have to end at a large request. One may be a broker that stops."""
+
+
+class RequestSize:
+    """The limit for requests to one cluster. `size` everywhere: of the batches in a request."""
+
+    def __init__(self) -> None:
+        self._closed = 0
+        self._large_pass = False
+        self._is_news = False
+        self.is_small = False
+        """Whether requests are kept below `SMALL_BYTES`, because larger ones were never answered."""
+
+    def answered(self, size: int) -> None:
+        """Note that a request was answered. A cluster that answers a large one takes them all."""
+        if size > LARGE_BYTES:
+            self._large_pass = True
+
+    def closed(self, size: int) -> None:
+        """Note that the connection ended while a request was the oldest without an answer."""
+        if size <= SMALL_BYTES or self._large_pass or self.is_small:
+            return
+        self._closed += 1
+        self.is_small = self._is_news = self._closed >= CLOSED_TIMES
+
+    def refuses(self, size: int) -> bool:
+        """Return whether a batch of this size is too large for any request."""
+        return self.is_small and size > SMALL_BYTES
+
+    def news(self) -> bool:
+        """Return whether requests are small since this was asked last. To be reported once."""
+        news, self._is_news = self._is_news, False
+        return news

@@ -1,0 +1,38 @@
+"""Remember which requests a cluster does not support, as its answers and its closed connections show (no I/O)."""
+
+from enum import StrEnum
+
+
+class UnsupportedCase(StrEnum):
+    """How it shows that a cluster does not support a request."""
+
+    ABSENT = "absent"
+    """ApiVersions names no version that we know."""
+    REFUSED = "refused"
+    """The answer is UNSUPPORTED_VERSION."""
+    CONNECTION_CLOSED = "connection-closed"
+    """The broker closes the connection instead of an answer, twice, and answers other requests."""
+    CONTRADICTS_LOG = "contradicts-log"
+    """The answer says of the log what its batches disprove."""
+
+
+class UnsupportedRequests:
+    """The requests that one cluster does not support, by the names of `kafka_apis.APIS`."""
+
+    def __init__(self) -> None:
+        self._cases: dict[str, UnsupportedCase] = {}
+        self._news: list[tuple[str, UnsupportedCase]] = []
+
+    def __contains__(self, api: str) -> bool:
+        return api in self._cases
+
+    def add_case(self, api: str, case: UnsupportedCase) -> None:
+        """Note that the cluster does not support a request. The first case counts."""
+        if api not in self._cases:
+            self._cases[api] = case
+            self._news.append((api, case))
+
+    def news(self) -> list[tuple[str, UnsupportedCase]]:
+        """Return what was noted since this was asked last. To be reported once."""
+        news, self._news = self._news, []
+        return news

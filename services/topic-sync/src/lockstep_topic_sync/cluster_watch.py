@@ -1,0 +1,59 @@
+"""Write down what both clusters of a flow can do: at the start of a term, and from time to time."""
+
+from datetime import timedelta
+
+from lockstep_config.flow.client_settings import client_id
+from lockstep_protocol.cluster_capabilities import Role, missing_capabilities
+from lockstep_protocol.rows.state_rows import ClusterCapabilities
+from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.kafka.admin import PROBE, Admin
+from lockstep_runtime.kafka.broker_session import QuestionRefused, SessionRefused
+from lockstep_runtime.kafka.cluster_reader import read_cluster_versions
+
+CAPABILITIES = "capabilities of clusters"
+
+EVERY = timedelta(minutes=5)
+"""Between two readings. A cluster is upgraded seldom."""
+
+
+class ClusterWatch:
+    """Owner of the `cluster/*` rows of one flow."""
+
+    def __init__(self, ctx: FlowContext) -> None:
+        self._ctx = ctx
+
+    async def run(self) -> None:
+        """Read both clusters as long as the term lasts."""
+        await self._ctx.rounds.every(CAPABILITIES, EVERY, self._round)
+
+    async def _round(self) -> None:
+        """Read both clusters. One that does not answer keeps its row: other rounds report that."""
+        ctx = self._ctx
+        for admin, role in ((ctx.source, Role.SOURCE), (ctx.target, Role.TARGET)):
+            try:
+                await self._read(admin, role)
+            except (SessionRefused, QuestionRefused, OSError) as exc:
+                ctx.log.debug("capabilities not read", f"{admin.alias}: {exc}", cluster=admin.alias)
+
+    async def _read(self, admin: Admin, role: Role) -> None:
+        ctx, clients = self._ctx, self._ctx.settings.clients
+        properties = clients.source_admin if role is Role.SOURCE else clients.target_admin
+        reading = await read_cluster_versions(
+            properties, client_id(ctx.settings, "capabilities", properties), PROBE.total_seconds()
+        )
+        refused = admin.refused_requests
+        missing = list(missing_capabilities(reading.versions, [role], refused))
+        row = ClusterCapabilities(
+            alias=admin.alias,
+            cluster_id=reading.cluster_id,
+            product=reading.kind,
+            lacks=tuple(capability.name for capability in missing),
+            refuses=tuple(
+                capability.name
+                for capability in missing
+                if capability.request in refused and capability.is_there(reading.versions)
+            ),
+        )
+        if await ctx.state.write_if_changed(row):
+            lacks = f", without {', '.join(row.lacks)}" if row.lacks else ""
+            ctx.log.info("capabilities", f"{row.alias} looks like {row.product}{lacks}", cluster=row.alias)

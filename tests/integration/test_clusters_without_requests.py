@@ -1,0 +1,88 @@
+"""A source without OffsetForLeaderEpoch and a target without DescribeProducers: the logs say where a copy goes on."""
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from lockstep_protocol.kafka_apis import APIS
+from tests.support.broker import Broker
+from tests.support.clusters import Record, create_topic, end_offsets, produce
+from tests.support.eventually import wait_until
+from tests.support.mirror import Mirror, MirroredFlow
+from tests.support.proxy import Proxy
+from tests.support.traffic import Traffic
+
+pytestmark = pytest.mark.long
+
+ABSENT = -1
+EPOCHS, PRODUCERS = APIS["offset_for_leader_epoch"].key, APIS["describe_producers"].key
+LARGEST = 1_046_528
+"""What Azure Event Hubs takes as a request."""
+PARTITIONS = 4
+WITHIN = 120.0
+
+
+class Lacking(NamedTuple):
+    """The proxies of a source and a target that lack a request each, and how that is reported."""
+
+    source: Proxy
+    target: Proxy
+    case: str
+    limits: bool
+
+
+@pytest.fixture(params=["absent", "connection-closed"])
+def lacking(request: pytest.FixtureRequest, proxy_a: Proxy, proxy_b: Proxy) -> Iterator[Lacking]:
+    closes = request.param == "connection-closed"
+    if closes:
+        proxy_a.close_above({EPOCHS: 0})
+        proxy_b.close_above({PRODUCERS: 0, APIS["produce"].key: LARGEST})
+    else:
+        proxy_a.announce({EPOCHS: ABSENT})
+        proxy_b.announce({PRODUCERS: ABSENT})
+    yield Lacking(proxy_a, proxy_b, request.param, closes)
+    for proxy in (proxy_a, proxy_b):
+        proxy.close_above({})
+        proxy.announce({})
+
+
+@pytest.fixture
+def mirror(tmp_path: Path, broker_a: Broker, broker_b: Broker, lacking: Lacking) -> Iterator[Mirror]:
+    a, b = (broker_a.bootstrap, lacking.source.bootstrap), (broker_b.bootstrap, lacking.target.bootstrap)
+    lines = [f"{what}.enabled = false" for what in ("sync.topic.acls", "emit.heartbeats", "emit.checkpoints")]
+    with Mirror.one_flow(tmp_path, uuid.uuid4().hex[:6], a, b, *lines) as mirror:
+        yield mirror
+
+
+def unsupported(flow: MirroredFlow) -> set[tuple[str, str, str]]:
+    """Return (cluster, request, case) of each that slots have reported."""
+    events = flow.events("RequestUnsupported")
+    return {(event.subject, event.detail["api"], event.detail["case"]) for event in events}
+
+
+def test_copy_without_the_requests_is_exact_over_kills(mirror: Mirror, lacking: Lacking) -> None:
+    flow = mirror.flow
+    topic = create_topic(flow.source, f"{flow.flow.source[1:]}-numbers", partitions=PARTITIONS)
+    with Traffic(flow.source, topic, partitions=PARTITIONS) as traffic:
+        flow.wait_mirrored(topic, partitions=PARTITIONS, within=WITHIN)
+        flow.wait_for_more(topic, 200, within=WITHIN)
+        mirror.copying_worker(within=WITHIN).kill()
+        traffic.wait_for_more(300, within=WITHIN)
+        flow.wait_for_more(topic, 100, within=WITHIN)
+        mirror.kill_data_plane()
+        traffic.wait_for_more(300, within=WITHIN)
+        produce(flow.source, topic, [Record(value=b"v" * 400_000, partition=n % PARTITIONS) for n in range(80)])
+        mirror.data_plane.start()
+        flow.wait_for_more(topic, 100, within=WITHIN)
+    flow.wait_copied(topic, within=WITHIN)
+    assert end_offsets(flow.source, topic) == end_offsets(flow.target, flow.remote(topic))
+    wanted = {
+        (f"cluster {flow.flow.source}", "OffsetForLeaderEpoch", lacking.case),
+        (f"cluster {flow.flow.target}", "DescribeProducers", lacking.case),
+    }
+    wait_until(lambda: unsupported(flow) == wanted, within=WITHIN, what="what is done instead is reported")
+    assert flow.events("GapFound") == []
+    assert bool(flow.events("RequestsLimited")) == lacking.limits

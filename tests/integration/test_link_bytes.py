@@ -1,0 +1,31 @@
+"""The bytes that a cluster's client counts are those that pass on its connections, but for each one's handshake."""
+
+from lockstep_data_plane.wire.cluster import connect_cluster
+from lockstep_data_plane.wire.log_reader import log_between
+from tests.support.broker import Broker
+from tests.support.clusters import Record, create_topic, produce
+from tests.support.proxy import Proxy
+
+HANDSHAKE_BYTES = 4_000
+"""ApiVersions and its answer, on each of three connections at most."""
+
+
+async def test_link_bytes_are_those_of_the_line(broker_a: Broker, proxy_a: Proxy) -> None:
+    topic = create_topic(broker_a.bootstrap)
+    produce(broker_a.bootstrap, topic, [Record(value=b"v" * 100_000, partition=0) for _ in range(50)])
+    cluster = connect_cluster("A", {"bootstrap.servers": proxy_a.bootstrap}, "links")
+    sent_before, received_before = proxy_a.requested, proxy_a.answered
+    try:
+        await cluster.refresh([topic])
+        end = await cluster.end_offset((topic, 0))
+        read = [len(b.data) async for batches, _ in log_between(cluster, (topic, 0), 0, end) for b in batches]
+        links: dict[str, int] = {}
+        for direction, _, size in cluster.links.totals():
+            links[direction] = links.get(direction, 0) + size
+        sent, received = proxy_a.requested - sent_before, proxy_a.answered - received_before
+    finally:
+        await cluster.close()
+    assert sum(read) >= 5_000_000
+    assert received - 3 * HANDSHAKE_BYTES <= links["received"] <= received
+    assert sent - 3 * HANDSHAKE_BYTES <= links["sent"] <= sent
+    assert links["received"] >= sum(read)

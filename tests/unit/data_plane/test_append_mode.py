@@ -1,0 +1,79 @@
+"""How a flow appends to a target that does not do with producer ids what Kafka does."""
+
+from pathlib import Path
+
+import pytest
+
+from lockstep_config import FlowSettings, load
+from lockstep_data_plane.core.append_trial import AppendFault, AppendMode
+from lockstep_data_plane.driver.flow_origin import FlowOrigin
+from lockstep_data_plane.provenance.producer_ids import try_target
+from lockstep_protocol.names import Flow, events_topic
+from lockstep_protocol.reason_catalogue import ReasonCode
+from lockstep_protocol.rows.state_rows import Origin
+from lockstep_runtime.util.errors import AppendsUnsafe
+from tests.support.flow_context import FILE, flow_context
+from tests.support.memory_cluster import MemoryLog
+from tests.unit.data_plane.engine_scene import EngineCluster
+
+TRANSACTIONS = ("find_coordinator", "add_partitions_to_txn", "end_txn")
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> FlowSettings:
+    file = tmp_path / "mm2.properties"
+    file.write_text(FILE)
+    return load(file, {}).flow(Flow("A", "B"))
+
+
+@pytest.fixture
+def clients(settings: FlowSettings, monkeypatch: pytest.MonkeyPatch) -> tuple[EngineCluster, EngineCluster]:
+    """The two clients of the trial, of one cluster."""
+    both, log = (EngineCluster("B"), EngineCluster("B")), MemoryLog()
+    for client in both:
+        client.create(events_topic(settings.flow, settings.group_id), log)
+    left = list(both)
+    monkeypatch.setattr("lockstep_data_plane.provenance.target_trial.connect_cluster", lambda *_: left.pop(0))
+    return both
+
+
+@pytest.mark.usefixtures("clients")
+async def test_target_like_kafka_gets_sequences(settings: FlowSettings) -> None:
+    assert await try_target(settings) == (AppendMode.SEQUENCES, ())
+
+
+async def test_target_that_loses_ids_gets_transactions(
+    settings: FlowSettings, clients: tuple[EngineCluster, EngineCluster]
+) -> None:
+    for client in clients:
+        client.keeps_ids = False
+    mode, faults = await try_target(settings)
+    assert mode is AppendMode.TRANSACTIONS
+    assert AppendFault.IDS_LOST in faults
+
+
+@pytest.mark.parametrize("api", TRANSACTIONS)
+async def test_target_that_loses_ids_without_transactions_gets_nothing(
+    api: str, settings: FlowSettings, clients: tuple[EngineCluster, EngineCluster]
+) -> None:
+    for client in clients:
+        client.keeps_ids, client.unknown_apis = False, [api]
+    mode, faults = await try_target(settings)
+    assert mode is None
+    assert faults
+
+
+def test_target_without_an_exact_way_has_a_reason_with_its_faults() -> None:
+    trouble = AppendsUnsafe("B", AppendFault.IDS_LOST.words)
+    assert trouble.to_reason().code == ReasonCode.APPENDS_UNSAFE
+    assert str(trouble).startswith("cluster B does not keep producer id, epoch and sequence of a batch in its log. ")
+
+
+@pytest.mark.parametrize(("appends", "in_transactions"), [("", False), ("sequences", False), ("transactions", True)])
+def test_slots_get_the_settings_that_the_trial_chose(appends: str, in_transactions: bool, tmp_path: Path) -> None:
+    origin = FlowOrigin(flow_context(tmp_path, "data-plane"))
+    assert not origin.settings.data_plane.exactly_once
+    origin._origin = Origin(
+        producer_id=1, source="A", target="B", origin_cluster_id="a", target_cluster_id="b", appends=appends
+    )
+    assert origin.settings.data_plane.exactly_once == in_transactions

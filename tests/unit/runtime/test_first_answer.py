@@ -1,0 +1,128 @@
+"""What is said of an address at which something else than a broker of these settings answers."""
+
+import asyncio
+import ssl
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from functools import partial
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.kafka.first_answer import QUESTION, Answerer, find_fault, judge_answer
+from lockstep_runtime.util.errors import ClusterUnreachable
+from tests.support.certificates import Authority
+from tests.support.ports import free_port
+
+WITHIN = timedelta(seconds=5)
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+async def speak(answer: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.read(len(QUESTION))
+    writer.write(answer)
+    await writer.drain()
+    writer.close()
+
+
+def as_broker() -> bytes:
+    body = QUESTION[8:12] + struct.pack(">hi", 0, 0)
+    return struct.pack(">i", len(body)) + body
+
+
+@asynccontextmanager
+async def serving(handler: Handler, context: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+    server = await asyncio.start_server(handler, "127.0.0.1", 0, ssl=context)
+    async with server:
+        yield server.sockets[0].getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("answer", "answerer"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n", Answerer.HTTP),
+        (b"<!DOCTYPE HTML>\n<html>", Answerer.HTTP),
+        (b"\x15\x03\x03\x00\x02\x02\x50", Answerer.TLS),
+        (b"SSH-2.0-OpenSSH_9.2", Answerer.OTHER),
+        (b"-ERR unknown command", Answerer.OTHER),
+        (b"\x00\x00\x00\x06\x00\x00\x00\x01\x00\x00", Answerer.OTHER),
+        (as_broker(), Answerer.BROKER),
+    ],
+)
+def test_first_bytes_show_the_server(answer: bytes, answerer: Answerer) -> None:
+    assert judge_answer(answer, closed=False) is answerer
+
+
+@pytest.mark.parametrize(("closed", "answerer"), [(True, Answerer.CLOSED), (False, Answerer.SILENT)])
+def test_no_bytes_are_a_closed_or_a_silent_server(answerer: Answerer, *, closed: bool) -> None:
+    assert judge_answer(b"", closed=closed) is answerer
+
+
+@pytest.mark.parametrize(
+    ("answer", "uses_tls", "words"),
+    [
+        (as_broker(), False, ""),
+        (as_broker(), True, "speaks no TLS on this port"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", False, "speaks no Kafka ('SSH-2.0-OpenSSH_9.2')"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", True, "an HTTP server answers"),
+        (b"", False, "closes it without an answer"),
+        (b"", True, ""),
+    ],
+)
+async def test_server_that_is_no_such_broker_has_a_sentence(answer: bytes, words: str, *, uses_tls: bool) -> None:
+    async with serving(partial(speak, answer)) as port:
+        fault = await find_fault("127.0.0.1", port, WITHIN, uses_tls=uses_tls)
+    assert (words in fault) if words else fault == ""
+
+
+@pytest.mark.parametrize(("uses_tls", "words"), [(True, ""), (False, "speaks TLS, and security.protocol has none")])
+async def test_port_with_tls_is_no_fault_of_a_tls_client(tmp_path: Path, words: str, *, uses_tls: bool) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(Authority().server("127.0.0.1").pem(tmp_path / "server.pem"))
+    async with serving(partial(speak, as_broker()), context) as port:
+        fault = await find_fault("127.0.0.1", port, WITHIN, uses_tls=uses_tls)
+    assert (words in fault) if words else fault == ""
+
+
+async def test_http_server_of_python_is_known_as_one() -> None:
+    server = HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        fault = await find_fault("127.0.0.1", server.server_port, WITHIN, uses_tls=False)
+    finally:
+        await asyncio.to_thread(server.shutdown)
+        thread.join()
+        server.server_close()
+    assert "an HTTP server answers" in fault
+
+
+async def test_silent_server_may_be_a_broker_that_is_busy() -> None:
+    ended = asyncio.Event()
+
+    async def wait(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+        ended.set()
+
+    async with serving(wait) as port:
+        assert await find_fault("127.0.0.1", port, timedelta(seconds=0.2), uses_tls=False) == ""
+        await ended.wait()
+
+
+async def test_address_without_a_listener_has_no_fault_of_this_kind() -> None:
+    for uses_tls in (False, True):
+        assert await find_fault("127.0.0.1", free_port(), WITHIN, uses_tls=uses_tls) == ""
+    assert await find_fault("name.invalid", 9092, WITHIN, uses_tls=False) == ""
+
+
+async def test_probe_of_another_server_raises_at_once() -> None:
+    async with serving(partial(speak, b"HTTP/1.1 400 Bad Request\r\n\r\n")) as port:
+        admin = Admin("A", {"bootstrap.servers": f"127.0.0.1:{port}"})
+        with pytest.raises(ClusterUnreachable, match=r"cluster A at .* an HTTP server answers"):
+            await asyncio.wait_for(admin.probe(timedelta(minutes=10)), 30.0)
