@@ -14,6 +14,7 @@ from lockstep_runtime.util.errors import ClusterUnreachable
 from tests.support.broker import Broker, Quorum
 from tests.support.commands import lockstep
 from tests.support.doctor_runs import run_doctor
+from tests.support.proxy import Proxy
 from tests.support.services import two_cluster_file
 
 AIOKAFKA = {"client_id": "test", "request_timeout_ms": 10_000}
@@ -60,10 +61,26 @@ async def test_a_topic_that_is_not_there_is_no_broker_that_is_away(broker_a: Bro
 def test_broker_advertised_by_an_unknown_name_is_named_soon(elsewhere: Broker, tmp_path: Path) -> None:
     file = two_cluster_file(tmp_path, ("A", elsewhere.bootstrap), ("B", elsewhere.bootstrap), "A->B.enabled = true")
     began = time.monotonic()
-    said = lockstep("probe", str(file), code=1)
+    said = lockstep("probe", str(file), code=3)
     assert time.monotonic() - began < 20
     assert f"a broker is advertised as nowhere.invalid:{elsewhere.port}, whose name is not known here (" in said
     assert "set that broker's advertised.listeners to an address that is known here" in said
+
+
+@pytest.mark.long
+def test_probe_of_a_broker_half_alive_keeps_to_its_time(
+    broker_a: Broker, broker_b: Broker, proxy_b: Proxy, tmp_path: Path
+) -> None:
+    """It is reached, and of the rights on groups it says nothing: a request waits a minute for that."""
+    proxy_b.answer_only(3, 18)  # Metadata and ApiVersions
+    clusters = ("A", broker_a.bootstrap), ("B", proxy_b.bootstrap)
+    file = two_cluster_file(tmp_path, *clusters, "A->B.enabled = true")
+    began = time.monotonic()
+    said = lockstep("probe", str(file), "--timeout", "4", code=3)
+    assert time.monotonic() - began < 20
+    assert "A->B  ok      two clusters: " in said
+    assert "A->B  failed  permissions on B: " in said
+    assert "no answer of the coordinator of " in said
 
 
 @pytest.mark.long

@@ -2,7 +2,8 @@
 and does something arrive? Its checks are `lockstep doctor`'s."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from lockstep_cli.options import echo_body, file_argument, output_option, timeou
 
 if TYPE_CHECKING:
     from lockstep_config import FlowSettings
+    from lockstep_runtime.kafka.admin import Admin
 
 HELP = """\
 Ask both clusters of each flow of FILE, with the credentials in it, whether the flow can do its work. If the flow has
@@ -33,7 +35,13 @@ Exit codes:
   0  all is well
   1  a permission is missing, two aliases are one cluster, or nothing arrived in time; each in a line of its own
   2  FILE or the arguments cannot be used
-  3  a cluster cannot be reached"""
+  3  a cluster cannot be reached, or does not answer in time"""
+
+GRACE_S = 0.2
+"""Seconds by which a check may outlast its time, so that it can say itself what it waited for."""
+
+Check = tuple[str, Awaitable[str]]
+"""What is checked, and the work that returns what came of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +55,7 @@ class ProbeFinding:
 
 
 def exit_code(findings: Sequence[ProbeFinding], is_away: bool) -> Exit:
-    """Return what the findings come to; `is_away`: a cluster does not answer, so that little could be asked."""
+    """Return what the findings come to; `is_away`: a cluster did not answer a question."""
     if is_away:
         return Exit.NO_ANSWER
     return Exit.TROUBLE if any(one.ok is False for one in findings) else Exit.FINE
@@ -59,76 +67,123 @@ def exit_code(findings: Sequence[ProbeFinding], is_away: bool) -> Exit:
 @file_argument
 @click.option("--flow", "flows", multiple=True, help="Only this flow, 'A->B' with the quotes; repeat for more.")
 @click.option("--canary-topic", help="Also write a record to this topic of the source, and wait for its copy.")
-@timeout_option(30.0, "to wait for a cluster, and for what is to arrive")
+@timeout_option(30.0, "for all of it: to reach the clusters, to ask them, and to wait for what is to arrive")
 @output_option
 @asynchronous
 async def command(file: Path, flows: tuple[str, ...], canary_topic: str | None, timeout: float, output: str) -> int:
+    from lockstep_cli.doctor import cluster_checks  # noqa: F401 - the time begins when the imports are over
     from lockstep_cli.flow_selection import choose_flows
 
-    findings: list[ProbeFinding] = []
-
-    def report_finding(finding: ProbeFinding) -> None:
-        findings.append(finding)
+    def print_finding(finding: ProbeFinding) -> None:
         if output == "text":
             word = {True: "ok", False: "failed", None: "-"}[finding.ok]
             click.echo(f"{finding.flow}  {word:6}  {finding.check}: {finding.detail}")
 
-    reached = [
-        await _probe_flow(settings, canary_topic, timeout, report_finding)
-        for settings in choose_flows(file, flows, every=not flows)
-    ]
+    chosen = choose_flows(file, flows, every=not flows)
+    ends_at = time.monotonic() + timeout
+    probes = [FlowProbe(settings, canary_topic, timeout, ends_at, print_finding) for settings in chosen]
+    await asyncio.gather(*(probe.run() for probe in probes))
+    findings = [finding for probe in probes for finding in probe.findings]
     if output != "text":
         echo_body([asdict(one) for one in findings], output)
-    return exit_code(findings, is_away=not all(reached))
+    return exit_code(findings, is_away=any(probe.is_away for probe in probes))
 
 
-async def _probe_flow(
-    settings: "FlowSettings", canary: str | None, within: float, report_finding: Callable[[ProbeFinding], None]
-) -> bool:
-    """Report each check of a flow. Returns whether both clusters answer: else nothing more could be asked."""
-    from lockstep_cli.clusters import source_client, target_client
-    from lockstep_cli.doctor import cluster_checks as checks
-    from lockstep_config.credentials.permissions import target_grants
-    from lockstep_config.flow.mirroring_rules import mirrored_topics
-    from lockstep_runtime.util.errors import ClusterError
+class FlowProbe:
+    """The checks of one flow. All of them end at `ends_at` (of `time.monotonic`), `timeout` seconds after the first
+    one began."""
 
-    flow = str(settings.flow)
+    def __init__(
+        self,
+        settings: "FlowSettings",
+        canary: str | None,
+        timeout: float,
+        ends_at: float,
+        print_finding: Callable[[ProbeFinding], None],
+    ) -> None:
+        self._settings = settings
+        self._canary = canary
+        self._timeout = timeout
+        self._ends_at = ends_at
+        self._print_finding = print_finding
+        self.findings: list[ProbeFinding] = []
+        self.is_away = False
+        """A cluster was not reached, or did not answer a question."""
 
-    async def make_finding(check: str, work: Awaitable[str]) -> ProbeFinding:
+    async def run(self) -> None:
+        """Report each check, in the same order always. Both clusters are asked at once, and nothing more is asked
+        where one of them cannot be reached."""
+        from lockstep_cli.clusters import source_client, target_client
+        from lockstep_cli.doctor import cluster_checks as checks
+
+        source = source_client(self._settings, ends_at=self._ends_at)
+        target = target_client(self._settings, ends_at=self._ends_at)
+        await self._report(
+            *((f"{client.alias} is reached", checks.reach_cluster(client, self._left())) for client in (source, target))
+        )
+        if not all(finding.ok for finding in self.findings):
+            self.is_away = True
+            return
+        work = [("two clusters", checks.compare_clusters(source, target)), *self._rights(source, target)]
+        heartbeat = f"heartbeat on {target.alias}"
+        if self._settings.heartbeat.enabled:
+            work.append((heartbeat, checks.await_heartbeat(self._settings, self._left())))
+        else:
+            await self._report(*work)
+            work = []
+            self._add(ProbeFinding(str(self._settings.flow), heartbeat, None, "this flow has none"))
+        if self._canary is not None:
+            canary = checks.send_canary(self._settings, self._canary, self._left())
+            work.append((f"canary through {self._canary}", canary))
+        await self._report(*work)
+
+    def _rights(self, source: "Admin", target: "Admin") -> Sequence[Check]:
+        """Return the checks of the rights on both clusters. Each needs the topics of both."""
+        from lockstep_cli.doctor import cluster_checks as checks
+        from lockstep_config.credentials.permissions import target_grants
+        from lockstep_config.flow.mirroring_rules import mirrored_topics
+
+        async def read_topics() -> tuple[Collection[str], Collection[str]]:
+            return await asyncio.gather(source.topic_names(), target.topic_names())
+
+        topics = asyncio.ensure_future(read_topics())
+
+        async def check_source() -> str:
+            source_topics, target_topics = await asyncio.shield(topics)
+            mirrored = mirrored_topics(self._settings, source_topics, target_topics)
+            return await checks.check_source_rights(source, self._settings, [*mirrored], source_topics)
+
+        async def check_target() -> str:
+            source_topics, target_topics = await asyncio.shield(topics)
+            mirrored = mirrored_topics(self._settings, source_topics, target_topics)
+            grants = target_grants(self._settings)
+            return await checks.check_rights(target, grants, [*mirrored.values()], target_topics)
+
+        return (f"permissions on {source.alias}", check_source()), (f"permissions on {target.alias}", check_target())
+
+    async def _report(self, *work: Check) -> None:
+        """Carry out several checks at once, and report each in its turn."""
+        for finding in [asyncio.ensure_future(self._find(*check)) for check in work]:
+            self._add(await finding)
+
+    async def _find(self, check: str, work: Awaitable[str]) -> ProbeFinding:
+        from lockstep_cli.doctor.cluster_checks import PathFault
+        from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotAppended
+
+        flow = str(self._settings.flow)
         try:
-            return ProbeFinding(flow, check, True, await work)
-        except (ClusterError, checks.PathFault) as exc:
+            async with asyncio.timeout(self._left() + GRACE_S):
+                return ProbeFinding(flow, check, True, await work)
+        except (ClusterError, PathFault) as exc:
+            self.is_away |= isinstance(exc, ClusterUnreachable | NotAppended)
             return ProbeFinding(flow, check, False, str(exc))
         except TimeoutError:
-            return ProbeFinding(flow, check, False, f"no answer within {within:g} s")
+            self.is_away = True
+            return ProbeFinding(flow, check, False, f"no answer within {self._timeout:g} s")
 
-    async def run_check(check: str, work: Awaitable[str]) -> None:
-        report_finding(await make_finding(check, work))
+    def _left(self) -> float:
+        return max(0.0, self._ends_at - time.monotonic())
 
-    source, target = source_client(settings), target_client(settings)
-    # Both are asked at once, and the source is reported first.
-    reached = await asyncio.gather(
-        *(
-            make_finding(f"{client.alias} is reached", checks.reach_cluster(client, within))
-            for client in (source, target)
-        )
-    )
-    for finding in reached:
-        report_finding(finding)
-    if not all(finding.ok for finding in reached):
-        return False
-    await run_check("two clusters", checks.compare_clusters(source, target))
-    there = await source.topic_names()
-    copies_there = await target.topic_names()
-    mirrored = mirrored_topics(settings, there, copies_there)
-    on_source = checks.check_source_rights(source, settings, [*mirrored], there)
-    await run_check(f"permissions on {source.alias}", on_source)
-    on_target = checks.check_rights(target, target_grants(settings), [*mirrored.values()], copies_there)
-    await run_check(f"permissions on {target.alias}", on_target)
-    if settings.heartbeat.enabled:
-        await run_check(f"heartbeat on {target.alias}", checks.await_heartbeat(settings, within))
-    else:
-        report_finding(ProbeFinding(flow, f"heartbeat on {target.alias}", None, "this flow has none"))
-    if canary is not None:
-        await run_check(f"canary through {canary}", checks.send_canary(settings, canary, within))
-    return True
+    def _add(self, finding: ProbeFinding) -> None:
+        self.findings.append(finding)
+        self._print_finding(finding)

@@ -30,8 +30,7 @@ class PathFault(Exception):
 
 async def reach_cluster(cluster: Admin, within: float) -> str:
     """Return the bootstrap servers, once the cluster answers and each broker accepts a connection where it is
-    advertised. All of it takes `within` seconds at most, and as long again where the cluster answers and a broker does
-    not."""
+    advertised. All of it takes `within` seconds at most."""
     ends_at = time.monotonic() + within
     try:
         await cluster.probe(min(PROBE, timedelta(seconds=within)))
@@ -41,7 +40,8 @@ async def reach_cluster(cluster: Admin, within: float) -> str:
         if (left := ends_at - time.monotonic()) < LEAST_PROBE_S:
             raise
         await cluster.probe(timedelta(seconds=left))
-    if away := await cluster.unreachable_brokers(min(PROBE, timedelta(seconds=within))):
+    left = max(LEAST_PROBE_S, ends_at - time.monotonic())
+    if away := await cluster.unreachable_brokers(min(PROBE, timedelta(seconds=left))):
         raise PathFault(
             f"{cluster.bootstrap} answers, and names brokers that cannot be reached from here: "
             + "; ".join(f"{broker} ({why})" for broker, why in away.items())
@@ -52,7 +52,7 @@ async def reach_cluster(cluster: Admin, within: float) -> str:
 
 async def compare_clusters(source: Admin, target: Admin) -> str:
     """Both cluster ids. Raises PathFault where both aliases lead to one."""
-    ids = await source.cluster_id(), await target.cluster_id()
+    ids = await asyncio.gather(source.cluster_id(), target.cluster_id())
     if ids[0] == ids[1]:
         places = f"{source.alias} at {source.bootstrap} and {target.alias} at {target.bootstrap}"
         raise PathFault(
@@ -96,7 +96,7 @@ async def await_heartbeat(settings: FlowSettings, within: float) -> str:
     arrival_s = await _arrival(settings, settings.policy.heartbeats_topic(), ours, within)
     if arrival_s is None:
         raise PathFault(
-            f"none came within {within:g} s: does the service heartbeat run? Its pages and lockstep status say more"
+            f"none came within {within:.3g} s: does the service heartbeat run? Its pages and lockstep status say more"
         )
     return f"came after {arrival_s:.1f} s"
 
@@ -109,13 +109,13 @@ async def send_canary(settings: FlowSettings, topic: str, within: float) -> str:
     mark = f"lockstep canary {uuid.uuid4()}".encode()
     remote = settings.remote_topic(topic)
 
-    async def write() -> None:
-        async with producing(settings, within, "source") as producer:
+    async def write(left: float) -> None:
+        async with producing(settings, left, "source") as producer:
             await producer.send(topic, mark, mark, None, None)
 
     arrival_s = await _arrival(settings, remote, lambda record: record.key == mark, within, begin=write)
     if arrival_s is None:
-        raise PathFault(f"was written to {alias} and did not arrive in {remote} within {within:g} s")
+        raise PathFault(f"was written to {alias} and did not arrive in {remote} within {within:.3g} s")
     return f"arrived in {remote} after {arrival_s:.1f} s"
 
 
@@ -124,9 +124,10 @@ async def _arrival(
     topic: str,
     is_meant: Callable[[Record], bool],
     within: float,
-    begin: Callable[[], Awaitable[None]] | None = None,
+    begin: Callable[[float], Awaitable[None]] | None = None,
 ) -> float | None:
-    """Seconds until a record that is meant arrives in a topic of the target, after `begin`; None: not `within`. Raises
+    """Return the seconds until a record that is meant arrives in a topic of the target, after `begin`, which is given
+    the seconds that are left; None: not `within`. All of it takes `within` seconds at most. Raises TimeoutError, and
     ClusterError, TopicMissing among them."""
     arrived = asyncio.Event()
 
@@ -134,10 +135,15 @@ async def _arrival(
         if any(is_meant(record) for record in records):
             arrived.set()
 
-    async with target_follower(settings, "probe", topic, hear, from_beginning=False) as follower:
+    ends_at = time.monotonic() + within
+    follower = target_follower(settings, "probe", topic, hear, from_beginning=False)
+    follower.start()
+    try:
         await asyncio.wait_for(follower.caught_up(), within)
         began = time.monotonic()
         if begin is not None:
-            await begin()
-        await wait_for_answer(arrived, follower.failed(), within)
+            await begin(ends_at - began)
+        await wait_for_answer(arrived, follower.failed(), ends_at - time.monotonic())
         return time.monotonic() - began if arrived.is_set() else None
+    finally:
+        follower.end()  # its thread is not waited for: that takes up to half a second

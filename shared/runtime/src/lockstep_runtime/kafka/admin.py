@@ -7,6 +7,7 @@ each is in the `Outcome`. Nothing is retried here: callers retry in rounds.
 
 import asyncio
 import socket
+import time
 from collections.abc import Mapping
 from datetime import timedelta
 
@@ -106,9 +107,11 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
 
     async def unreachable_brokers(self, within: timedelta = PROBE) -> dict[str, str]:
         """Why brokers cannot be connected to where the cluster says they are, by `broker N at HOST:PORT`. Clients reach
-        the bootstrap address first and these afterwards. Raises as `probe`."""
+        the bootstrap address first and these afterwards. All of it takes `within` at most. Raises as `probe`."""
+        ends_at = time.monotonic() + within.total_seconds()
         brokers_answered = (await self._metadata(within.total_seconds())).brokers.values()
-        found = await asyncio.gather(*(connects(str(one.host), one.port, within) for one in brokers_answered))
+        left = timedelta(seconds=max(0.0, ends_at - time.monotonic()))
+        found = await asyncio.gather(*(connects(str(one.host), one.port, left) for one in brokers_answered))
         return {
             f"broker {one.id} at {one.host}:{one.port}": why
             for one, why in zip(brokers_answered, found, strict=True)

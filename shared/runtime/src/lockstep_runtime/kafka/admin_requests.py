@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from inspect import isawaitable
+from math import inf
 from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
@@ -128,12 +129,17 @@ async def _close_client(former: list[AdminClient | None], after: float = 0.0) ->
     await asyncio.to_thread(former.clear)
 
 
+LEAST_S = 0.05
+"""Seconds that a request has that is made when the time is over."""
+
 BLOCKED_AT_MOST = 8
 """Calls of one client that wait for its cluster at once."""
 
 
 class AdminRequests:
     """A connection to the cluster `alias`. `timeout` bounds every request, `access` is what we need there.
+
+    No request, and no thread that waits for one, outlasts `ends_at` (of `time.monotonic`) where it is given.
 
     `conf` has librdkafka's settings, and `properties` the Java properties that they come from: aiokafka asks what
     librdkafka cannot. Without `properties` it connects to the bootstrap servers without TLS and login. Safe for
@@ -146,11 +152,12 @@ class AdminRequests:
         timeout: timedelta = timedelta(seconds=60),
         access: Access = NO_ACCESS,
         properties: Mapping[str, str] | None = None,
+        ends_at: float = inf,
     ) -> None:
         self.alias = alias
         self.access = access
-        self._timeout = timeout.total_seconds()
-        self._quick = min(self._timeout, QUICK)
+        self._request_s = timeout.total_seconds()
+        self._ends_at = ends_at
         self._complaints: deque[str] = deque(maxlen=8)
         self._client: AdminClient | None = None
         self._making = asyncio.Lock()
@@ -168,6 +175,20 @@ class AdminRequests:
         self.bootstrap = str(conf.get("bootstrap.servers", ""))
         self._properties = {"bootstrap.servers": self.bootstrap} if properties is None else properties
         self._conf: dict[str, Any] = {**conf, **ASKING, "error_cb": self._complain}
+
+    @property
+    def _timeout(self) -> float:
+        """Seconds that a request may take now."""
+        return self._left(self._request_s)
+
+    @property
+    def _quick(self) -> float:
+        """Seconds that a listing may take now."""
+        return self._left(min(self._request_s, QUICK))
+
+    def _left(self, seconds: float) -> float:
+        """Return `seconds`, or those until the end, and never 0: that means "for ever" to librdkafka."""
+        return max(LEAST_S, min(seconds, self._ends_at - time.monotonic()))
 
     async def renew(self, conf: Mapping[str, Any], properties: Mapping[str, str]) -> None:
         """Ask with these settings from now on. Nothing is to be under way."""
@@ -246,7 +267,7 @@ class AdminRequests:
     async def _metadata(self, within_s: float, topic: str | None = None) -> ClusterMetadata:
         """Return what a broker knows of the cluster, and of one topic or all. Raises ClusterUnreachable."""
         list_topics = (await self._connected()).list_topics
-        return await self._blocking(*REACH, list_topics, topic=topic, timeout=within_s)
+        return await self._blocking(*REACH, list_topics, topic=topic, timeout=self._left(within_s))
 
     @contextmanager
     def _step(self, operation: str, resource: str) -> Iterator[None]:
