@@ -12,13 +12,15 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
-from rich.console import Console
+from rich.text import Text
 
 from lockstep_cli.__main__ import main
 from lockstep_cli.console import console
 from lockstep_cli.output import RunOutput
 from lockstep_cli.probe import ProbeFinding, exit_code
-from lockstep_cli.settings_shown import broken, settings_shown
+from lockstep_cli.row_table import wrapped
+from lockstep_cli.settings_shown import settings_shown
+from lockstep_cli.whole_line_console import WholeLineConsole
 from lockstep_config.report.effective import Setting
 from lockstep_protocol.names import Flow
 from lockstep_runtime.kafka.control_topics import _warn_of_lowered, flow_topics
@@ -94,20 +96,22 @@ def test_probe_of_what_does_not_answer_exits_as_other_commands(
 
 
 def test_probe_of_silent_clusters_keeps_to_its_time(tmp_path: Path) -> None:
-    """Nobody answers on either side, and both are asked at once."""
+    """Nobody answers on any side of two flows, and all are asked at once."""
     timeout, start = 4.0, time.monotonic()
     CliRunner().invoke(main, ["probe", str(tmp_path / "none")])
     began = time.monotonic() - start
     with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
         file = tmp_path / "mm2.properties"
-        file.write_text(TWO.format(*(f"127.0.0.1:{silent.getsockname()[1]}" for silent in (one, other))))
+        text = TWO.format(*(f"127.0.0.1:{silent.getsockname()[1]}" for silent in (one, other)))
+        file.write_text(f"{text}B->A.enabled = true\n")
         start = time.monotonic()
         command = [sys.executable, "-m", "lockstep_cli", "probe", str(file), "--timeout", str(timeout), "-o", "json"]
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
         took = time.monotonic() - start - began
     assert ended.returncode == 3, ended.stderr
-    assert [one["ok"] for one in json.loads(ended.stdout)] == [False, False]
-    assert took < 3 * timeout, "each side alone, and twice, would be 16 s"
+    findings = json.loads(ended.stdout)
+    assert [(one["flow"], one["ok"]) for one in findings] == [(flow, False) for flow in ("A->B", "B->A") for _ in "AB"]
+    assert took < 2 * timeout, "each flow alone would be 8 s"
 
 
 LONG_KEY = "A->B.target.consumer.socket.connection.setup.timeout.max.ms"
@@ -116,7 +120,7 @@ ADDRESSES = "broker-1.kafka.example.org:9092,broker-2.kafka.example.org:9092,bro
 
 def shown_at(width: int, *settings: Setting) -> list[str]:
     text = io.StringIO()
-    Console(file=text, width=width, highlight=False).print(settings_shown(Path("f"), "title", settings, width))
+    WholeLineConsole(file=text, width=width, highlight=False).print(settings_shown(Path("f"), "title", settings))
     return text.getvalue().splitlines()
 
 
@@ -134,9 +138,13 @@ def test_keys_and_addresses_are_whole_at_80_columns() -> None:
 
 
 def test_value_is_broken_behind_commas_and_blanks_alone() -> None:
-    assert broken("aaa,bbb ccc", 5) == ["aaa,", "bbb", "ccc"]
-    assert broken("x" * 90, 20) == ["x" * 90]
-    assert broken("", 20) == [""]
+    def lines(text: str, width: int) -> list[str]:
+        return [line.plain for line in wrapped(Text(text), width)]
+
+    assert lines("aaa,bbb ccc", 5) == ["aaa,", "bbb", "ccc"]
+    assert lines("1,234 records", 8) == ["1,234", "records"]
+    assert lines("x" * 90, 20) == ["x" * 90]
+    assert lines("", 20) == [""]
 
 
 def test_table_in_a_pipe_has_no_trailing_blanks_and_whole_words(capsys: pytest.CaptureFixture[str]) -> None:

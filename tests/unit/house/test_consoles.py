@@ -9,6 +9,7 @@ MAKERS = {
     "lockstep_cli.progress_display": "a line that moves, on a terminal alone",
 }
 """Modules that may make a console of rich."""
+CONSOLES = ("Console", "WholeLineConsole")
 
 
 def makers() -> set[str]:
@@ -18,7 +19,7 @@ def makers() -> set[str]:
 
 def prints(node: ast.AST) -> bool:
     match node:
-        case ast.Call(func=ast.Name(id="Console")) | ast.Call(func=ast.Attribute(attr="Console")):
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if name in CONSOLES:
             return True
         case ast.ImportFrom(module="rich", names=names):
             return any(name.name in ("print", "print_json", "get_console") for name in names)

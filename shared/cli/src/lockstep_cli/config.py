@@ -137,7 +137,7 @@ async def show(given: Given, flow: str | None, everything: bool, output: str) ->
     from lockstep_cli.console import console
 
     screen = console()
-    for part in _as_tables(file, found, everything, screen.width):
+    for part in _as_tables(file, found, everything):
         screen.print(part)
     return Exit.FINE
 
@@ -268,18 +268,18 @@ def _view_as_json(file: Path, found: "View") -> dict[str, Any]:
     }
 
 
-def _as_tables(file: Path, view: "View", everything: bool, width: int) -> "Iterable[RenderableType]":
+def _as_tables(file: Path, view: "View", everything: bool) -> "Iterable[RenderableType]":
     from lockstep_cli.settings_shown import settings_shown
 
-    yield settings_shown(file, str(file), view.file, width)
+    yield settings_shown(file, str(file), view.file)
     for alias, settings in view.clusters.items():
-        yield settings_shown(file, f"cluster {alias}", settings, width)
+        yield settings_shown(file, f"cluster {alias}", settings)
     for one in view.flows:
         stated = [setting for setting in one.settings if everything or setting.stated]
-        yield settings_shown(file, f"{one.flow}" + ("" if one.enabled else " (heartbeats only)"), stated, width)
+        yield settings_shown(file, f"{one.flow}" + ("" if one.enabled else " (heartbeats only)"), stated)
         for client, settings in one.clients.items():
             alias = one.flow.source if client.startswith("source") else one.flow.target
             known = set(view.clusters[alias])
             own = [setting for setting in settings if setting not in known]
             if own:
-                yield settings_shown(file, f"{one.flow}, {client} on {alias}", own, width)
+                yield settings_shown(file, f"{one.flow}, {client} on {alias}", own)

@@ -28,9 +28,9 @@ class _WithoutTrailingBlanks:
 
 def console(*, stderr: bool = False) -> "Console":
     """Return standard output or standard error as a place for tables."""
-    from rich.console import Console
+    from lockstep_cli.whole_line_console import WholeLineConsole
 
     stream = sys.stderr if stderr else sys.stdout
     if stream.isatty():
-        return Console(file=stream, highlight=False)
-    return Console(file=cast(IO[str], _WithoutTrailingBlanks(stream)), width=WIDE, highlight=False)
+        return WholeLineConsole(file=stream, highlight=False)
+    return WholeLineConsole(file=cast(IO[str], _WithoutTrailingBlanks(stream)), width=WIDE, highlight=False)

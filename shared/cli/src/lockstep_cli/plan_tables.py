@@ -3,16 +3,21 @@
 from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from lockstep_cli.formatting import count_text
 from lockstep_cli.handback import HandBack
 from lockstep_cli.migration import MigrationState
+from lockstep_cli.row_table import Column, RowTable
 from lockstep_cli.takeover import TakeoverPlan
 
 SHOWN_OFFSETS = 4
 """Offsets of a topic that its line has room for."""
+
+TOPICS = (
+    *(Column("topic", "name"), Column("remote topic", "name"), Column(""), Column("partitions", "number")),
+    *(Column("copied to"), Column("still to copy", "number")),
+)
 
 
 def plan_shown(plan: TakeoverPlan) -> Iterator[RenderableType]:
@@ -35,14 +40,12 @@ def plan_shown(plan: TakeoverPlan) -> Iterator[RenderableType]:
     )
     if not plan.row.partitions:
         return
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("topic", "remote topic", "", "partitions", "copied to", "still to copy"):
-        table.add_column(name, justify="right" if name in ("partitions", "still to copy") else "left", overflow="fold")
+    table = RowTable(TOPICS)
     for one in plan.topics:
         there = "there" if one.there else "to be made"
         offsets = _offsets([p.offset for p in one.partitions])
         cells = one.topic, one.remote, there, f"{len(one.partitions):,}", offsets, f"{one.to_copy:,}"
-        table.add_row(*map(Text, cells))
+        table.add_row(*cells)
     yield Text("")
     yield table
     yield Text(f"{count_text(sum(one.to_copy for one in plan.topics), 'record')} still to copy", "bold")
@@ -59,22 +62,20 @@ def hand_back_shown(plan: HandBack) -> Iterator[RenderableType]:
         ("it runs", _runs(held)),
     )
     if plan.offsets:
-        table = Table(box=None, pad_edge=False, header_style="dim")
-        for name in ("partition", "goes on behind", ""):
-            table.add_column(name, justify="right" if name == "goes on behind" else "left", overflow="fold")
+        table = RowTable((Column("partition", "name"), Column("goes on behind", "number"), Column("")))
         written = {tp for tp, _ in plan.writes}
         for (topic, number), offset in plan.offsets:
             there = "" if (topic, number) in written else "there already"
-            table.add_row(Text(f"{topic}-{number}"), f"{offset:,}", Text(there, "dim"))
+            table.add_row(f"{topic}-{number}", f"{offset:,}", Text(there, "dim"))
         yield Text("")
         yield table
     yield from _notes(plan.notes)
 
 
 def _facts(*facts: tuple[str, str]) -> RenderableType:
-    table = Table.grid(padding=(0, 2))
+    table = RowTable((Column("", "name"), Column("")))
     for name, text in facts:
-        table.add_row(f"  {name}", Text(text, overflow="fold"))
+        table.add_row(f"  {name}", text)
     return table
 
 

@@ -3,13 +3,12 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from lockstep_cli.formatting import ago, count_text, in_a_cell, in_bytes, in_time, lasting, visible, without_name
+from lockstep_cli.formatting import ago, count_text, in_bytes, in_time, lasting, visible, without_name
 from lockstep_cli.readiness import blockers_as_json
 from lockstep_cli.report import (
     AHEAD_ON_TARGET,
@@ -30,6 +29,7 @@ from lockstep_cli.report import (
     TopicLine,
     UnreadableTopic,
 )
+from lockstep_cli.row_table import FAINT, Column, RowTable
 from lockstep_protocol.switch_reason import Blocker
 from lockstep_protocol.switch_sentences import format_blocker
 
@@ -39,7 +39,7 @@ FEW = 20
 PASSED_OVER = ("quarantined", "given_up", "target_lost")
 """Counts of a `PartitionLine` of what never comes to the target."""
 
-NAMES = ("topic", "remote topic", "partition", "group")
+NAMES = ("service", "topic", "remote topic", "partition", "group")
 """Columns whose cells stay on one line, however narrow the terminal."""
 
 PLAIN = (
@@ -50,7 +50,7 @@ PLAIN = (
 
 Cells = tuple[str | Text, ...]
 
-RESTRAINED, BAD, GOOD, FAINT = "yellow", "red", "green", "dim"
+RESTRAINED, BAD, GOOD = "yellow", "red", "green"
 
 
 def as_json(report: Report, sections: Collection[str], *, only_trouble: bool) -> dict[str, Any]:
@@ -139,8 +139,7 @@ def _troubles(report: Report, most: int | None) -> Iterator[RenderableType]:
 
 
 def _sums(report: Report) -> RenderableType:
-    table = Table.grid(padding=(0, 2))
-    table.add_row()
+    table = RowTable((Column("", "name"), Column("")), title="\n")
     _add_row(table, "topics", _by_word(line.phase for line in report.topics))
     _add_row(table, "partitions", _by_word(line.state for line in report.partitions))
     if report.passed_over:
@@ -193,14 +192,9 @@ def _by_word(words: Iterable[str]) -> str:
     return ", ".join(f"{count:,} {word}" for word, count in counts.most_common()) or "none"
 
 
-def _add_row(table: Table, *cells: str | Text) -> None:
-    """A row whose texts are shown as they are, for names may look like markup, and on one line each."""
-    whole = [column.no_wrap for column in table.columns] or [False] * len(cells)
-    texts = (
-        Text(in_a_cell(cell) if name else visible(cell)) if isinstance(cell, str) else cell
-        for cell, name in zip(cells, whole, strict=True)
-    )
-    table.add_row(*texts)
+def _add_row(table: RowTable, *cells: str | Text) -> None:
+    """Add a row whose texts are shown as they are, for names may look like markup."""
+    table.add_row(*(visible(cell) if isinstance(cell, str) else cell for cell in cells))
 
 
 def _why(line: TopicLine | PartitionLine | GroupLine, kind: str, name: str, otherwise: str = "") -> Text:
@@ -285,17 +279,15 @@ class Section(NamedTuple):
     """Columns that are aligned to the right."""
     cells: Callable[[Report, Any], Cells]
 
-    def table(self, title: str, report: Report, lines: Sequence[Any]) -> Table:
-        table = Table(
-            title=f"\n{title}", title_justify="left", box=None, pad_edge=False, header_style=FAINT, title_style="bold"
-        )
-        for name in self.columns:
-            whole = name in NAMES
-            side: Literal["left", "right"] = "right" if name in self.numbers else "left"
-            table.add_column(name, justify=side, no_wrap=whole, overflow="ellipsis" if whole else "fold")
+    def table(self, title: str, report: Report, lines: Sequence[Any]) -> RowTable:
+        """Return the lines under their title."""
+        table = RowTable([self._column(name) for name in self.columns], title=f"\n{title}")
         for line in lines:
             _add_row(table, *self.cells(report, line))
         return table
+
+    def _column(self, name: str) -> Column:
+        return Column(name, "name" if name in NAMES else "number" if name in self.numbers else "text")
 
 
 SECTIONS = {

@@ -4,11 +4,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from rich.console import RenderableType
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
-from lockstep_cli.formatting import count_text, in_a_cell, in_time, visible
+from lockstep_cli.formatting import count_text, in_time, visible
 from lockstep_cli.plan.changes import change_text
 from lockstep_cli.plan.comparison import THIS, PlanComparison
 from lockstep_cli.plan.flow_plan import (
@@ -27,6 +25,7 @@ from lockstep_cli.plan.flow_plan import (
 )
 from lockstep_cli.plan.rate import rate_text, size_text
 from lockstep_cli.report import PausedPart
+from lockstep_cli.row_table import Column, IndentedText, RowTable
 
 SHOWN = 40
 """Lines of a section on a terminal; elsewhere all of them are written."""
@@ -56,6 +55,11 @@ BEGINNINGS = {
     MIRROR_MAKER: "where MirrorMaker 2 is",
     "legacy-group": "the group's offset",
 }
+
+COPY = (
+    *(Column("  topic", "name"), Column("partitions", "number"), Column("from"), Column("records", "number")),
+    *(Column("bytes", "number"), Column("time", "number"), Column("retention", "number")),
+)
 
 Parts = Iterator[RenderableType]
 
@@ -136,7 +140,7 @@ def _line(text: str, indent: int = 2, style: str = "", *, terminal: bool) -> Ren
     """A line of a section. On a terminal what does not fit goes on below its beginning."""
     if not terminal:
         return Text(" " * indent + visible(text))
-    return Padding(Text(visible(text), style), (0, 0, 0, indent), expand=False)
+    return IndentedText(Text(visible(text), style), indent)
 
 
 def _cut(lines: Sequence[RenderableType], count: int, *, terminal: bool) -> Parts:
@@ -182,13 +186,11 @@ def _copy(copy: CopyForecast, *, terminal: bool) -> Parts:
 
 
 def _copy_table(copy: CopyForecast) -> RenderableType:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1))
-    for name in ("  topic", "partitions", "from", "records", "bytes", "time", "retention"):
-        table.add_column(name, justify="left" if name in ("  topic", "from") else "right", overflow="fold")
+    table = RowTable(COPY)
     ordered = sorted(copy.topics, key=lambda one: -(one.bytes or one.records or 0))
     for one in ordered[:SHOWN]:
         cells = (
-            f"  {in_a_cell(one.topic)}",
+            f"  {visible(one.topic)}",
             f"{len(one.partitions):,}",
             _from(one),
             _number(one.records),
@@ -196,7 +198,7 @@ def _copy_table(copy: CopyForecast) -> RenderableType:
             _duration(one),
             _retention(one),
         )
-        table.add_row(*map(Text, cells))
+        table.add_row(*cells)
     return table
 
 

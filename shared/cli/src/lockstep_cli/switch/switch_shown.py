@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from rich.table import Table
 from rich.text import Text
 
 from lockstep_cli.formatting import count_text, in_time, utc_moment, visible
 from lockstep_cli.report import Report
+from lockstep_cli.row_table import Column, RowTable
 from lockstep_cli.switch.evidence import Evidence
 from lockstep_cli.switch.switch_run import SwitchPlan
 from lockstep_cli.switch.switch_steps import DONE, FAILED, MEANINGS, RUNNING, UNDONE, Step, StepState, Verb, step_states
@@ -28,14 +28,14 @@ def last_line(row: Switch, step: Step) -> Text:
     return next(_step_line(one) for one in step_states(row) if one.step is step)
 
 
-def plan_shown(plan: SwitchPlan, flow: str) -> Iterator[Text | Table]:
+def plan_shown(plan: SwitchPlan, flow: str) -> Iterator[Text | RowTable]:
     """The steps that a switch would do, and what speaks against it."""
     row = plan.row
     drill = " (drill: without hooks, and the flow goes on afterwards)" if row.drill else ""
     yield Text.assemble((flow, "bold"), f"  {row.verb}{drill}")
-    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    table = RowTable((Column("", "number"), Column("", "name"), Column("")))
     for number, one in enumerate(step_states(row), 1):
-        table.add_row(f"{number:>2}", str(one.step), MEANINGS[one.step])
+        table.add_row(f" {number}", str(one.step), MEANINGS[one.step])
     yield table
     for note in plan.notes:
         yield Text.assemble(("note: ", "yellow"), visible(note))

@@ -1,19 +1,23 @@
 """A verification as people read it, on a terminal and as Markdown. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from lockstep_cli.exit_codes import Exit
-from lockstep_cli.formatting import count_text, in_a_cell, in_bytes
+from lockstep_cli.formatting import count_text, in_bytes, visible
+from lockstep_cli.row_table import Column, RowTable
 from lockstep_cli.verify.verification_report import BeyondCopy, FoundDifference, UnverifiedStretch, VerificationReport
 
 SHOWN = 20
 """Differences, and stretches, that are shown one by one; JSON has all that are kept."""
 
 HEADINGS = ("topic", "records", "bytes", "differ", "missing", "extra", "not-verified", "verified-to", "seconds")
+
+KINDS: Mapping[str, Literal["name", "text"]] = {"topic": "name", "verified-to": "text"}
+"""Of the headings of what is no number."""
 
 WORDS = {
     "before-the-offset-runs": "no offset run goes back so far",
@@ -30,7 +34,7 @@ def _table_cells(report: VerificationReport) -> list[tuple[str, ...]]:
     """A line for each topic, as texts under `HEADINGS`."""
     return [
         (
-            in_a_cell(one.topic),
+            visible(one.topic),
             f"{one.records:,}",
             in_bytes(one.bytes),
             f"{one.differ:,}",
@@ -66,30 +70,28 @@ def difference_text(one: FoundDifference) -> str:
         for log, offset in (("source", one.source_offset), ("target", one.target_offset))
         if offset >= 0
     ]
-    return f"{in_a_cell(one.topic)}-{one.partition}  {one.kind}  {', '.join(places)}"
+    return f"{visible(one.topic)}-{one.partition}  {one.kind}  {', '.join(places)}"
 
 
 def _beyond_text(beyond: BeyondCopy) -> str:
     """Return a text such as `orders-3 beyond the copy 2 records from target 1,234 on`."""
     offset = f" from target {beyond.target_offset:,} on" if beyond.target_offset >= 0 else ""
     return (
-        f"{in_a_cell(beyond.topic)}-{beyond.partition}  beyond the copy  {count_text(beyond.records, 'record')}{offset}"
+        f"{visible(beyond.topic)}-{beyond.partition}  beyond the copy  {count_text(beyond.records, 'record')}{offset}"
     )
 
 
 def _stretch_text(one: UnverifiedStretch) -> str:
     """`orders-3  120 to 130: quarantined or skipped by a policy (11)`."""
     where = f"source {one.first:,} to {one.last:,}" if one.first >= 0 else "records of the target"
-    return f"{in_a_cell(one.topic)}-{one.partition}  {where}: {WORDS.get(one.reason, one.reason)} ({one.records:,})"
+    return f"{visible(one.topic)}-{one.partition}  {where}: {WORDS.get(one.reason, one.reason)} ({one.records:,})"
 
 
 def verification_shown(report: VerificationReport) -> Iterator[RenderableType]:
     """For a terminal, and for whole lines elsewhere."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for heading in HEADINGS:
-        table.add_column(heading, justify="left" if heading in ("topic", "verified-to") else "right", overflow="fold")
+    table = RowTable([Column(heading, KINDS.get(heading, "number")) for heading in HEADINGS])
     for cells in _table_cells(report):
-        table.add_row(*map(Text, cells))
+        table.add_row(*cells)
     yield table
     yield from map(Text, _details(report))
     style = {Exit.TROUBLE: "bold red", Exit.FINE: "bold green"}.get(report.exit_code, "bold yellow")
