@@ -131,7 +131,7 @@ class FlowProbe:
         else:
             await self._report(*work)
             work = []
-            self._add(ProbeFinding(str(self._settings.flow), heartbeat, None, "this flow has none"))
+            self._report_finding(ProbeFinding(str(self._settings.flow), heartbeat, None, "this flow has none"))
         if self._canary is not None:
             canary = checks.send_canary(self._settings, self._canary, self._left())
             work.append((f"canary through {self._canary}", canary))
@@ -164,7 +164,7 @@ class FlowProbe:
     async def _report(self, *work: Check) -> None:
         """Carry out several checks at once, and report each in its turn."""
         for finding in [asyncio.ensure_future(self._find(*check)) for check in work]:
-            self._add(await finding)
+            self._report_finding(await finding)
 
     async def _find(self, check: str, work: Awaitable[str]) -> ProbeFinding:
         from lockstep_cli.doctor.cluster_checks import PathFault
@@ -184,6 +184,6 @@ class FlowProbe:
     def _left(self) -> float:
         return max(0.0, self._ends_at - time.monotonic())
 
-    def _add(self, finding: ProbeFinding) -> None:
+    def _report_finding(self, finding: ProbeFinding) -> None:
         self.findings.append(finding)
         self._print_finding(finding)

@@ -21,7 +21,7 @@ _ITEMS = re.compile(r"[^,]*,?")
 
 
 class Column(NamedTuple):
-    """A column of a table: a `name` is on one line always, a `number` is aligned to the right, a `text` is broken
+    """A column of a table. A `name` is on one line always, and a `number` is aligned to the right. A `text` is broken
     between its words."""
 
     title: str

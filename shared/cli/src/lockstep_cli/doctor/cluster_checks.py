@@ -126,9 +126,9 @@ async def _arrival(
     within: float,
     begin: Callable[[float], Awaitable[None]] | None = None,
 ) -> float | None:
-    """Return the seconds until a record that is meant arrives in a topic of the target, after `begin`, which is given
-    the seconds that are left; None: not `within`. All of it takes `within` seconds at most. Raises TimeoutError, and
-    ClusterError, TopicMissing among them."""
+    """Return the seconds until a record that is meant arrives in a topic of the target, after `begin`. None: not
+    `within`. `begin` is given the seconds that are left. All of it takes `within` seconds at most.
+    Raises TimeoutError, and ClusterError, TopicMissing among them."""
     arrived = asyncio.Event()
 
     def hear(records: Sequence[Record]) -> None:
