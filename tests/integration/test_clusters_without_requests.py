@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import pytest
 
-from lockstep_protocol.kafka_apis import APIS
 from tests.support.broker import Broker
+from tests.support.cluster_profile import ClusterProfile
 from tests.support.clusters import Record, create_topic, end_offsets, produce
 from tests.support.eventually import wait_until
 from tests.support.mirror import Mirror, MirroredFlow
@@ -17,8 +17,7 @@ from tests.support.traffic import Traffic
 
 pytestmark = pytest.mark.long
 
-ABSENT = -1
-EPOCHS, PRODUCERS = APIS["offset_for_leader_epoch"].key, APIS["describe_producers"].key
+EPOCHS, PRODUCERS = "offset_for_leader_epoch", "describe_producers"
 LARGEST = 1_046_528
 """What Azure Event Hubs takes as a request."""
 PARTITIONS = 4
@@ -38,15 +37,14 @@ class Lacking(NamedTuple):
 def lacking(request: pytest.FixtureRequest, proxy_a: Proxy, proxy_b: Proxy) -> Iterator[Lacking]:
     closes = request.param == "connection-closed"
     if closes:
-        proxy_a.close_above({EPOCHS: 0})
-        proxy_b.close_above({PRODUCERS: 0, APIS["produce"].key: LARGEST})
+        proxy_a.answer_as(ClusterProfile(closes_on=frozenset({EPOCHS})))
+        proxy_b.answer_as(ClusterProfile(closes_on=frozenset({PRODUCERS}), largest_request=LARGEST))
     else:
-        proxy_a.announce({EPOCHS: ABSENT})
-        proxy_b.announce({PRODUCERS: ABSENT})
+        proxy_a.answer_as(ClusterProfile(absent=frozenset({EPOCHS})))
+        proxy_b.answer_as(ClusterProfile(absent=frozenset({PRODUCERS})))
     yield Lacking(proxy_a, proxy_b, request.param, closes)
     for proxy in (proxy_a, proxy_b):
-        proxy.close_above({})
-        proxy.announce({})
+        proxy.answer_as(ClusterProfile())
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """A TCP proxy in front of a broker whose connections can be cut, delayed and held on demand.
 
 It runs an event loop in a thread of its own, so that sync and async tests use it alike: every method returns once it
-has taken effect. Bytes are forwarded untouched, but for `announce`. What is *held* waits in the proxy: it is delivered
+has taken effect. Bytes are forwarded untouched, but for `answer_as`. What is *held* waits in the proxy: it is delivered
 by `heal()`, and lost if the connection is cut first. Holding the answers and then cutting leaves requests of unknown
 outcome.
 """
@@ -16,7 +16,10 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self, TypeVar
 
-from tests.support.announced_versions import AnnouncedVersions
+from kio.schema.index import api_key_map
+
+from tests.support.cluster_profile import ClusterProfile
+from tests.support.profiled_exchange import ProfiledExchange
 
 T = TypeVar("T")
 CHUNK = 64 * 1024
@@ -33,37 +36,11 @@ class _Direction:
 
 
 @dataclass(eq=False)
-class _Requests:
-    """Finds the requests in what a client sends. Each has its length, four bytes, and the key of its API, two."""
-
-    _left: int = 0
-    """Bytes of the present request that are still to come."""
-    _head: bytes = b""
-
-    def begun(self, chunk: bytes) -> list[tuple[int, int]]:
-        """Return the key of the API and the size of each request that begins in the next bytes."""
-        found = []
-        while chunk:
-            if self._left:
-                passed = min(self._left, len(chunk))
-                self._left, chunk = self._left - passed, chunk[passed:]
-                continue
-            wanted = 6 - len(self._head)
-            self._head, chunk = self._head + chunk[:wanted], chunk[wanted:]
-            if len(self._head) == 6:
-                size = int.from_bytes(self._head[:4])
-                found.append((int.from_bytes(self._head[4:]), size))
-                self._left, self._head = size - 2, b""
-        return found
-
-
-@dataclass(eq=False)
 class _Connection:
     client: asyncio.StreamWriter
     used_at: float
     """When something last passed on it, in seconds of the proxy's clock."""
     forgotten: bool = False
-    requests: _Requests = field(default_factory=_Requests)
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
 
@@ -76,8 +53,7 @@ class Proxy:
         self._to: tuple[str, int] | None = None
         self._refusing = False
         self._answered_apis: Collection[int] | None = None
-        self._announced: Mapping[int, int] = {}
-        self._largest: Mapping[int, int] = {}
+        self._profile = ClusterProfile()
         self._connections: set[_Connection] = set()
         self._carried: Counter[int] = Counter()
         self._loop = asyncio.new_event_loop()
@@ -143,15 +119,14 @@ class Proxy:
         on which another one came stays open, and nothing is answered on it any more. Until heal()."""
         self._answered_apis = apis
 
-    def close_above(self, largest: Mapping[int, int]) -> None:
-        """As a broker that closes the connection instead of an answer: on requests larger than so many bytes, by the
-        key of each API. 0: on all of them."""
-        self._largest = largest
+    def answer_as(self, profile: ClusterProfile) -> None:
+        """As a cluster of another kind: new connections are answered by the profile, those that are open are cut."""
+        self._profile = profile
+        self.cut()
 
     def announce(self, newest: Mapping[int, int]) -> None:
         """As an older broker: new connections are told these newest versions of APIs, by the key of each."""
-        self._announced = newest
-        self.cut()
+        self.answer_as(ClusterProfile(versions={api_key_map[key]: (0, version) for key, version in newest.items()}))
 
     def refuse(self) -> None:
         """Cuts every connection, and each new one at once, until heal()."""
@@ -224,25 +199,25 @@ class Proxy:
             return
         connection = _Connection(writer, self._loop.time())
         client: int = writer.get_extra_info("peername")[1]
-        announced = AnnouncedVersions(self._announced)
+        exchange = ProfiledExchange(self._profile, {self._to: ("127.0.0.1", self.port)})
 
         def carry(size: int) -> None:
             self._carried[client] += size
             connection.used_at = self._loop.time()
 
-        def is_thrown_away(request: bytes) -> bool:
-            begun, answered = connection.requests.begun(request), self._answered_apis
-            connection.forgotten |= answered is not None and any(api not in answered for api, _ in begun)
-            if any(size > self._largest.get(api, size) for api, size in begun):
-                raise ConnectionResetError("the broker closes the connection on such a request")
-            announced.see_request(request)
-            return connection.forgotten
+        def pass_request(chunk: bytes) -> bytes | None:
+            answered, idle_s = self._answered_apis, exchange.profile.idle_s
+            connection.forgotten |= idle_s is not None and self._loop.time() - connection.used_at > idle_s
+            rewritten = exchange.pass_requests(chunk)
+            connection.forgotten |= answered is not None and any(api not in answered for api in exchange.take_begun())
+            return None if connection.forgotten else rewritten
+
+        def pass_answer(chunk: bytes) -> bytes | None:
+            return None if connection.forgotten else exchange.pass_answers(chunk)
 
         connection.tasks = [
-            asyncio.create_task(_forward(reader, broker_writer, self._requests, carry, is_thrown_away, bytes)),
-            asyncio.create_task(
-                _forward(broker_reader, writer, self._answers, carry, lambda _: connection.forgotten, announced.lower)
-            ),
+            asyncio.create_task(_forward(reader, broker_writer, self._requests, carry, pass_request)),
+            asyncio.create_task(_forward(broker_reader, writer, self._answers, carry, pass_answer)),
         ]
         self._connections.add(connection)
         try:
@@ -261,10 +236,9 @@ async def _forward(
     writer: asyncio.StreamWriter,
     way: _Direction,
     carry: Callable[[int], None],
-    is_thrown_away: Callable[[bytes], bool],
-    rewrite: Callable[[bytes], bytes],
+    rewrite: Callable[[bytes], bytes | None],
 ) -> None:
-    """Ends when either side does."""
+    """Forward until either side ends. `rewrite` returns what is forwarded; None: the chunk is thrown away."""
     under_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(IN_TRANSIT)
     clock = asyncio.get_running_loop().time
 
@@ -281,9 +255,10 @@ async def _forward(
             await way.flows.wait()
             if not chunk:
                 return
-            if is_thrown_away(chunk):
+            rewritten = rewrite(chunk)
+            if rewritten is None:
                 continue
-            writer.write(rewrite(chunk))
+            writer.write(rewritten)
             await writer.drain()
             way.passed += len(chunk)
             carry(len(chunk))
