@@ -124,7 +124,7 @@ def test_a_group_that_moved_comes_back_at_the_very_record(tmp_path: Path, broker
 
 def test_mm2_035_checkpoints_topic_without_groups_is_empty(scene: Scene) -> None:
     with scene.service() as process:
-        process.hear("topic created", topic=scene.checkpoints)
+        process.hear("control topic created", topic=scene.checkpoints)
         assert process.ready()
         wait_for_value(process, 2, "lockstep_rounds_total", flow=str(scene.flow), round="checkpoint emission")
         assert not any(process.status(str(scene.flow))["groups"].values())
@@ -177,7 +177,7 @@ def test_a_missing_syncs_topic_is_created_and_used(tmp_path: Path, broker_a: Bro
     scene = Scene(tmp_path, broker_a, broker_b)
     scene.commit(10)
     with scene.service() as process:
-        process.hear("topic created", topic=scene.syncs)
+        process.hear("control topic created", topic=scene.syncs)
         scene.sync((10, 9))
         until(lambda: scene.emitted() == [(10, 9)])
 
@@ -188,7 +188,7 @@ def test_mm2_108_110_170_offset_syncs_topic_may_be_on_the_target(
     scene = Scene(tmp_path, broker_a, broker_b, location="target")
     scene.commit(10)
     with scene.service() as process:
-        process.hear("topic created", topic=scene.syncs)
+        process.hear("control topic created", topic=scene.syncs)
         scene.sync((10, 9))
         until(lambda: scene.emitted() == [(10, 9)])
     of_the_source = admin(broker_a.bootstrap).list_topics(timeout=30.0).topics

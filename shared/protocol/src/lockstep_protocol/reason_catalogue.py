@@ -6,9 +6,7 @@ A sentence may be worded anew at any time: nothing decides from it. A code keeps
 from enum import StrEnum
 
 from lockstep_protocol.reason import Detail, Reason
-
-TO_GRANT = "; to grant it: "
-"""In front of the command that ends a refusal."""
+from lockstep_protocol.reason_template import fill_template
 
 
 class ReasonCode(StrEnum):
@@ -338,21 +336,6 @@ def read_reason(cause: Reason, text: str) -> Reason:
 
 
 def format_sentence(reason: Reason) -> str:
-    """Return the sentence of a reason, without a full stop; "" for no reason.
-
-    A detail `text` that the sentence does not name follows it after a colon, and the command in `grant` ends it. A
-    code that this release does not know, or that lacks a value, is shown as such.
-    """
-    if not reason:
-        return ""
+    """Return the sentence of a reason, without a full stop; "" for no reason."""
     code = _CODES.get(reason.code)
-    if code is not None:
-        try:
-            sentence = code.sentence.format(**dict(reason.details))
-            text, grant = reason.detail("text"), reason.detail("grant")
-            sentence = f"{sentence}: {text}" if text and "{text}" not in code.sentence else sentence
-            return f"{sentence}{TO_GRANT}{grant}" if grant else sentence
-        except (KeyError, ValueError):
-            pass  # another release wrote it with other values
-    values = ", ".join(f"{name} {value}" for name, value in reason.details)
-    return f"{reason.code}, a reason that this release does not know" + (f" ({values})" if values else "")
+    return fill_template(code.sentence if code is not None else None, reason)
