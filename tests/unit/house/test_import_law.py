@@ -16,6 +16,7 @@ WIRE = frozenset(f"lockstep_data_plane.wire.{module}" for module in ("cluster", 
     "lockstep_runtime.kafka.group_protocols",
     "lockstep_runtime.kafka.broker_session",
     "lockstep_runtime.kafka.log_sizes",
+    "lockstep_runtime.kafka.newer_versions",
 }
 VALUES = ("aiokafka.abc", "aiokafka.codec", "aiokafka.errors", "aiokafka.record", "kio.schema.errors")
 

@@ -9,13 +9,13 @@ import pytest
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import ConfigResource
 
-from lockstep_protocol.kafka_requests import KafkaRequest
 from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.topic_config import TopicConfig
 from lockstep_runtime.kafka.acl_reader import AclsUnsupported, read_acls
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_requests import REACH
 from lockstep_runtime.kafka.admin_types import Outcome
+from lockstep_runtime.kafka.operation_requests import said_operations
 from lockstep_runtime.util.errors import ClusterUnreachable, RequestRefused, RequestUnsupported
 from tests.support.ports import free_port
 
@@ -66,27 +66,31 @@ async def test_connections_that_are_closed_far_apart_are_unreachable(monkeypatch
         assert isinstance(await admin._trouble(CLOSED, *LOG_DIRS), ClusterUnreachable)
 
 
+READ = SimpleNamespace(authorized_operations=[SimpleNamespace(name="READ")])
+NOTHING = SimpleNamespace(authorized_operations=None)
+"""librdkafka's word for nothing at all, and for an answer that does not say it."""
+
+
 @pytest.mark.parametrize(
-    ("answered", "metadata", "known"),
-    [
-        (None, 7, None),
-        (None, 8, frozenset()),  # librdkafka's word for: nothing at all
-        ([], 12, frozenset()),
-        ([SimpleNamespace(name="READ")], 12, frozenset({"READ"})),
-    ],
+    ("described", "says", "known"),
+    [(NOTHING, False, None), (NOTHING, True, frozenset()), (READ, False, frozenset({"READ"}))],
 )
-async def test_operations_that_are_not_answered_differ_from_none_at_all(
-    answered: Any, metadata: int, known: frozenset[str] | None
+async def test_operations_on_a_cluster_that_are_not_said_differ_from_none(
+    described: Any, says: bool, known: frozenset[str] | None
 ) -> None:
     admin = Answering()
-    admin._versions = {KafkaRequest.METADATA: (0, metadata)}
-    assert await admin.known_operations(SimpleNamespace(authorized_operations=answered), KafkaRequest.METADATA) == known
+    admin._says_operations = says
+    assert await admin.known_operations(described) == known
+
+
+def test_operations_on_a_topic_that_are_not_said_are_not_known() -> None:
+    assert said_operations(NOTHING) is None
+    assert said_operations(READ) == frozenset({"READ"})
 
 
 async def test_operations_of_brokers_that_are_silent_count_as_none() -> None:
     admin = Admin("T", {"bootstrap.servers": f"127.0.0.1:{free_port()}"})
-    described = SimpleNamespace(authorized_operations=None)
-    assert await admin.known_operations(described, KafkaRequest.METADATA) == frozenset()
+    assert await admin.known_operations(NOTHING) == frozenset()
 
 
 async def test_acls_of_a_cluster_without_such_requests_are_unsupported(monkeypatch: pytest.MonkeyPatch) -> None:

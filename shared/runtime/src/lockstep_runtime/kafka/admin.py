@@ -15,7 +15,6 @@ from confluent_kafka.admin import ClusterMetadata, ConfigResource
 
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import needed_access
-from lockstep_protocol.kafka_requests import KafkaRequest
 from lockstep_runtime.kafka.acl_requests import AclRequests
 from lockstep_runtime.kafka.first_answer import find_fault
 from lockstep_runtime.kafka.group_requests import GroupRequests
@@ -146,7 +145,7 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
             described = await self._one(asked, "describe", "the cluster")
         except RequestUnsupported:
             return None
-        return await self.known_operations(described, KafkaRequest.METADATA)
+        return await self.known_operations(described)
 
     async def _brokers(self) -> list[int]:
         """Ids of those that are up now, at least one."""

@@ -28,6 +28,7 @@ from lockstep_protocol.kafka_error_names import error_name
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.opening_step import OpeningStep
 from lockstep_runtime.kafka.aiokafka_client import client_error_text
+from lockstep_runtime.kafka.newer_versions import OperationsRequest
 from lockstep_runtime.kafka.sasl_session import SessionConnection
 
 DESCRIBE_QUORUM = 55
@@ -216,6 +217,15 @@ class BrokerSession(SessionConnection):
         answer = await self._ask(MetadataRequest([]))
         found = sorted((int(one[0]), str(one[1]), int(one[2])) for one in answer.brokers)
         return str(answer.cluster_id), tuple(AdvertisedBroker(*one) for one in found)
+
+    async def says_cluster_operations(self) -> bool:
+        """Return whether the broker says what we may do on the cluster. Raises QuestionRefused."""
+        try:
+            return bool((await self._ask(OperationsRequest())).says_cluster_operations)
+        except QuestionRefused as refused:
+            if refused.is_unknown:
+                return False
+            raise
 
     async def round_trips(self, count: int) -> tuple[float, ...]:
         """Seconds that so many small requests took, one after the other. Raises QuestionRefused."""

@@ -53,13 +53,17 @@ async def read_cluster_versions(properties: Mapping[str, str], client_id: str, t
     return ClusterReading(cluster_id, guess_cluster_kind(versions, cluster_id, hosts), versions)
 
 
-async def read_bootstrap_versions(properties: Mapping[str, str], client_id: str, timeout_s: float) -> ApiVersions:
-    """Return what the first bootstrap server announces that answers. Raises SessionRefused and OSError, as
-    `read_cluster_versions`."""
+async def says_cluster_operations(properties: Mapping[str, str], client_id: str, timeout_s: float) -> bool:
+    """Return whether the first bootstrap server that answers says what a client may do on the cluster, be it nothing.
+
+    Raises SessionRefused and OSError, as `read_cluster_versions`, and QuestionRefused.
+    """
     arguments = await _arguments(properties, client_id, timeout_s)
     session = await _open_first(bootstrap_addresses(properties), arguments)
-    session.close()
-    return session.versions
+    try:
+        return await session.says_cluster_operations()
+    finally:
+        session.close()
 
 
 async def _arguments(properties: Mapping[str, str], client_id: str, timeout_s: float) -> dict[str, Any]:

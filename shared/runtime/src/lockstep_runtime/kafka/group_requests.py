@@ -10,11 +10,10 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from lockstep_protocol.kafka_requests import KafkaRequest
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_runtime.kafka.admin_types import GroupDescription, GroupOffset, Outcome
 from lockstep_runtime.kafka.group_coordinators import COORDINATOR_MOVES, GroupCoordinators
-from lockstep_runtime.kafka.operation_requests import OperationRequests
+from lockstep_runtime.kafka.operation_requests import OperationRequests, said_operations
 from lockstep_runtime.util.asyncio_util import error_retrieved
 from lockstep_runtime.util.backoff import Backoff
 
@@ -168,7 +167,7 @@ class GroupRequests(OperationRequests):
             outcome = await self._request_description(name, operations=True)
             whole.merge(Outcome(failed=outcome.failed, denied=outcome.denied))
             for group, described in outcome.done.items():
-                operations = await self.known_operations(described, KafkaRequest.DESCRIBE_GROUPS)
+                operations = said_operations(described)
                 whole.done.update({} if operations is None else {group: operations})
         return whole
 

@@ -18,6 +18,7 @@ from aiokafka.conn import AIOKafkaConnection, CloseReason
 from aiokafka.errors import KafkaConnectionError
 from aiokafka.protocol.admin import SaslAuthenticateRequest, SaslHandShakeRequest
 
+from lockstep_runtime.kafka.newer_versions import in_all_versions
 from lockstep_runtime.util.backoff import KeyedBackoff
 
 EARLIEST, LATEST = 0.7, 0.85
@@ -121,7 +122,7 @@ class SessionConnection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka s
         self.begin_overdue_login()
         if self.holding and not isinstance(request, SaslHandShakeRequest):
             return self._send_later(request, expect_response)
-        sent: Awaitable[Any] = super().send(request, expect_response)
+        sent: Awaitable[Any] = super().send(in_all_versions(request), expect_response)
         return sent
 
     async def _noting_session(self, sent: Awaitable[Any]) -> Any:
@@ -132,7 +133,7 @@ class SessionConnection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka s
 
     async def _send_later(self, request: Any, expect_response: bool) -> Any:
         await self._open.wait()
-        return await super().send(request, expect_response)
+        return await super().send(in_all_versions(request), expect_response)
 
     def _begin_login(self) -> None:
         self._due = None

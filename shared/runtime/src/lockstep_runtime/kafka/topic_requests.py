@@ -17,11 +17,10 @@ from confluent_kafka.admin import (
 from confluent_kafka.admin import NewTopic as ConfluentNewTopic
 
 from lockstep_protocol.kafka_errors import KafkaErrorCode
-from lockstep_protocol.kafka_requests import KafkaRequest
 from lockstep_protocol.topic_config import TopicConfig
 from lockstep_runtime.kafka.admin_requests import in_pieces, together
 from lockstep_runtime.kafka.admin_types import NewTopic, Outcome, TopicDescription
-from lockstep_runtime.kafka.operation_requests import OperationRequests
+from lockstep_runtime.kafka.operation_requests import OperationRequests, said_operations
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, RequestRefused, RequestUnsupported
 
 DESCRIBED_AT_ONCE = 500
@@ -86,7 +85,7 @@ class TopicRequests(OperationRequests):
             TopicCollection(list(names)), include_authorized_operations=True, request_timeout=self._timeout
         )
         outcome = await self._many(futures, "describe", lambda name: f"topic {name}", str)
-        done = {name: await self.known_operations(t, KafkaRequest.METADATA) for name, t in outcome.done.items()}
+        done = {name: said_operations(described) for name, described in outcome.done.items()}
         said = {name: operations for name, operations in done.items() if operations is not None}
         return Outcome(said, outcome.failed, outcome.denied)
 

@@ -1,0 +1,149 @@
+"""Versions of requests that aiokafka lacks.
+
+aiokafka ends at Metadata 5 and FindCoordinator 1. Some clusters know no version that is so old (Amazon MSK Serverless).
+The next ones say the same, so its clients read the answers as they read those of its own. Metadata 8 says what we may
+do on the cluster.
+"""
+
+from collections.abc import Mapping
+from io import BytesIO
+from typing import Any
+
+from aiokafka.protocol.api import Request, RequestStruct, Response
+from aiokafka.protocol.coordination import FindCoordinatorRequest, FindCoordinatorRequest_v1, FindCoordinatorResponse_v1
+from aiokafka.protocol.metadata import MetadataRequest, MetadataRequest_v5, MetadataResponse_v5
+from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Schema, String
+
+_HEAD = (
+    ("throttle_time_ms", Int32),
+    ("brokers", Array(("node_id", Int32), ("host", String("utf-8")), ("port", Int32), ("rack", String("utf-8")))),
+    ("cluster_id", String("utf-8")),
+    ("controller_id", Int32),
+)
+"""The fields of an answer to Metadata before its topics."""
+NOT_SAID = -(2**31)
+"""What stands for operations that a broker does not say."""
+
+
+def _topics(*more: tuple[str, Any]) -> tuple[str, Any]:
+    partition = (
+        *(("error_code", Int16), ("partition", Int32), ("leader", Int32), ("leader_epoch", Int32)),
+        *((name, Array(Int32)) for name in ("replicas", "isr", "offline_replicas")),
+    )
+    names = (("error_code", Int16), ("topic", String("utf-8")), ("is_internal", Boolean))
+    return "topics", Array(*names, ("partitions", Array(*partition)), *more)
+
+
+class MetadataAnswer6(MetadataResponse_v5):  # type: ignore[misc]  # aiokafka has no annotations
+    """As version 5."""
+
+    API_VERSION = 6
+    SCHEMA = MetadataResponse_v5.SCHEMA
+
+
+class MetadataAnswer7(MetadataResponse_v5):  # type: ignore[misc]  # aiokafka has no annotations
+    """Version 5 with the leader epoch of each partition, which is left out."""
+
+    API_VERSION = 7
+    SCHEMA = MetadataResponse_v5.SCHEMA
+
+    @classmethod
+    def decode(cls, data: BytesIO | bytes) -> "MetadataAnswer7":
+        """Return the answer with the fields of version 5."""
+        *head, topics = Schema(*_HEAD, _topics()).decode(BytesIO(data) if isinstance(data, bytes) else data)
+        return cls(*head, [(*topic, [(*one[:3], *one[4:]) for one in partitions]) for *topic, partitions in topics])
+
+
+class MetadataQuestion6(MetadataRequest_v5):  # type: ignore[misc]  # aiokafka has no annotations
+    """As version 5."""
+
+    API_VERSION = 6
+    RESPONSE_TYPE = MetadataAnswer6
+    SCHEMA = MetadataRequest_v5.SCHEMA
+
+
+class MetadataQuestion7(MetadataRequest_v5):  # type: ignore[misc]  # aiokafka has no annotations
+    """As version 5."""
+
+    API_VERSION = 7
+    RESPONSE_TYPE = MetadataAnswer7
+    SCHEMA = MetadataRequest_v5.SCHEMA
+
+
+class OperationsAnswer(Response):  # type: ignore[misc]  # aiokafka has no annotations
+    """Version 8 (KIP-430)."""
+
+    API_KEY = MetadataRequest.API_KEY
+    API_VERSION = 8
+    SCHEMA = Schema(*_HEAD, _topics(("topic_operations", Int32)), ("cluster_operations", Int32))
+
+    @property
+    def says_cluster_operations(self) -> bool:
+        """Return whether the broker says what we may do on the cluster."""
+        return bool(self.cluster_operations != NOT_SAID)
+
+
+class OperationsQuestion(RequestStruct):  # type: ignore[misc]  # aiokafka has no annotations
+    """Version 8 (KIP-430)."""
+
+    API_KEY = MetadataRequest.API_KEY
+    API_VERSION = 8
+    RESPONSE_TYPE = OperationsAnswer
+    SCHEMA = Schema(
+        *(("topics", Array(String("utf-8"))), ("creates_topics", Boolean)),
+        *(("asks_cluster_operations", Boolean), ("asks_topic_operations", Boolean)),
+    )
+
+
+class OperationsRequest(Request[OperationsQuestion]):  # type: ignore[misc]  # aiokafka has no annotations
+    """What we may do on the cluster."""
+
+    API_KEY = MetadataRequest.API_KEY
+
+    def build(self, request_struct_class: type[OperationsQuestion]) -> OperationsQuestion:
+        """Return the question about the cluster, and about no topic."""
+        return request_struct_class([], False, True, False)
+
+
+class CoordinatorAnswer2(FindCoordinatorResponse_v1):  # type: ignore[misc]  # aiokafka has no annotations
+    """As version 1."""
+
+    API_VERSION = 2
+    SCHEMA = FindCoordinatorResponse_v1.SCHEMA
+
+
+class CoordinatorQuestion2(FindCoordinatorRequest_v1):  # type: ignore[misc]  # aiokafka has no annotations
+    """As version 1."""
+
+    API_VERSION = 2
+    RESPONSE_TYPE = CoordinatorAnswer2
+    SCHEMA = FindCoordinatorRequest_v1.SCHEMA
+
+
+NEWER: Mapping[type[Request[Any]], tuple[type[RequestStruct], ...]] = {
+    MetadataRequest: (MetadataQuestion6, MetadataQuestion7),
+    FindCoordinatorRequest: (CoordinatorQuestion2,),
+}
+"""By aiokafka's request, the versions behind its newest one."""
+
+
+class NewerRequest:
+    """A request of aiokafka that has these versions besides its own."""
+
+    def __init__(self, request: Any, newer: tuple[type[RequestStruct], ...]) -> None:
+        self._request = request
+        self._newer = newer
+
+    def prepare(self, versions: Mapping[int, tuple[int, int]]) -> Any:
+        """Return the request in a version that the broker announces: aiokafka's newest one before ours."""
+        oldest, newest = versions.get(self._request.API_KEY, (0, 0))
+        if oldest < self._newer[0].API_VERSION:
+            return self._request.prepare(versions)
+        fit = [struct for struct in self._newer if oldest <= struct.API_VERSION <= newest]
+        return self._request.build(fit[0]) if fit else self._request.prepare(versions)
+
+
+def in_all_versions(request: Any) -> Any:
+    """Return a request that aiokafka's connection sends in a version of its own, or in one of ours."""
+    newer = NEWER.get(type(request))
+    return request if newer is None else NewerRequest(request, newer)
