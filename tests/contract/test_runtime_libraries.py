@@ -74,6 +74,13 @@ def test_each_group_error_of_aiokafka_goes_through_the_wrapped_method() -> None:
     assert "async def _push_error_to_user" not in source
 
 
+def test_aiokafka_fetcher_that_fails_ends_the_task_that_is_watched() -> None:
+    assert "self._fetch_task = create_task(self._fetch_requests_routine())" in inspect.getsource(Fetcher.__init__)
+    source = inspect.getsource(Fetcher._fetch_requests_routine)
+    assert 'raise Errors.KafkaError("Unexpected error during data retrieval") from exc' in source
+    assert "self._fetcher = Fetcher(" in inspect.getsource(AIOKafkaConsumer.start)
+
+
 def test_a_heartbeat_answers_whether_the_group_still_counts_us() -> None:
     source = inspect.getsource(GroupCoordinator._do_heartbeat)
     assert source.count("return True") == 2  # all is well; a rebalance is under way

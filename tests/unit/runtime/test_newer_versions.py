@@ -7,12 +7,13 @@ from aiokafka.cluster import ClusterMetadata
 from aiokafka.protocol.coordination import FindCoordinatorRequest
 from aiokafka.protocol.group import HeartbeatRequest
 from aiokafka.protocol.metadata import MetadataRequest
+from aiokafka.protocol.offset import OffsetRequest, OffsetResponse_v4
 from kio.index import load_request_schema, load_response_schema
 
 from lockstep_runtime.kafka.newer_versions import NOT_SAID, OperationsAnswer, OperationsRequest, in_all_versions
 from tests.support.kafka_frame import Frame, filled, read_frame, written_frame
 
-METADATA, COORDINATOR = MetadataRequest.API_KEY, FindCoordinatorRequest.API_KEY
+METADATA, COORDINATOR, OFFSETS = MetadataRequest.API_KEY, FindCoordinatorRequest.API_KEY, OffsetRequest.API_KEY
 
 
 def metadata_body(version: int, **fields: object) -> bytes:
@@ -57,6 +58,21 @@ def test_newer_request_is_what_kio_reads(key: int, version: int) -> None:
         assert ([topic.name for topic in body.topics], body.allow_auto_topic_creation) == (["orders"], False)
     else:
         assert (body.key, body.key_type) == ("billing", 0)
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_newer_question_about_offsets_is_what_kio_reads(version: int) -> None:
+    struct = in_all_versions(OffsetRequest(-1, 1, [("orders", [(3, -2)])])).prepare({OFFSETS: (version, 6)})
+    content = struct.build_request_header(correlation_id=7, client_id="c").encode() + struct.encode()
+    _, body = read_frame(len(content).to_bytes(4) + content, load_request_schema(OFFSETS, version))
+    (partition,) = body.topics[0].partitions
+    assert (partition.partition_index, partition.current_leader_epoch, partition.timestamp) == (3, -1, -2)
+
+
+def test_newer_answer_about_offsets_is_as_the_former_one() -> None:
+    struct = in_all_versions(OffsetRequest(-1, 0, [])).prepare({OFFSETS: (5, 6)})
+    answer = OffsetResponse_v4(0, [("orders", [(3, 0, -1, 77, 44)])]).encode()
+    assert struct.RESPONSE_TYPE.decode(answer).topics == [("orders", [(3, 0, -1, 77)])]
 
 
 @pytest.mark.parametrize("version", [6, 7])

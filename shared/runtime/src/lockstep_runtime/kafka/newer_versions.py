@@ -1,18 +1,19 @@
 """Versions of requests that aiokafka lacks.
 
-aiokafka ends at Metadata 5 and FindCoordinator 1. Some clusters know no version that is so old (Amazon MSK Serverless).
-The next ones say the same, so its clients read the answers as they read those of its own. Metadata 8 says what we may
-do on the cluster.
+aiokafka ends at Metadata 5, FindCoordinator 1 and ListOffsets 3. Some clusters know no version that is so old: Amazon
+MSK Serverless. The next versions say the same, so its clients read the answers as they read those of its own. Metadata
+8 says what we may do on the cluster.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from io import BytesIO
 from typing import Any
 
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.coordination import FindCoordinatorRequest, FindCoordinatorRequest_v1, FindCoordinatorResponse_v1
 from aiokafka.protocol.metadata import MetadataRequest, MetadataRequest_v5, MetadataResponse_v5
-from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Schema, String
+from aiokafka.protocol.offset import OffsetRequest, OffsetResponse_v3, OffsetResponse_v4
+from aiokafka.protocol.types import Array, Boolean, Int8, Int16, Int32, Int64, Schema, String
 
 _HEAD = (
     ("throttle_time_ms", Int32),
@@ -120,9 +121,61 @@ class CoordinatorQuestion2(FindCoordinatorRequest_v1):  # type: ignore[misc]  # 
     SCHEMA = FindCoordinatorRequest_v1.SCHEMA
 
 
+class OffsetsAnswer4(OffsetResponse_v3):  # type: ignore[misc]  # aiokafka has no annotations
+    """Version 3 with the leader epoch of each offset, which is left out."""
+
+    API_VERSION = 4
+    SCHEMA = OffsetResponse_v3.SCHEMA
+
+    @classmethod
+    def decode(cls, data: BytesIO | bytes) -> "OffsetsAnswer4":
+        """Return the answer with the fields of version 3."""
+        throttle_ms, topics = OffsetResponse_v4.SCHEMA.decode(BytesIO(data) if isinstance(data, bytes) else data)
+        return cls(throttle_ms, [(topic, [partition[:4] for partition in partitions]) for topic, partitions in topics])
+
+
+class OffsetsAnswer5(OffsetsAnswer4):
+    """As version 4."""
+
+    API_VERSION = 5
+    SCHEMA = OffsetResponse_v3.SCHEMA
+
+
+class OffsetsQuestion4(RequestStruct):  # type: ignore[misc]  # aiokafka has no annotations
+    """Version 3 with the leader epoch that we know of each partition: none."""
+
+    API_KEY = OffsetRequest.API_KEY
+    API_VERSION = 4
+    RESPONSE_TYPE = OffsetsAnswer4
+    SCHEMA = Schema(
+        *(("replica_id", Int32), ("isolation_level", Int8)),
+        (
+            "topics",
+            Array(
+                ("topic", String("utf-8")),
+                ("partitions", Array(("partition", Int32), ("leader_epoch", Int32), ("timestamp", Int64))),
+            ),
+        ),
+    )
+
+    def __init__(self, replica_id: int, isolation_level: int, topics: Iterable[tuple[str, Any]]) -> None:
+        """`topics`: with (partition, timestamp) of each partition, as aiokafka gives them to version 3."""
+        asked = [(topic, [(number, -1, time) for number, time in partitions]) for topic, partitions in topics]
+        super().__init__(replica_id, isolation_level, asked)
+
+
+class OffsetsQuestion5(OffsetsQuestion4):
+    """As version 4."""
+
+    API_VERSION = 5
+    RESPONSE_TYPE = OffsetsAnswer5
+    SCHEMA = OffsetsQuestion4.SCHEMA
+
+
 NEWER: Mapping[type[Request[Any]], tuple[type[RequestStruct], ...]] = {
     MetadataRequest: (MetadataQuestion6, MetadataQuestion7),
     FindCoordinatorRequest: (CoordinatorQuestion2,),
+    OffsetRequest: (OffsetsQuestion4, OffsetsQuestion5),
 }
 """By aiokafka's request, the versions behind its newest one."""
 

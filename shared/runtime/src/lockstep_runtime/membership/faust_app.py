@@ -53,11 +53,10 @@ class Thread(driver.AIOKafkaConsumerThread):
     logger = _library_logger("thread")
 
     async def on_start(self) -> None:
-        """Start as Faust does, and give the app the member of the group, which has not joined yet."""
+        """Start as Faust does, and give the app aiokafka's consumer, which has not joined its group yet."""
         await super().on_start()
         app: Any = self.app
-        consumer: Any = self._consumer
-        app.listen(consumer._coordinator)
+        app.listen(self._consumer)
 
     def _create_worker_consumer(self, transport: Any) -> Any:
         consumer = super()._create_worker_consumer(transport)
@@ -105,7 +104,7 @@ class Unmeasured(faust.Monitor):
 
 class App(faust.App):
     """A Faust app that writes nothing to disk: without tables its data folder would stay empty, wherever we were
-    started. `listen` gets aiokafka's member of the group before it joins, in the consumer's thread."""
+    started. `listen` gets aiokafka's consumer before it joins its group, in the consumer's thread."""
 
     logger = _library_logger("app")
     listen: Callable[[Any], None]

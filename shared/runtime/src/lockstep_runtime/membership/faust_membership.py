@@ -143,7 +143,17 @@ class FaustMembership:
         """The service in which Faust's consumer lives, or None before it has started."""
         return getattr(self._app.consumer, "_thread", None)
 
-    def _listen(self, coordinator: Any) -> None:
+    def _listen(self, consumer: Any) -> None:
+        self._listen_to_group(consumer._coordinator)
+        consumer._fetcher._fetch_task.add_done_callback(self._reading_ended)
+
+    def _reading_ended(self, reading: "asyncio.Task[None]") -> None:
+        """End the membership with aiokafka's fetcher. Nobody else is told when it fails: the member goes on in its
+        group, and would get no command any more."""
+        if not reading.cancelled() and (error := reading.exception()) is not None and not self._left:
+            self._end_from_thread(self._trouble(error.__cause__ or error))
+
+    def _listen_to_group(self, coordinator: Any) -> None:
         """aiokafka does not report when its group last answered, nor that another member has taken its place. So its
         heartbeat is wrapped (a contract test holds the names).
 
