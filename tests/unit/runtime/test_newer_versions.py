@@ -86,7 +86,7 @@ def test_newer_metadata_answer_is_understood_by_aiokafka(version: int) -> None:
 
 
 @pytest.mark.parametrize(("operations", "says"), [(NOT_SAID, False), (0, True), (1 << 8, True)])
-def test_operations_on_the_cluster_that_are_not_said_are_noticed(operations: int, says: bool) -> None:
+def test_operations_on_the_cluster_that_are_left_out_are_noticed(operations: int, says: bool) -> None:
     body = metadata_body(8, cluster_authorized_operations=operations)
     assert OperationsAnswer.decode(body).says_cluster_operations is says
 

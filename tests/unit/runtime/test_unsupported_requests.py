@@ -75,7 +75,7 @@ NOTHING = SimpleNamespace(authorized_operations=None)
     ("described", "says", "known"),
     [(NOTHING, False, None), (NOTHING, True, frozenset()), (READ, False, frozenset({"READ"}))],
 )
-async def test_operations_on_a_cluster_that_are_not_said_differ_from_none(
+async def test_operations_on_a_cluster_that_are_left_out_differ_from_none(
     described: Any, says: bool, known: frozenset[str] | None
 ) -> None:
     admin = Answering()
@@ -83,7 +83,7 @@ async def test_operations_on_a_cluster_that_are_not_said_differ_from_none(
     assert await admin.known_operations(described) == known
 
 
-def test_operations_on_a_topic_that_are_not_said_are_not_known() -> None:
+def test_operations_on_a_topic_that_are_left_out_are_unknown() -> None:
     assert said_operations(NOTHING) is None
     assert said_operations(READ) == frozenset({"READ"})
 

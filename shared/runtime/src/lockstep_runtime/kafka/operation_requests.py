@@ -9,19 +9,19 @@ from lockstep_runtime.kafka.cluster_reader import says_cluster_operations
 
 def said_operations(described: Any) -> frozenset[str] | None:
     """Return what we may do with a topic or group that was described, in Kafka's upper-case words. None: the brokers do
-    not say so. Who may do nothing is not told about it at all."""
+    not say so. They describe none with which a client may do nothing."""
     operations = described.authorized_operations
     return frozenset(operation.name for operation in operations) if operations else None
 
 
 class OperationRequests(AdminRequests):
     _says_operations: bool | None = None
-    """Whether brokers say what we may do on the cluster, once that is known."""
+    """True: brokers say what we may do on the cluster. None: that is not known yet."""
 
     async def known_operations(self, described: Any) -> frozenset[str] | None:
         """Return what we may do on the cluster that was described, in Kafka's upper-case words. None: the brokers do
-        not say so. Everybody is told about a cluster, and librdkafka has the same answer for that and for nothing at
-        all, so the brokers are asked again in another way."""
+        not say so. They describe a cluster to every client. librdkafka has the same answer for operations that are
+        not said, and for none at all. So a broker is asked once more, without librdkafka."""
         if (operations := said_operations(described)) is not None:
             return operations
         if self._says_operations is None:

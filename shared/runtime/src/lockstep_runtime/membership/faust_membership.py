@@ -148,8 +148,8 @@ class FaustMembership:
         consumer._fetcher._fetch_task.add_done_callback(self._reading_ended)
 
     def _reading_ended(self, reading: "asyncio.Task[None]") -> None:
-        """End the membership with aiokafka's fetcher. Nobody else is told when it fails: the member goes on in its
-        group, and would get no command any more."""
+        """End the membership with aiokafka's fetcher. When that fails, the member goes on in its group, and gets no
+        command any more."""
         if not reading.cancelled() and (error := reading.exception()) is not None and not self._left:
             self._end_from_thread(self._trouble(error.__cause__ or error))
 
