@@ -74,7 +74,7 @@ CONFLUENT_CLOUD = KnownCluster(
     guesses=(
         "configs that cannot be edited cannot be set at creation either",
         "a replication factor of 2 is refused like one of 1",
-        "keys of a service account are not told their rights",
+        "the cluster does not say what a service account may do",
     ),
 )
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from aiokafka.client import AIOKafkaClient
+from aiokafka.errors import IncompatibleBrokerVersion
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Int64, Schema, String
 
@@ -83,7 +84,8 @@ async def read_log_sizes(
     """Bytes of each partition, of the largest replica. Absent: no broker has it.
 
     `properties` are a client's Java properties. It connects for this one answer. Raises ClusterUnreachable,
-    NotPermitted (it needs Describe on the cluster) and RequestRefused, also for brokers older than 1.0."""
+    NotPermitted (it needs Describe on the cluster) and RequestRefused. It is a RequestUnsupported if a broker does not
+    know the request."""
     by_topic = dict[str, list[int]]()
     for topic, number in partitions:
         by_topic.setdefault(topic, []).append(number)
@@ -93,15 +95,20 @@ async def read_log_sizes(
             client = AIOKafkaClient(**client_arguments(properties, client_id, timeout_s))
             await client.bootstrap()
             for broker in client.cluster.brokers():
-                answer = await client.send(broker.nodeId, LogDirsRequest(by_topic))
+                answer = await _ask(client, alias, broker.nodeId, LogDirsRequest(by_topic))
                 _gather(alias, answer.results, sizes)
-    except NotImplementedError as exc:
-        code = KafkaErrorCode.UNSUPPORTED_VERSION
-        raise RequestUnsupported(alias, "describe", "the log directories", code, str(exc)) from exc
     finally:
         if client is not None:
             await client.close()
     return sizes
+
+
+async def _ask(client: AIOKafkaClient, alias: str, node: int, request: LogDirsRequest) -> Any:
+    try:
+        return await client.send(node, request)
+    except (NotImplementedError, IncompatibleBrokerVersion) as exc:  # in no version of ours; in none at all
+        code = KafkaErrorCode.UNSUPPORTED_VERSION
+        raise RequestUnsupported(alias, "describe", "the log directories", code, str(exc)) from exc
 
 
 def _gather(alias: str, results: Sequence[Any], sizes: dict[TopicPartition, int]) -> None:

@@ -1,0 +1,168 @@
+"""What Lockstep does with each known cluster as source and as target, as tests assert it and the page shows it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+
+class Role(StrEnum):
+    """What the known cluster is in the flow. The other one is an Apache Kafka of today."""
+
+    SOURCE = "source"
+    TARGET = "target"
+
+    @property
+    def other(self) -> "Role":
+        """Return the role of the other cluster."""
+        return Role.TARGET if self is Role.SOURCE else Role.SOURCE
+
+
+class Result(StrEnum):
+    """How the copy is, over a kill -9 of the data plane."""
+
+    EXACT = "exact"
+    IN_TRANSACTIONS = "exact, in transactions"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    """What is so with a cluster in one role, and what says it.
+
+    Attributes:
+        result: How the copy is.
+        lost: What is done otherwise or not at all, as sentences.
+        hazards: Codes by which `lockstep plan` says it beforehand.
+        lacks: Requests by which the cluster's row, `status` and `doctor` say it.
+        events: Kinds of events by which the services say it.
+        acls: The phase of ACL sync.
+        lines: What the file needs beside what every file has.
+        advice: Lines with which less is refused.
+    """
+
+    result: Result = Result.EXACT
+    lost: tuple[str, ...] = ()
+    hazards: frozenset[str] = frozenset()
+    lacks: frozenset[str] = frozenset()
+    events: frozenset[str] = frozenset()
+    acls: str = "in-sync"
+    lines: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
+
+
+CONFIGS = "configs of topics that it does not take are left out, and named"
+FACTOR = "it decides the replication factor"
+NO_IDS = "topics have no ids: one that is created again under its name may be taken for the former one"
+NO_ACLS = "ACLs are not copied"
+NO_RIGHTS = "rights are not checked"
+NO_PRODUCERS = "the end of the target's log is read when a partition begins"
+NO_EPOCHS = "a truncation of the source is found by the leader epochs in its log"
+LYING = "its answers about leader epochs are not believed: its log decides"
+WHOLE_CONFIGS = "configs are read and written as a whole"
+NO_CODECS = "batches are copied without compression"
+FEW_TOPICS = "topics are few: plan counts those that a flow needs"
+MARKERS = "offsets of copies differ by the markers of transactions"
+
+NO_EVENTS: frozenset[str] = frozenset()
+CONTROL_CONFIGS = frozenset({"LS016", "LS026"})
+OF_OLD_METADATA = frozenset({"Metadata 10", "Metadata 8"})
+OF_WARPSTREAM = frozenset({"DescribeQuorum 1", "DescribeClientQuotas"})
+OF_EVENT_HUBS = OF_OLD_METADATA | {"DescribeAcls", "DescribeQuorum 1", "DescribeClientQuotas"}
+REFUSES_CONFIGS = frozenset({"ConfigRefused"})
+UNSUPPORTED = frozenset({"RequestUnsupported"})
+SOURCE, TARGET = Role.SOURCE, Role.TARGET
+
+EXPECTED: Mapping[tuple[str, Role], Expectation] = MappingProxyType(
+    {
+        ("confluent-cloud", SOURCE): Expectation(
+            lost=(CONFIGS, FACTOR, NO_RIGHTS),
+            advice=("replication.factor = 3",),
+            hazards=frozenset({"LS026", "LS027"}),
+            events=REFUSES_CONFIGS,
+        ),
+        ("confluent-cloud", TARGET): Expectation(
+            lost=(CONFIGS, FACTOR, NO_RIGHTS),
+            advice=("replication.factor = 3",),
+            hazards=CONTROL_CONFIGS | {"LS027"},
+            events=REFUSES_CONFIGS | {"ReplicationFactorRefused"},
+        ),
+        ("msk-serverless", SOURCE): Expectation(
+            lost=(CONFIGS, NO_ACLS),
+            hazards=frozenset({"LS026", "LS029"}),
+            lacks=frozenset({"DescribeAcls", "DescribeLogDirs"}),
+            events=REFUSES_CONFIGS,
+            acls="not-supported",
+        ),
+        ("msk-serverless", TARGET): Expectation(
+            lost=(CONFIGS, NO_ACLS),
+            hazards=CONTROL_CONFIGS | {"LS029"},
+            lacks=frozenset({"DescribeAcls"}),
+            events=REFUSES_CONFIGS,
+            acls="not-supported",
+        ),
+        ("redpanda-25.2", SOURCE): Expectation(
+            lost=(NO_IDS,), hazards=frozenset({"LS029"}), lacks=frozenset({"Metadata 10", "DescribeQuorum 1"})
+        ),
+        ("redpanda-25.2", TARGET): Expectation(
+            lost=(NO_IDS,), hazards=frozenset({"LS029"}), lacks=frozenset({"Metadata 10", "DescribeQuorum 1"})
+        ),
+        ("redpanda-25.3", SOURCE): Expectation(lacks=frozenset({"DescribeQuorum 1"})),
+        ("redpanda-25.3", TARGET): Expectation(lacks=frozenset({"DescribeQuorum 1"})),
+        ("warpstream", SOURCE): Expectation(
+            lost=(NO_EPOCHS,),
+            hazards=frozenset({"LS029"}),
+            lacks=OF_WARPSTREAM | {"OffsetForLeaderEpoch 2", "DescribeLogDirs"},
+            events=UNSUPPORTED,
+        ),
+        ("warpstream", TARGET): Expectation(
+            lost=(NO_PRODUCERS, WHOLE_CONFIGS),
+            hazards=frozenset({"LS029"}),
+            lacks=OF_WARPSTREAM | {"DescribeProducers", "IncrementalAlterConfigs"},
+            events=UNSUPPORTED,
+        ),
+        ("ursa", SOURCE): Expectation(
+            lost=(NO_EPOCHS,),
+            hazards=frozenset({"LS029"}),
+            lacks=frozenset({"OffsetForLeaderEpoch 2"}),
+            events=UNSUPPORTED,
+        ),
+        ("ursa", TARGET): Expectation(
+            lost=(NO_PRODUCERS, WHOLE_CONFIGS),
+            hazards=frozenset({"LS029"}),
+            lacks=frozenset({"DescribeProducers", "IncrementalAlterConfigs"}),
+            events=UNSUPPORTED,
+        ),
+        ("event-hubs", SOURCE): Expectation(
+            lost=(NO_EPOCHS, NO_IDS, NO_ACLS, NO_RIGHTS, FEW_TOPICS),
+            hazards=frozenset({"LS026", "LS029", "LS030"}),
+            lacks=OF_EVENT_HUBS | {"OffsetForLeaderEpoch 2", "DescribeLogDirs"},
+            events=REFUSES_CONFIGS | UNSUPPORTED,
+            acls="not-supported",
+        ),
+        ("event-hubs", TARGET): Expectation(
+            lost=(CONFIGS, NO_CODECS, NO_PRODUCERS, WHOLE_CONFIGS, NO_IDS, NO_ACLS, NO_RIGHTS, FEW_TOPICS),
+            hazards=CONTROL_CONFIGS | {"LS029", "LS030"},
+            lacks=OF_EVENT_HUBS | {"DescribeProducers", "IncrementalAlterConfigs"},
+            events=REFUSES_CONFIGS | UNSUPPORTED | {"CodecRefused"},
+            acls="not-supported",
+        ),
+        ("no-producer-ids", SOURCE): Expectation(),
+        ("no-producer-ids", TARGET): Expectation(
+            result=Result.IN_TRANSACTIONS, lost=(MARKERS,), events=frozenset({"AppendModeChosen"})
+        ),
+        ("lying-epochs", SOURCE): Expectation(lost=(LYING,), events=UNSUPPORTED),
+        ("lying-epochs", TARGET): Expectation(),
+        ("kafka-2.1", SOURCE): Expectation(
+            lost=(NO_IDS, NO_RIGHTS),
+            hazards=frozenset({"LS029"}),
+            lacks=OF_OLD_METADATA | {"DescribeQuorum 1", "DescribeClientQuotas"},
+        ),
+        ("kafka-2.1", TARGET): Expectation(
+            lost=(NO_PRODUCERS, WHOLE_CONFIGS, NO_IDS, NO_RIGHTS),
+            hazards=frozenset({"LS029"}),
+            lacks=OF_OLD_METADATA
+            | {"DescribeProducers", "IncrementalAlterConfigs", "DescribeQuorum 1", "DescribeClientQuotas"},
+            events=UNSUPPORTED,
+        ),
+    }
+)

@@ -1,0 +1,95 @@
+"""`docs/reference/clusters.md` from the profiles of clusters and what tests expect of them.
+
+`python -m tools.docs.clusters` writes it anew.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+
+from tests.support.cluster_expectations import EXPECTED, Expectation, Role
+from tests.support.documented_clusters import DOCUMENTED
+from tests.support.known_clusters import KNOWN_CLUSTERS, Document, KnownCluster
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "clusters.md"
+HEAD = """# Clusters
+
+What Lockstep does with services and brokers that are no Apache Kafka of today. `make docs` generates this page from
+`tests/support/known_clusters.py`, `cluster_expectations.py` and `documented_clusters.py`.
+[Broker versions](broker-versions.md) has Apache Kafka itself, and what replaces a request that a cluster does not know.
+
+| word | it means |
+|---|---|
+| tested | `tests/e2e/test_known_clusters.py` runs a whole life against a profile, made from documents |
+| by its documents | nothing was run. The documents say nothing against it |
+| does not work | the documents name something that is lacking, without which Lockstep copies nothing |
+
+In a whole life, 20,000 records of all codecs that the source takes are copied, with headers, null keys and tombstones.
+The data plane is killed (SIGKILL) in the middle. A consumer group is moved exactly. `lockstep switchover` ends it, and
+all records are compared. Before, `lockstep plan` has to name each loss. `lockstep doctor` and `lockstep status` have
+to name what the cluster does not know. **A profile is not the service.** Try your own cluster with `lockstep doctor`
+and `lockstep plan` first.
+
+"exact" means that each record is copied once and in order, also over the kill.
+"""
+
+
+def page() -> str:
+    """Return the whole page."""
+    lines = [HEAD, "| cluster | as source | as target | known |", "|---|---|---|---|"]
+    lines += [_row(name, known) for name, known in KNOWN_CLUSTERS.items()]
+    for one in DOCUMENTED:
+        lines.append(f"| {one.title} | {one.source} | {one.target} | {_documents(one.documents)} |")
+    for name, known in KNOWN_CLUSTERS.items():
+        lines += ["", *_section(name, known)]
+    return "\n".join([*lines, ""])
+
+
+def _row(name: str, known: KnownCluster) -> str:
+    shown = (EXPECTED[name, role].result.value for role in Role)
+    return f"| [{known.title}](#{_anchor(known.title)}) | {' | '.join(shown)} | tested |"
+
+
+def _section(name: str, known: KnownCluster) -> Iterator[str]:
+    roles = [EXPECTED[name, role] for role in Role]
+    yield from (f"## {known.title}", "", "| | as source | as target |", "|---|---|---|")
+    for title, shown in SHOWN.items():
+        cells = [shown(expected) for expected in roles]
+        if any(cells):
+            yield f"| {title} | {' | '.join(cells)} |"
+    if known.documents:
+        yield from ("", f"From {_documents(known.documents)}.")
+    if known.guesses:
+        yield from ("", "Assumed, because no document says it:", "", *(f"- {guess}" for guess in known.guesses))
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(names))
+
+
+def _sentences(parts: Iterable[str]) -> str:
+    return " ".join(f"{part[0].upper()}{part[1:]}." for part in parts)
+
+
+SHOWN: Mapping[str, Callable[[Expectation], str]] = {
+    "copy": lambda expected: expected.result.value,
+    "otherwise": lambda expected: _sentences(expected.lost),
+    "[`plan`](plan-hazards.md)": lambda expected: _listed(expected.hazards),
+    "`doctor` (LD652), `status`: without": lambda expected: ", ".join(sorted(expected.lacks)),
+    "[events](events.md)": lambda expected: _listed(expected.events),
+    "[ACLs](../guides/acls.md#states)": lambda expected: f"`{expected.acls}`",
+    "set": lambda expected: _listed(expected.advice),
+}
+"""Rows of a cluster's table. One that is empty for both roles is left out."""
+
+
+def _documents(documents: tuple[Document, ...]) -> str:
+    links = ", ".join(f"[{number}]({one.address}) ({one.read})" for number, one in enumerate(documents, start=1))
+    return f"its documents: {links}"
+
+
+def _anchor(title: str) -> str:
+    return "".join(letter for letter in title.lower().replace(" ", "-") if letter.isalnum() or letter == "-")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
