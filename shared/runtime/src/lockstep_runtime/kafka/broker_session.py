@@ -26,6 +26,7 @@ from lockstep_protocol.cluster_kind import ApiVersions
 from lockstep_protocol.kafka_apis import APIS, UnfitRequest, unfit_requests
 from lockstep_protocol.kafka_error_names import error_name
 from lockstep_protocol.kafka_errors import KafkaErrorCode
+from lockstep_protocol.kafka_requests import KafkaRequest
 from lockstep_protocol.opening_step import OpeningStep
 from lockstep_runtime.kafka.aiokafka_client import client_error_text
 from lockstep_runtime.kafka.newer_versions import OperationsRequest
@@ -261,7 +262,8 @@ class BrokerSession(SessionConnection):
         try:
             return await self.send(request)
         except (NotImplementedError, IncompatibleBrokerVersion) as exc:
-            raise QuestionRefused("the broker does not know that request", is_unknown=True) from exc
+            name = KafkaRequest(request.API_KEY).kafka_name
+            raise QuestionRefused(f"the broker does not know {name} in our versions", is_unknown=True) from exc
         except (OSError, TimeoutError, KafkaError, EOFError) as exc:
             raise QuestionRefused(_innermost(exc)) from exc
 
