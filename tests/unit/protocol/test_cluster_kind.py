@@ -75,6 +75,12 @@ def test_kind_is_guessed_by_what_brokers_announce(newest: dict[Request, int], ki
     assert guess_cluster_kind(announced(newest)) == kind
 
 
+def test_kind_without_old_versions_is_msk_serverless() -> None:
+    versions = {**announced(KAFKA_2_8), Request.PRODUCE: (7, 9), Request.FETCH: (10, 12)}
+    assert guess_cluster_kind(versions) == ClusterKind.MSK_SERVERLESS
+    assert guess_cluster_kind({**versions, Request.FETCH: (4, 12)}) == "Kafka 2.8"
+
+
 @pytest.mark.parametrize(
     ("host", "kind"),
     [

@@ -102,6 +102,8 @@ def _guess_by_versions(versions: ApiVersions) -> str:
 
     if newest(Request.PRODUCE) < 0 or newest(Request.FETCH) < 0:
         return ClusterKind.UNKNOWN.value
+    if versions[Request.PRODUCE] == (7, 9) and versions[Request.FETCH] == (10, 12):
+        return ClusterKind.MSK_SERVERLESS.value  # a broker of Kafka knows older ones as well
     if newest(Request.FETCH) == 6 and newest(Request.PRODUCE) == 7:
         return ClusterKind.EVENT_HUBS.value
     if newest(Request.PRODUCE) == 7 and newest(Request.DESCRIBE_PRODUCERS) >= 0:
