@@ -11,6 +11,7 @@ from lockstep_protocol.kafka_requests import KafkaRequest as Request
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import AclStatus, ClusterCapabilities, MirroredTopic
 from tests.support.broker import Broker
+from tests.support.cluster_profile import ClusterProfile, ConfigRules, ReplicationRule
 from tests.support.clusters import config_of, create_topic, set_configs
 from tests.support.control import events, last_row
 from tests.support.doctor_runs import run_doctor
@@ -100,3 +101,14 @@ def test_control_topics_are_created_on_a_cluster_of_kafka_2_3(planned: PlannedFl
         wait_until(lambda: last_row(planned.target, planned.flow, f"topic/{topic}"), within=WITHIN, what="the copy")
     (created,) = events(planned.target, planned.flow, "TopicCreated")
     assert created.detail["replication_factor"] == 1
+
+
+@pytest.mark.long
+def test_bandwidth_is_measured_on_a_target_that_refuses_configs(planned: PlannedFlow, lacking: Proxy) -> None:
+    """Without records that the broker dates, its clock is not known."""
+    rules = ConfigRules(settable=frozenset({"cleanup.policy", "retention.ms"}))
+    lacking.answer_as(ClusterProfile(configs=rules, replication=ReplicationRule(factor=3)))
+    planned.topic(records=10)
+    run = run_doctor(planned.file, "--category", "flow", "--bandwidth")
+    assert run.one("LD904", str(planned.flow))["result"] == "ok"
+    assert "LD907" not in run.results(planned.flow.target)

@@ -22,15 +22,17 @@ from lockstep_config.flow.model import FlowSettings
 from lockstep_protocol.librdkafka_errors import error_text
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_types import NewTopic
+from lockstep_runtime.kafka.topic_creation import create_fitting_topics
 from lockstep_runtime.util.errors import ClusterError, NotPermitted, RequestRefused
 
 WRITE_S, READ_BACK_S, READ_S = 1.2, 0.6, 1.0
 MOST_PARTITIONS = 8
 
+DATES = "message.timestamp.type"
 CONFIGS = {
     "cleanup.policy": "delete",
     "retention.ms": "600000",
-    "message.timestamp.type": "LogAppendTime",
+    DATES: "LogAppendTime",
     "max.message.bytes": str(2 * BATCH_BYTES),
 }
 """A topic that could not be removed is soon empty."""
@@ -48,6 +50,8 @@ class BandwidthReader:
         self._source = source
         self._target = target
         self._stopping = threading.Event()
+        self._is_dated = True
+        """Whether the target dates the records of the scratch topic, by which its clock is read."""
         self._run = ScratchRun(socket.gethostname().partition(".")[0], os.getpid(), round(time.time() * 1e3))
         self._facts = BandwidthFacts(
             flow=str(settings.flow),
@@ -86,7 +90,11 @@ class BandwidthReader:
         brokers = await self._target.broker_count()
         partitions = min(MOST_PARTITIONS, 2 * brokers)
         factor = min(self._settings.topic_sync.replication_factor, brokers)
-        (await self._target.create_topics([NewTopic(self._run.topic, partitions, factor, CONFIGS)])).require_done()
+        topic = NewTopic(self._run.topic, partitions, factor, CONFIGS)
+        creation = await create_fitting_topics(self._target, [topic])
+        if (trouble := creation.failed.get(topic.name)) is not None:
+            raise trouble
+        self._is_dated = DATES not in creation.refused.get(topic.name, {})
         self._facts = replace(self._facts, partitions=partitions)
         deadline = time.monotonic() + VISIBLE_WITHIN_S
         while self._run.topic not in await self._target.topic_names() and time.monotonic() < deadline:
@@ -96,7 +104,7 @@ class BandwidthReader:
         settings, topic = self._settings, self._run.topic
         writer = WriteMeter(self._target.alias, client_settings.target_producer(settings, ROLE), topic, self._stopping)
         clock, write = await asyncio.to_thread(writer.measure, WRITE_S)
-        self._facts = replace(self._facts, clock=clock, write=write)
+        self._facts = replace(self._facts, clock=clock if self._is_dated else None, write=write)
         own = [TopicPartition(topic, number, 0) for number in range(self._facts.partitions)]
         reader = ReadMeter(self._target.alias, client_settings.target_consumer(settings, ROLE), own, self._stopping)
         self._facts = replace(self._facts, read_back=await asyncio.to_thread(reader.measure, READ_BACK_S))
