@@ -263,7 +263,7 @@ class BrokerSession(SessionConnection):
             return await self.send(request)
         except (NotImplementedError, IncompatibleBrokerVersion) as exc:
             name = KafkaRequest(request.API_KEY).kafka_name
-            raise QuestionRefused(f"the broker does not know {name} in our versions", is_unknown=True) from exc
+            raise QuestionRefused(f"the broker knows {name} in no version of ours", is_unknown=True) from exc
         except (OSError, TimeoutError, KafkaError, EOFError) as exc:
             raise QuestionRefused(_innermost(exc)) from exc
 
