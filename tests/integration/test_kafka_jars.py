@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import kafka_jars
-from tests.support.kafka_jars import CURRENT, OLDEST, PREVIOUS, JarsUnavailable, Kafka, WrongChecksum
+from tests.support.kafka_jars import CURRENT, OLDER, JarsUnavailable, Kafka, WrongChecksum
 
 JAR = b"PK\x05\x06" + b"\0" * 18  # the smallest archive there is
 PATH = "/org/example/thing/1.0/thing-1.0.jar"
@@ -96,11 +96,11 @@ def test_a_wrong_checksum_names_the_jar_and_removes_it(repository: Repository) -
     kafka_jars.fetch(kafka=repository.kafka)
 
 
-@pytest.mark.parametrize("kafka", [CURRENT, PREVIOUS, OLDEST], ids=str)
+@pytest.mark.parametrize("kafka", [CURRENT, *OLDER.values()], ids=str)
 def test_each_list_names_what_its_kafka_needs(kafka: Kafka) -> None:
     jars = kafka_jars.read_list(kafka.listed.read_text())
     named = {jar.artifact for jar in jars}
     mirror_maker = {"connect-mirror", "connect-mirror-client", "connect-runtime", "log4j-slf4j-impl"}
-    assert {"kafka_2.13"} | (mirror_maker if kafka is CURRENT else {"slf4j-reload4j", "zookeeper"}) <= named
+    assert {kafka.core} | (mirror_maker if kafka is CURRENT else {"slf4j-reload4j", "zookeeper"}) <= named
     assert all(len(jar.sha256) == 64 for jar in jars)
     assert {jar.version for jar in jars if jar.group == "org.apache.kafka"} == {kafka.version}

@@ -13,8 +13,8 @@ from tests.support.clusters import (
     delete_topic,
 )
 from tests.support.eventually import wait_until
-from tests.support.kafka_jars import OLDEST, PREVIOUS
-from tests.support.zookeeper import ZooKeeperBroker
+from tests.support.kafka_jars import OLDER
+from tests.support.zookeeper import BrokerBefore24, ZooKeeperBroker
 
 WITHIN = 90.0  # seconds; usual is 3, but three JVMs and Spark share the cores
 until = partial(wait_until, within=WITHIN, every=0.5)
@@ -22,11 +22,15 @@ until = partial(wait_until, within=WITHIN, every=0.5)
 BEFORE_IDS = {"inter.broker.protocol.version": "2.7"}
 KINDS: Mapping[str, Callable[[], Broker]] = {
     "4.3": lambda: Broker("current", authorizer=True),
-    "3.9": lambda: Broker("previous", kafka=PREVIOUS, authorizer=True),
-    "2.8": lambda: ZooKeeperBroker("oldest", kafka=OLDEST, authorizer=True),
-    "2.8-too": lambda: ZooKeeperBroker("oldest-too", kafka=OLDEST, authorizer=True),
-    "2.8-without-ids": lambda: ZooKeeperBroker("oldest-no-ids", kafka=OLDEST, properties=BEFORE_IDS),
-    "3.9-without-ids": lambda: ZooKeeperBroker("previous-no-ids", kafka=PREVIOUS, properties=BEFORE_IDS),
+    "3.9": lambda: Broker("previous", kafka=OLDER["3.9"], authorizer=True),
+    **{
+        release: partial(ZooKeeperBroker, f"old-{release}", kafka=OLDER[release], authorizer=True)
+        for release in ("2.8", "2.7", "2.4")
+    },
+    "2.1": lambda: BrokerBefore24("old-2.1", kafka=OLDER["2.1"], authorizer=True),
+    "2.8-too": lambda: ZooKeeperBroker("old-2.8-too", kafka=OLDER["2.8"], authorizer=True),
+    "2.8-without-ids": lambda: ZooKeeperBroker("old-2.8-no-ids", kafka=OLDER["2.8"], properties=BEFORE_IDS),
+    "3.9-without-ids": lambda: ZooKeeperBroker("previous-no-ids", kafka=OLDER["3.9"], properties=BEFORE_IDS),
 }
 
 

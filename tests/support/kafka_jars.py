@@ -38,6 +38,9 @@ VERSION = "4.3.1"
 REPOSITORY = Path(__file__).resolve().parents[2]
 CACHES = REPOSITORY / ".cache" / "kafka"
 RELOAD4J = (("org.slf4j", "slf4j-reload4j", "1.7.36"), ("ch.qos.reload4j", "reload4j", "1.2.25"))
+ZOOKEEPER_FOR_JAVA_17 = ("org.apache.zookeeper", "zookeeper", "3.5.9")
+"""In place of the 3.4 of Kafka before 2.4, whose client resolves no address on Java 14 and newer (ZOOKEEPER-3779)."""
+REPLACED_BY_RELOAD4J = ("log4j", "slf4j-log4j12")
 ATTEMPTS = 4
 PAUSE_SECONDS = 2.0  # before the second attempt; doubled for each further one
 
@@ -84,13 +87,26 @@ class Kafka:
     def major(self) -> int:
         return int(self.version.partition(".")[0])
 
+    @property
+    def release(self) -> str:
+        return self.version.rpartition(".")[0]
+
+    @property
+    def is_before_2_4(self) -> bool:
+        return tuple(int(part) for part in self.version.split(".")) < (2, 4)
+
+    @property
+    def core(self) -> str:
+        """The artifact of the broker, by the Scala that it is built for."""
+        return "kafka_2.12" if self.is_before_2_4 else "kafka_2.13"
+
     def __str__(self) -> str:
         return self.version
 
 
 CURRENT = Kafka(VERSION, Path(__file__).with_name("kafka-jars.sha256"), CACHES / VERSION)
-PREVIOUS = Kafka.older("3.9.1")
-OLDEST = Kafka.older("2.8.2")
+OLDER = {kafka.release: kafka for kafka in map(Kafka.older, ("3.9.1", "2.8.2", "2.7.2", "2.4.1", "2.1.1"))}
+"""By release, as 2.8."""
 
 
 def home(kafka: Kafka = CURRENT) -> Path:
@@ -239,8 +255,11 @@ def _ivy_jar() -> str:
 def resolve(version: str) -> str:
     """The list for one Kafka version, resolved through the POMs (slow: about a minute) and hashed. MirrorMaker is in
     that of the present major version only."""
-    wanted = [_dependency("org.apache.kafka", "kafka_2.13", version)]
-    if version.partition(".")[0] == VERSION.partition(".")[0]:
+    kafka = Kafka.older(version)
+    wanted = [_dependency("org.apache.kafka", kafka.core, version)]
+    if kafka.is_before_2_4:
+        wanted.append(_dependency(*ZOOKEEPER_FOR_JAVA_17))
+    if kafka.major == CURRENT.major:
         wanted.append(_dependency("org.apache.kafka", "connect-mirror", version))
     with tempfile.TemporaryDirectory(prefix="lockstep-jars-") as work:
         said = _ivy(wanted, Path(work, "jars"), use_poms=True, cache=Path(work, "ivy"))
@@ -259,6 +278,8 @@ def resolve(version: str) -> str:
             group, artifact = jar.parts[-4:-2]
             if jar.stem.endswith(("-x86_64", "-aarch_64")):
                 continue  # native code beside the plain jar of the same name, which does without it
+            if artifact in REPLACED_BY_RELOAD4J:
+                continue
             coordinates = f"{group}:{artifact}:{jar.stem.removeprefix(artifact + '-')}"
             lines.append(f"{hashlib.sha256(jar.read_bytes()).hexdigest()}  {coordinates}\n")
     return "".join(sorted(lines, key=lambda line: line.split()[1]))

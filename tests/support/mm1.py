@@ -92,7 +92,7 @@ class MirrorMaker1(_Process):
         log4j = files.folder / "log4j.properties"
         log4j.write_text(LOG4J)
         java = [str(find_java()), "-Xmx512M", *jvm_performance(""), f"-Dlog4j.configuration=file:{log4j}"]
-        java += ["-cp", kafka_jars.classpath(kafka_jars.PREVIOUS), "kafka.tools.MirrorMaker"]
+        java += ["-cp", kafka_jars.classpath(kafka_jars.OLDER["3.9"]), "kafka.tools.MirrorMaker"]
         super().__init__([*java, *files.arguments], files.folder / "mm1.log")
 
     def stop(self) -> None:

@@ -87,3 +87,12 @@ class ZooKeeperBroker(Broker):
             wait_until(listens, within=ZOOKEEPER_WITHIN, every=0.02)
         except NeverHappened as late:
             raise BrokerDied(f"the ZooKeeper of {self.alias} does not listen:\n{tail(log)}") from late
+
+
+class BrokerBefore24(ZooKeeperBroker):
+    """A `Broker` of Kafka 2.1 to 2.3."""
+
+    AUTHORIZER: ClassVar[Mapping[str, str]] = {
+        **Broker.AUTHORIZER,
+        "authorizer.class.name": "kafka.security.auth.SimpleAclAuthorizer",
+    }
