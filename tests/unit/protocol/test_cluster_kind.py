@@ -27,7 +27,10 @@ KAFKA_3_9: dict[Request, int] = {
     **{Request.PRODUCE: 11, Request.FETCH: 17, Request.METADATA: 12, Request.DESCRIBE_QUORUM: 2},
     **{Request.DESCRIBE_TRANSACTIONS: 0, Request.DESCRIBE_TOPIC_PARTITIONS: 0, Request.ADD_PARTITIONS_TO_TXN: 5},
 }
-KAFKA_4_0: dict[Request, int] = {**KAFKA_3_9, Request.PRODUCE: 12}
+KAFKA_4_0: dict[Request, int] = {**KAFKA_3_9, Request.PRODUCE: 12, Request.LIST_OFFSETS: 10}
+KAFKA_4_1: dict[Request, int] = {**KAFKA_4_0, Request.PRODUCE: 13, Request.FETCH: 18}
+KAFKA_4_3: dict[Request, int] = {**KAFKA_4_1, Request.LIST_OFFSETS: 11, Request.DESCRIBE_LOG_DIRS: 5}
+KFAKE: dict[Request, int] = {key: version for key, version in KAFKA_4_3.items() if key != Request.DESCRIBE_QUORUM}
 EVENT_HUBS: dict[Request, int] = {
     **{Request.PRODUCE: 7, Request.FETCH: 6, Request.METADATA: 5, Request.LIST_OFFSETS: 8, Request.OFFSET_COMMIT: 8},
     **{Request.FIND_COORDINATOR: 4, Request.JOIN_GROUP: 9, Request.CREATE_TOPICS: 4, Request.INIT_PRODUCER_ID: 1},
@@ -62,6 +65,11 @@ def announced(newest: dict[Request, int]) -> ApiVersions:
         (KAFKA_2_8, "Kafka 2.8"),
         (KAFKA_3_9, "Kafka 3.9"),
         (KAFKA_4_0, "Kafka 4.0"),
+        (KAFKA_4_1, "Kafka 4.1"),
+        ({**KAFKA_4_1, Request.LIST_OFFSETS: 11}, "Kafka 4.2"),
+        (KAFKA_4_3, "Kafka 4.3"),
+        ({**KAFKA_4_3, Request.API_VERSIONS: 5}, "Kafka 4.4"),
+        (KFAKE, ClusterKind.UNKNOWN),
         (EVENT_HUBS, ClusterKind.EVENT_HUBS),
         (REDPANDA_25_2, ClusterKind.REDPANDA),
         ({**REDPANDA_25_2, Request.FETCH: 13, Request.METADATA: 12}, ClusterKind.REDPANDA),

@@ -45,6 +45,9 @@ _CLUSTER_IDS = (
 _MSK_SERVERLESS, _AMAZON = ".kafka-serverless.", ".amazonaws.com"
 
 _RELEASES: tuple[tuple[str, Request, int], ...] = (
+    ("4.4", Request.API_VERSIONS, 5),
+    ("4.3", Request.DESCRIBE_LOG_DIRS, 5),
+    ("4.2", Request.LIST_OFFSETS, 11),
     ("4.1", Request.FETCH, 18),
     ("4.0", Request.PRODUCE, 12),
     ("3.9", Request.FETCH, 17),
@@ -74,6 +77,9 @@ _OF_EACH_KAFKA = (
     Request.ALTER_CONFIGS,
 )
 """Apache Kafka has had these since 1.0."""
+
+_PRODUCE_OF_4_0 = 12
+"""From here on no Apache Kafka has ZooKeeper, so its brokers know DescribeQuorum."""
 
 
 def guess_cluster_kind(versions: ApiVersions, cluster_id: str = "", hosts: Collection[str] = ()) -> str:
@@ -112,6 +118,8 @@ def _guess_by_versions(versions: ApiVersions) -> str:
     if lacks_both and newest(Request.END_TXN) >= 0 and newest(Request.INCREMENTAL_ALTER_CONFIGS) < 0:
         return ClusterKind.WARPSTREAM.value
     if any(newest(request) < 0 for request in _OF_EACH_KAFKA):
+        return ClusterKind.UNKNOWN.value
+    if newest(Request.PRODUCE) >= _PRODUCE_OF_4_0 and newest(Request.DESCRIBE_QUORUM) < 0:
         return ClusterKind.UNKNOWN.value
     release = next((name for name, request, version in _RELEASES if newest(request) >= version), "")
     return f"{ClusterKind.KAFKA.value} {release}" if release else ClusterKind.UNKNOWN.value
