@@ -1,0 +1,28 @@
+// A kfake cluster of one broker on a port, whose data lies in a folder: it lives over a kill.
+package main
+
+import (
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+)
+
+func main() {
+	port, err := strconv.Atoi(os.Args[1])
+	if err != nil {
+		panic(err)
+	}
+	logger := kfake.BasicLogger(os.Stderr, kfake.LogLevelWarn)
+	options := []kfake.Opt{kfake.NumBrokers(1), kfake.Ports(port), kfake.DataDir(os.Args[2]), kfake.WithLogger(logger)}
+	cluster, err := kfake.NewCluster(options...)
+	if err != nil {
+		panic(err)
+	}
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, os.Interrupt, syscall.SIGTERM)
+	<-ended
+	cluster.Close()
+}

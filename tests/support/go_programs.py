@@ -1,0 +1,47 @@
+"""Programs of ours in Go, for what Go alone has: kfake, a Kafka in one process, and the client franz-go.
+
+Their sources are in `franz_go`, with versions and checksums in `go.mod` and `go.sum`. They are built once for each
+state of these, into `.cache/go`, where there is a Go.
+"""
+
+import hashlib
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+from tests.support.kafka_jars import REPOSITORY
+
+SOURCES = Path(__file__).with_name("franz_go")
+BUILT = REPOSITORY / ".cache" / "go"
+USUAL_PLACE = "/usr/local/go/bin"
+"""Where Go's own archive is unpacked to."""
+
+
+def find_go() -> Path | None:
+    """Return the `go` to build with, if there is one."""
+    found = shutil.which("go") or shutil.which("go", path=USUAL_PLACE)
+    return Path(found) if found else None
+
+
+@cache
+def build_program(name: str) -> Path:
+    """Return the program of this name, built first if need be (half a minute).
+
+    Raises:
+        RuntimeError: Go does not build it.
+    """
+    digest = hashlib.sha256()
+    for file in (SOURCES / "go.mod", SOURCES / "go.sum", SOURCES / name / "main.go"):
+        digest.update(file.read_bytes())
+    program = BUILT / f"{name}-{digest.hexdigest()[:12]}"
+    if not program.exists():
+        command = [str(find_go()), "build", "-p", "1", "-mod=readonly", "-buildvcs=false"]
+        unfinished = program.with_suffix(".new")
+        ran = subprocess.run(
+            [*command, "-o", str(unfinished), f"./{name}"], cwd=SOURCES, capture_output=True, text=True, check=False
+        )
+        if ran.returncode:
+            raise RuntimeError(f"{name} is not built: {ran.stderr}")
+        unfinished.rename(program)
+    return program
