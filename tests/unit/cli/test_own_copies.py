@@ -152,6 +152,22 @@ async def test_slot_that_does_not_vouch_leaves_its_tail_unknown(back: WayBack, l
     assert "is not known" in str(trouble)
 
 
+async def test_tail_that_a_live_slot_still_counts_is_unknown(back: WayBack) -> None:
+    """It found its copies in the log after a restart, and counts past them."""
+    back.write(copied(20, uncounted=64))
+    back.later = [FIRST, SECOND]
+    assert (await unknown(back, {P0: 84})).known.counts == {}
+    back.later = [*(replace(row, at_ms=row.at_ms + 9_000) for row in (FIRST, SECOND)), copied(84)]
+    assert await back.find({P0: 84}) == {}
+
+
+async def test_tail_that_a_slot_counts_leaves_its_other_partitions_known(back: WayBack) -> None:
+    back.write(copied(20, phase="halted", uncounted=64), copied(20, partition=1))
+    back.write(Assignment(slot=0, partitions=(P0, P1), generation=1))
+    back.later = [FIRST, SECOND]
+    assert (await unknown(back, {P0: 84, P1: 30})).known.counts == {P1: 10}
+
+
 async def test_tail_of_a_silent_slot_is_known_once_its_row_has_it(back: WayBack) -> None:
     """It was killed, and the next one has found all of it."""
     back.write(copied(20))

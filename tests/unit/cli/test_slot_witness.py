@@ -83,6 +83,8 @@ def back_rows(*rows: Row) -> dict[str, Row]:
         (BACK, 20, {}),
         (replace(BACK, phase="stopped", located=True), 84, {}),
         (replace(BACK, phase="stopped"), 84, {("t", 0): (3, 0)}),
+        (replace(BACK, uncounted=64), 84, {("t", 0): (-1, 0)}),
+        (replace(BACK, phase="halted", uncounted=64), 84, {("t", 0): (-1, 0)}),
     ],
 )
 def test_tail_behind_the_row_of_the_way_back_may_be_its_own(

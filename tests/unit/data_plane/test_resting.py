@@ -71,6 +71,39 @@ def test_rest_counts_records_of_the_target_beyond_the_row_first() -> None:
     assert (row.located, row.upstream, row.sequence) == (True, 14, 14)
 
 
+def test_row_of_a_copy_that_counts_has_the_number_left() -> None:
+    p = PartitionMachine("t", 3, "a.t", 100)
+    p.step(RowLoaded(ROW))
+    resume_at(p, 14)
+    assert (p.phase, p.row().uncounted) == (Phase.COPYING, 5)
+    before = p.state
+    admit(p, batch(records(10, 3)))
+    assert (p.row().uncounted, p.row().upstream) == (2, 9), "none of these has a place yet"
+    assert p.state != before, "a row is due"
+    p.step(Refused(reported("timestamps")))
+    assert p.step(AllAnswered()).phase is Phase.HALTED
+    assert p.row().uncounted == 2, "and nothing moves until somebody decides"
+
+
+def test_row_of_records_counted_to_the_end_has_none_uncounted() -> None:
+    p = PartitionMachine("t", 3, "a.t", 100)
+    p.step(RowLoaded(replace(ROW, uncounted=7)))
+    resume_at(p, 14)
+    admit(p, batch(records(10, 5)))
+    assert (p.row().uncounted, p.row().upstream) == (0, 14)
+
+
+def test_rest_without_the_source_has_uncounted_records_once() -> None:
+    """The slot was asked to rest while it counted, and the source went away: nobody waits for it."""
+    p = PartitionMachine("t", 3, "a.t", 100)
+    p.step(RowLoaded(ROW))
+    resume_at(p, 14)
+    p.step(REST)
+    assert p.step(AllAnswered()).phase is Phase.RESUMING
+    assert p.step(Unplaced(5)).phase is Phase.RELEASED
+    assert (p.row().phase, p.row().beyond, p.row().uncounted) == ("stopped", 5, 0)
+
+
 def test_rest_without_the_source_is_released_with_a_count() -> None:
     p = resuming(replace(ROW, source_end=20, lag_records=10, at_ms=5_000, lag_ms=1_000))
     assert p.step(Unplaced(4)).phase is Phase.RELEASED

@@ -118,6 +118,7 @@ def with_position(row: PartitionProgress, offset: int | None) -> PartitionProgre
         lag_ms=0,
         located=False,
         beyond=0,
+        uncounted=0,
     )
 
 

@@ -65,8 +65,7 @@ class PartitionView:
         row, end = self._acked.written, LastAppend(-1, -1)
         self._admission = BatchAdmission(self._acked, provenance, self._routing, row, end)
         self._incarnation = 0
-        self._fetch_from = 0
-        self._fetched_epoch = -1
+        self._fetch_from, self._fetched_epoch = 0, -1
         self._refusal: RefusedRecords | None = None
         self._kept = 0
         self._misnumbered = False
@@ -330,7 +329,7 @@ class PartitionView:
     @property
     def state(self) -> tuple[object, ...]:
         """Differs from what it was before whenever `row`, or what its offset runs have to say, would."""
-        where = self._located, self._beyond, self._incarnation, *self._acked.state
+        where = self._located, self._beyond, self.records_to_skip, self._incarnation, *self._acked.state
         return (self._phase, self._cause, self._case, *where)
 
     def row(self) -> PartitionProgress:
@@ -343,6 +342,7 @@ class PartitionView:
             case=self._case if self.halted else "",
             located=self._located,
             beyond=self._beyond,
+            uncounted=0 if self._beyond else self.records_to_skip,
         )
 
     def lag_ms(self, now_ms: int) -> int:

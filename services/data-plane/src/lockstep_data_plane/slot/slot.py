@@ -18,6 +18,7 @@ from lockstep_data_plane.slot.desired_state import DesiredPartition, desired_par
 from lockstep_data_plane.slot.end_searches import EndSearches
 from lockstep_data_plane.slot.engine import SlotEngine
 from lockstep_data_plane.slot.progress_rows import ProgressRows
+from lockstep_data_plane.slot.resuming_count import ResumingCount
 from lockstep_data_plane.slot.row_deadline import ROWS_WITHIN_S, RowDeadline
 from lockstep_data_plane.slot.run_rows import RunRows
 from lockstep_data_plane.slot.slot_spec import SlotSpec
@@ -77,6 +78,7 @@ class Slot:
         self._rows = ProgressRows(self._unreadable.pass_over_later)
         self._run_rows = RunRows(self._unreadable.pass_over_later)
         self._assignment = Assignment(slot=spec.slot)
+        self._taken_up = self._assignment.generation
         self._wanted: dict[str, Wanted] = {}
         self._orders: Mapping[TopicPartition, DesiredPartition] = {}
         self._succeeded = False
@@ -84,6 +86,7 @@ class Slot:
         self._changed = asyncio.Event()
         self._control_writer = ControlTopicWriter(spec.settings, spec.slot, spec.run, self._say)
         self._row_deadline = RowDeadline()
+        self._resuming = ResumingCount()
         self._engine = SlotEngine(
             spec.settings,
             FlowIds(spec.producer_id, spec.source_cluster_id),
@@ -166,7 +169,8 @@ class Slot:
                 self._update_spans()
                 self._report_wait()
                 due = min(flushed_at + flush_every, self._alive_at + ALIVE_EVERY_S)
-                changed = await self._wait(due - loop.time())
+                if changed := await set_within(self._changed, due - loop.time()):
+                    self._changed.clear()
             if self._assignment.ending:
                 await self._flush(everything=True)
                 await self._control_writer.progress.settle(PROGRESS_WITHIN_S)
@@ -196,13 +200,6 @@ class Slot:
         """Whether another run goes on at once with what this one has."""
         return self._succeeded or self.renews
 
-    async def _wait(self, seconds: float) -> bool:
-        """Until something changed, or this long; whether something did."""
-        changed = await set_within(self._changed, seconds)
-        if changed:
-            self._changed.clear()
-        return changed
-
     def _check(self, *without_end: asyncio.Task[None]) -> None:
         self._engine.check()
         for task in without_end:
@@ -231,7 +228,7 @@ class Slot:
             commit_window=self._control_writer.commits.summary,
             syncs=self.syncs,
             sync_window=() if syncs is None else syncs.latency.summary,
-            resuming=sum(self._engine.is_resuming(tp) for tp in self._partition_tasks),
+            resuming=self._resuming.take_count(self._assignment.generation),
             pause_ms=round((self._alive_at - spoke_at) * 1000) if spoke_at else 0,
             unreadable=self._unreadable.by_partition,
             causes=self._troubles.first,
@@ -244,20 +241,23 @@ class Slot:
         if everything or PROGRESS in self._troubles.now:
             self._checked_all_at = asyncio.get_running_loop().time()
             moved = list(self._engine.partitions.values())
-        await self._guarded(PROGRESS, self._control_writer.flush(moved))
+        resuming, taken_up = sum(self._engine.is_resuming(tp) for tp in self._partition_tasks), self._taken_up
+        if await self._guarded(PROGRESS, self._control_writer.flush(moved)):
+            self._resuming.on_rows_written(taken_up, resuming)
 
-    async def _guarded(self, name: str, writing: Coroutine[Any, Any, None]) -> None:
+    async def _guarded(self, name: str, writing: Coroutine[Any, Any, None]) -> bool:
         """Write rows although the state topic may take none: that is said once, and the rows are tried again. The copy
-        goes on meanwhile, but not for longer than `RowDeadline` allows."""
+        goes on meanwhile, but not for longer than `RowDeadline` allows. Returns whether it took them."""
         self._row_deadline.on_write(time.monotonic())
         try:
             await writing
         except ClusterError as trouble:
             self._troubles.began(name, trouble)
-        else:
-            self._troubles.over(name)
-            self._row_deadline.on_taken()
-            self._report_wait()
+            return False
+        self._troubles.over(name)
+        self._row_deadline.on_taken()
+        self._report_wait()
+        return True
 
     def _report_wait(self) -> None:
         """Report when it begins to copy nothing because its rows are not taken, and when that is over."""
@@ -309,7 +309,7 @@ class Slot:
         mine = Counter(topic for topic, _ in self._assignment.partitions)
         there = {name: self._copied(row) for name, row in self._topics.items() if row.phase == "mirrored"}
         self._engine.share_rates(mine, there)
-        assigned = set(self._assignment.partitions)
+        assigned, self._taken_up = set(self._assignment.partitions), self._assignment.generation
         self._orders = desired_partitions(self._wanted, self._spec.slot, assigned, self._settings.states)
         if not self._continues:
             for tp in assigned - self._partition_tasks.keys():

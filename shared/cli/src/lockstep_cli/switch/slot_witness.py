@@ -10,7 +10,7 @@ WRITTEN_DOWN_MS = 2_000
 
 class SlotWitness:
     """Hears what slots say after a moment. A slot vouches for its rows if it has said twice that it resumes nothing:
-    the same run, of one assignment, some time apart."""
+    the same run, of one assignment, some time apart. It vouches for no partition of which it still counts records."""
 
     def __init__(self, statuses: Iterable[SlotStatus]) -> None:
         """Take the `statuses` that were said before that moment. They do not count."""

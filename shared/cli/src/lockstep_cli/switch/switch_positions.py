@@ -195,8 +195,9 @@ def unwritten_tails(
     where: Iterable[TopicPartition], ends: Mapping[TopicPartition, int], back: Mapping[str, Row]
 ) -> dict[TopicPartition, tuple[int, int]]:
     """Return those of these partitions of a cluster whose log goes on behind what the flow to it has written down. What
-    is behind may be that flow's own. Each has the slot that copies it there, -1: none, and the generation of the slot's
-    assignment. `back`: the flow's rows."""
+    is behind may be that flow's own. Each has the slot that copies it there, and the generation of the slot's
+    assignment. The slot is -1 if none does, or if the flow has records there that it has yet to count. `back`: the
+    flow's rows."""
     sources = _source_topics(back)
     assignments = [row for row in back.values() if isinstance(row, Assignment) and not row.ending]
     slots = {tp: (row.slot, row.generation) for row in assignments for tp in row.partitions}
@@ -206,7 +207,7 @@ def unwritten_tails(
         source = (sources.get(topic, ""), number)
         row = progress.get(source)  # acknowledged before the first append
         if row is not None and not row.has_end and ends.get((topic, number), 0) > row.downstream + 1:
-            unwritten[topic, number] = slots.get(source, (-1, 0))
+            unwritten[topic, number] = (-1, 0) if row.uncounted else slots.get(source, (-1, 0))
     return unwritten
 
 

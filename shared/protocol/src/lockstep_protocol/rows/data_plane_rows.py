@@ -156,6 +156,9 @@ class PartitionProgress(ReasonedRow):
     """Records of ours that the target's log holds behind `downstream`, of a partition at rest whose source did not
     answer. The source alone knows which records they are, so `upstream` stays in front of them. 0: none, or not read,
     or the partition is copied."""
+    uncounted: Count = 0
+    """Records of ours that the target's log holds behind `downstream`, and that a copy which resumed has yet to count
+    in the source's log. It appends nothing until then. 0: none, or `beyond` has them."""
     begins: str = ""
     """What an operator did to the offset, until the copy goes on: `altered` (it begins behind `upstream`) | `reset` (it
     begins where the first one would). Or `lost`: nothing says where the copy ends, and it is halted."""
@@ -276,8 +279,8 @@ class SlotStatus(Row):
     sync_window: tuple[int, ...] = ()
     """How long their acknowledgement took, as `PartitionProgress.age_window`."""
     resuming: int = -1
-    """Of those it tends, how many have not found yet what the target's log has of them: their rows may say less. -1:
-    not known."""
+    """When it wrote its rows last: of those it tends, how many had not found what the target's log has of them. Their
+    rows may say less. -1: not known, or it has written no rows since it spoke before."""
     pause_ms: Count = 0
     """How long before this it spoke last, by its own clock; 0: not known, or it had not spoken."""
     unreadable: tuple[tuple[str, int, int], ...] = ()
