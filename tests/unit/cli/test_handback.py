@@ -8,6 +8,8 @@ import pytest
 from lockstep_cli.handback import not_drained, plan_hand_back
 from lockstep_cli.migration import MigrationState
 from lockstep_cli.plan_tables import hand_back_shown
+from lockstep_protocol.reason import NO_REASON
+from lockstep_protocol.reason_catalogue import format_sentence
 from lockstep_protocol.rows.state_rows import (
     MirroredTopic,
     PartitionProgress,
@@ -79,7 +81,7 @@ def test_twice_changes_nothing() -> None:
     ],
 )
 def test_hand_back_of_a_flow_that_is_not_drained_is_refused(rows: list[Row], replicas: int, words: str) -> None:
-    why = not_drained(held(progress(), *rows, replicas=replicas))
+    why = format_sentence(not_drained(held(progress(), *rows, replicas=replicas)))
     assert words in why
     assert bool(words) is bool(why)
     assert bool(plan_hand_back(held(progress(), *rows, replicas=replicas)).refusals) is bool(words)
@@ -100,15 +102,17 @@ def test_a_row_that_the_target_was_not_asked_about_is_not_handed_back(
     rows: list[Row], replicas: int, words: str
 ) -> None:
     found = held(progress(0, 9), UNREAD, *rows, replicas=replicas)
-    assert words in not_drained(found)
-    (why,) = plan_hand_back(found).refusals
-    assert why == not_drained(found)
+    assert words in format_sentence(not_drained(found))
+    (why,) = map(format_sentence, plan_hand_back(found).refusals)
+    assert why == format_sentence(not_drained(found))
 
 
 def test_hand_back_without_copy_is_named_only_when_the_target_confirms_it() -> None:
-    (why,) = plan_hand_back(held(progress(0, -1, located=False), DRAINED, STOPPED, replicas=1)).refusals
+    (why,) = map(
+        format_sentence, plan_hand_back(held(progress(0, -1, located=False), DRAINED, STOPPED, replicas=1)).refusals
+    )
     assert "copied nothing" not in why
-    (why,) = plan_hand_back(held(DRAINED)).refusals
+    (why,) = map(format_sentence, plan_hand_back(held(DRAINED)).refusals)
     assert "it has copied nothing, or its state topic was lost" in why
 
 
@@ -123,8 +127,8 @@ def test_hand_back_with_an_unknown_end_is_refused_without_waiting(
     row: PartitionProgress, about: MirroredTopic | None, words: str
 ) -> None:
     found = held(progress(0, 9), row, DRAINED, STOPPED, *([] if about is None else [about]), replicas=1)
-    assert not_drained(found) == ""
-    (why,) = plan_hand_back(found).refusals
+    assert not_drained(found) == NO_REASON
+    (why,) = map(format_sentence, plan_hand_back(found).refusals)
     assert "t-1 is not known" in why
     assert words in why
     assert "lockstep offsets alter" in why
@@ -135,13 +139,13 @@ def test_hand_back_does_not_wait_for_a_failed_slot(subject: str) -> None:
     failed = Restarts(owner="data-plane", subject=subject, phase="failed", cause=reported("no room"), asked=("", ""))
     failed = replace(failed, asked=("",) if subject == "service" else ("", ""))
     found = held(UNREAD, SlotStatus(slot=1, phase="started"), STOPPED, failed, replicas=1)
-    assert not_drained(found) == ""
-    (why,) = plan_hand_back(found).refusals
+    assert not_drained(found) == NO_REASON
+    (why,) = map(format_sentence, plan_hand_back(found).refusals)
     what = "connector:MirrorSourceConnector" if subject == "service" else subject
     assert f"lockstep restart {what}" in why
     assert "(no room)" in why
     asked_again = held(UNREAD, DRAINED, STOPPED, replace(failed, asked=("before",)), replicas=1)
-    assert "ask again in a moment" in not_drained(asked_again)
+    assert "ask again in a moment" in format_sentence(not_drained(asked_again))
     assert plan_hand_back(held(progress(), DRAINED, STOPPED, failed, replicas=1)).refusals == ()
 
 
@@ -166,22 +170,22 @@ def test_hand_back_of_a_running_flow_that_is_stopped_first_is_accepted() -> None
 
 
 def test_hand_back_while_mm2_runs_is_refused() -> None:
-    (why,) = plan_hand_back(held(progress(), DRAINED, members=1)).refusals
+    (why,) = map(format_sentence, plan_hand_back(held(progress(), DRAINED, members=1)).refusals)
     assert "group A-mm2 on B has 1 member." in why
 
 
 def test_progress_of_mm2_that_is_further_is_never_written_over() -> None:
-    (why,) = plan_hand_back(held(progress(0, 9), DRAINED, theirs={("t", 0): 10})).refusals
+    (why,) = map(format_sentence, plan_hand_back(held(progress(0, 9), DRAINED, theirs={("t", 0): 10})).refusals)
     assert "10 there and 9 here" in why
 
 
 def test_hand_back_without_the_offsets_topic_is_refused() -> None:
-    (why,) = plan_hand_back(replace(held(progress(), DRAINED), theirs=None)).refusals
+    (why,) = map(format_sentence, plan_hand_back(replace(held(progress(), DRAINED), theirs=None)).refusals)
     assert "no topic mm2-offsets.A.internal on B" in why
 
 
 def test_a_flow_that_copied_nothing_has_nothing_to_hand_back() -> None:
-    (why,) = plan_hand_back(held(progress(0, -1), DRAINED)).refusals
+    (why,) = map(format_sentence, plan_hand_back(held(progress(0, -1), DRAINED)).refusals)
     assert "copied nothing" in why
 
 

@@ -3,9 +3,10 @@
 from lockstep_cli.switch.refusals import format_refusal, refusal_as_json
 from lockstep_cli.switch.switch_under_way import SwitchRefused
 from lockstep_protocol.reason_catalogue import ReasonCode
+from lockstep_protocol.refusal_catalogue import RefusalCode
 from lockstep_protocol.switch_reason import Blocker, SwitchReason
 
-SOON = ReasonCode.SWITCH_TOO_SOON.to_reason(ago_s=7)
+SOON = RefusalCode.SWITCH_TOO_SOON.to_reason(ago_s=7)
 BEHIND = Blocker.with_details(
     SwitchReason.SERVICE_FAILING, "checkpoint", {"phase": "failed"}, cause=ReasonCode.NO_REPLICA.to_reason()
 )

@@ -22,7 +22,6 @@ from lockstep_cli.switch.switch_steps import (
     StepState,
     Verb,
     began_at,
-    cannot_abort,
     has_begun,
     lasting_effects,
     next_step,
@@ -33,7 +32,8 @@ from lockstep_cli.switch.switch_steps import (
     with_step,
 )
 from lockstep_protocol.reason import NO_REASON
-from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
+from lockstep_protocol.reason_catalogue import format_sentence
+from lockstep_protocol.refusal_catalogue import RefusalCode
 from lockstep_protocol.rows.state_rows import Switch, SwitchGroup, SwitchTopic, decode_row
 
 NOW = 1_700_000_000_000
@@ -204,21 +204,6 @@ def test_has_begun_of_waiting_steps_is_false() -> None:
     assert not has_begun(row)
 
 
-@pytest.mark.parametrize(("phase", "said"), [("done", "lockstep failback"), ("aborted", "aborted already")])
-def test_cannot_abort_of_an_ended_switch_has_a_reason(phase: str, said: str) -> None:
-    assert said in cannot_abort(switch((Step.CHECK, DONE), phase=phase))
-
-
-@pytest.mark.parametrize("step", REDIRECTED)
-@pytest.mark.parametrize("state", [RUNNING, FAILED, DONE, UNDONE])
-def test_cannot_abort_once_clients_were_sent(step: Step, state: str) -> None:
-    assert "clients were sent to the other cluster" in cannot_abort(switch((Step.STOP, DONE), (step, state)))
-
-
-def test_can_abort_while_the_redirect_waits() -> None:
-    assert not cannot_abort(switch((Step.STOP, DONE), (Step.REVERSE, FAILED), Step.REDIRECT, Step.AFTER))
-
-
 @pytest.mark.parametrize(
     ("steps", "was", "undone"),
     [
@@ -293,7 +278,7 @@ def test_lasting_effects_of_begun_steps_are_sentences(steps: list[Any], diverged
 @pytest.mark.parametrize("ago_ms", [0, 1, ANTI_FLAPPING_MS - 1])
 def test_too_soon_within_ten_minutes_names_the_time(ago_ms: int) -> None:
     reason = too_soon([switch(phase="done", ended_ms=NOW - ago_ms)], NOW)
-    assert reason == ReasonCode.SWITCH_TOO_SOON.to_reason(ago_s=ago_ms // 1000)
+    assert reason == RefusalCode.SWITCH_TOO_SOON.to_reason(ago_s=ago_ms // 1000)
 
 
 @pytest.mark.parametrize(

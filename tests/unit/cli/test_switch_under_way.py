@@ -52,7 +52,7 @@ def test_continued_refuses_every_other_switch(row: Switch | None, options: Switc
         (None, SWITCHOVER, "nothing to abort"),
         (EARLIER, named("x"), "x has not begun"),
         (replace(RUNNING, verb="failover"), SWITCHOVER, "Say lockstep failover --abort"),
-        (DONE, SWITCHOVER, "lockstep failback brings the applications back"),
+        (DONE, SWITCHOVER, "lockstep failback moves the applications again"),
         (replace(DONE, verb="failback"), named("x", Verb.FAILBACK), "lockstep switchover moves the applications again"),
     ],
 )

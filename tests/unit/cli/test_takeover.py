@@ -15,6 +15,7 @@ from lockstep_cli.offset_location import OffsetLocation, offset_location
 from lockstep_cli.passed_over import PassedOverRecords
 from lockstep_cli.plan_tables import plan_shown
 from lockstep_cli.takeover import PartitionPlan, TakeoverState, flush_note, plan_takeover
+from lockstep_protocol.reason_catalogue import format_sentence
 from lockstep_protocol.rows.state_rows import (
     Handover,
     Row,
@@ -83,21 +84,24 @@ def test_takeover_from_another_topic_writes_every_offset_once() -> None:
 
 
 def test_takeover_while_mm2_runs_is_refused() -> None:
-    (why,) = plan_takeover(found(members=2)).refusals
+    (why,) = map(format_sentence, plan_takeover(found(members=2)).refusals)
     assert "group A-mm2 on B has 2 members" in why
 
 
 def test_takeover_without_offsets_of_mm2_is_refused() -> None:
-    (why,) = plan_takeover(found(theirs=None)).refusals
+    (why,) = map(format_sentence, plan_takeover(found(theirs=None)).refusals)
     assert "no topic mm2-offsets.A.internal on B" in why
-    (why,) = plan_takeover(found(theirs={})).refusals
+    (why,) = map(format_sentence, plan_takeover(found(theirs={})).refusals)
     assert "none at all" in why
-    (why,) = plan_takeover(found(theirs={}, strangers=frozenset({("MirrorSourceConnector", "prod")}))).refusals
-    assert "it has those of MirrorSourceConnector of cluster 'prod'; aliases have to be MirrorMaker 2's" in why
+    (why,) = map(
+        format_sentence,
+        plan_takeover(found(theirs={}, strangers=frozenset({("MirrorSourceConnector", "prod")}))).refusals,
+    )
+    assert "it has those of MirrorSourceConnector of cluster 'prod'. Aliases have to be MirrorMaker 2's" in why
 
 
 def test_takeover_while_our_data_plane_runs_is_refused_unless_stopped() -> None:
-    (why,) = plan_takeover(found(replicas=1)).refusals
+    (why,) = map(format_sentence, plan_takeover(found(replicas=1)).refusals)
     assert "runs already (1 replica)" in why
     plan = plan_takeover(found(DEDICATED, STOPPED, replicas=1))
     assert (plan.refusals, plan.resume) == ((), True)
@@ -105,14 +109,14 @@ def test_takeover_while_our_data_plane_runs_is_refused_unless_stopped() -> None:
 
 @pytest.mark.parametrize("upstream", [-1, 8, 10])
 def test_progress_of_our_own_is_never_written_over(upstream: int) -> None:
-    (why,) = plan_takeover(found(STRIMZI, progress(0, upstream))).refusals
+    (why,) = map(format_sentence, plan_takeover(found(STRIMZI, progress(0, upstream))).refusals)
     assert "the flow has progress of its own, which is not MirrorMaker 2's: t-0" in why
     assert f"{upstream:,} here and 9 there" in why
 
 
 @pytest.mark.parametrize("offset", [8, 10])
 def test_takeover_with_other_offsets_in_our_place_is_refused(offset: int) -> None:
-    (why,) = plan_takeover(found(STRIMZI, ours={("t", 0): offset})).refusals
+    (why,) = map(format_sentence, plan_takeover(found(STRIMZI, ours={("t", 0): offset})).refusals)
     assert "t-0" in why
 
 
@@ -129,20 +133,22 @@ def test_takeover_after_hand_back_alters_offsets_to_those_of_mm2() -> None:
 def test_takeover_after_hand_back_needs_a_running_stopped_data_plane() -> None:
     back = Handover(phase="handed-back", topic=DEDICATED.topic, connector=DEDICATED.connector, group="A-mm2")
     for rows, replicas in (([STOPPED], 0), ([], 1)):
-        (why,) = plan_takeover(found(DEDICATED, progress(0, 5), back, *rows, replicas=replicas)).refusals
+        (why,) = map(
+            format_sentence, plan_takeover(found(DEDICATED, progress(0, 5), back, *rows, replicas=replicas)).refusals
+        )
         assert "went on under MirrorMaker 2 after the hand-back" in why
 
 
 def test_takeover_after_hand_back_and_kill_is_refused_as_unknown() -> None:
     back = Handover(phase="handed-back", topic=DEDICATED.topic, connector=DEDICATED.connector, group="A-mm2")
     rows = [progress(0, 5, located=False), progress(1, 19, located=False), back, STOPPED]
-    (why,) = plan_takeover(found(DEDICATED, *rows, replicas=1)).refusals
+    (why,) = map(format_sentence, plan_takeover(found(DEDICATED, *rows, replicas=1)).refusals)
     assert "own copy ends of t-0 was not read from B" in why
 
 
 def test_takeover_after_hand_back_with_own_progress_ahead_is_refused() -> None:
     back = Handover(phase="handed-back", topic=DEDICATED.topic, connector=DEDICATED.connector, group="A-mm2")
-    (why,) = plan_takeover(found(DEDICATED, progress(0, 50), back, STOPPED, replicas=1)).refusals
+    (why,) = map(format_sentence, plan_takeover(found(DEDICATED, progress(0, 50), back, STOPPED, replicas=1)).refusals)
     assert "50 here and 9 there" in why
 
 

@@ -21,14 +21,14 @@ class QuietSlot(Slot):
         super().__init__(SlotSpec(settings=flow_context(path, "data-plane").settings, slot=0, run="r", producer_id=1))
         self.said: list[int] = []
         self.refuses = False
-        patch.setattr(self._control_writer, "write", self._take)
-        patch.setattr(self._control_writer, "flush", self._take_rows)
+        patch.setattr(self._control_writer, "write", self._write)
+        patch.setattr(self._control_writer, "flush", self._write_rows)
 
-    async def _take(self, row: Row) -> None:
+    async def _write(self, row: Row) -> None:
         assert isinstance(row, SlotStatus)
         self.said.append(row.resuming)
 
-    async def _take_rows(self, partitions: Iterable[Any]) -> None:
+    async def _write_rows(self, partitions: Iterable[Any]) -> None:
         if self.refuses:
             raise ClusterError("B", "the row was not appended")
 

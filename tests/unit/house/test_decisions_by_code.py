@@ -58,7 +58,7 @@ ALLOWED = {
     "lockstep_config.resolve.diagnostics:problem": FORMS,
     "lockstep_config.resolve.diagnostics:unknown_key": FORMS,
     "lockstep_config.resolve.slips:remark_patterns": FORMS,
-    "lockstep_protocol.reason_catalogue:to_reason": FORMS,
+    "lockstep_protocol.reason_code:format_sentence": FORMS,
     "lockstep_config.strimzi.fields:_wrong_form": TYPED,
     "lockstep_runtime.kafka.admin_requests:_trouble": FOREIGN,
     "lockstep_runtime.kafka.auth_errors:refused_login": FOREIGN,

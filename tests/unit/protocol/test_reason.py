@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from lockstep_protocol.reason import NO_REASON, Reason
 from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence, read_reason
+from lockstep_protocol.reason_code import CatalogueCode
+from lockstep_protocol.refusal_catalogue import RefusalCode
 
 reasons = st.builds(
     lambda code, details: Reason(code, tuple(sorted(details.items()))),
@@ -52,13 +54,27 @@ def test_text_of_an_earlier_release_is_unknown_and_shown() -> None:
     assert read_reason(known, "any text") == known
 
 
-@pytest.mark.parametrize("code", list(ReasonCode))
-def test_sentence_of_every_code_is_made_of_its_details(code: ReasonCode) -> None:
-    names = {name for _, name, _, _ in Formatter().parse(code.sentence) if name is not None}
+@pytest.mark.parametrize("code", [*ReasonCode, *RefusalCode])
+def test_sentence_of_every_code_is_made_of_its_details(code: CatalogueCode) -> None:
+    pieces = list(Formatter().parse(code.sentence))
+    names = {name for _, name, _, _ in pieces if name is not None}
     assert all(map(str.isidentifier, names)), "details have names"
-    details = dict.fromkeys(names, 7)
-    assert format_sentence(code.to_reason(**details)) == code.sentence.format(**details)
-    assert format_sentence(code.to_reason(**details)), "a sentence"
+    shown = ("" if name is None else f"7 {spec}s" if spec and spec.isalpha() else "7" for _, name, spec, _ in pieces)
+    literals = (literal for literal, *_ in pieces)
+    expected = "".join(map("".join, zip(literals, shown, strict=True)))
+    assert format_sentence(code.to_reason(**dict.fromkeys(names, 7))) == expected != ""
+
+
+def test_code_of_a_reason_is_in_one_catalogue_only() -> None:
+    words = [code.value for code in (*ReasonCode, *RefusalCode)]
+    assert len(set(words)) == len(words)
+
+
+@pytest.mark.parametrize(("count", "shown"), [(1, "1 member."), (0, "0 members."), (2_000, "2,000 members.")])
+def test_sentence_with_a_number_has_its_noun(count: int, shown: str) -> None:
+    assert shown in format_sentence(RefusalCode.MIRROR_MAKER_RUNS.to_reason(group="g", cluster="B", members=count))
+    unfit = RefusalCode.MIRROR_MAKER_RUNS.to_reason(group="g", cluster="B", members=str(count))
+    assert "does not know" in format_sentence(unfit), "a number is no text"
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,11 @@ from lockstep_cli.migration import FlowState, MigrationPlan, MigrationState, nam
 from lockstep_cli.offset_location import still_runs
 from lockstep_cli.passed_over import as_counts
 from lockstep_cli.services import DATA_PLANE
+from lockstep_cli.shown_reason import reason_as_json
 from lockstep_protocol.commands.command_vocabulary import Connector, Scope
 from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.reason import NO_REASON, Detail, Reason
+from lockstep_protocol.refusal_catalogue import RefusalCode
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, Restarts, Row, SlotStatus
 from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
 from lockstep_runtime.util.auto_restart import is_spent
@@ -36,7 +39,7 @@ class HandBack(MigrationPlan):
                 for (t, p), offset in self.offsets
             ],
             "writes": len(self.writes),
-            "refusals": list(self.refusals),
+            "refusals": list(map(reason_as_json, self.refusals)),
             "notes": list(self.notes),
             "unreadable": as_counts(self.held.unread),
         }
@@ -55,7 +58,7 @@ def plan_hand_back(held: MigrationState, *, stops_first: bool = False) -> HandBa
         offsets=tuple(offsets),
         writes=tuple((tp, offset) for tp, offset in offsets if (held.theirs or {}).get(tp) != offset),
         row=held.handover("handed-back", len(offsets)),
-        refusals=tuple(_refusals(held, dict(offsets), "" if stops_first else _moves(held, unread))),
+        refusals=tuple(_refusals(held, dict(offsets), NO_REASON if stops_first else _moves(held, unread))),
         notes=(*map(str, held.unread), *_notes(rows, gone, unread)),
     )
 
@@ -99,89 +102,76 @@ def _unread(
     return _Unread(tuple(awaited), tuple(unknown), tuple(left))
 
 
-def not_drained(held: FlowState) -> str:
-    """Why the rows may not be final yet, as a sentence. "" when they are, or waiting would not help: every slot has
+def not_drained(held: FlowState) -> Reason:
+    """Return why the rows may not be final yet. NO_REASON when they are, or waiting would not help: every slot has
     ended, and has written down what the target's log says."""
     rows = held.progress()
-    why = _awaited(held, _unread(held, rows, [tp for tp, row in rows.items() if _is_gone(held.rows, row)]))
-    return "" if why and _failed(held) else why
+    cause = _awaited(held, _unread(held, rows, [tp for tp, row in rows.items() if _is_gone(held.rows, row)]))
+    return NO_REASON if cause and _failed(held) else cause
 
 
-def _awaited(held: FlowState, unread: _Unread) -> str:
+def _awaited(held: FlowState, unread: _Unread) -> Reason:
     stopped = DesiredState(held.rows, held.states).connector(Connector.SOURCE) is DesiredPhase.STOPPED
     if held.replicas and not stopped:
-        return "the flow runs: lockstep stop, or say --stop"
-    slots = [row.slot for row in held.rows.values() if isinstance(row, SlotStatus) and row.phase != "released"]
-    start = "Start the data plane, which reads that from the target" + ("" if stopped else ", and lockstep stop")
+        return RefusalCode.FLOW_RUNS.to_reason()
+    slots = sorted(row.slot for row in held.rows.values() if isinstance(row, SlotStatus) and row.phase != "released")
+    then = "" if stopped else ", and lockstep stop"
     if slots:
-        which = f"slot {min(slots)}" if len(slots) == 1 else f"slots {', '.join(map(str, sorted(slots)))}"
-        if held.replicas:
-            return f"{which} did not drain yet: ask again in a moment"
-        return f"{which} ended without writing down how far it was. {start}"
+        which = f"slot{'s' if len(slots) > 1 else ''} {', '.join(map(str, slots))}"
+        code = RefusalCode.SLOTS_DRAINING if held.replicas else RefusalCode.SLOTS_ENDED
+        return code.to_reason(slots=which, then=then)
     if not unread.awaited:
-        return ""
-    where = f"where the copy ends of {named(unread.awaited)} was not read from {held.flow.target} yet"
-    return f"{where}: ask again in a moment" if held.replicas else f"{where}. {start}"
+        return NO_REASON
+    code = RefusalCode.END_AWAITED if held.replicas else RefusalCode.END_UNREAD
+    return code.to_reason(partitions=named(unread.awaited), cluster=held.flow.target, then=then)
 
 
-def _failed(held: FlowState) -> str:
-    """What of a stopped data plane has failed too often, so that waiting does not help, as a sentence; else ""."""
+def _failed(held: FlowState) -> Reason:
+    """Return what of a stopped data plane has failed too often, so that waiting does not help; else NO_REASON."""
     now, source = DesiredState(held.rows, held.states), Scope.for_connector(Connector.SOURCE)
     if not held.replicas or now.connector(Connector.SOURCE) is not DesiredPhase.STOPPED:
-        return ""
+        return NO_REASON
     for row in held.rows.values():
         if not isinstance(row, Restarts) or row.owner != DATA_PLANE:
             continue
         scopes = [source] if row.subject == "service" else [source, Scope.parse(row.subject)]
         if is_spent(row, now.restarts(*scopes)):
-            return (
-                f"the data plane does not say where the copies end, for {scopes[-1]} has failed as often as "
-                f"lockstep.auto.restart.max allows ({row.reason}). Mend that, and lockstep restart {scopes[-1]}"
-            )
-    return ""
+            return RefusalCode.END_NOT_SOUGHT.because(row.cause, scope=str(scopes[-1]))
+    return NO_REASON
 
 
-def _moves(held: MigrationState, unread: _Unread) -> str:
-    """Why the rows are not the last word, "" when they are."""
-    if why := _awaited(held, unread):
-        return _failed(held) or why
+def _moves(held: MigrationState, unread: _Unread) -> Reason:
+    """Return why the rows are not the last word; NO_REASON when they are."""
+    if cause := _awaited(held, unread):
+        return _failed(held) or cause
     if not unread.unknown:
-        return ""
+        return NO_REASON
     first = unread.unknown[0]
-    tps = [(row.topic, row.partition) for row in unread.unknown]
-    if first.needs_source and not first.cause:
-        return (
-            f"where the copy ends of {named(tps)} is not known: {held.flow.target} holds {first.beyond:,} records of "
-            f"{first.topic}-{first.partition} that are not written down, and {held.flow.source} did not answer, which "
-            f"alone knows their offsets. Bring {held.flow.source} back, or say where it ends: lockstep offsets alter"
-        )
-    return (
-        f"where the copy ends of {named(tps)} is not known ({first.reason or 'its topic is not mirrored now'}). Mend "
-        "that and lockstep restart, or say where it ends: lockstep offsets alter"
-    )
+    partitions, flow = named((row.topic, row.partition) for row in unread.unknown), held.flow
+    if first.cause:
+        return RefusalCode.END_IN_DOUBT.because(first.cause, partitions=partitions)
+    if not first.needs_source:
+        return RefusalCode.END_OF_UNMIRRORED.to_reason(partitions=partitions)
+    beyond: dict[str, Detail] = {"count": first.beyond, "partition": f"{first.topic}-{first.partition}"}
+    where = {"partitions": partitions, "cluster": flow.target, "source": flow.source}
+    return RefusalCode.SOURCE_KNOWS_END.to_reason(**beyond, **where)
 
 
-def _refusals(held: MigrationState, offsets: Mapping[TopicPartition, int], moves: str) -> Iterator[str]:
+def _refusals(held: MigrationState, offsets: Mapping[TopicPartition, int], moves: Reason) -> Iterator[Reason]:
+    place, target = held.place, held.flow.target
     if held.members:
-        yield still_runs(held.place, held.flow.target, held.members)
+        yield still_runs(place, target, held.members)
     if moves:
         yield moves
     elif not offsets:
-        if not held.progress():
-            yield "nothing is written down of this flow: it has copied nothing, or its state topic was lost"
-        else:
-            yield "the flow has copied nothing, so there is nothing to hand back"
+        yield (RefusalCode.NOTHING_TO_HAND_BACK if held.progress() else RefusalCode.NOTHING_WRITTEN).to_reason()
     if held.theirs is None:
-        yield (
-            f"there is no topic {held.place.topic} on {held.flow.target}: name MirrorMaker 2's topic of offsets with "
-            "--offsets-topic, and let its workers make it"
-        )
+        yield RefusalCode.OFFSETS_TOPIC_TO_MAKE.to_reason(topic=place.topic, cluster=target)
     theirs = held.theirs or {}
     if further := [tp for tp, offset in offsets.items() if theirs.get(tp, offset) > offset]:
-        first = further[0]
-        yield (
-            f"{held.place} is further than this flow in {named(further)} (for one, {theirs[first]:,} there and "
-            f"{offsets[first]:,} here): it has copied since, and goes on from there"
+        there, here = theirs[further[0]], offsets[further[0]]
+        yield RefusalCode.MIRROR_MAKER_AHEAD.to_reason(
+            place=str(place), partitions=named(further), theirs=there, here=here
         )
 
 

@@ -121,10 +121,12 @@ class Consent:
 
     def end(self, plan: "TakeoverPlan | HandBack", done_text: str = "") -> int:
         """`done_text`: the message when it is done."""
+        from lockstep_protocol.reason_catalogue import format_sentence
+
         if self.output != "text":
             echo_body({**plan.as_json(), "done": bool(done_text)}, self.output)
         for refusal in plan.refusals:
-            click.echo(f"refused: {refusal}", err=True)
+            click.echo(f"refused: {format_sentence(refusal)}", err=True)
         if self.output == "text" and done_text:
             click.echo(done_text)
         return Exit.TROUBLE if plan.refusals else Exit.FINE

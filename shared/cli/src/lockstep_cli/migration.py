@@ -8,6 +8,7 @@ from lockstep_cli.passed_over import UnreadRecords
 from lockstep_config.flow.connector_settings import NOTHING_STATED, StatedPhases
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.reason import Reason
 from lockstep_protocol.rows.state_rows import Handover, PartitionProgress, Row, progress_by_partition
 
 NAMED = 5
@@ -64,7 +65,7 @@ class MigrationPlan:
     writes: tuple[tuple[TopicPartition, int], ...]
     """Offsets to write where the flow goes on."""
     row: Handover
-    refusals: tuple[str, ...]
+    refusals: tuple[Reason, ...]
     notes: tuple[str, ...]
 
 

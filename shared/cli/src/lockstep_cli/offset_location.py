@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 from lockstep_cli.exit_codes import CannotUse
-from lockstep_cli.formatting import count_text
 from lockstep_protocol.commands.command_vocabulary import Connector
 from lockstep_protocol.names import Flow
+from lockstep_protocol.reason import Reason
+from lockstep_protocol.refusal_catalogue import RefusalCode
 
 STRIMZI, CONNECT = "strimzi", "connect"
 
@@ -55,9 +56,6 @@ def offset_location(
     return OffsetLocation(origin, topic or known.topic, connector or known.connector, group or known.group)
 
 
-def still_runs(place: OffsetLocation, target: str, members: int) -> str:
-    """Why nothing may be done yet."""
-    return (
-        f"MirrorMaker 2 still runs: group {place.group} on {target} has {count_text(members, 'member')}. Stop it, and "
-        "wait until the group is empty"
-    )
+def still_runs(place: OffsetLocation, target: str, members: int) -> Reason:
+    """Return why nothing may be done yet."""
+    return RefusalCode.MIRROR_MAKER_RUNS.to_reason(group=place.group, cluster=target, members=members)

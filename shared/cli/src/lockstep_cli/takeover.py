@@ -11,12 +11,14 @@ from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from lockstep_cli.formatting import count_text
 from lockstep_cli.migration import MigrationPlan, MigrationState, named, shorten
 from lockstep_cli.offset_location import OffsetLocation, still_runs
 from lockstep_cli.passed_over import as_counts
+from lockstep_cli.shown_reason import reason_as_json
 from lockstep_protocol.commands.command_vocabulary import Connector
 from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.reason import Reason
+from lockstep_protocol.refusal_catalogue import RefusalCode
 from lockstep_protocol.rows.state_rows import Handover
 from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
 
@@ -122,7 +124,7 @@ class TakeoverPlan(MigrationPlan):
             "alters": len(self.alters),
             "groups_with_checkpoints": self.found.groups,
             "unreadable": as_counts(self.found.unread),
-            "refusals": list(self.refusals),
+            "refusals": list(map(reason_as_json, self.refusals)),
             "notes": list(self.notes),
         }
 
@@ -184,41 +186,28 @@ def _refusals(
     theirs: Mapping[TopicPartition, int],
     alters: Collection[tuple[TopicPartition, int]],
     wanted: DesiredPhase,
-) -> Iterator[str]:
+) -> Iterator[Reason]:
     place, target = found.place, found.flow.target
     if found.members:
         yield still_runs(place, target, found.members)
     if found.theirs is None:
-        yield f"there is no topic {place.topic} on {target}: name MirrorMaker 2's topic of offsets with --offsets-topic"
+        yield RefusalCode.OFFSETS_TOPIC_MISSING.to_reason(topic=place.topic, cluster=target)
     elif not theirs:
-        others = ", ".join(f"{connector} of cluster {cluster!r}" for connector, cluster in sorted(found.strangers))
-        yield (
-            f"{place.topic} on {target} has no offsets of {place.connector} for the cluster {found.cluster!r}: "
-            + (f"it has those of {others}; aliases have to be MirrorMaker 2's" if others else "it has none at all")
-        )
+        others = ", ".join(f"{connector} of cluster '{cluster}'" for connector, cluster in sorted(found.strangers))
+        code = RefusalCode.OFFSETS_OF_OTHERS if others else RefusalCode.OFFSETS_ABSENT
+        details = {"topic": place.topic, "cluster": target, "connector": place.connector, "alias": found.cluster}
+        yield code.to_reason(**details, others=others)
     mine, went_on = _mine(found), _went_on(found, theirs)
     if differ := [tp for tp, offset in sorted(theirs.items()) if mine.get(tp, offset) != offset and tp not in went_on]:
-        yield (
-            f"the flow has progress of its own, which is not MirrorMaker 2's: {named(differ)} "
-            f"(for one, {mine[differ[0]]:,} here and {theirs[differ[0]]:,} there). What it has copied it goes on from; "
-            "lockstep offsets alter changes that"
-        )
+        here, there = mine[differ[0]], theirs[differ[0]]
+        yield RefusalCode.PROGRESS_DIFFERS.to_reason(partitions=named(differ), here=here, theirs=there)
     if alters and (wanted is not DesiredPhase.STOPPED or not found.replicas):
-        yield (
-            f"{count_text(len(alters), 'partition')} went on under MirrorMaker 2 after the hand-back. The data plane "
-            "has to run and be stopped, because it alters the offsets: lockstep run, and lockstep stop"
-        )
+        yield RefusalCode.COPIED_AFTER_HAND_BACK.to_reason(count=len(alters))
     rows = found.progress()
     if unread := [tp for tp, _ in alters if not rows[tp].has_end]:
-        yield (
-            f"where the flow's own copy ends of {named(unread)} was not read from {target} since it was copied last, "
-            "so nobody knows who is further. Let the data plane run while the flow is stopped, and ask again"
-        )
+        yield RefusalCode.OWN_END_UNREAD.to_reason(partitions=named(unread), cluster=target)
     if not alters and found.replicas and wanted is not DesiredPhase.STOPPED:
-        yield (
-            f"the data plane of this flow runs already ({count_text(found.replicas, 'replica')}): end it, or lockstep "
-            "stop; where it begins is read when it begins"
-        )
+        yield RefusalCode.DATA_PLANE_RUNS.to_reason(replicas=found.replicas)
 
 
 def _notes(found: TakeoverState, theirs: Mapping[TopicPartition, int], topics: Iterable[TopicPlan]) -> Iterator[str]:

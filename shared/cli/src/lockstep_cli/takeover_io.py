@@ -27,6 +27,7 @@ from lockstep_protocol.connect_offsets import OffsetChange, OffsetFold, listing
 from lockstep_protocol.mm2_codec import MalformedRecord, decode_checkpoint, encode_source_progress
 from lockstep_protocol.names import state_topic
 from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.reason_catalogue import format_sentence
 from lockstep_protocol.rows.state_rows import Handover, Row
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.control_producer import ControlTopicLog
@@ -139,8 +140,8 @@ async def hand_back(settings: FlowSettings, plan: HandBack, within: float) -> No
     target, place = target_client(settings), plan.held.place
     now = plan_hand_back(await hold(settings, place))
     if now.refusals or now.offsets != plan.offsets:  # somebody has read the plan meanwhile
-        why = "; ".join(now.refusals) or "it has copied on since the plan was shown"
-        raise ClusterError(settings.flow.target, f"{settings.flow}: {why}: nothing was written, ask again")
+        shown = "; ".join(map(format_sentence, now.refusals)) or "it has copied on since the plan was shown"
+        raise ClusterError(settings.flow.target, f"{settings.flow}: {shown}: nothing was written, ask again")
     await _must_be_stopped(target, settings.flow.target, place)
     if plan.writes:
         if place.topic == settings.control.offset_storage_topic:
@@ -242,7 +243,7 @@ async def _groups_with_checkpoints(settings: FlowSettings, on_unreadable: OnUnre
 async def _must_be_stopped(target: Admin, alias: str, place: OffsetLocation) -> None:
     """What was seen a moment ago may be so no more: somebody has read the plan meanwhile."""
     if members := await _members(target, place):
-        raise ClusterError(alias, still_runs(place, alias, members))
+        raise ClusterError(alias, format_sentence(still_runs(place, alias, members)))
 
 
 async def _members(target: Admin, place: OffsetLocation) -> int:

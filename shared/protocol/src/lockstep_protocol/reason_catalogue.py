@@ -1,37 +1,18 @@
 """List every code of a `Reason`, and the sentence that people read for it.
 
-A sentence may be worded anew at any time: nothing decides from it. A code keeps its meaning for ever.
+A sentence may be worded anew at any time: nothing decides from it. A code keeps its meaning for ever. Codes of commands
+that are refused before they change anything are in `refusal_catalogue`.
 """
 
-from enum import StrEnum
+from lockstep_protocol.reason import Reason
+from lockstep_protocol.reason_code import TO_GRANT, CatalogueCode, format_sentence, is_known
+from lockstep_protocol.refusal_catalogue import RefusalCode
 
-from lockstep_protocol.reason import Detail, Reason
-from lockstep_protocol.reason_template import fill_template
+__all__ = ["TO_GRANT", "ReasonCode", "RefusalCode", "format_sentence", "is_known", "read_reason"]
 
 
-class ReasonCode(StrEnum):
-    """The codes of this release. Each has the template of its sentence, with the names of details in braces."""
-
-    sentence: str
-
-    def __new__(cls, word: str, sentence: str) -> "ReasonCode":
-        member = str.__new__(cls, word)
-        member._value_ = word
-        member.sentence = sentence
-        return member
-
-    def to_reason(self, **details: Detail) -> Reason:
-        """Return the reason of this code with the values that its sentence names, and others worth keeping. An empty
-        text that the sentence does not name is none."""
-        kept = {name: value for name, value in details.items() if value != "" or f"{{{name}}}" in self.sentence}
-        return Reason(self.value, tuple(sorted(kept.items())))
-
-    def because(self, cause: Reason, **details: Detail) -> Reason:
-        """Return the reason of this code because of another one. The sentence of that is its `text`, its code is
-        `because`, and the command that ends it stays in `grant`."""
-        plain = Reason(cause.code, tuple(detail for detail in cause.details if detail[0] != "grant"))
-        more = {"text": format_sentence(plain), "because": cause.code, "grant": cause.detail("grant") or ""}
-        return self.to_reason(**details, **more)
+class ReasonCode(CatalogueCode):
+    """The codes of why something is as it is: in rows, events and answers."""
 
     UNKNOWN = "unknown", "{text}"
     """An earlier release wrote only a text. It is shown, and means: not known."""
@@ -134,63 +115,6 @@ class ReasonCode(StrEnum):
     PARTITION_BEYOND = "partition-beyond", "topic '{topic}' has {partitions} partitions, from 0"
     SLOT_ABSENT = "slot-absent", "the flow has no slot {slot}: there are {slots}"
     NO_SLOT_YET = "no-slot-yet", "the flow has no slot {slot}: it has none yet"
-
-    # Why a switch does not begin, continue or go back, beside what prevents it at any time (`SwitchReason`).
-
-    SWITCH_UNDER_WAY = (
-        "switch-under-way",
-        "a {verb} is under way ({id}): see it with lockstep {verb} --status, go on with --continue, or take it back"
-        " with --abort",
-    )
-    SWITCH_ABORTING = "switch-aborting", "{flow}: the {verb} is being taken back: --abort goes on with that"
-    NO_SWITCH = "no-switch", "{flow}: no switch has begun"
-    NO_SWITCH_TO = "no-switch-to", "{flow}: there is nothing to {act}: no switch has begun"
-    SWITCH_ENDED = (
-        "switch-ended",
-        "{flow}: there is nothing to {act}: the last switch is the {verb} {id}, {phase} since {since}",
-    )
-    SWITCH_NOT_BEGUN = (
-        "switch-not-begun",
-        "{flow}: there is nothing to {act}: {asked} has not begun. The last switch is the {verb} {id}, {phase} since"
-        " {since}",
-    )
-    SWITCH_OF_ANOTHER_ID = (
-        "switch-of-another-id",
-        "{flow}: the last switch is not {asked}: the last switch is the {verb} {id}, {phase} since {since}",
-    )
-    SWITCH_OF_ANOTHER_VERB = (
-        "switch-of-another-verb",
-        "{flow}: there is no {asked} to {act}: the last switch is the {verb} {id}, {phase} since {since}{advice}",
-    )
-    SWITCH_NOT_ABORTED = "switch-not-aborted", "{flow}: {text}"
-    NO_TOPIC_TO_SWITCH = "no-topic-to-switch", "{flow}: there is no topic to switch"
-    SWITCH_BY_KEYS = (
-        "switch-by-keys",
-        "{flow}: keys choose the partition of each record, so a group has no exact place",
-    )
-    TOPICS_NOT_FOUND = "topics-not-found", "{text}"
-    SWITCH_TOO_SOON = (
-        "switch-too-soon",
-        "a switch ended {ago_s} s ago, and a second one within ten minutes is refused without --allow-soon",
-    )
-    FLOW_RESTS = "flow-rests", "{flow} is {wanted} as a whole: resume it first, or fail back without --topic"
-    DIVERGENCE_UNKNOWN = "divergence-unknown", "{text}"
-    DIVERGED = (
-        "diverged",
-        "{source} has {count} that {target} lacks: {partitions}. Say --diverged copy to copy them to {target} behind"
-        " what is there, or --diverged leave to keep them on {source} only",
-    )
-    SOURCE_ANSWERS = (
-        "source-answers",
-        "{source} answers: use lockstep switchover, which loses nothing. Say {option} if {source} must not be used any"
-        " more",
-    )
-    LOSS_UNKNOWN = "loss-unknown", "{losses}. Say {option} to lose them"
-    LOSS_NOT_ALLOWED = (
-        "loss-not-allowed",
-        "{losses} were known on {source} and are not copied, and {permitted}. Say --allow-data-loss {lost} to lose"
-        " them",
-    )
 
     # Why a topic, or a part of it, is not mirrored.
 
@@ -319,23 +243,9 @@ class ReasonCode(StrEnum):
     TARGET_GROUP_MOVED = "target-group-moved", "its offsets on the target changed a moment ago"
 
 
-_CODES = {code.value: code for code in ReasonCode}
-
-
-def is_known(reason: Reason) -> bool:
-    """Return whether this release knows the code. Where it does not, nothing is committed and nothing is ready."""
-    return reason.code in _CODES
-
-
 def read_reason(cause: Reason, text: str) -> Reason:
     """Return why something is so by a row that has both fields.
 
     An earlier release wrote a text without a cause: that is `unknown` with the text, and decides nothing.
     """
     return cause if cause or not text else ReasonCode.UNKNOWN.to_reason(text=text)
-
-
-def format_sentence(reason: Reason) -> str:
-    """Return the sentence of a reason, without a full stop; "" for no reason."""
-    code = _CODES.get(reason.code)
-    return fill_template(code.sentence if code is not None else None, reason)

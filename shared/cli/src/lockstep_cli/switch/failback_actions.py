@@ -8,6 +8,7 @@ from lockstep_cli.switch.source_ends import selected_topics
 from lockstep_cli.switch.switch_clusters import StepFailed, SwitchClusters
 from lockstep_cli.switch.switch_positions import (
     not_copied,
+    partitions_by_count,
     records_by_partition,
 )
 from lockstep_cli.switch.switch_steps import switch_scopes
@@ -25,7 +26,7 @@ from lockstep_protocol.commands.command_vocabulary import (
 from lockstep_protocol.connect_offsets import OffsetChange, listing
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.reason import Reason
-from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
+from lockstep_protocol.refusal_catalogue import RefusalCode
 from lockstep_protocol.rows.state_rows import Switch
 
 
@@ -51,7 +52,7 @@ class ForwardFlow:
         try:
             return await find_diverged(ends, forward.rows, self._way_back, starts)
         except CopiesUnknown as unknown:
-            raise StepFailed(str(unknown)) from unknown
+            raise StepFailed(unknown.reason) from unknown
 
     async def settle(self, row: Switch, progress: WorkProgress, within_s: float) -> str:
         """Do with them what the operator said: copy them, or leave them out for good. Raises StepFailed."""
@@ -68,7 +69,7 @@ class ForwardFlow:
         if row.diverged == "leave":
             await self._leave(found.counts)
             return f"left on {self.settings.flow.source} only: {text}"
-        raise StepFailed(format_sentence(undecided(self.settings, found)))
+        raise StepFailed(undecided(self.settings, found))
 
     async def _copy(self, row: Switch, within_s: float) -> None:
         forward = await self._forward.follow()
@@ -108,5 +109,6 @@ class ForwardFlow:
 def undecided(settings: FlowSettings, found: DivergedRecords) -> Reason:
     """Return what to decide about records that one cluster lacks."""
     source, target = settings.flow.source, settings.flow.target
-    named = records_by_partition(found.counts)
-    return ReasonCode.DIVERGED.to_reason(source=source, target=target, count=found.total_text, partitions=named)
+    code = RefusalCode.DIVERGED_AT_MOST if found.at_most else RefusalCode.DIVERGED
+    named = partitions_by_count(found.counts)
+    return code.to_reason(source=source, target=target, count=found.total, partitions=named)

@@ -4,19 +4,20 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lockstep_cli.formatting import count_text
-from lockstep_cli.migration import shorten
 from lockstep_cli.switch.followed_flow import FollowedFlow
 from lockstep_cli.switch.slot_witness import SlotWitness
 from lockstep_cli.switch.switch_positions import (
-    NAMED,
     diverged_records,
+    name_partitions,
     records_by_partition,
     unwritten_tails,
     with_copies_outside_runs,
 )
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.reason import Reason
+from lockstep_protocol.reason_catalogue import format_sentence
+from lockstep_protocol.refusal_catalogue import RefusalCode
 from lockstep_protocol.rows.state_rows import Row, SlotStatus
 
 WRITTEN_DOWN_S = 2.0
@@ -44,26 +45,18 @@ class DivergedRecords:
         return sum(self.counts.values())
 
     @property
-    def total_text(self) -> str:
-        """Return the number as it is shown."""
-        return self._bounded(count_text(self.total, "record"))
-
-    @property
     def text(self) -> str:
         """Return the number and the partitions as they are shown."""
-        return self._bounded(records_by_partition(self.counts))
-
-    def _bounded(self, text: str) -> str:
-        return f"at most {text}" if self.at_most else text
+        return f"{'at most ' if self.at_most else ''}{records_by_partition(self.counts)}"
 
 
 class CopiesUnknown(Exception):
-    """Slots have not written down yet what they copied; the message is sentences. `known`: the partitions of which it
-    is known."""
+    """Slots have not written down yet what they copied; the message is the sentence of `reason`. `known`: the
+    partitions of which it is known."""
 
-    def __init__(self, text: str, known: DivergedRecords) -> None:
-        super().__init__(text)
-        self.known = known
+    def __init__(self, reason: Reason, known: DivergedRecords) -> None:
+        super().__init__(format_sentence(reason))
+        self.reason, self.known = reason, known
 
 
 async def find_diverged(
@@ -111,10 +104,6 @@ def _statuses(rows: Mapping[str, Row]) -> list[SlotStatus]:
     return [row for row in rows.values() if isinstance(row, SlotStatus)]
 
 
-def _not_known(back: Flow, count: int, partitions: list[TopicPartition]) -> str:
-    named = shorten([f"{topic}-{number}" for topic, number in partitions], NAMED)
-    return (
-        f"whether {back.source} lacks {count_text(count, 'record')} of {back.target} is not known: the slots of {back} "
-        f"have not written down yet what they copied to {named}. See that the data plane of {back} runs, and do this "
-        "again"
-    )
+def _not_known(back: Flow, count: int, partitions: list[TopicPartition]) -> Reason:
+    details = {"source": back.source, "target": back.target, "flow": str(back)}
+    return RefusalCode.DIVERGENCE_UNKNOWN.to_reason(count=count, partitions=name_partitions(partitions), **details)

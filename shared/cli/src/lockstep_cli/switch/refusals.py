@@ -2,6 +2,7 @@
 
 from typing import Any, TypeAlias
 
+from lockstep_cli.shown_reason import reason_as_json
 from lockstep_cli.switch.switch_check import refusal
 from lockstep_protocol.reason import Reason
 from lockstep_protocol.reason_catalogue import format_sentence
@@ -18,8 +19,7 @@ def format_refusal(one: Refusal) -> str:
 
 def refusal_as_json(one: Refusal) -> dict[str, Any]:
     """Return it for programs: the code, its values, and the sentence."""
-    text = format_refusal(one)
     if isinstance(one, Reason):
-        return {**one.to_json(), "text": text}
-    body = {"code": one.reason.word, "details": dict(one.details), "text": text}
+        return reason_as_json(one)
+    body = {"code": one.reason.word, "details": dict(one.details), "text": refusal(one)}
     return {**body, "subject": one.subject, "cause": one.cause.to_json()}

@@ -22,12 +22,15 @@ from lockstep_cli.switch.switch_positions import (
     not_copied,
     records_by_partition,
     topic_rows,
+    unknown_loss_text,
     unknown_losses,
 )
 from lockstep_cli.switch.switch_steps import switch_scopes
 from lockstep_cli.work_progress import WorkProgress
 from lockstep_protocol.commands.command_vocabulary import PAUSE, RESUME, STOP, Connector, Scope, ScopeKind
 from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.reason import NO_REASON, Reason
+from lockstep_protocol.reason_catalogue import format_sentence
 from lockstep_protocol.rows.state_rows import (
     MirroredTopic,
     PartitionProgress,
@@ -154,7 +157,7 @@ class StepActions:
         text = f"{count_text(lost, 'record')} lost" if lost else "no record is known to be lost"
         unknown = unknown_losses(losses)
         text += f". {known.sentence(self.log.settings.flow.source)}"
-        return f"{text}, and {unknown}" if unknown else text, losses, known.least_ms
+        return f"{text}, and {unknown_loss_text(unknown)}" if unknown else text, losses, known.least_ms
 
     def require_allowed(self, row: Switch, losses: Sequence[PartitionLoss]) -> None:
         """Raises StepFailed if more is lost than may be."""
@@ -168,7 +171,8 @@ class StepActions:
                 f"Say --continue --allow-data-loss {lost}, or --abort"
             )
         if unknown and not allows(row, Allowance.UNKNOWN_LOSS):
-            raise StepFailed(f"{unknown}. Say --continue {Allowance.UNKNOWN_LOSS.option}, or --abort")
+            named, option = unknown_loss_text(unknown), Allowance.UNKNOWN_LOSS.option
+            raise StepFailed(f"{named}. Say --continue {option}, or --abort")
 
     # -- the flow ------------------------------------------------------------------------------------------------------
 
@@ -184,7 +188,7 @@ class StepActions:
             await self.clusters.command(STOP)
             await self._wait_drained()
         target_ends = await self.clusters.target_ends(topics)
-        ends, unknown = known_ends(self.log.rows, row.id), ""
+        ends, unknown = known_ends(self.log.rows, row.id), NO_REASON
         late = DivergedRecords({})
         if source and not row.drill and not row.cutoff_ms:
             now = await self.clusters.source_ends(topics)
@@ -192,26 +196,27 @@ class StepActions:
             if late and opposite is not None and self.log.settings.keeps_names:
                 late, unknown = await self._without_copies(now, opposite)
                 if unknown and not allows(row, Allowance.NOT_READY):
-                    raise StepFailed(f"{unknown}, by --continue, or --continue {Allowance.NOT_READY.option}")
+                    option = Allowance.NOT_READY.option
+                    raise StepFailed(f"{format_sentence(unknown)}, by --continue, or --continue {option}")
         known = None if source else RecordsKnown.from_rows(self.log.rows, topics)
         losses = [] if source else known_loss(self.log.rows, topics)
         await self.log.append(*topic_rows(topics, row.id, ends, self.log.rows, target_ends, losses, known))
         what = count_text(len(topics), "topic") + " paused" if row.topics else "stopped"
         if late:
             what += f". After the fence came {late.text}, which are not copied"
-        return f"{what}. {unknown}" if unknown else what, late.total
+        return f"{what}. {format_sentence(unknown)}" if unknown else what, late.total
 
     async def _without_copies(
         self, ends: Mapping[TopicPartition, int], opposite: OppositeFlow
-    ) -> tuple[DivergedRecords, str]:
-        """Records of the source that the target lacks, but for copies by the opposite flow. The text says of which that
-        is not known."""
+    ) -> tuple[DivergedRecords, Reason]:
+        """Records of the source that the target lacks, but for copies by the opposite flow. The reason says of which
+        that is not known."""
         try:
-            return await find_diverged(ends, self.log.rows, await opposite.follow()), ""
+            return await find_diverged(ends, self.log.rows, await opposite.follow()), NO_REASON
         except TopicMissing:  # the opposite flow has never run
-            return DivergedRecords(diverged_records(ends, self.log.rows, {})), ""
+            return DivergedRecords(diverged_records(ends, self.log.rows, {})), NO_REASON
         except CopiesUnknown as unknown:
-            return unknown.known, str(unknown)
+            return unknown.known, unknown.reason
 
     async def _pause(self, topics: Sequence[MirroredTopic]) -> None:
         """Pause the topics, and wait until nothing of them moves."""
@@ -227,10 +232,10 @@ class StepActions:
 
     async def _wait_drained(self) -> None:
         deadline = time.monotonic() + self._within_s
-        while why := await self.clusters.still_copies(self.log.rows):
+        while cause := await self.clusters.still_copies(self.log.rows):
             if time.monotonic() > deadline:
-                raise StepFailed(f"the flow did not drain within {self._within_s:g} s: {why}")
-            self._progress.text = why
+                raise StepFailed(f"the flow did not drain within {self._within_s:g} s: {format_sentence(cause)}")
+            self._progress.text = format_sentence(cause)
             await asyncio.sleep(CHECK_AGAIN_S)
 
     async def resume(self, row: Switch) -> str:

@@ -4,11 +4,18 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from lockstep_cli.switch.switch_options import Allowance
-from lockstep_cli.switch.switch_positions import PartitionLoss, count_losses, records_by_partition, unknown_losses
+from lockstep_cli.switch.switch_positions import (
+    PartitionLoss,
+    count_losses,
+    name_partitions,
+    partitions_by_count,
+    unknown_losses,
+)
 from lockstep_cli.switch.switch_steps import Verb
 from lockstep_protocol.group_prospects import find_obstacle
-from lockstep_protocol.reason import Reason
+from lockstep_protocol.reason import Detail, Reason
 from lockstep_protocol.reason_catalogue import ReasonCode
+from lockstep_protocol.refusal_catalogue import RefusalCode
 from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic, Row
 from lockstep_protocol.switch_readiness import name_obstacle
 from lockstep_protocol.switch_reason import Blocker, SwitchReason
@@ -169,11 +176,10 @@ def _is_about(blocker: Blocker, topics: Sequence[str], groups: Mapping[str, bool
     return True
 
 
-def unknown_topics(rows: Mapping[str, Row], topics: Sequence[str]) -> str:
-    """Why these topics cannot be switched, as a sentence; "" where they can."""
+def unknown_topics(rows: Mapping[str, Row], topics: Sequence[str]) -> list[str]:
+    """Return those of these topics that the flow does not mirror, so that they cannot be switched."""
     mirrored = {row.source_topic for row in rows.values() if isinstance(row, MirroredTopic) and row.phase == "mirrored"}
-    missing = [name for name in topics if name not in mirrored]
-    return f"no topic called {' or '.join(missing)} is mirrored by the flow" if missing else ""
+    return [name for name in topics if name not in mirrored]
 
 
 def failover_refusals(
@@ -181,12 +187,14 @@ def failover_refusals(
 ) -> Iterator[Reason]:
     """Yield what speaks against giving up the source."""
     if source_answers and Allowance.NOT_READY not in allows:
-        yield ReasonCode.SOURCE_ANSWERS.to_reason(source=source, option=Allowance.NOT_READY.option)
+        yield RefusalCode.SOURCE_ANSWERS.to_reason(source=source, option=Allowance.NOT_READY.option)
     if (unknown := unknown_losses(losses)) and Allowance.UNKNOWN_LOSS not in allows:
-        yield ReasonCode.LOSS_UNKNOWN.to_reason(losses=unknown, option=Allowance.UNKNOWN_LOSS.option)
+        yield RefusalCode.LOSS_UNKNOWN.to_reason(
+            partitions=name_partitions(unknown), option=Allowance.UNKNOWN_LOSS.option
+        )
     counts = count_losses(losses)
     lost = sum(counts.values())
+    details: dict[str, Detail] = {"lost": lost, "source": source, "partitions": partitions_by_count(counts)}
     if lost > max(0, allowed):
-        permitted = "none may be lost without --allow-data-loss" if allowed < 0 else f"{allowed:,} may be lost"
-        losses_named = records_by_partition(counts)
-        yield ReasonCode.LOSS_NOT_ALLOWED.to_reason(losses=losses_named, source=source, permitted=permitted, lost=lost)
+        code = RefusalCode.LOSS_NOT_ALLOWED if allowed < 0 else RefusalCode.LOSS_BEYOND_ALLOWED
+        yield code.to_reason(**details, allowed=allowed)

@@ -18,6 +18,9 @@ from lockstep_config import FlowSettings
 from lockstep_protocol.commands.command_vocabulary import FLOW, SYNC_GROUPS, Scope
 from lockstep_protocol.names import COMMANDS_PARTITIONS
 from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.reason import Reason
+from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
+from lockstep_protocol.refusal_catalogue import RefusalCode
 from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic, Row
 from lockstep_runtime.kafka.replicas import count_replicas
 from lockstep_runtime.util.errors import ClusterError
@@ -30,7 +33,12 @@ CHECK_AGAIN_S = 0.25
 
 
 class StepFailed(Exception):
-    """A step did not come to its end; the message is a sentence. It can be done again."""
+    """A step did not come to its end. It can be done again. The message is the sentence of `reason`."""
+
+    def __init__(self, reason: Reason | str) -> None:
+        """`reason`: also a sentence, where nothing decides by it."""
+        self.reason = reason if isinstance(reason, Reason) else ReasonCode.REPORTED.to_reason(text=reason)
+        super().__init__(format_sentence(self.reason))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +108,8 @@ class SwitchClusters:
             lines = [line for reply in replies if exit_code([reply]) is not Exit.FINE for line in reply.as_lines()]
             raise StepFailed("; ".join(dict.fromkeys(lines)))
 
-    async def still_copies(self, rows: Mapping[str, Row]) -> str:
-        """Why the data plane, which is to stop, has not drained yet, as a sentence; "" once it has."""
+    async def still_copies(self, rows: Mapping[str, Row]) -> Reason:
+        """Return why the data plane, which is to stop, has not drained yet; NO_REASON once it has."""
         from lockstep_cli.handback import not_drained  # loaded while the flow stops
 
         replicas = await count_replicas(self.target, self.settings, [DATA_PLANE])
@@ -136,9 +144,11 @@ class SwitchClusters:
         present = (await self.source.topics(known)).require_done()
         for name, topic in present.items():
             if topic.partitions > known[name]:
+                partitions_there, source = topic.partitions, self.settings.flow.source
                 raise NotFoundYet(
-                    f"{name} has {topic.partitions} partitions on {self.settings.flow.source}, and the flow knows "
-                    f"{known[name]}: wait until it has found them (lockstep refresh)"
+                    RefusalCode.PARTITIONS_NOT_FOUND.to_reason(
+                        topic=name, partitions=partitions_there, source=source, known=known[name]
+                    )
                 )
 
     async def require_found(self, rows: Mapping[str, Row], names: Iterable[str]) -> None:
@@ -150,7 +160,7 @@ class SwitchClusters:
             if name in known or (wanted and name not in wanted) or settings.policy.is_heartbeats_topic(name):
                 continue
             if settings.replicates(name):
-                raise NotFoundYet(f"{settings.flow} has not found topic {name} yet: wait, or run lockstep refresh")
+                raise NotFoundYet(RefusalCode.TOPIC_NOT_FOUND.to_reason(flow=str(settings.flow), topic=name))
 
     async def source_starts(self, topics: Iterable[MirroredTopic]) -> dict[TopicPartition, int]:
         where = partitions(topics)
@@ -219,5 +229,6 @@ def _complete(
     missing = [where for where in wanted if where not in found]
     if missing:
         topic, number = missing[0]
-        raise StepFailed(f"cluster {alias} does not say where {len(missing):,} logs end, {topic}-{number} for one")
+        partition, count = f"{topic}-{number}", len(missing)
+        raise StepFailed(RefusalCode.ENDS_UNKNOWN.to_reason(cluster=alias, count=count, partition=partition))
     return dict(found)

@@ -159,12 +159,19 @@ def count_losses(losses: Iterable[PartitionLoss]) -> dict[TopicPartition, int]:
     return {one.where: one.records for one in losses if one.records > 0}
 
 
-def unknown_losses(losses: Iterable[PartitionLoss]) -> str:
-    """Of which partitions the loss is not known, as a sentence; "" where it is known."""
-    unknown = [f"{topic}-{number}" for (topic, number) in (one.where for one in losses if one.records < 0)]
-    if not unknown:
-        return ""
-    return f"how many records of {shorten(unknown, NAMED)} are lost is not known: they were never copied"
+def unknown_losses(losses: Iterable[PartitionLoss]) -> tuple[TopicPartition, ...]:
+    """Return the partitions of which the loss is not known."""
+    return tuple(one.where for one in losses if one.records < 0)
+
+
+def unknown_loss_text(partitions: Sequence[TopicPartition]) -> str:
+    """Return a sentence that names partitions of which the loss is not known."""
+    return f"how many records of {name_partitions(partitions)} are lost is not known: they were never copied"
+
+
+def name_partitions(partitions: Iterable[TopicPartition]) -> str:
+    """Return the names of the first ones, and how many more there are."""
+    return shorten([f"{topic}-{number}" for topic, number in partitions], NAMED)
 
 
 def diverged_records(
@@ -297,6 +304,10 @@ def known_ends(rows: Mapping[str, Row], switch: str) -> dict[TopicPartition, int
 
 def records_by_partition(counts: Mapping[TopicPartition, int]) -> str:
     """`12 records: orders-3 (10), orders-1 (2)`; of many the largest."""
+    return f"{count_text(sum(counts.values()), 'record')}: {partitions_by_count(counts)}"
+
+
+def partitions_by_count(counts: Mapping[TopicPartition, int]) -> str:
+    """Return the same without the sum."""
     largest = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
-    named = shorten([f"{topic}-{number} ({count:,})" for (topic, number), count in largest], NAMED)
-    return f"{count_text(sum(counts.values()), 'record')}: {named}"
+    return shorten([f"{topic}-{number} ({count:,})" for (topic, number), count in largest], NAMED)

@@ -49,7 +49,7 @@ from lockstep_config import FlowSettings
 from lockstep_protocol.commands.command_vocabulary import Connector, Scope, ScopeKind
 from lockstep_protocol.group_readings import GroupReadings
 from lockstep_protocol.names import Flow
-from lockstep_protocol.reason_catalogue import ReasonCode
+from lockstep_protocol.refusal_catalogue import RefusalCode
 from lockstep_protocol.rows.state_rows import Row, Switch
 from lockstep_protocol.switch_reason import Blocker
 from lockstep_runtime.kafka.replicas import describe_replicas
@@ -81,13 +81,13 @@ async def plan_switch(log: SwitchLog, opposite: OppositeFlow | None, options: Sw
     """Look at everything that a switch depends on; nothing is changed. Raises CannotUse, ClusterError, NewerVersion."""
     began_ms = now_ms()
     settings, verb = log.settings, options.verb
-    if complaint := unknown_topics(log.rows, options.topics):
-        raise CannotUse(f"{settings.flow}: {complaint}")
+    if unknown := unknown_topics(log.rows, options.topics):
+        raise CannotUse(f"{settings.flow}: no topic called {' or '.join(unknown)} is mirrored by the flow")
     if not selected_topics(log, options.topics):
         await _require_none_to_find(log, options)
-        raise SwitchRefused([ReasonCode.NO_TOPIC_TO_SWITCH.to_reason(flow=str(settings.flow))])
+        raise SwitchRefused([RefusalCode.NO_TOPIC_TO_SWITCH.to_reason(flow=str(settings.flow))])
     if settings.data_plane.by_key:
-        raise SwitchRefused([ReasonCode.SWITCH_BY_KEYS.to_reason(flow=str(settings.flow))])
+        raise SwitchRefused([RefusalCode.SWITCH_BY_KEYS.to_reason(flow=str(settings.flow))])
     notes: list[str] = []
     known = RecordsKnown.from_rows(log.rows, selected_topics(log, options.topics))  # no later than the losses
     found, (refusals, kept, report, source_note) = await asyncio.gather(
@@ -162,12 +162,12 @@ async def _failback_refusals(
 
     resting = [(flow, word) for flow, word in wanted.items() if word != "running"]
     if options.topics and resting:
-        return [ReasonCode.FLOW_RESTS.to_reason(flow=str(flow), wanted=word) for flow, word in resting]
+        return [RefusalCode.FLOW_RESTS.to_reason(flow=str(flow), wanted=word) for flow, word in resting]
     clusters = SwitchClusters(opposite.settings, options.within_s)
     try:
         diverged = await ForwardFlow(opposite, clusters, log, options.topics).diverged()
     except StepFailed as unknown:
-        return [ReasonCode.DIVERGENCE_UNKNOWN.to_reason(text=str(unknown))]
+        return [unknown.reason]
     return [undecided(opposite.settings, diverged)] if diverged and not options.diverged else []
 
 
@@ -179,7 +179,7 @@ async def _require_none_to_find(log: SwitchLog, options: SwitchOptions) -> None:
     try:
         await SwitchClusters(log.settings, options.within_s).require_found(log.rows, options.topics)
     except NotFoundYet as yet:
-        raise SwitchRefused([ReasonCode.TOPICS_NOT_FOUND.to_reason(text=str(yet))], may_pass=True) from yet
+        raise SwitchRefused([yet.reason], may_pass=True) from yet
 
 
 async def begin(log: SwitchLog, opposite: OppositeFlow | None, row: Switch) -> Switch:

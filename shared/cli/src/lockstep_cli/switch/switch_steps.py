@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from lockstep_protocol.commands.command_vocabulary import FLOW, Scope, ScopeKind
+from lockstep_protocol.names import Flow
 from lockstep_protocol.reason import NO_REASON, Reason
-from lockstep_protocol.reason_catalogue import ReasonCode
+from lockstep_protocol.refusal_catalogue import RefusalCode
 from lockstep_protocol.rows.state_rows import Switch
 
 
@@ -148,22 +149,17 @@ def has_begun(row: Switch, *steps: Step) -> bool:
     return any(one.step in steps and one.state != WAITING for one in step_states(row))
 
 
-def cannot_abort(row: Switch) -> str:
-    """Why the switch cannot be taken back, as a sentence; "" where it can."""
-    back = row.verb == Verb.FAILBACK
-    way_back = (
-        f"lockstep {'switchover moves the applications again' if back else 'failback brings the applications back'}"
-    )
+def find_abort_refusal(row: Switch, flow: Flow) -> Reason:
+    """Return why the switch cannot be taken back; NO_REASON where it can."""
+    then = str(Verb.SWITCHOVER if row.verb == Verb.FAILBACK else Verb.FAILBACK)
+    details = {"flow": str(flow), "verb": row.verb}
     if row.phase == "done":
-        return f"the {row.verb} is done: {way_back}"
+        return RefusalCode.SWITCH_IS_DONE.to_reason(**details, then=then)
     if row.phase == "aborted":  # `aborting` goes on
-        return f"the {row.verb} is aborted already"
+        return RefusalCode.SWITCH_IS_ABORTED.to_reason(**details)
     if has_begun(row, *REDIRECTED):
-        return (
-            "clients were sent to the other cluster and may have written there, so this cannot be taken back. "
-            f"--continue ends it, and {way_back}"
-        )
-    return ""
+        return RefusalCode.CLIENTS_REDIRECTED.to_reason(**details, then=then)
+    return NO_REASON
 
 
 def steps_to_undo(row: Switch) -> tuple[Step, ...]:
@@ -203,4 +199,4 @@ def too_soon(rows: Collection[Switch], now_ms: int) -> Reason:
     last_ms = max(map(last_done_ms, rows), default=0)
     if not last_ms or now_ms - last_ms >= ANTI_FLAPPING_MS:
         return NO_REASON
-    return ReasonCode.SWITCH_TOO_SOON.to_reason(ago_s=max(0, now_ms - last_ms) // 1000)
+    return RefusalCode.SWITCH_TOO_SOON.to_reason(ago_s=max(0, now_ms - last_ms) // 1000)

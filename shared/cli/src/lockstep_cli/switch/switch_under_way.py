@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 from lockstep_cli.switch.refusals import Refusal, format_refusal
 from lockstep_cli.switch.switch_options import SwitchOptions
-from lockstep_cli.switch.switch_steps import UNDER_WAY, cannot_abort
+from lockstep_cli.switch.switch_steps import UNDER_WAY, find_abort_refusal
 from lockstep_protocol.names import Flow
 from lockstep_protocol.reason import Reason
-from lockstep_protocol.reason_catalogue import ReasonCode
+from lockstep_protocol.refusal_catalogue import RefusalCode
 from lockstep_protocol.rows.state_rows import Switch
 
 
@@ -29,9 +29,9 @@ def continued(row: Switch | None, flow: Flow, options: SwitchOptions) -> Switch:
     switch by the flow. Raises SwitchRefused."""
     row = _named(row, flow, options, "continue")
     if row.phase == "aborting":
-        raise SwitchRefused([ReasonCode.SWITCH_ABORTING.to_reason(flow=str(flow), verb=row.verb)])
+        raise SwitchRefused([RefusalCode.SWITCH_ABORTING.to_reason(flow=str(flow), verb=row.verb)])
     if row.phase != "running":
-        raise SwitchRefused([ReasonCode.SWITCH_ENDED.to_reason(flow=str(flow), act="continue", **_last(row))])
+        raise SwitchRefused([RefusalCode.SWITCH_ENDED.to_reason(flow=str(flow), act="continue", **_last(row))])
     return replace(
         row,
         allowed_loss=max(row.allowed_loss, options.allowed_loss),
@@ -50,8 +50,8 @@ def has_ended(row: Switch | None, options: SwitchOptions) -> bool:
 def aborted(row: Switch | None, flow: Flow, options: SwitchOptions) -> Switch:
     """Return the row of the switch that is to be taken back. Raises SwitchRefused where it cannot be."""
     row = _named(row, flow, options, "abort")
-    if refusal := cannot_abort(row):
-        raise SwitchRefused([ReasonCode.SWITCH_NOT_ABORTED.to_reason(flow=str(flow), text=refusal)])
+    if refusal := find_abort_refusal(row, flow):
+        raise SwitchRefused([refusal])
     return row
 
 
@@ -59,29 +59,29 @@ def shown(row: Switch | None, flow: Flow, options: SwitchOptions) -> Switch:
     """Return the row that `--status` shows: the switch with the id that is named, else the last one of any verb.
     Raises SwitchRefused."""
     if row is None:
-        raise SwitchRefused([ReasonCode.NO_SWITCH.to_reason(flow=str(flow))])
+        raise SwitchRefused([RefusalCode.NO_SWITCH.to_reason(flow=str(flow))])
     if options.id and row.id != options.id:
         details = {"flow": str(flow), "asked": options.id, **_last(row)}
-        raise SwitchRefused([ReasonCode.SWITCH_OF_ANOTHER_ID.to_reason(**details)])
+        raise SwitchRefused([RefusalCode.SWITCH_OF_ANOTHER_ID.to_reason(**details)])
     return row
 
 
 def running(row: Switch) -> Reason:
     """Return that a switch is under way."""
-    return ReasonCode.SWITCH_UNDER_WAY.to_reason(verb=row.verb, id=row.id)
+    return RefusalCode.SWITCH_UNDER_WAY.to_reason(verb=row.verb, id=row.id)
 
 
 def _named(row: Switch | None, flow: Flow, options: SwitchOptions, verb: str) -> Switch:
     """Return the row if it is of the verb and the id that the command names. Raises SwitchRefused."""
     if row is None:
-        raise SwitchRefused([ReasonCode.NO_SWITCH_TO.to_reason(flow=str(flow), act=verb)])
+        raise SwitchRefused([RefusalCode.NO_SWITCH_TO.to_reason(flow=str(flow), act=verb)])
     if options.id and row.id != options.id:
         details = {"flow": str(flow), "act": verb, "asked": options.id, **_last(row)}
-        raise SwitchRefused([ReasonCode.SWITCH_NOT_BEGUN.to_reason(**details)])
+        raise SwitchRefused([RefusalCode.SWITCH_NOT_BEGUN.to_reason(**details)])
     if row.verb != options.verb:
         advice = f". Say lockstep {row.verb} --{verb}" if row.phase in UNDER_WAY else ""
         details = {"flow": str(flow), "act": verb, "asked": str(options.verb), "advice": advice, **_last(row)}
-        raise SwitchRefused([ReasonCode.SWITCH_OF_ANOTHER_VERB.to_reason(**details)])
+        raise SwitchRefused([RefusalCode.SWITCH_OF_ANOTHER_VERB.to_reason(**details)])
     return row
 
 

@@ -13,7 +13,7 @@ from lockstep_config.clients.principal import find_principal
 from lockstep_config.flow.model import FlowSettings
 from lockstep_protocol.commands.command_vocabulary import SERVICES
 from lockstep_protocol.names import commands_topic, events_topic, quarantine_topic, service_group, state_topic
-from lockstep_protocol.reason_template import TO_GRANT
+from lockstep_protocol.reason_catalogue import TO_GRANT
 
 LITERAL, PREFIXED = "literal", "prefixed"
 
