@@ -15,6 +15,8 @@ from tests.support.runs import LockstepRun
 from tests.support.services import two_cluster_file
 from tests.support.wire import join_as_connect, leave_group
 
+HOUR_S, DAY_S = 3600, 86_400
+
 # -- changes and copy --------------------------------------------------------------------------------------------------
 
 
@@ -36,6 +38,20 @@ def test_plan_of_a_new_flow_shows_all_and_changes_nothing(planned: PlannedFlow) 
     assert {one["begins"] for one in copy["topics"]} == {"earliest"}
     assert found["hazards"] == []
     assert found["rights"] == []
+
+
+def test_plan_of_a_day_has_the_bytes_of_both_links(planned: PlannedFlow) -> None:
+    """Of records of the last day, and of older ones; the same bytes in each value are what a codec makes smaller."""
+    topic = planned.topic(retention_ms="-1")
+    for age_s, count in ((2 * DAY_S, 3000), (3 * HOUR_S, 1000)):
+        produce(planned.source, topic, numbered(count, age_s), codec="zstd")
+    traffic = planned.only()["traffic"]
+    assert traffic["records_a_day"] == 1000
+    assert traffic["record_bytes_a_day"] == pytest.approx(1000 * 116, rel=0.1)
+    assert (traffic["source"]["basis"], traffic["target"]["basis"]) == ("stored", "unchanged")
+    assert 0 < traffic["source"]["bytes_a_day"] < 0.3 * traffic["record_bytes_a_day"]
+    assert traffic["source"]["bytes_a_day"] == traffic["target"]["bytes_a_day"]
+    assert f"received from {planned.flow.source}: " in planned.plan()
 
 
 def test_plan_for_people_has_whole_lines_and_a_sum(planned: PlannedFlow) -> None:

@@ -13,7 +13,7 @@ from lockstep_protocol.cluster_capabilities import (
 )
 from lockstep_protocol.kafka_apis import APIS
 from lockstep_protocol.kafka_requests import KafkaRequest as Request
-from tests.unit.protocol.test_cluster_kind import EVENT_HUBS, KAFKA_2_8, KAFKA_3_9, WARPSTREAM, announced
+from tests.unit.protocol.test_cluster_kind import EVENT_HUBS, KAFKA_2_1, KAFKA_2_8, KAFKA_3_9, WARPSTREAM, announced
 
 BOTH = (Role.SOURCE, Role.TARGET)
 
@@ -27,6 +27,28 @@ def test_kafka_lacks_nothing_and_an_old_one_its_quorum() -> None:
     assert lacks(KAFKA_3_9, *BOTH) == set()
     assert lacks(KAFKA_2_8, *BOTH) == {"DescribeQuorum 1"}
     assert lacks(KAFKA_2_8, *BOTH, cost=Cost.WORK) == set()
+
+
+def test_old_kafka_lacks_what_came_later_and_copies_all_the_same() -> None:
+    assert lacks(KAFKA_2_1, Role.SOURCE, cost=Cost.WORK) == {"Fetch 12", "Metadata 9", "Metadata 10"}
+    assert lacks(KAFKA_2_1, Role.TARGET, cost=Cost.WORK) == {
+        *("DescribeProducers", "IncrementalAlterConfigs", "Metadata 10", "Produce 8")
+    }
+
+
+def test_service_of_old_versions_lacks_zstd_sessions_and_transactions() -> None:
+    source, target = lacks(EVENT_HUBS, Role.SOURCE), lacks(EVENT_HUBS, Role.TARGET)
+    assert {"Fetch 7", "Fetch 10", "Fetch 12", "OffsetForLeaderEpoch 2"} <= source
+    assert {"AddPartitionsToTxn", "Produce 8"} <= target
+    assert "Produce 7" not in target
+    assert "Produce 7" in lacks({**EVENT_HUBS, Request.PRODUCE: 6}, Role.TARGET)
+
+
+def test_cluster_without_group_requests_is_named_by_its_role() -> None:
+    without = {Request.LIST_GROUPS, Request.DESCRIBE_GROUPS}
+    nothing: dict[Request, int] = {key: newest for key, newest in KAFKA_3_9.items() if key not in without}
+    assert lacks(nothing, Role.SOURCE) == {"ListGroups"}
+    assert lacks(nothing, Role.TARGET) == {"DescribeGroups"}
 
 
 def test_missing_requests_differ_by_the_role() -> None:

@@ -10,7 +10,8 @@ KAFKA_2_1: dict[Request, int] = {
     **{Request.FIND_COORDINATOR: 2, Request.INIT_PRODUCER_ID: 1, Request.OFFSET_FOR_LEADER_EPOCH: 2},
     **{Request.ADD_PARTITIONS_TO_TXN: 1, Request.END_TXN: 1, Request.DESCRIBE_ACLS: 1, Request.CREATE_ACLS: 1},
     **{Request.DESCRIBE_CONFIGS: 2, Request.ALTER_CONFIGS: 1, Request.DESCRIBE_LOG_DIRS: 1},
-    **{Request.CREATE_PARTITIONS: 1, Request.CREATE_TOPICS: 3},
+    **{Request.CREATE_PARTITIONS: 1, Request.CREATE_TOPICS: 3, Request.OFFSET_COMMIT: 6, Request.OFFSET_FETCH: 5},
+    **{Request.LIST_GROUPS: 2, Request.DESCRIBE_GROUPS: 2, Request.JOIN_GROUP: 4},
 }
 KAFKA_2_4: dict[Request, int] = {
     **KAFKA_2_1,
@@ -35,12 +36,15 @@ EVENT_HUBS: dict[Request, int] = {
     **{Request.PRODUCE: 7, Request.FETCH: 6, Request.METADATA: 5, Request.LIST_OFFSETS: 8, Request.OFFSET_COMMIT: 8},
     **{Request.FIND_COORDINATOR: 4, Request.JOIN_GROUP: 9, Request.CREATE_TOPICS: 4, Request.INIT_PRODUCER_ID: 1},
     **{Request.OFFSET_FOR_LEADER_EPOCH: 0, Request.DESCRIBE_CONFIGS: 2, Request.CREATE_PARTITIONS: 1},
+    **{Request.OFFSET_FETCH: 8, Request.LIST_GROUPS: 0, Request.DESCRIBE_GROUPS: 1},
 }
 REDPANDA_25_2: dict[Request, int] = {
     **{Request.PRODUCE: 7, Request.FETCH: 11, Request.METADATA: 8, Request.LIST_OFFSETS: 4},
     **{Request.INIT_PRODUCER_ID: 3, Request.OFFSET_FOR_LEADER_EPOCH: 4, Request.ADD_PARTITIONS_TO_TXN: 3},
     **{Request.END_TXN: 3, Request.DESCRIBE_PRODUCERS: 0, Request.CREATE_TOPICS: 6, Request.DESCRIBE_ACLS: 1},
     **{Request.DESCRIBE_LOG_DIRS: 1, Request.ALTER_CONFIGS: 1, Request.INCREMENTAL_ALTER_CONFIGS: 0},
+    **{Request.OFFSET_COMMIT: 8, Request.OFFSET_FETCH: 7, Request.LIST_GROUPS: 4, Request.DESCRIBE_GROUPS: 4},
+    **{Request.DESCRIBE_CONFIGS: 4, Request.CREATE_PARTITIONS: 3, Request.JOIN_GROUP: 6},
 }
 WARPSTREAM: dict[Request, int] = {
     key: version

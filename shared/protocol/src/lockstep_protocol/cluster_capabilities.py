@@ -62,6 +62,50 @@ CAPABILITIES: tuple[Capability, ...] = (
         "a truncation of the source is found by the leader epochs in the log, which takes longer",
     ),
     Capability(
+        *(Request.FETCH, 7, _SOURCE, Cost.WORK),
+        "there are no fetch sessions: each fetch names all partitions, which costs bytes",
+    ),
+    Capability(
+        *(Request.FETCH, 10, _SOURCE, Cost.WORK),
+        "batches in zstd are not given, and their partitions halt",
+    ),
+    Capability(
+        *(Request.FETCH, 12, _SOURCE, Cost.WORK),
+        "the broker does not compare its log with what was fetched: a partition resumes at each change of its leader",
+    ),
+    Capability(
+        *(Request.METADATA, 9, _SOURCE, Cost.WORK),
+        "leader epochs are not used: a former leader may answer a fetch until it knows the new one",
+    ),
+    Capability(
+        *(Request.PRODUCE, 7, _TARGET, Cost.WORK),
+        "batches in zstd are compressed anew with a codec that is taken, and halt with lockstep.recompress=never",
+    ),
+    Capability(
+        *(Request.PRODUCE, 8, _TARGET, Cost.WORK),
+        "the target does not say which records of a batch it refuses, so the partition halts, and none is quarantined",
+    ),
+    Capability(
+        *(Request.ADD_PARTITIONS_TO_TXN, 0, _TARGET, Cost.WORK),
+        "there are no transactions: if the target does not keep producer ids and sequences either, nothing is copied",
+    ),
+    Capability(
+        *(Request.LIST_GROUPS, 0, _SOURCE, Cost.WORK),
+        "groups are not known, so none of them is translated",
+    ),
+    Capability(
+        *(Request.OFFSET_FETCH, 0, _SOURCE, Cost.WORK),
+        "offsets of groups are not known, so none of them is translated",
+    ),
+    Capability(
+        *(Request.OFFSET_COMMIT, 0, _TARGET, Cost.WORK),
+        "offsets of groups are not set",
+    ),
+    Capability(
+        *(Request.DESCRIBE_GROUPS, 0, _TARGET, Cost.WORK),
+        "groups with members are not known, so offsets of groups are not set",
+    ),
+    Capability(
         *(Request.INCREMENTAL_ALTER_CONFIGS, 0, _TARGET, Cost.WORK),
         "configs are read and written as a whole, and a change of another client in between is lost",
     ),
@@ -122,10 +166,6 @@ def shared_versions(brokers: Iterable[ApiVersions]) -> dict[int, tuple[int, int]
     keys = frozenset(every[0]).intersection(*every[1:]) if every else frozenset[int]()
     ranges = {key: (max(one[key][0] for one in every), min(one[key][1] for one in every)) for key in keys}
     return {key: (oldest, newest) for key, (oldest, newest) in ranges.items() if oldest <= newest}
-
-
-TOPICS_ARE_FEW = frozenset({"Azure Event Hubs"})
-"""Kinds of clusters on which a user has a handful of topics."""
 
 
 def unfit_apis(versions: ApiVersions, needed: Iterable[str]) -> tuple[str, ...]:

@@ -6,11 +6,13 @@ A check gets what was found and what is copied, and returns (subject, sentence) 
 from collections.abc import Iterator, Mapping
 
 from lockstep_cli.formatting import count_text
-from lockstep_cli.plan.flow_facts import FlowFacts
+from lockstep_cli.plan.flow_facts import ClusterState, FlowFacts
 from lockstep_cli.plan.flow_plan import CopyForecast
 from lockstep_cli.plan.hazard_checks import Finding
+from lockstep_cli.plan.topic_needs import count_copies, count_existing, count_own_topics
 from lockstep_config.text.values import LONGEST_TOPIC
-from lockstep_protocol.cluster_capabilities import TOPICS_ARE_FEW, Cost
+from lockstep_protocol.cluster_capabilities import Cost
+from lockstep_protocol.cluster_limits import LIMITS, TierLimit, TopicCount
 from lockstep_protocol.topic_plan import factor_words
 
 
@@ -64,16 +66,43 @@ def find_missing_requests(facts: FlowFacts, copy: CopyForecast) -> Iterator[Find
 
 
 def find_few_topics(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Find clusters on which topics are few, with how many the flow needs there."""
-    for cluster in (facts.source, facts.target):
-        own = sum(one.alias == cluster.alias for one in facts.control_topics)
-        copies = len(facts.partitions.create) if cluster is facts.target else 0
-        if cluster.product in TOPICS_ARE_FEW and own + copies:
+    """Find clusters with limits of topics and partitions, with what the flow and the file create there."""
+    for cluster, tiers in _limited_clusters(facts):
+        own, copies = count_own_topics(facts, cluster), count_copies(facts, cluster)
+        created, existing = own + copies, count_existing(cluster)
+        if created.partitions:
+            file = facts.file_topics.get(cluster.cluster_id, created)
             yield (
                 cluster.alias,
-                f"{cluster.alias} ({cluster.product}) needs {count_text(own + copies, 'more topic')}: "
-                f"{own} of Lockstep's own, {count_text(copies, 'copy', 'copies')}; it has {len(cluster.names)}",
+                f"On {cluster.alias} ({cluster.product}) {facts.settings.flow} creates {_count_words(created)}: "
+                f"{own.topics} of Lockstep's own, {count_text(copies.topics, 'copy', 'copies')}. "
+                f"All flows of the file create {_count_words(file)}. It has {_count_words(existing)}. "
+                f"{'. '.join(tier.text for tier in tiers)}",
             )
+
+
+def find_exceeded_limits(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
+    """Find tiers of services that take fewer topics or partitions than the file creates."""
+    for cluster, tiers in _limited_clusters(facts):
+        created = count_own_topics(facts, cluster) + count_copies(facts, cluster)
+        total = count_existing(cluster) + facts.file_topics.get(cluster.cluster_id, created)
+        for tier in tiers if created.partitions else ():
+            for what, number, limit in tier.exceeded_by(total):
+                yield (
+                    cluster.alias,
+                    f"{cluster.alias} would have {number:,} {what}. {cluster.product}, {tier.tier}, takes {limit:,}",
+                )
+
+
+def _limited_clusters(facts: FlowFacts) -> Iterator[tuple[ClusterState, tuple[TierLimit, ...]]]:
+    for cluster in (facts.source, facts.target):
+        if tiers := LIMITS.get(cluster.product):
+            yield cluster, tiers
+
+
+def _count_words(count: TopicCount) -> str:
+    words = f"{count_text(count.topics, 'topic')} with {count_text(count.partitions, 'partition')}"
+    return f"{words}, {count.compacted:,} of them compacted" if count.compacted else words
 
 
 def find_demanded_factors(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:

@@ -1,7 +1,7 @@
 """What is copied of each topic, from where, how long that takes, and what retention removes before. Pure.
 
 The forecast has three assumptions. All partitions are copied side by side and share the rate. The records of a log are
-spread evenly over its time. Producers go on as they did on average since the log's first record.
+spread evenly over its time. Producers go on as they did on average in the last day.
 
 Retention removes the log's older end while the copy moves towards the newer one. Both move in the log's own time. The
 copy loses what retention passes before the copy is there. It gains on retention as soon as it gets more bytes a second
@@ -23,11 +23,9 @@ from lockstep_cli.plan.flow_plan import (
     longest,
     total,
 )
+from lockstep_cli.plan.log_growth import stored_per_second
 from lockstep_cli.plan.shared_rate import SharedRate
 from lockstep_protocol.offsets import TopicPartition
-
-SETTLED_MS = 3_600_000
-"""A log whose first record is younger says nothing about how fast it grows: a burst of a second is no rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,7 @@ class _Start:
 def copy_forecast(facts: FlowFacts, rate: CopyRate) -> CopyForecast:
     """Of every topic that is mirrored."""
     starts = {tp: _start(facts, tp, log) for tp, log in facts.logs.items()}
-    growths = [_growth(log, facts.at_ms) for log in facts.logs.values()]
+    growths = [stored_per_second(log, facts.at_ms) for log in facts.logs.values()]
     growth = round(sum(one for one in growths if one is not None)) if any(one is not None for one in growths) else None
     left = rate.per_second - (growth or 0)
     curve = SharedRate.among((start.bytes or 0 for start in starts.values()), left) if left > 0 else None
@@ -98,13 +96,6 @@ def _start(facts: FlowFacts, tp: TopicPartition, log: LogFacts) -> _Start:
     if oldest is not None and held:
         oldest += round((facts.at_ms - oldest) * (first - log.begin) / held)
     return _Start(offset, begins, records, size, max(0, log.begin - offset), oldest)
-
-
-def _growth(log: LogFacts, at_ms: int) -> float | None:
-    """Bytes a second, on average since the first record."""
-    if log.size is None or log.oldest_ms is None or at_ms - log.oldest_ms < SETTLED_MS:
-        return None
-    return log.size * 1000 / (at_ms - log.oldest_ms)
 
 
 def _topics(
@@ -197,7 +188,7 @@ def _loss(
     if not start.bytes:
         return 0
     age_s = max(0.001, (at_ms - start.oldest_ms) / 1000)
-    growth = _growth(log, at_ms)
+    growth = stored_per_second(log, at_ms)
     if curve is None:  # producers are faster: retention passes sooner or later
         return round(age_s * 1000)
     done = curve.time_for(start.bytes)

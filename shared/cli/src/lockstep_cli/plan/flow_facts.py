@@ -8,6 +8,7 @@ from lockstep_cli.report import PausedPart
 from lockstep_config import FlowSettings
 from lockstep_protocol.acl_binding import AclBinding
 from lockstep_protocol.cluster_capabilities import Capability
+from lockstep_protocol.cluster_limits import TopicCount
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.selection_count import NOT_COUNTED, SelectionCount
 from lockstep_protocol.topic_plan import Selection, TopicSyncPlan
@@ -35,6 +36,10 @@ class LogFacts:
     end: int
     oldest_ms: int | None = None
     size: int | None = None
+    day_ago: int | None = None
+    """The offset of the first record of the last 24 hours; None: not known."""
+    record_bytes: float | None = None
+    """Of an average record, uncompressed; None: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +179,8 @@ class FlowFacts:
     held_back: tuple[PausedPart, ...] = ()
     claims: Mapping[str, TopicClaim] = field(default_factory=dict)
     """Topics of the target that other flows write to."""
+    file_topics: Mapping[str, TopicCount] = field(default_factory=dict)
+    """What all flows of the file create, by the id of the cluster."""
     opposite: bool = False
     """The file has the flow in the opposite direction."""
     effective: Mapping[str, str] = field(default_factory=dict)

@@ -112,6 +112,40 @@ class CopyForecast:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LinkTraffic:
+    """What slots exchange with one cluster in a day, once the copy has caught up."""
+
+    cluster: str
+    """Its alias."""
+    direction: str
+    """`received` | `sent`, as `lockstep_link_bytes_total` has it."""
+    bytes_a_day: int | None
+    """Compressed, as batches are. None: not known."""
+    basis: str
+    """`stored` (on the brokers' disks) | `unchanged` (as they are received) | `at-most` (some are compressed)
+    | `recompressed` (all are) | `unknown` (brokers do not say)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrafficForecast:
+    """What producers add to the topics of a flow in a day, and what of that goes over both links. It is the average of
+    the last 24 hours, or of a younger log."""
+
+    records_a_day: int | None
+    """None: not known."""
+    record_bytes_a_day: int | None
+    """Uncompressed, by a sample of records. None: not known."""
+    partitions: int
+    """Those that are counted."""
+    uncounted: int
+    """Partitions whose logs are younger than an hour, or cannot be read."""
+    compacted: int
+    """Counted partitions of compacted topics: less is left of them than their producers added."""
+    source: LinkTraffic
+    target: LinkTraffic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedGroup:
     """A consumer group of the source."""
 
@@ -181,6 +215,7 @@ class FlowPlan:
     """False: only heartbeats run."""
     changes: tuple[PlannedChange, ...]
     copy: CopyForecast
+    traffic: TrafficForecast
     groups: tuple[PlannedGroup, ...]
     hazards: tuple[PlanHazard, ...]
     rights: tuple[MissingRight, ...]

@@ -19,6 +19,7 @@ from lockstep_cli.plan.group_reader import GroupReading, read_groups
 from lockstep_cli.plan.log_reader import read_logs
 from lockstep_cli.plan.position_reader import Positions, read_positions
 from lockstep_cli.plan.shared_cluster import SharedClusters
+from lockstep_cli.plan.topic_needs import count_of_file
 from lockstep_cli.plan.topic_reader import (
     ComingTopics,
     TopicReading,
@@ -232,11 +233,13 @@ def _distinct(rights: Iterable[MissingRight]) -> tuple[MissingRight, ...]:
 
 
 def with_claims(facts: Iterable[FlowFacts]) -> list[FlowFacts]:
-    """Each with the topics of its target that the other flows write to."""
+    """Each with the topics of its target that the other flows write to, and with what all flows create."""
     every = list(facts)
+    file_topics = count_of_file(every)
     return [
         replace(
             one,
+            file_topics=file_topics,
             claims={
                 remote: TopicClaim(
                     str(other.settings.flow),

@@ -309,11 +309,22 @@ HAZARDS = (
     ),
     HazardKind(
         "LS030",
-        "A cluster with few topics",
+        "A cluster with few topics or partitions",
         NOTE,
-        "The service limits how many topics there are, and the plan needs some more. The flow needs each of its own.",
-        "Compare with the limit of your plan of the service, and raise it before the start",
+        "The service limits how many topics or partitions there are. The line has what the flow creates there, what "
+        "all flows of the file create, and the limits of each tier. A flow needs each topic of its own.",
+        "Compare with the limit of your tier of the service before the start",
         cluster_checks.find_few_topics,
+    ),
+    HazardKind(
+        "LS031",
+        "More than a tier of a service takes",
+        WARNING,
+        "With what the file creates, the cluster would have more topics or partitions than a tier of the service "
+        "takes. If yours is that tier, the cluster refuses some of them. Their topics are then not copied, or the flow "
+        "does not start.",
+        "Use a higher tier, raise the quota, select fewer topics, or lower offset.storage.partitions",
+        cluster_checks.find_exceeded_limits,
     ),
 )
 

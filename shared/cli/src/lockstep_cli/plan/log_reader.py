@@ -6,29 +6,24 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 
 from lockstep_cli.plan.copy_forecast import CopyRate
 from lockstep_cli.plan.flow_facts import LogFacts
+from lockstep_cli.plan.log_growth import DAY_MS
+from lockstep_cli.plan.record_sampler import plan_consumer, sample_records
 from lockstep_cli.plan.shared_cluster import SharedCluster
 from lockstep_cli.work_progress import WorkProgress
 from lockstep_config import FlowSettings
 from lockstep_config.flow import client_settings
 from lockstep_protocol import offsets
 from lockstep_protocol.librdkafka_errors import error_text
-from lockstep_runtime.kafka.client_factory import create_client
+from lockstep_runtime.util.clock import now_ms
 from lockstep_runtime.util.errors import ClusterError
 
-SAMPLED_TOPICS = 100
-"""Of more topics the average of these is taken."""
-
-SAMPLE_S, MEASURE_S = 3.0, 3.0
-"""How long a sample, and a measurement, may take."""
-
-SAMPLED_RECORDS = 20
-"""Records of a topic that are enough for its average."""
+MEASURE_S = 3.0
+"""How long a measurement may take."""
 
 MEASURED_PARTITIONS = 16
 LEAST_MEASURED = 16 << 20
@@ -36,9 +31,6 @@ LEAST_MEASURED = 16 << 20
 
 EMPTY_ANSWERS = 4096
 """Bytes that answers without a record have, at most, between two statistics."""
-
-BATCH_FRAME = 12
-"""Bytes that a record takes beside its key, value and headers, about."""
 
 
 async def read_logs(
@@ -61,13 +53,19 @@ async def read_logs(
         for tp in every
         if tp in begins and tp in ends
     }
+    day_ago = await source.offsets_since(held, now_ms() - DAY_MS)
+    logs |= {tp: replace(logs[tp], day_ago=logs[tp].end if first < 0 else first) for tp, first in day_ago.items()}
     steps.text = f"{settings.flow}: reading sizes"
+    average = await asyncio.to_thread(sample_records, settings, logs)
+    logs = {tp: replace(log, record_bytes=average.of_topic(tp[0])) for tp, log in logs.items()}
     try:
         client_id = client_settings.client_id(settings, "plan", settings.clients.source_admin)
         sizes = await source.log_sizes(held, client_id)
     except ClusterError as why:
-        logs, basis = await asyncio.to_thread(_sampled, settings, logs)
-        remark = f"bytes are {'estimated from a sample' if basis == 'sampled' else 'not known'}: {why}"
+        is_known = average.overall is not None or not held
+        logs = {tp: replace(log, size=_estimated_size(log)) for tp, log in logs.items()}
+        basis = "sampled" if is_known else "unknown"
+        remark = f"bytes are {'estimated from a sample' if is_known else 'not known'}: {why}"
     else:
         empty = {tp: replace(log, size=0) for tp, log in logs.items() if log.end == log.begin}
         logs = {tp: replace(log, size=sizes.get(tp)) for tp, log in logs.items()} | empty
@@ -76,46 +74,10 @@ async def read_logs(
     return logs, basis, remark
 
 
-def _sampled(
-    settings: FlowSettings, logs: Mapping[offsets.TopicPartition, LogFacts]
-) -> tuple[dict[offsets.TopicPartition, LogFacts], str]:
-    """With sizes by the average record of each topic, of a short fetch in the middle of its log."""
-    fullest: dict[str, offsets.TopicPartition] = {}
-    for tp, log in logs.items():
-        known = fullest.get(tp[0])
-        if log.end > log.begin and (known is None or log.end - log.begin > logs[known].end - logs[known].begin):
-            fullest[tp[0]] = tp
-    chosen = sorted(fullest.values(), key=lambda tp: logs[tp].begin - logs[tp].end)[:SAMPLED_TOPICS]
-    if not chosen:
-        return {tp: replace(log, size=0) for tp, log in logs.items()}, "sampled"
-    counts, lengths = dict.fromkeys((topic for topic, _ in chosen), 0), dict.fromkeys((topic for topic, _ in chosen), 0)
-    starts = {tp: (logs[tp].begin + logs[tp].end) // 2 for tp in chosen}
-    reader = _consumer(settings, {"fetch.message.max.bytes": "65536"})
-    try:
-        reader.assign([TopicPartition(*tp, start) for tp, start in starts.items()])
-        deadline = time.monotonic() + SAMPLE_S
-        while time.monotonic() < deadline and min(counts.values()) < SAMPLED_RECORDS:
-            for message in reader.consume(500, 0.2):
-                if message.error() is None:
-                    topic = str(message.topic())
-                    counts[topic] += 1
-                    lengths[topic] += _length(message)
-    finally:
-        reader.close()
-    records = sum(counts.values())
-    if not records:
-        return dict(logs), "unknown"
-    overall = sum(lengths.values()) / records
-    means = {topic: lengths[topic] / counts[topic] for topic in counts if counts[topic]}
-    return {
-        tp: replace(log, size=round((log.end - log.begin) * means.get(tp[0], overall))) for tp, log in logs.items()
-    }, "sampled"
-
-
-def _length(message: Any) -> int:
-    headers = message.headers() or ()
-    parts = [message.key() or b"", message.value() or b"", *(value or b"" for _, value in headers)]
-    return sum(map(len, parts)) + sum(len(name) for name, _ in headers) + BATCH_FRAME
+def _estimated_size(log: LogFacts) -> int | None:
+    if log.end == log.begin:
+        return 0
+    return None if log.record_bytes is None else round((log.end - log.begin) * log.record_bytes)
 
 
 async def measured_rate(
@@ -138,7 +100,7 @@ def _measured(settings: FlowSettings, logs: Mapping[offsets.TopicPartition, LogF
         statistics = json.loads(text)
         seen.append((int(statistics["ts"]), int(statistics["rx_bytes"])))
 
-    reader = _consumer(settings, {"statistics.interval.ms": "20", "stats_cb": hear})
+    reader = plan_consumer(settings, {"statistics.interval.ms": "20", "stats_cb": hear})
     try:
         reader.assign([TopicPartition(*tp, logs[tp].begin) for tp in chosen])
         deadline, left = time.monotonic() + MEASURE_S, sum(logs[tp].end - logs[tp].begin for tp in chosen)
@@ -154,9 +116,3 @@ def _measured(settings: FlowSettings, logs: Mapping[offsets.TopicPartition, LogF
         return None, f"nothing could be read from {source} to measure a rate with"
     (began, first), (ended, final) = moving[0][0], moving[-1][1]
     return CopyRate(max(1, round((final - first) * 1_000_000 / (ended - began))), "measured"), ""
-
-
-def _consumer(settings: FlowSettings, conf: Mapping[str, Any]) -> Consumer:
-    base = client_settings.source_consumer(settings, "plan")
-    needed = {"group.id": "lockstep-plan", "enable.auto.commit": "false", "log_level": "0"}
-    return create_client(Consumer, {**base, **needed, **conf}, settings.flow.source)

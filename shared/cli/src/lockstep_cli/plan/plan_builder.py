@@ -7,6 +7,7 @@ from lockstep_cli.plan.copy_forecast import CopyRate, copy_forecast, settled_rat
 from lockstep_cli.plan.flow_facts import ClusterState, FlowFacts
 from lockstep_cli.plan.flow_plan import BasisTopic, ClusterBasis, FlowPlan, Plan, summarize
 from lockstep_cli.plan.hazards import found_hazards
+from lockstep_cli.plan.link_traffic import forecast_traffic
 
 
 def build_flow_plan(facts: FlowFacts, rate: CopyRate | None, settings: Mapping[str, str]) -> FlowPlan:
@@ -17,6 +18,7 @@ def build_flow_plan(facts: FlowFacts, rate: CopyRate | None, settings: Mapping[s
         enabled=facts.settings.enabled,
         changes=planned_changes(facts),
         copy=copy,
+        traffic=forecast_traffic(facts),
         groups=facts.groups,
         held_back=facts.held_back,
         hazards=found_hazards(facts, copy),

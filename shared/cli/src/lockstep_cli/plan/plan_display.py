@@ -22,8 +22,10 @@ from lockstep_cli.plan.flow_plan import (
     Plan,
     PlanHazard,
     TopicForecast,
+    TrafficForecast,
 )
 from lockstep_cli.plan.rate import rate_text, size_text
+from lockstep_cli.plan.traffic_lines import traffic_lines
 from lockstep_cli.report import PausedPart
 from lockstep_cli.row_table import Column, IndentedText, RowTable
 
@@ -122,6 +124,7 @@ def _flow_parts(flow: FlowPlan, *, terminal: bool) -> Parts:
     yield from _changes(flow, terminal=terminal)
     if flow.enabled:
         yield from _copy(flow.copy, terminal=terminal)
+        yield from _traffic(flow.traffic, terminal=terminal)
     yield from _held_back(flow.held_back, terminal=terminal)
     yield from _hazards(flow.hazards, terminal=terminal)
     if flow.rights:
@@ -228,6 +231,14 @@ def _retention(topic: TopicForecast) -> str:
     limits = [] if topic.retention_ms is None else [in_time(topic.retention_ms)]
     limits += [] if topic.retention_bytes is None else [size_text(topic.retention_bytes)]
     return ", ".join(limits) or "without limit"
+
+
+def _traffic(traffic: TrafficForecast, *, terminal: bool) -> Parts:
+    if not traffic.partitions + traffic.uncounted:
+        return
+    yield Text("Traffic a day", "bold")
+    yield from (_line(text, terminal=terminal) for text in traffic_lines(traffic))
+    yield Text("")
 
 
 def _held_back(parts: Sequence[PausedPart], *, terminal: bool) -> Parts:
