@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -168,3 +169,31 @@ def test_status_names_a_selection_that_matches_nothing() -> None:
     assert all(sentence in shown(report) for sentence in sentences)
     assert as_json(report, (), only_trouble=False)["empty_selections"] == sentences
     assert reported(topic_count=SelectionCount(8, 8, 8)).empty_selections == ()
+
+
+@pytest.mark.parametrize(
+    ("fields", "mode"),
+    [({}, "idempotent"), ({"transactional": True}, "transactions"), ({"read_back": True}, "read back")],
+)
+def test_status_names_what_keeps_records_from_being_doubled(fields: dict[str, Any], mode: str) -> None:
+    report = reported(topic(), replace(progress(), **fields), *at_work(("t", 0)), ends={("t", 0): 10})
+    assert (report.appends, report.exact) == ({mode: 1}, True)
+    assert f"{mode}: exact" in shown(report)
+
+
+@pytest.mark.parametrize(
+    "fields", [{"doubled": 2}, {"given_up": 1}, {"target_lost": 1}, {"quarantined": 1}, {"gaps": (("in-doubt", 1),)}]
+)
+def test_status_calls_a_partition_exact_only_where_it_is(fields: dict[str, Any]) -> None:
+    rows = replace(progress("t", 0, read_back=True), **fields), progress("t", 1, read_back=True)
+    report = reported(topic(partitions=2), *rows, *at_work(("t", 0), ("t", 1)), ends={("t", 0): 10, ("t", 1): 10})
+    assert report.exact is False
+    assert [line.exact for line in report.partitions] == [False, True]
+    assert "read back: 1 partition not exact" in shown(report)
+    assert ("2 records found twice" in shown(report)) == ("doubled" in fields)
+
+
+def test_status_of_a_flow_that_has_copied_nothing_calls_nothing_exact() -> None:
+    report = reported(topic(), ends={("t", 0): 10})
+    assert (report.appends, report.exact) == ({}, None)
+    assert "exact" not in shown(report)

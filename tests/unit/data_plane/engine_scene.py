@@ -4,6 +4,7 @@ and fail as the test says. Nothing of the engine is replaced but the sockets and
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -244,10 +245,12 @@ class Written:
 class EngineScene:
     """One partition, and what became of it."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, *lines: str, reads_back: bool = False) -> None:
+        """`reads_back`: the trial of the target has chosen that."""
         file = folder / "mm2.properties"
         file.write_text(FILE + "\n".join([*lines, ""]))
         settings = load(file, {}).flow(Flow("A", "B"))
+        settings = replace(settings, data_plane=replace(settings.data_plane, read_back=reads_back))
         self.waits = False
         """The engine is not to fetch now."""
         self.source, self.target = EngineCluster("A"), EngineCluster("B")

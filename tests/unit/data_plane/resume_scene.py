@@ -125,7 +125,8 @@ class Scene:
     up only while the target's log is read. `committed`: MM2's progress.
     `remembers`: the slot had the partition already, and this is its own progress. `same_name`: the target's topic has
     the source's name. `without`: requests that no cluster names in ApiVersions, `closes_on`: on which each closes the
-    connection. `quarantines`: it is drained, and goes on behind these offsets. `later`: what changes before the second
+    connection. `reads_back`: the trial of the target has
+    chosen that. `quarantines`: it is drained, and goes on behind these offsets. `later`: what changes before the second
     try."""
 
     row: PartitionProgress | None
@@ -142,6 +143,7 @@ class Scene:
     closes_on: Collection[str] = ()
     by_key: bool = False
     rests: bool = False
+    reads_back: bool = False
     quarantines: tuple[tuple[int, int], ...] = ()
     tombstones_kept_ms: int = 0
     topic_ids: tuple[str, str] = (FIRST_ID, FIRST_ID)
@@ -188,6 +190,7 @@ class Scene:
             file = Path(folder) / "mm2.properties"
             file.write_text(FILE + "\n".join([*self.lines, ""]))
             settings = load(file, {}).flow(Flow("A", "B"))
+        settings = replace(settings, data_plane=replace(settings.data_plane, read_back=self.reads_back))
         run_skipping_waits(self._resume(settings))
         for cluster in self.clusters:
             self.trail += [f"unsupported on {cluster.alias}: {api} {case}" for api, case in cluster.unsupported.news()]
@@ -252,6 +255,7 @@ class Scene:
         self.trail.append(f"from {_differs(found[0], self.row)}")
         end = found[1]
         last = "" if end.last is None else f" last={end.last.last_offset} behind={end.behind}"
+        last += f" places={end.places}" if end.places else ""
         self.trail.append(f"ends sequence={end.sequence} downstream={end.downstream} others={end.others}{last}")
 
     def _partition(self, settings: FlowSettings) -> PartitionMachine:

@@ -1,5 +1,6 @@
 """How a flow appends to a target that does not do with producer ids what Kafka does."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from lockstep_data_plane.core.append_trial import AppendFault, AppendMode
 from lockstep_data_plane.driver.flow_origin import FlowOrigin
 from lockstep_data_plane.provenance.producer_ids import try_target
 from lockstep_protocol.names import Flow, events_topic
+from lockstep_protocol.policy import IdentityReplicationPolicy
 from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import Origin
 from lockstep_runtime.util.errors import AppendsUnsafe
@@ -53,27 +55,43 @@ async def test_target_that_loses_ids_gets_transactions(
 
 
 @pytest.mark.parametrize("api", TRANSACTIONS)
-async def test_target_that_loses_ids_without_transactions_gets_nothing(
+async def test_target_that_loses_ids_without_transactions_is_read_back(
     api: str, settings: FlowSettings, clients: tuple[EngineCluster, EngineCluster]
 ) -> None:
     for client in clients:
         client.keeps_ids, client.unknown_apis = False, [api]
     mode, faults = await try_target(settings)
+    assert mode is AppendMode.READ_BACK
+    assert faults
+
+
+async def test_target_that_loses_ids_gets_no_copies_of_the_same_names(
+    settings: FlowSettings, clients: tuple[EngineCluster, EngineCluster]
+) -> None:
+    for client in clients:
+        client.keeps_ids, client.unknown_apis = False, TRANSACTIONS
+    mode, faults = await try_target(replace(settings, policy=IdentityReplicationPolicy()))
     assert mode is None
     assert faults
 
 
-def test_target_without_an_exact_way_has_a_reason_with_its_faults() -> None:
+def test_target_without_a_way_has_a_reason_with_its_faults() -> None:
     trouble = AppendsUnsafe("B", AppendFault.IDS_LOST.words)
     assert trouble.to_reason().code == ReasonCode.APPENDS_UNSAFE
     assert str(trouble).startswith("cluster B does not keep producer id, epoch and sequence of a batch in its log. ")
 
 
-@pytest.mark.parametrize(("appends", "in_transactions"), [("", False), ("sequences", False), ("transactions", True)])
-def test_slots_get_the_settings_that_the_trial_chose(appends: str, in_transactions: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("appends", "in_transactions", "reads_back"),
+    [("", False, False), ("sequences", False, False), ("transactions", True, False), ("read-back", False, True)],
+)
+def test_slots_get_the_settings_that_the_trial_chose(
+    appends: str, in_transactions: bool, reads_back: bool, tmp_path: Path
+) -> None:
     origin = FlowOrigin(flow_context(tmp_path, "data-plane"))
     assert not origin.settings.data_plane.exactly_once
     origin._origin = Origin(
         producer_id=1, source="A", target="B", origin_cluster_id="a", target_cluster_id="b", appends=appends
     )
     assert origin.settings.data_plane.exactly_once == in_transactions
+    assert origin.settings.data_plane.read_back == origin.reads_back == reads_back

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from lockstep_data_plane.core.append_sequence import AppendSequence, InFlightBatch
 from lockstep_data_plane.record_batch.classify import TargetLimits
+from lockstep_data_plane.record_batch.layout import scan
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, as_outgoing
 from lockstep_protocol.offsets import SEQUENCES
 from tests.support.batch_bytes import (
@@ -31,6 +32,24 @@ def test_chain_sends_one_append_until_the_first_ack_then_up_to_the_limit() -> No
     assert len(launch_all(append_sequence)) == FIVE
     assert not append_sequence.may_launch(FIVE)
     assert append_sequence.may_launch(FIVE + 1)
+
+
+def test_chain_that_is_read_back_has_one_append_in_flight_without_an_id() -> None:
+    append_sequence = AppendSequence(4000, 1, 9, 9, read_back=True)
+    for i in range(3):
+        append_sequence.enqueue(outgoing(i))
+    (first,) = launch_all(append_sequence)
+    (sent,) = scan(bytes(first.data))
+    assert (sent.producer_id, sent.producer_epoch, sent.base_sequence) == (-1, -1, -1)
+    append_sequence.on_ack(first, 10)
+    assert len(launch_all(append_sequence)) == 1, "the next one alone, too"
+    assert append_sequence.sequence == 9 + first.outgoing.count
+
+
+@pytest.mark.parametrize(("base_offset", "misplaced"), [(10, False), (11, True), (9, True), (-1, True)])
+def test_only_a_chain_that_is_read_back_has_misplaced_answers(base_offset: int, misplaced: bool) -> None:
+    assert AppendSequence(4000, 1, 9, 9, read_back=True).is_misplaced(base_offset) is misplaced
+    assert not AppendSequence(4000, 1, 9, 9).is_misplaced(base_offset)
 
 
 def test_a_place_is_free_again_with_each_answer() -> None:

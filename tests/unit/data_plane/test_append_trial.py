@@ -87,16 +87,18 @@ def test_trial_answer_that_may_be_another_next_time_passes(code: int, passes: bo
 
 
 @pytest.mark.parametrize(
-    ("faults", "transactions", "mode"),
+    ("faults", "transactions", "keeps_names", "mode"),
     [
-        ((), True, AppendMode.SEQUENCES),
-        ((), False, AppendMode.SEQUENCES),
-        ((AppendFault.IDS_LOST,), True, AppendMode.TRANSACTIONS),
-        ((AppendFault.IDS_LOST,), False, None),
-        (tuple(AppendFault), False, None),
+        ((), True, False, AppendMode.SEQUENCES),
+        ((), False, True, AppendMode.SEQUENCES),
+        ((AppendFault.IDS_LOST,), True, False, AppendMode.TRANSACTIONS),
+        ((AppendFault.IDS_LOST,), True, True, AppendMode.TRANSACTIONS),
+        ((AppendFault.IDS_LOST,), False, False, AppendMode.READ_BACK),
+        (tuple(AppendFault), False, False, AppendMode.READ_BACK),
+        ((AppendFault.IDS_LOST,), False, True, None),
     ],
 )
-def test_append_mode_is_exact_or_none(
-    faults: tuple[AppendFault, ...], transactions: bool, mode: AppendMode | None
+def test_append_mode_is_the_safest_that_the_target_has(
+    faults: tuple[AppendFault, ...], transactions: bool, keeps_names: bool, mode: AppendMode | None
 ) -> None:
-    assert choose_mode(faults, transactions=transactions) is mode
+    assert choose_mode(faults, transactions=transactions, keeps_names=keeps_names) is mode

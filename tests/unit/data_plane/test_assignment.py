@@ -46,6 +46,19 @@ def test_mm2_125_no_slot_has_two_more_than_another(
     assert max(counts) - min(counts) <= 1
 
 
+@given(partitions, st.integers(1, 5), present, moved)
+def test_assignment_without_moves_leaves_each_partition_where_it_is(
+    wanted: set[TopicPartition],
+    slots: int,
+    before: dict[int, list[TopicPartition]],
+    weights: dict[TopicPartition, float],
+) -> None:
+    once = assign(wanted, slots, before, weights)
+    uneven = {0: [tp for held in once.values() for tp in held]}
+    found = assign(wanted | {("new", 0)}, slots, uneven, weights, moves=False)
+    assert set(uneven[0]) <= set(found[0])
+
+
 @given(partitions, st.integers(1, 5), moved)
 def test_asked_again_nothing_moves(
     wanted: set[TopicPartition], slots: int, weights: dict[TopicPartition, float]

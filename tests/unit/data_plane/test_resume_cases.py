@@ -9,10 +9,22 @@ from pathlib import Path
 import pytest
 
 from lockstep_data_plane.core.gap_policy import GapCase
-from tests.unit.data_plane import resume_cases, resume_cases_compared, resume_cases_fenced, resume_cases_without
+from tests.unit.data_plane import (
+    resume_cases,
+    resume_cases_compared,
+    resume_cases_fenced,
+    resume_cases_read_back,
+    resume_cases_without,
+)
 
 KEPT = Path(__file__).parent / "resume_cases.txt"
-CASES = resume_cases.CASES | resume_cases_compared.CASES | resume_cases_fenced.CASES | resume_cases_without.CASES
+CASES = {
+    **resume_cases.CASES,
+    **resume_cases_compared.CASES,
+    **resume_cases_fenced.CASES,
+    **resume_cases_without.CASES,
+    **resume_cases_read_back.CASES,
+}
 HEAD = "== "
 
 

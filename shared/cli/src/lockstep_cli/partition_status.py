@@ -125,7 +125,21 @@ def judged(
         quarantined=0 if row is None else row.quarantined,
         given_up=0 if row is None else row.given_up,
         target_lost=0 if row is None else row.target_lost,
+        appends="" if row is None else _append_mode(row),
+        doubled=0 if row is None else row.doubled,
+        exact=None if row is None else _is_exact(row),
     )
+
+
+def _append_mode(row: PartitionProgress) -> str:
+    """Return what keeps records of a partition from being on the target twice."""
+    return "transactions" if row.transactional else "read back" if row.read_back else "idempotent"
+
+
+def _is_exact(row: PartitionProgress) -> bool:
+    """Return whether the target has each record of a partition once. None was found twice or passed over, and no policy
+    led the copy past a gap."""
+    return not (row.doubled or row.gaps or row.given_up or row.target_lost or row.quarantined)
 
 
 def is_conclusive(rows: Iterable[Row], at_ms: int, logs: LogOffsets) -> bool:

@@ -106,6 +106,13 @@ class PartitionLine:
     quarantined: int = 0
     given_up: int = 0
     target_lost: int = 0
+    appends: str = ""
+    """What keeps records from being on the target twice: `idempotent` | `transactions` | `read back`; "" where nothing
+    was copied yet."""
+    doubled: int = 0
+    """Records that were found on the target twice."""
+    exact: bool | None = None
+    """Whether the target has each record from the first start on once; None: nothing was copied yet."""
 
     @property
     def passed_over(self) -> int:
@@ -285,6 +292,17 @@ class Report:
     @property
     def passed_over(self) -> int:
         return sum(line.passed_over for line in self.partitions)
+
+    @property
+    def appends(self) -> dict[str, int]:
+        """Partitions by what keeps their records from being on the target twice."""
+        return dict(Counter(line.appends for line in self.partitions if line.appends).most_common())
+
+    @property
+    def exact(self) -> bool | None:
+        """Whether the target has each record once, of all partitions that are copied; None: there is none."""
+        known = [line.exact for line in self.partitions if line.exact is not None]
+        return all(known) if known else None
 
     @property
     def not_copying(self) -> dict[str, int]:

@@ -44,7 +44,7 @@ NAMES = ("service", "topic", "remote topic", "partition", "group")
 
 PLAIN = (
     *("flow", "at_ms", "fine", "lag_records", "lag_at_least", "lag_unknown", "lag_ms"),
-    *("not_copying", "groups_held", "passed_over", "heartbeat", "empty_selections"),
+    *("not_copying", "groups_held", "passed_over", "appends", "exact", "heartbeat", "empty_selections"),
 )
 """Values of a report that are in JSON as they are."""
 
@@ -142,6 +142,8 @@ def _sums(report: Report) -> RenderableType:
     table = RowTable((Column("", "name"), Column("")), title="\n")
     _add_row(table, "topics", _by_word(line.phase for line in report.topics))
     _add_row(table, "partitions", _by_word(line.state for line in report.partitions))
+    if report.appends:
+        _add_row(table, "appends", _appends(report))
     if report.passed_over:
         kinds = ("quarantined", "given up", "lost on the target")
         sums = [sum(getattr(line, kind) for line in report.partitions) for kind in PASSED_OVER]
@@ -166,6 +168,19 @@ def _sums(report: Report) -> RenderableType:
         more = len(report.held_back) - len(words)
         _add_row(table, "held back", Text(", ".join(words) + (f", and {more:,} more" if more else ""), RESTRAINED))
     return table
+
+
+def _appends(report: Report) -> Text:
+    """Return what keeps records from being on the target twice, and whether the copy is exact."""
+    modes = ", ".join(
+        mode if len(report.appends) == 1 else f"{mode} ({count:,})" for mode, count in report.appends.items()
+    )
+    if report.exact:
+        return Text(f"{modes}: exact")
+    doubled = sum(line.doubled for line in report.partitions)
+    inexact = count_text(sum(line.exact is False for line in report.partitions), "partition")
+    twice = f", {count_text(doubled, 'record')} found twice" if doubled else ""
+    return Text(f"{modes}: {inexact} not exact{twice}", RESTRAINED)
 
 
 def _unreadable(topics: Iterable[UnreadableTopic]) -> str:

@@ -87,7 +87,8 @@ CAPABILITIES: tuple[Capability, ...] = (
     ),
     Capability(
         *(Request.ADD_PARTITIONS_TO_TXN, 0, _TARGET, Cost.WORK),
-        "there are no transactions: if the target does not keep producer ids and sequences either, nothing is copied",
+        "there are no transactions. If the first start shows that the target does not keep producer ids either, its "
+        "log is read back: one batch of a partition is in flight, and a writer that was frozen may double it",
     ),
     Capability(
         *(Request.LIST_GROUPS, 0, _SOURCE, Cost.WORK),

@@ -105,6 +105,12 @@ EVENTS_BY_SERVICE: Mapping[str, tuple[EventKind, ...]] = MappingProxyType(
             EventKind("ProgressRecovered", "partition", "The target has more than its progress.", "records upstream"),
             _warning("BatchQuarantined", "partition", "Refused records are in the quarantine topic.", "ranges reason"),
             _warning("ForeignWrite", "target partition", "Another client writes to the copy.", "records before"),
+            _warning(
+                "RecordsDoubled",
+                "partition",
+                "A writer that was frozen has appended records that were copied already. The target has them twice.",
+                "records first last",
+            ),
             _warning("TimestampsRewritten", "target partition", "The target sets its own timestamps.", "downstream"),
             EventKind(
                 "AppendTried",
@@ -115,7 +121,8 @@ EVENTS_BY_SERVICE: Mapping[str, tuple[EventKind, ...]] = MappingProxyType(
             _warning(
                 "AppendModeChosen",
                 "cluster",
-                "The target does not do with producer ids what Kafka does, so the flow copies in transactions.",
+                "The target does not do with producer ids what Kafka does. The flow copies in transactions, or reads"
+                " the log back.",
                 "mode faults",
             ),
             _warning(

@@ -41,8 +41,8 @@ class ReasonCode(CatalogueCode):
 
     APPENDS_UNSAFE = (
         "appends-unsafe",
-        "cluster {cluster} {text}. It has no transactions either, so a failure could lose or double records, and"
-        " nothing is copied: take a target that has one of the two",
+        "cluster {cluster} {text}. It has no transactions either. Topics keep their names, so nothing would say which"
+        " records are copies, and nothing is copied: let the copies have other names, or take another target",
     )
     """A trial before the first record showed what the target does with producer ids."""
 

@@ -51,11 +51,15 @@ class AckedPosition:
         """Whether there is progress to write down; before, `row` would say that nothing was ever copied."""
         return self.written.producer_id != -1
 
-    def resumed(self, row: PartitionProgress, runs: Iterable[OffsetRuns]) -> None:
+    def resumed(
+        self, row: PartitionProgress, runs: Iterable[OffsetRuns], places: Iterable[tuple[int, int, int]] = ()
+    ) -> None:
         """It goes on from `row`; `runs` are the rows that tell of its offset runs, where this one does not know
-        better."""
+        better. `places`: as `LastAppend.places`, at or before the row."""
         self.load(row)
         self.runs = self.runs.continued(row, runs)
+        for place in places:
+            self.runs.add_run(*place)
 
     # -- what happened -------------------------------------------------------------------------------------------------
 

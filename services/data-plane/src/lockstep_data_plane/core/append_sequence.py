@@ -57,15 +57,18 @@ class AppendSequence:
         others: Iterable[tuple[int, int]] = (),
         *,
         transactional: bool = False,
+        read_back: bool = False,
     ) -> None:
         """`sequence` and `downstream` are those of the last record of ours in the target's log. -1: there is none; then
-        `downstream` is the log end minus 1, or -1 where that is not known. `others`: as `PartitionProgress.others`."""
+        `downstream` is the log end minus 1, or -1 where that is not known. `others` and
+        `read_back`: as in `PartitionProgress`."""
         self.producer_id = producer_id
         self._sequences = {producer_id: sequence, **dict(others)}
         self._current = producer_id
         self.epoch = epoch
         self.downstream = downstream
         self._transactional = transactional
+        self._read_back = read_back
         self._next = add_sequence(sequence, 1)
         self._opened = False
         self._waiting: deque[OutgoingBatch] = deque()
@@ -110,8 +113,9 @@ class AppendSequence:
 
     def may_launch(self, window: int, room: int = NO_LIMIT) -> bool:
         """Return whether `launch` may be called now, with at most so many unanswered, and gives a batch of at most
-        `room` bytes. One batch goes alone until the target has shown that it knows the producer id. Brokers keep the
-        order of one producer id only, so another id waits until no batch is in flight (`kafka-wire.md` §1)."""
+        `room` bytes. One batch goes alone until the target has shown that it knows the producer id, and always without
+        one. Brokers keep the order of one producer id only, so another id waits until no batch is in flight
+        (`kafka-wire.md` §1)."""
         if not self._waiting or self.broken:
             return False
         if room < NO_LIMIT and max(len(self._waiting[0].data), MERGED_BYTES) > room:
@@ -119,7 +123,12 @@ class AppendSequence:
         if not self._in_flight:
             return True
         in_flight = len(self._in_flight) - self._acked
-        return self._opened and in_flight < window and self._waiting[0].producer_id == self._current
+        return (
+            self._opened
+            and not self._read_back
+            and in_flight < window
+            and self._waiting[0].producer_id == self._current
+        )
 
     def launch(self, limits: TargetLimits = MERGES_NOTHING) -> InFlightBatch:
         """Stamp the next outgoing batch, or several small ones merged into one that the target takes. The caller sends
@@ -130,7 +139,8 @@ class AppendSequence:
             self._opened = False
         outgoing, size = next_outgoing(self._waiting, limits)
         self._held += len(outgoing.data) - size
-        data = stamp(outgoing.data, self._current, self.epoch, self._next, transactional=self._transactional)
+        stamped = (-1, -1, -1) if self._read_back else (self._current, self.epoch, self._next)
+        data = stamp(outgoing.data, *stamped, transactional=self._transactional)
         sent = InFlightBatch(outgoing, self._next, data)
         self._next = add_sequence(self._next, outgoing.count)
         self._in_flight.append(sent)
@@ -151,6 +161,11 @@ class AppendSequence:
             sent.base_offset, sent.acked_ms = base_offset, now_ms
             self._acked += 1
         return may_wait
+
+    def is_misplaced(self, base_offset: int) -> bool:
+        """Return whether an answer shows that the target's log is not what we know of it, in a log that is read
+        back. Somebody else has appended, or the log was truncated."""
+        return self._read_back and base_offset != self.downstream + 1
 
     def on_ack(self, sent: InFlightBatch, base_offset: int) -> list[Ack]:
         """The target acknowledged a batch. Returns what is now acknowledged for certain, in order. Batches behind an

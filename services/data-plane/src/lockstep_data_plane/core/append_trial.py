@@ -1,7 +1,7 @@
 """What the target makes of producer ids, epochs and sequences, by a trial before the first record (no I/O).
 
 An append is a compare-and-swap only if all of that is as Kafka has it (`kafka-wire.md` §0, §3). Where it is not,
-transactions keep the copy exact, if the target has them."""
+transactions keep the copy exact, if the target has them. Else the log is read back (`log_read_back.py`)."""
 
 from collections.abc import Collection, Sequence
 from enum import StrEnum
@@ -101,11 +101,17 @@ class AppendMode(StrEnum):
     """By the sequences of one producer id."""
     TRANSACTIONS = "transactions"
     """By one transactional id for each partition."""
+    READ_BACK = "read-back"
+    """By one writer for each partition, which reads the target's log back. A writer that was frozen may double."""
 
 
-def choose_mode(faults: Collection[AppendFault], *, transactions: bool) -> AppendMode | None:
-    """Return how the flow appends to a target with these faults. None: there is no exact way. `transactions`: the
-    target has them."""
+def choose_mode(faults: Collection[AppendFault], *, transactions: bool, keeps_names: bool) -> AppendMode | None:
+    """Return how the flow appends to a target with these faults. None: there is no way that keeps records apart.
+
+    `transactions`: the target has them. `keeps_names`: topics have the same names on both clusters. Then producer ids
+    in the target's log say which records are copies, so there is no way without them."""
     if not faults:
         return AppendMode.SEQUENCES
-    return AppendMode.TRANSACTIONS if transactions else None
+    if transactions:
+        return AppendMode.TRANSACTIONS
+    return None if keeps_names else AppendMode.READ_BACK

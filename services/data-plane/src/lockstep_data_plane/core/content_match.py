@@ -28,7 +28,8 @@ class MatchedPosition(NamedTuple):
     at_end: bool = False
 
 
-def _content(record: PlainRecord) -> tuple[object, ...]:
+def record_content(record: PlainRecord) -> tuple[object, ...]:
+    """Return what a record and its copy have in common."""
     return record.timestamp, record.key, record.value, tuple(record.headers)
 
 
@@ -51,7 +52,7 @@ class ContentMatch:
         be taken for the other."""
         self._place: dict[tuple[object, ...], int] = {}
         for index, record in enumerate(tail):
-            if self._place.setdefault(_content(record), index) != index:
+            if self._place.setdefault(record_content(record), index) != index:
                 raise AmbiguousMatch("the target holds the same record twice beyond the last progress written")
         self._gone_before = gone_before
         self._left = len(self._place) if beyond is None else beyond
@@ -70,7 +71,7 @@ class ContentMatch:
         """Compare more of the source's records; True when the place is found. Raises AmbiguousMatch if their order is
         not the target's, or if it is unknown whether the target had one of them."""
         for record in records:
-            place = self._place.get(_content(record))
+            place = self._place.get(record_content(record))
             self._left -= 1
             if place is not None:
                 if place <= self._reached:
@@ -98,7 +99,7 @@ class ContentMatch:
         """Compare records of the source behind `next`. Raises AmbiguousMatch if the target has one of them. Then the
         log is not another one from `next` on: that record was left out of the copy."""
         for record in records:
-            if self._place.get(_content(record), -1) > self._reached:
+            if self._place.get(record_content(record), -1) > self._reached:
                 raise AmbiguousMatch(
                     f"the target has the source's record at offset {record.offset}, and not the one at {self.next}"
                 )

@@ -1,4 +1,4 @@
-"""The two ways in which a partition's appends are kept from being doubled (no I/O). Each says of a row whether what it
+"""The ways in which a partition's appends are kept from being doubled (no I/O). Each says of a row whether what it
 claims is still ours, and behind which sequence we may append."""
 
 from dataclasses import replace
@@ -17,7 +17,7 @@ class SequenceFence:
 
     def owns(self, row: PartitionProgress) -> bool:
         """The row's chain is of this producer id, and goes on."""
-        return not row.transactional and row.producer_id == self.producer_id
+        return not (row.transactional or row.read_back) and row.producer_id == self.producer_id
 
     def last_append(self, row: PartitionProgress, target: TargetTail) -> LastAppend:
         """Raises as `TargetTail.last_append`."""
@@ -31,7 +31,20 @@ class SequenceFence:
 
     def begin(self, row: PartitionProgress, left_epoch: int) -> PartitionProgress:
         """The row of a chain in an epoch that the target has not seen."""
-        return replace(row, producer_id=self.producer_id, producer_epoch=left_epoch + 1)
+        return replace(row, producer_id=self.producer_id, producer_epoch=left_epoch + 1, read_back=False)
+
+
+class ReadBackFence(SequenceFence):
+    """None on the target: one writer appends at a time, and reads the target's log before it begins. Producer id, epoch
+    and sequence are in the row only."""
+
+    def owns(self, row: PartitionProgress) -> bool:
+        """Return whether the row's chain goes on: its records carry no producer id."""
+        return row.read_back and row.producer_id == self.producer_id
+
+    def begin(self, row: PartitionProgress, left_epoch: int) -> PartitionProgress:
+        """Return the row of a chain in an epoch that no row has had."""
+        return replace(super().begin(row, left_epoch), read_back=True)
 
 
 class TransactionFence:
@@ -53,7 +66,7 @@ class TransactionFence:
 
     def begin(self, row: PartitionProgress, left_epoch: int) -> PartitionProgress:
         """The row of a copy that goes in transactions from now on."""
-        return self.take_over(replace(row, transactional=True, left_epoch=left_epoch))
+        return self.take_over(replace(row, transactional=True, read_back=False, left_epoch=left_epoch))
 
     def take_over(self, row: PartitionProgress) -> PartitionProgress:
         """The row of one that did so before: each time begins with sequence 0."""
@@ -65,4 +78,6 @@ Fencing: TypeAlias = SequenceFence | TransactionFence
 
 def fence_for_row(row: PartitionProgress) -> Fencing:
     """The one that the row's records were appended under."""
-    return TransactionFence() if row.transactional else SequenceFence(row.producer_id)
+    if row.transactional:
+        return TransactionFence()
+    return (ReadBackFence if row.read_back else SequenceFence)(row.producer_id)

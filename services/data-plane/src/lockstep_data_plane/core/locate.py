@@ -8,8 +8,10 @@ from typing import NamedTuple
 from lockstep_data_plane.core.content_match import MatchedPosition
 from lockstep_data_plane.core.fencing import Fencing
 from lockstep_data_plane.core.gap_policy import GapCase, GapFound, decide_gap
+from lockstep_data_plane.core.log_read_back import ComparedCopy
 from lockstep_data_plane.core.provenance import appended_since
 from lockstep_data_plane.core.target_tail import LastAppend, LogContradiction, TargetTail
+from lockstep_data_plane.record_batch.outgoing_batch import add_sequence
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
 
@@ -43,13 +45,14 @@ def locate(
     policy: Callable[[GapCase], str],
     *,
     counts: bool = True,
-    match: MatchedPosition | str | None = None,
+    match: MatchedPosition | ComparedCopy | str | None = None,
 ) -> Position | GapFound | NeedsMore:
     """Where the copy goes on that `row` describes; or why it cannot simply go on, with what the policy makes of that.
 
     `source` None: not asked, for a partition that is not copied; then only the target's log counts. `counts`: the
     number of records beyond the row identifies them, as far as the source has them all. `match`: where the records of
-    both logs place the copy, or why that is unknown; None: not compared. Raises NotReplicated.
+    both logs place the copy, or why that is unknown; None: not compared. A copy without producer ids is always
+    compared. Raises NotReplicated.
 
     | the evidence | the answer |
     |---|---|
@@ -85,7 +88,7 @@ def _on_both(
     source: LogEnds,
     end: LastAppend,
     beyond: int,
-    match: MatchedPosition | str | None,
+    match: MatchedPosition | ComparedCopy | str | None,
     *,
     counts: bool,
 ) -> Position | GapFound | NeedsMore:
@@ -96,6 +99,8 @@ def _on_both(
             f"the source's log is the one that was copied up to offset {source.agreed} only, not up to {row.upstream}"
         )
         return _gap(row, source, GapCase.SOURCE_TRUNCATED, f"{text}: it was truncated")
+    if isinstance(match, ComparedCopy):
+        return _compared(row, source, end, match)
     if beyond and (source.start > wanted or not counts):
         if match is None:
             return NeedsMore(end)
@@ -112,11 +117,27 @@ def _on_both(
             row = replace(row, downstream=end.downstream, sequence=end.sequence, others=end.others)
             return Position(replace(row, upstream=match.next - 1, upstream_epoch=-1), end)
         wanted += beyond  # all of ours is gone from the source, and at least so much behind it that is not there
-    if source.start > wanted:
-        removed = f"offsets {wanted} to {source.start - 1} were removed before they were copied"
-        text = f"the source's log begins at {source.start}, {removed}"
-        return replace(_gap(row, source, GapCase.RECORDS_GONE, text), wanted=wanted)
-    return Position(row, end)
+    return _gone(row, source, wanted) or Position(row, end)
+
+
+def _compared(row: PartitionProgress, source: LogEnds, end: LastAppend, match: ComparedCopy) -> Position | GapFound:
+    """Return what follows if all records behind the row were compared one by one."""
+    appended = appended_since(row, end.sequence, end.others) - match.doubled
+    sequence = add_sequence(row.sequence, appended) if appended else row.sequence
+    end = replace(end, sequence=sequence, places=match.places)
+    place = replace(row, downstream=end.downstream, sequence=end.sequence, doubled=row.doubled + match.doubled)
+    if match.next > row.upstream + 1:
+        place = replace(place, upstream=match.next - 1, upstream_epoch=-1)
+    return _gone(row, source, match.wanted) or Position(place, end)
+
+
+def _gone(row: PartitionProgress, source: LogEnds, wanted: int) -> GapFound | None:
+    """Return the gap where the source's log begins behind the next record that is wanted."""
+    if source.start <= wanted:
+        return None
+    removed = f"offsets {wanted} to {source.start - 1} were removed before they were copied"
+    text = f"the source's log begins at {source.start}, {removed}"
+    return replace(_gap(row, source, GapCase.RECORDS_GONE, text), wanted=wanted)
 
 
 def _gap(row: PartitionProgress, source: LogEnds | None, case: GapCase, text: str, epoch: int = -1) -> GapFound:

@@ -107,6 +107,8 @@ class PartitionMachine(PartitionView):
         in_turn = self._reads and self._sends and self._transactions is None and not times_replaced  # copying
         if in_turn and self._routing.appends_to(sent.outgoing.to).gather(sent, base_offset, now_ms):
             return GATHERS
+        if self._routing.appends_to(sent.outgoing.to).is_misplaced(base_offset):
+            return self._on_failed(events.Failed(sent=sent))  # the target's log shows what is before it
         return self._acknowledged(self._routing.on_ack(sent, base_offset), now_ms, times_replaced)
 
     def _on_acks_due(self, event: events.AcksDue) -> Ready:
@@ -201,7 +203,7 @@ class PartitionMachine(PartitionView):
         """The source is judged again from the row on. A partition that is paused or stopped goes no further than the
         end of its appends."""
         row, end, self._transactions = event.row, event.end, event.transactions
-        self._acked.resumed(row, event.runs)
+        self._acked.resumed(row, event.runs, end.places)
         self._routing = self._routing.begun(row, end, transactional=self._transactions is not None)
         self._admission = BatchAdmission(self._acked, self.provenance, self._routing, row, end, self._transactions)
         self._fetch_from, self._fetched_epoch = self.position, -1
@@ -213,6 +215,9 @@ class PartitionMachine(PartitionView):
             return self._ready(events.Recovered(self.records_to_skip, row.upstream))
         if self._phase is Phase.LOCATING:
             self._move(PhaseEvent.LOCATED)
+        if end.places:
+            count = sum(place[2] for place in end.places)
+            return self._ready(events.Recovered(count, end.places[0][0] - 1))
         return self._ready()
 
     def _on_nothing_copied(self, event: events.NothingCopied) -> Ready:

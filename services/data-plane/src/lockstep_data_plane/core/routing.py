@@ -45,9 +45,10 @@ class IdentityRouting(AppendSequence):
         *,
         others: Iterable[tuple[int, int]] = (),
         transactional: bool = False,
+        read_back: bool = False,
     ) -> None:
-        """`appends`, `others` and `transactional`: as `AppendSequence`."""
-        super().__init__(*appends, others, transactional=transactional)
+        """`appends`, `others` and so on: as `AppendSequence`."""
+        super().__init__(*appends, others, transactional=transactional, read_back=read_back)
         self.numbers: Sequence[int] = (number,)
         """The partitions of the target that records go to."""
 
@@ -62,7 +63,8 @@ class IdentityRouting(AppendSequence):
     def begun(self, row: PartitionProgress, end: LastAppend, *, transactional: bool) -> "IdentityRouting":
         """The routing after a resume, with nothing queued: appends follow `end`."""
         appends = row.producer_id, row.producer_epoch, end.sequence, end.downstream
-        return IdentityRouting(self.numbers[0], appends, others=end.others, transactional=transactional)
+        number, others = self.numbers[0], end.others
+        return IdentityRouting(number, appends, others=others, transactional=transactional, read_back=row.read_back)
 
     def appends_to(self, number: int) -> AppendSequence:
         """The appends into that partition of the target."""

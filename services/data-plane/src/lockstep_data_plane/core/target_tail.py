@@ -28,6 +28,8 @@ class LastAppend:
     `last`: the last batch of ours that was read and still holds a record. `behind`: so many records of ours were
     appended behind that batch, none of which is left. `stretches`: (first offset, records) of what was appended behind
     the row, in order, as far as it was read. None: some of it is gone, so the place of each record is unknown.
+    `places`: (first upstream offset, its downstream offset, records) of those that were compared one by one
+    (`log_read_back.py`).
     """
 
     sequence: int
@@ -37,6 +39,7 @@ class LastAppend:
     read_to: int = field(default=-1, compare=False)
     behind: int = field(default=0, compare=False)
     stretches: tuple[tuple[int, int], ...] | None = field(default=(), compare=False)
+    places: tuple[tuple[int, int, int], ...] = field(default=(), compare=False)
 
     @classmethod
     def from_row(cls, row: PartitionProgress) -> "LastAppend":

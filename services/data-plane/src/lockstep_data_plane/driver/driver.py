@@ -258,8 +258,8 @@ class Driver:
         rows = ctx.state.all(Assignment)
         self._collector.follow(wanted)
         held = {row.slot: row.partitions for row in rows} if present is None else present
-        closed = closed_slots(ctx.state.rows, self._limit)
-        plan = assign(wanted, self._limit, held, self._collector.byte_rates(), closed)
+        closed, moves = closed_slots(ctx.state.rows, self._limit), not self._origin.reads_back
+        plan = assign(wanted, self._limit, held, self._collector.byte_rates(), closed, moves=moves)
         due = [Assignment(slot=r.slot, generation=r.generation + 1, ending=True) for r in rows if self._is_extra(r)]
         starting: list[tuple[int, bool]] = []
         for slot, partitions in plan.items():
@@ -291,7 +291,7 @@ class Driver:
         """Let two slots exchange a partition when what they move has been uneven for long."""
         ctx = self.ctx
         now = ctx.clock.monotonic()
-        if now - self._weighed_at < WEIGH_EVERY_S:
+        if now - self._weighed_at < WEIGH_EVERY_S or self._origin.reads_back:
             return
         self._weighed_at = now
         closed = closed_slots(ctx.state.rows, self._limit)

@@ -43,12 +43,21 @@ class FlowOrigin:
         return "" if self._origin is None else self._origin.origin_cluster_id
 
     @property
+    def reads_back(self) -> bool:
+        """Return whether slots read the target's log back. Brokers refuse no append of a slot that is late to leave a
+        partition. So none moves from one running slot to another."""
+        return self.settings.data_plane.read_back
+
+    @property
     def settings(self) -> FlowSettings:
-        """Return the flow's settings as its slots get them: with transactions, if the target's trial chose them."""
-        settings = self._ctx.settings
-        if self._origin is None or self._origin.appends != AppendMode.TRANSACTIONS:
-            return settings
-        return replace(settings, data_plane=replace(settings.data_plane, exactly_once=True))
+        """Return the flow's settings as its slots get them: in the mode that the target's trial chose."""
+        settings, appends = self._ctx.settings, "" if self._origin is None else self._origin.appends
+        plane = settings.data_plane
+        if appends == AppendMode.TRANSACTIONS:
+            plane = replace(plane, exactly_once=True)
+        elif appends == AppendMode.READ_BACK and not plane.exactly_once:
+            plane = replace(plane, read_back=True)
+        return replace(settings, data_plane=plane)
 
     async def take_last(self) -> None:
         """Use what the rows say. The source is not asked. Raises ClusterError for the target."""

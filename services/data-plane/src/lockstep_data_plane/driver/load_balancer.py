@@ -30,13 +30,16 @@ def assign(
     present: Mapping[int, Iterable[TopicPartition]],
     moved: Mapping[TopicPartition, float] | None = None,
     closed: Collection[int] = (),
+    *,
+    moves: bool = True,
 ) -> dict[int, tuple[TopicPartition, ...]]:
     """Which slot copies which partitions; every slot number below `slots` is there, also with nothing to do.
 
     A partition stays where `present` has it. New ones, heaviest first, go where least is moved (`moved`: bytes a
     second lately). While a slot has at least two partitions more than another, one that was not
     there before, else the lightest, changes over. Slots that are `closed` keep what they have and get nothing, as long
-    as another is open. The same arguments give the same answer. Raises ValueError for no slots.
+    as another is open. Without `moves` nothing changes over. The same arguments give the same answer. Raises ValueError
+    for no slots.
     """
     if slots < 1:
         raise ValueError(f"at least one slot is needed, not {slots}")
@@ -51,7 +54,8 @@ def assign(
             placed |= stay
     open_slots = [slot for slot in result if slot not in closed] or list(result)
     _place(sorted(wanted - placed, key=lambda tp: (-weights.get(tp, BASE), tp)), open_slots, result, weights)
-    _even_out(open_slots, result, weights, placed)
+    if moves:
+        _even_out(open_slots, result, weights, placed)
     return {slot: tuple(sorted(held)) for slot, held in result.items()}
 
 

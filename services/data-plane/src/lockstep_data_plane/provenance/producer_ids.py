@@ -15,6 +15,15 @@ from lockstep_protocol.rows.state_rows import Origin, PartitionProgress, Row
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.util.errors import AppendsUnsafe, ClusterUnreachable, ProtocolUnfit, RequestRefused
 
+MODE_TEXTS = {
+    AppendMode.TRANSACTIONS: "copies in transactions: markers take offsets on the target",
+    AppendMode.READ_BACK: (
+        "reads the target's log back, for it has no transactions either. One batch of a partition is in flight. The "
+        "copy is exact, but a writer that was frozen may double a batch, and that is reported (RecordsDoubled)"
+    ),
+}
+"""What a flow does in another mode than that of sequences, and what it costs."""
+
 
 def find_origin(rows: Iterable[Row], flow: Flow, origin_cluster_id: str, target_cluster_id: str) -> Origin | None:
     """The first row, in log order, that speaks of this flow, this origin and the clusters as they are now. A row about
@@ -73,8 +82,8 @@ async def new_producer_id(settings: FlowSettings) -> int:
 
 async def flow_origin(ctx: FlowContext) -> Origin:
     """Return the flow's row, written and read back if there is none yet; of two that were written at once the first
-    counts. Before it is written, the target is tried. Raises ClusterError, and AppendsUnsafe if there is no exact way
-    to append there."""
+    counts. Before it is written, the target is tried. Raises ClusterError, and AppendsUnsafe if there is no way to
+    append there."""
     ids = await ctx.source.cluster_id(), await ctx.target.cluster_id()
     while (found := find_origin(ctx.state.rows.values(), ctx.flow, *ids)) is None:
         before = ctx.state.position
@@ -98,11 +107,11 @@ async def _choose_appends(ctx: FlowContext) -> str:
     alias, words = ctx.flow.target, "; it ".join(fault.words for fault in faults)
     if mode is None:
         raise AppendsUnsafe(alias, words)
-    if mode is AppendMode.TRANSACTIONS:
+    if mode is not AppendMode.SEQUENCES:
         await ctx.event(
             "AppendModeChosen",
             f"cluster {alias}",
-            f"cluster {alias} {words}. So {ctx.flow} copies in transactions: markers take offsets on the target",
+            f"cluster {alias} {words}. So {ctx.flow} {MODE_TEXTS[mode]}",
             mode=mode.value,
             faults=[fault.value for fault in faults],
         )
@@ -115,7 +124,8 @@ async def try_target(settings: FlowSettings) -> tuple[AppendMode | None, tuple[A
     trial = TargetTrial(settings)
     try:
         faults = await trial.find_faults()
-        return choose_mode(faults, transactions=bool(faults) and await trial.has_transactions()), faults
+        transactions = bool(faults) and await trial.has_transactions()
+        return choose_mode(faults, transactions=transactions, keeps_names=settings.keeps_names), faults
     finally:
         await trial.close()
 

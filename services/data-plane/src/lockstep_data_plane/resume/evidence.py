@@ -4,7 +4,7 @@ log is changed."""
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Set
+from collections.abc import Callable, Set
 from contextlib import suppress
 
 from lockstep_config import FlowSettings
@@ -14,16 +14,16 @@ from lockstep_data_plane.core.fencing import fence_for_row
 from lockstep_data_plane.core.gap_policy import GapCase, GapFound
 from lockstep_data_plane.core.leader_epochs import EpochEvidence
 from lockstep_data_plane.core.locate import LogEnds, NeedsMore, Position, locate
+from lockstep_data_plane.core.log_read_back import ComparedCopy, ReadBackTail
 from lockstep_data_plane.core.machine import PartitionMachine
-from lockstep_data_plane.core.provenance import appended_since, batches_with_records
-from lockstep_data_plane.core.quarantine_entry import unread, wholly_skipped
+from lockstep_data_plane.core.provenance import appended_since
 from lockstep_data_plane.core.target_remnant import TargetRemnant
 from lockstep_data_plane.core.target_tail import LastAppend, LogContradiction, NotReplicated, TargetTail
-from lockstep_data_plane.record_batch.classify import NO_LIMIT, BatchAction, TargetLimits, classify
-from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
+from lockstep_data_plane.resume.copied_records import copied_records
+from lockstep_data_plane.resume.log_read_back import compare_logs, read_back
 from lockstep_data_plane.wire.cluster import DEBUGGING, ClusterClient, KafkaProtocolError
 from lockstep_data_plane.wire.connection import BrokerUnreachable
-from lockstep_data_plane.wire.log_reader import first_batch, log_between, next_offset
+from lockstep_data_plane.wire.log_reader import first_batch, log_between
 from lockstep_data_plane.wire.optional_requests import active_producers, epoch_end
 from lockstep_data_plane.wire.unsupported_requests import UnsupportedCase
 from lockstep_protocol.offsets import TopicPartition
@@ -47,8 +47,6 @@ AGAIN_AFTER_S = 0.25
 
 MOST = 200_000
 """Records of ours beyond the last progress that are compared at most: far more than a slot appends between two rows."""
-
-NO_LIMITS = TargetLimits(max_bytes=NO_LIMIT)
 
 
 class EvidenceReader:
@@ -107,7 +105,9 @@ class EvidenceReader:
             self.policy(partition.topic),
         )
         source = await self.log_ends(partition.tp, row)
-        match: MatchedPosition | str | None = None
+        match: MatchedPosition | ComparedCopy | str | None = None
+        if isinstance(target, ReadBackTail) and target.is_whole and source.agreed > row.upstream:
+            match = await self._compare(partition, row, target, source)
         counts = counts and not partition.misnumbered
         while isinstance(found := locate(row, source, target, fence, policy, counts=counts, match=match), NeedsMore):
             try:
@@ -116,6 +116,18 @@ class EvidenceReader:
             except (AmbiguousMatch, ValueError) as exc:  # or records cannot be read
                 match = str(exc)
         return self._accounted(partition, found)
+
+    async def _compare(
+        self, partition: PartitionMachine, row: PartitionProgress, tail: ReadBackTail, source: LogEnds
+    ) -> ComparedCopy | None:
+        """Return where the records of both logs place a copy without producer ids. None: they contradict its row, as
+        the tail then says. Raises RetriableError."""
+        try:
+            isolation = self._settings.data_plane.isolation_level
+            return await compare_logs(self._source, partition, row, tail, source, isolation=isolation)
+        except LogContradiction as found:
+            tail.contradiction = found
+            return None
 
     def _accounted(self, partition: PartitionMachine, outcome: Position | GapFound) -> Position | GapFound:
         """Return what was found. Raises NotReplicated while the row may still come of records that the target holds."""
@@ -216,6 +228,8 @@ async def first_offset(source: ClusterClient, settings: FlowSettings, tp: TopicP
 async def read_tail(target: ClusterClient, partition: PartitionMachine, row: PartitionProgress) -> TargetTail:
     """Return what the target holds of the row's chain, once that is settled or was waited for. Raises
     KafkaProtocolError, BrokerUnreachable."""
+    if row.read_back:
+        return await read_back(target, partition, row)
     deadline, appended_to = asyncio.get_running_loop().time() + SETTLE_S, None
     others = await partition.provenance.ours()
     while True:
@@ -291,7 +305,7 @@ async def match_logs(
     end = await source.end_offset(partition.tp)
     left = MOST
     reached = max(row.upstream + 1, await source.end_offset(partition.tp, timestamp=EARLIEST))
-    async for found, behind in _read_source(source, partition, row, reached, end, isolation):
+    async for found, behind in copied_records(source, partition, row, reached, end, isolation):
         records = there.as_stamped(found)
         if match.next is None and not match.compare(records):
             reached = behind
@@ -306,19 +320,3 @@ async def match_logs(
     if match.next is None:
         return MatchedPosition(match.upstream, reached, at_end=True)
     return MatchedPosition(match.upstream, match.next)
-
-
-async def _read_source(
-    source: ClusterClient, partition: PartitionMachine, row: PartitionProgress, position: int, end: int, isolation: str
-) -> AsyncIterator[tuple[list[PlainRecord], int]]:
-    """Batch by batch, the records that are to be copied, and the offset behind the batch. What is in quarantine was not
-    appended."""
-    async for batches, aborted in log_between(source, partition.tp, position, end, isolation):
-        await partition.provenance.learn(batches_with_records(batches))
-        for batch in batches:
-            elsewhere = partition.provenance.copy_producer_id(batch) is None
-            action, _ = classify(batch, position, NO_LIMITS, aborted=aborted.holds(batch), elsewhere=elsewhere)
-            if action in (BatchAction.SKIP, BatchAction.REFUSE) or wholly_skipped(batch, position, row.skips):
-                yield [], batch.last_offset + 1
-            else:
-                yield unread(batch, position, row.skips), next_offset(batch)

@@ -8,7 +8,7 @@ from lockstep_config import FlowSettings
 from lockstep_data_plane.admin.offset_admin import RESET
 from lockstep_data_plane.common.single_flight import SingleFlight
 from lockstep_data_plane.core.events import RowLoaded, Unplaced
-from lockstep_data_plane.core.fencing import Fencing, SequenceFence, TransactionFence
+from lockstep_data_plane.core.fencing import Fencing, ReadBackFence, SequenceFence, TransactionFence
 from lockstep_data_plane.core.gap_policy import GapCase, GapFound, decide_gap
 from lockstep_data_plane.core.locate import Position
 from lockstep_data_plane.core.machine import PartitionMachine
@@ -55,7 +55,7 @@ class Resumer:
         self._refreshing = SingleFlight(self._refresh)
         self._refreshing_target = SingleFlight(self._refresh_target)
         self._source_cluster_id = ids.source_cluster_id
-        self._sequences = SequenceFence(ids.producer_id)
+        self._sequences = (ReadBackFence if settings.data_plane.read_back else SequenceFence)(ids.producer_id)
         self._fence: Fencing = TransactionFence() if transaction_runner.wanted else self._sequences
         self._evidence = EvidenceReader(settings, source, target)
         self._lost_rows = LostRowFinder(settings, ids.producer_id, source, target)
@@ -76,6 +76,8 @@ class Resumer:
         | | lost, and the target holds records behind the row, the partition is in doubt |"""
         await self._metadata(partition)
         row = self._newest(partition)
+        if row is not None and self._settings.data_plane.read_back and not row.transactional:
+            row = replace(row, read_back=True)  # records that the target holds without the id that they were sent with
         if row is not None and (row.located or row.beyond):
             # Acknowledged before the first append: a run that is killed behind that leaves no row that claims to know.
             row = replace(row, located=False, beyond=0)
@@ -116,7 +118,19 @@ class Resumer:
         end = await self._evidence.end(there, row, counts=counts, asks_source=asks_source)
         if isinstance(end, GapFound):
             raise HaltPartition(end.case, end.halts(ReasonCode.COPY_END_UNKNOWN))
-        return end
+        return await self._reported(partition, row, end) if isinstance(end, Position) else end
+
+    async def _reported(self, partition: PartitionMachine, row: PartitionProgress, found: Position) -> Position:
+        """Return what was found, once it is written down that the target has records twice behind the row. Raises
+        RetriableError."""
+        count = found.row.doubled - row.doubled
+        if count:
+            await uninterrupted(self._control_writer.write(found.row))
+            first, last = row.downstream + 1, found.row.downstream
+            text = f"{count} records were appended twice, among the target's offsets {first} to {last}"
+            name = partition.name
+            self._control_writer.event("RecordsDoubled", name, f"{name}: {text}", records=count, first=first, last=last)
+        return found
 
     async def _go_on(
         self,
@@ -137,7 +151,7 @@ class Resumer:
                 await uninterrupted(self._write(partition, row))
                 unwritten = False
             if isinstance(found, Position):
-                return found
+                return await self._reported(partition, row, found)
             row = await uninterrupted(self.gap_resolver.decided(partition, topic, row, found))
 
     async def _begin(self, partition: PartitionMachine, topic: MirroredTopic, former: PartitionProgress) -> Position:
@@ -229,6 +243,7 @@ class Resumer:
             given_up=former.given_up,
             target_lost=former.target_lost,
             quarantined=former.quarantined,
+            doubled=former.doubled,
             gaps=former.gaps,
         )
 

@@ -203,7 +203,8 @@ class SlotEngine:
         another slot copies it at once, and finds that by itself."""
         if (partition := self.partitions.get(tp)) is not None:
             before = partition.leaving, partition.locates
-            self._happen(partition, Leave(rests, goes_on=goes_on, in_doubt=self.others_end_by is not None))
+            in_doubt = self.others_end_by is not None and not self._plane.read_back  # which has waited for their end
+            self._happen(partition, Leave(rests, goes_on=goes_on, in_doubt=in_doubt))
             if (partition.leaving, partition.locates) != before:
                 self._changes[partition].set()
 
@@ -331,6 +332,8 @@ class SlotEngine:
             self._gathering.add(partition)
         else:
             self._follow(partition, ready)
+            if ready.phase is not COPYING:  # the answer shows that another writer has appended
+                self._changes[partition].set()
             self._transaction_runner.update(partition)
 
     def _on_answers(self, answered: Sequence[AnsweredBatch]) -> None:

@@ -221,6 +221,8 @@ class PartitionTasks:
         if partition.locates:
             await self._locate(partition, asks_source=asks_source)
             return
+        if self.plane.read_back and not await self._others_ended(partition):
+            return
         resumed = await self._resumed(partition, topic)
         if resumed is None:
             return
@@ -283,11 +285,15 @@ class PartitionTasks:
                 return
         self.retry_gate.got_through()
 
+    async def _others_ended(self, partition: PartitionMachine) -> bool:
+        """Wait for the end of a run that was cut off. False: something else has changed first."""
+        others_s = self.others_end_by() - asyncio.get_running_loop().time()
+        return others_s <= 0 or not await set_within(self.changes[partition], others_s)
+
     async def _locate(self, partition: PartitionMachine, *, asks_source: bool) -> None:
         """Find out where the copy of a partition ends that is not copied now; its row says so then. `asks_source`: as
         for `Resumer.located`. Raises HaltPartition if the end is unknown, and what passes."""
-        others_s = self.others_end_by() - asyncio.get_running_loop().time()
-        if others_s > 0 and await set_within(self.changes[partition], others_s):
+        if not await self._others_ended(partition):
             return
         found = await self.resumer.located(partition, asks_source=asks_source)
         if partition.phase is not Phase.RESUMING or not partition.locates:

@@ -22,6 +22,7 @@ from lockstep_data_plane.slot.resuming_count import ResumingCount
 from lockstep_data_plane.slot.row_deadline import ROWS_WITHIN_S, RowDeadline
 from lockstep_data_plane.slot.run_rows import RunRows
 from lockstep_data_plane.slot.slot_spec import SlotSpec
+from lockstep_data_plane.slot.slot_succession import SlotSuccession
 from lockstep_protocol.names import state_topic
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import (
@@ -81,8 +82,7 @@ class Slot:
         self._taken_up = self._assignment.generation
         self._wanted: dict[str, Wanted] = {}
         self._orders: Mapping[TopicPartition, DesiredPartition] = {}
-        self._succeeded = False
-        """Another instance has taken the lead since this run began, and starts slots of its own."""
+        self._succession = SlotSuccession(spec)
         self._changed = asyncio.Event()
         self._control_writer = ControlTopicWriter(spec.settings, spec.slot, spec.run, self._say)
         self._row_deadline = RowDeadline()
@@ -103,8 +103,6 @@ class Slot:
         """Of the running tasks, those that have ended: it is not worth going through thousands at every turn."""
         self._begun_by: dict[TopicPartition, DesiredPartition] = {}
         """The order by which each partition that is tended was begun."""
-        self._ended_cleanly = True
-        """The run of this slot before this one let go of all that it had."""
         self._searches = EndSearches(time.monotonic)
         self._alive_at = 0.0
         self._checked_all_at = 0.0
@@ -130,7 +128,7 @@ class Slot:
             await self._control_writer.start()
             async with follower:
                 await follower.caught_up()
-                if not self._ended_cleanly:
+                if self._settings.data_plane.read_back or not self._succession.ended_cleanly:
                     left_s = self._spec.appends_of_others_s(now_ms())
                     self._engine.others_end_by = asyncio.get_running_loop().time() + left_s
                 await self._copy_until_asked(asyncio.create_task(follower.failed()))
@@ -198,7 +196,7 @@ class Slot:
     @property
     def _continues(self) -> bool:
         """Whether another run goes on at once with what this one has."""
-        return self._succeeded or self.renews
+        return bool(self._succession.successor) or self.renews
 
     def _check(self, *without_end: asyncio.Task[None]) -> None:
         self._engine.check()
@@ -288,22 +286,22 @@ class Slot:
             elif isinstance(row, Assignment) and row.slot == self._spec.slot:
                 if row.generation >= self._assignment.generation:
                     self._assignment = row
-            elif isinstance(row, SlotStatus) and row.slot == self._spec.slot and row.run != self._spec.run:
-                self._ended_cleanly = row.phase == "released"
-                continue
+            elif isinstance(row, SlotStatus) and row.slot == self._spec.slot:
+                if not self._succession.see_status(row):
+                    continue
+                self._say_succeeded("copies now")
             elif isinstance(row, Wanted):
                 self._wanted[row.key()] = row
             elif isinstance(row, Leader):
-                self._see_leader(row, record.offset)
+                if self._succession.see_leader(row, record.offset):
+                    self._say_succeeded("leads now and starts its own")
             else:
                 continue
             self._changed.set()
 
-    def _see_leader(self, row: Leader, term: int) -> None:
-        if not self._succeeded and self._spec.is_succeeded_by(row, term):
-            self._succeeded = True
-            text = f"{row.instance} leads now and starts its own"
-            self._say.info(f"slot {self._spec.slot} ends", text, slot=self._spec.slot)
+    def _say_succeeded(self, words: str) -> None:
+        text = f"{self._succession.successor} {words}"
+        self._say.info(f"slot {self._spec.slot} ends", text, slot=self._spec.slot)
 
     def _reconcile(self) -> None:
         mine = Counter(topic for topic, _ in self._assignment.partitions)
@@ -342,7 +340,7 @@ class Slot:
         """Whether nothing is to be found out of a partition at rest. What was killed wrote rows, but maybe not the
         last one."""
         row = self._rows.get(tp)
-        return row is None or row.is_set or (row.located and self._ended_cleanly)
+        return row is None or row.is_set or (row.located and self._succession.ended_cleanly)
 
     def _has_ended(self, tp: TopicPartition) -> None:
         if not self._ended:

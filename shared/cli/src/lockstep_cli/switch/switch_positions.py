@@ -224,8 +224,8 @@ def with_copies_outside_runs(
     """Return those partitions of a cluster to which the flow to it may have appended records that no offset run names.
 
     Runs are thinned, and some records that a slot finds again after a kill get none. The sequences of an epoch say how
-    many records it has, so they show whether each has its run. Runs carried over from an earlier epoch, and records
-    in transactions, cannot be counted so. `back`: the flow's rows.
+    many records it has, so they show whether each has its run. Runs carried over from an earlier epoch, records in
+    transactions, and records that are there twice, cannot be counted so. `back`: the flow's rows.
     """
     sources, copies, progress = _source_topics(back), _copied_ranges(back), progress_by_partition(back.values())
 
@@ -234,7 +234,7 @@ def with_copies_outside_runs(
         row = progress.get(source)
         if row is None or row.producer_id < 0:  # a row comes before the first append
             return False
-        if row.transactional or row.producer_epoch or row.left_epoch >= 0:
+        if row.transactional or row.producer_epoch or row.left_epoch >= 0 or row.doubled:
             return True
         appended = row.sequence + 1 + sum(sequence + 1 for _, sequence in row.others)
         return (appended - sum(until - since for since, until in copies.get(source, ()))) % SEQUENCES != 0

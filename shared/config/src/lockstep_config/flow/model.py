@@ -112,7 +112,8 @@ class DataPlaneSettings(CopySettings):
     flow, the others each topic that matches. The values of `on_*` are the choices of `our_keys`. `provenance` None:
     topics are renamed, so that names show where a record came from. If they are not, `feeding` has the state topics, on
     the source, of the file's flows into it. `exactly_once`: records and progress go in transactions, each of which ends
-    after `transaction_interval`, or as soon as it can (None). `spark` is the same for all flows of a file. `legacy`
+    after `transaction_interval`, or as soon as it can (None). `read_back`: no setting of a file. The target neither
+    does with producer ids what Kafka does, nor has transactions. `spark` is the same for all flows of a file. `legacy`
     None: the flow takes no MirrorMaker 1's place.
     """
 
@@ -132,6 +133,7 @@ class DataPlaneSettings(CopySettings):
     provenance: Literal["local", "relay"] | None = None
     feeding: tuple[str, ...] = ()
     exactly_once: bool = False
+    read_back: bool = False
     transaction_interval: timedelta | None = None
     transaction_timeout: timedelta = timedelta(seconds=60)
     spark: SparkSettings = LOCAL_SPARK

@@ -67,6 +67,9 @@ class PartitionProgress(ReasonedRow):
     transactional: bool = False
     """The records go in transactions: progress counts that is committed with them in MM2's progress topic, and
     `upstream` is what is known to be committed."""
+    read_back: bool = False
+    """The records carry no producer id. One batch at a time is in flight, and what is unanswered is found by comparing
+    the target's records with the source's. `sequence` counts the records of this epoch."""
     left_epoch: Epoch = -1
     """The epoch of the flow's own producer id that was used here last, while another id than that is used. This is so
     for transactions, and for releases that knew `lockstep.fence=marker`. A sequence that goes back to the own id begins
@@ -129,6 +132,14 @@ class PartitionProgress(ReasonedRow):
             "lockstep_quarantined",
             PARTITION,
             "Records, or unreadable batches, written to the quarantine topic, since the first copy of the partition",
+        ),
+    )
+    doubled: Count = field(
+        default=0,
+        metadata=counter(
+            "lockstep_doubled_records",
+            PARTITION,
+            "Records found twice on the target, which keeps no producer ids, since the first copy of the partition",
         ),
     )
     gaps: tuple[tuple[str, Count], ...] = ()
@@ -321,5 +332,5 @@ class Origin(Row):
     origin_cluster_id: str
     target_cluster_id: str
     appends: str = ""
-    """How the flow appends to this target by a trial before its first record: `sequences` | `transactions`. Empty: not
-    tried, or the file asks for transactions."""
+    """How the flow appends to this target by a trial before its first record: `sequences` | `transactions` |
+    `read-back`. Empty: not tried, or the file asks for transactions."""

@@ -1,0 +1,30 @@
+"""Records of the source as they are copied, read once more to find out where a copy is."""
+
+from collections.abc import AsyncIterator
+
+from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.provenance import batches_with_records
+from lockstep_data_plane.core.quarantine_entry import unread, wholly_skipped
+from lockstep_data_plane.record_batch.classify import NO_LIMIT, BatchAction, TargetLimits, classify
+from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
+from lockstep_data_plane.wire.cluster import ClusterClient
+from lockstep_data_plane.wire.log_reader import log_between, next_offset
+from lockstep_protocol.rows.state_rows import PartitionProgress
+
+NO_LIMITS = TargetLimits(max_bytes=NO_LIMIT)
+
+
+async def copied_records(
+    source: ClusterClient, partition: PartitionMachine, row: PartitionProgress, position: int, end: int, isolation: str
+) -> AsyncIterator[tuple[list[PlainRecord], int]]:
+    """Read, batch by batch, the records from `position` on that are to be copied, and the offset behind the batch. What
+    is in quarantine was not appended. Raises RetriableError."""
+    async for batches, aborted in log_between(source, partition.tp, position, end, isolation):
+        await partition.provenance.learn(batches_with_records(batches))
+        for batch in batches:
+            elsewhere = partition.provenance.copy_producer_id(batch) is None
+            action, _ = classify(batch, position, NO_LIMITS, aborted=aborted.holds(batch), elsewhere=elsewhere)
+            if action in (BatchAction.SKIP, BatchAction.REFUSE) or wholly_skipped(batch, position, row.skips):
+                yield [], batch.last_offset + 1
+            else:
+                yield unread(batch, position, row.skips), next_offset(batch)

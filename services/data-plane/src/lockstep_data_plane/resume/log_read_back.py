@@ -1,0 +1,109 @@
+"""Both logs of a copy whose records carry no producer id, read until the records say where it is
+(`core/log_read_back.py` decides)."""
+
+import asyncio
+
+from lockstep_data_plane.core.locate import LogEnds
+from lockstep_data_plane.core.log_read_back import ComparedCopy, CopyComparison, ReadBackTail, last_pair
+from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.target_tail import LogContradiction
+from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
+from lockstep_data_plane.resume.copied_records import copied_records
+from lockstep_data_plane.wire.cluster import DEBUGGING, ClusterClient
+from lockstep_data_plane.wire.log_reader import log_between
+from lockstep_protocol.rows.state_rows import PartitionProgress
+
+EARLIEST = -2
+
+ON_ITS_WAY_S = 2.0
+"""How long a batch may take to be appended whose connection has ended."""
+
+REPLICATED_WITHIN_S = 30.0
+"""How long replicas may take to have what the leader has."""
+
+AGAIN_AFTER_S = 0.05
+
+SEARCHED = 10_000
+"""Offsets of the source in which a record is searched that the target seems to have twice. They are searched before the
+row, and from the record's own time on."""
+
+
+async def read_back(target: ClusterClient, partition: PartitionMachine, row: PartitionProgress) -> ReadBackTail:
+    """Return what the target holds behind the row, once that is replicated or was waited for. Raises
+    KafkaProtocolError, BrokerUnreachable."""
+    await asyncio.sleep(ON_ITS_WAY_S)
+    tp, deadline = partition.target_tp, asyncio.get_running_loop().time() + REPLICATED_WITHIN_S
+    appended_to = await target.end_offset(tp, replica_id=DEBUGGING)
+    while True:
+        end = await target.end_offset(tp)
+        tail = ReadBackTail(row, log_end=end, name=partition.target_name, alias=target.alias)
+        if not tail.is_short:
+            await _read(target, partition, tail, appended_to)
+        if tail.is_settled or asyncio.get_running_loop().time() > deadline:
+            return tail
+        await asyncio.sleep(AGAIN_AFTER_S)
+
+
+async def _read(target: ClusterClient, partition: PartitionMachine, tail: ReadBackTail, appended_to: int) -> None:
+    tp = partition.target_tp
+    first = max(tail.reads_from, await target.end_offset(tp, timestamp=EARLIEST))
+    try:
+        async for batches, _ in log_between(target, tp, first, tail.log_end):
+            tail.add_batches(batches)
+        tail.replicated(appended_to)
+    except LogContradiction as found:
+        tail.contradiction = found
+
+
+async def compare_logs(
+    source: ClusterClient,
+    partition: PartitionMachine,
+    row: PartitionProgress,
+    tail: ReadBackTail,
+    ends: LogEnds,
+    *,
+    isolation: str,
+) -> ComparedCopy:
+    """Return where the copy is. Raises LogContradiction if the records do not say it, and RetriableError."""
+    comparison = CopyComparison(row, tail)
+    pair = last_pair(row)
+    if pair is not None and ends.start <= pair[0] < ends.end:
+        comparison.require_run(await _record_at(source, partition, row, pair[0], isolation))
+    if comparison.is_open:
+        begin = max(row.upstream + 1, ends.start)
+        async for records, _ in copied_records(source, partition, row, begin, ends.end, isolation):
+            if comparison.compare(records):
+                break
+    comparison.ends(ends.end)
+    if comparison.strangers:
+        await _search(source, partition, row, comparison, ends, isolation)
+    return comparison.result()
+
+
+async def _search(
+    source: ClusterClient,
+    partition: PartitionMachine,
+    row: PartitionProgress,
+    comparison: CopyComparison,
+    ends: LogEnds,
+    isolation: str,
+) -> None:
+    """Search the source before the row for records that were appended again."""
+    copied = min(row.upstream + 1, ends.end)
+    begins = [copied - SEARCHED]
+    times = [record.timestamp for record in comparison.strangers if record.timestamp >= 0]
+    if times:
+        begins.append(await source.end_offset(partition.tp, timestamp=min(times)))
+    for begin in begins:
+        first = max(begin, ends.start)
+        end = min(first + SEARCHED, copied)
+        async for records, _ in copied_records(source, partition, row, first, end, isolation):
+            comparison.search(records)
+
+
+async def _record_at(
+    source: ClusterClient, partition: PartitionMachine, row: PartitionProgress, offset: int, isolation: str
+) -> PlainRecord | None:
+    async for records, _ in copied_records(source, partition, row, offset, offset + 1, isolation):
+        return next((record for record in records if record.offset == offset), None)
+    return None
