@@ -23,7 +23,7 @@ HARDLY_ANYTHING = SENT // 10
 
 
 def pages(address: str, path: str) -> Any:
-    with urllib.request.urlopen(f"{address}/api/v1/applications{path}", timeout=10) as answer:  # noqa: S310 - Spark's
+    with urllib.request.urlopen(f"{address}/api/v1/applications{path}", timeout=60) as answer:  # noqa: S310 - Spark's
         return json.load(answer)
 
 

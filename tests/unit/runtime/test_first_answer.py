@@ -3,13 +3,15 @@
 import asyncio
 import ssl
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from socketserver import StreamRequestHandler, ThreadingTCPServer
 from threading import Thread
+from typing import Any
 
 import pytest
 
@@ -40,6 +42,39 @@ async def serving(handler: Handler, context: ssl.SSLContext | None = None) -> As
     server = await asyncio.start_server(handler, "127.0.0.1", 0, ssl=context)
     async with server:
         yield server.sockets[0].getsockname()[1]
+
+
+class Echo(StreamRequestHandler):
+    """Sends back what it gets, line by line."""
+
+    def handle(self) -> None:
+        for line in self.rfile:
+            self.wfile.write(line)
+
+
+class TlsServer(ThreadingTCPServer):
+    """Makes each handshake in the thread of its connection."""
+
+    daemon_threads = True
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        super().__init__(("127.0.0.1", 0), Echo)
+        self._context = context
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        with suppress(OSError), self._context.wrap_socket(request, server_side=True) as connection:
+            super().finish_request(connection, client_address)
+
+
+@contextmanager
+def in_threads(*contexts: ssl.SSLContext) -> Iterator[list[int]]:
+    """The ports of TLS servers that are not of the event loop's thread."""
+    with ExitStack() as stack:
+        servers = [stack.enter_context(TlsServer(context)) for context in contexts]
+        for server in servers:
+            Thread(target=server.serve_forever, daemon=True).start()
+            stack.callback(server.shutdown)
+        yield [server.server_address[1] for server in servers]
 
 
 @pytest.mark.parametrize(
@@ -87,6 +122,26 @@ async def test_port_with_tls_is_no_fault_of_a_tls_client(tmp_path: Path, words: 
     async with serving(partial(speak, as_broker()), context) as port:
         fault = await find_fault("127.0.0.1", port, WITHIN, uses_tls=uses_tls)
     assert (words in fault) if words else fault == ""
+
+
+async def test_broker_that_wants_a_certificate_ends_no_other_connection(tmp_path: Path) -> None:
+    authority, echoes = Authority(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    pem = authority.server("127.0.0.1").pem(tmp_path / "server.pem")
+    wants = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    wants.verify_mode = ssl.CERT_REQUIRED
+    wants.load_verify_locations(cadata=authority.pem)
+    for context in (echoes, wants):
+        context.load_cert_chain(pem)
+    client = ssl.create_default_context(cadata=authority.pem)
+    with in_threads(echoes, wants) as (echoing, wanting):
+        reader, writer = await asyncio.open_connection("127.0.0.1", echoing, ssl=client)
+        for turn in range(20):
+            assert await find_fault("127.0.0.1", wanting, WITHIN, uses_tls=True) == ""
+            await asyncio.sleep(0.01)  # the alert comes behind the handshake
+            writer.write(b"%09d\n" % turn)
+            assert await reader.readexactly(10) == b"%09d\n" % turn
+        writer.close()
+        await writer.wait_closed()
 
 
 async def test_http_server_of_python_is_known_as_one() -> None:

@@ -5,6 +5,7 @@ first bytes that come back show an HTTP server, a port with TLS, and others that
 """
 
 import asyncio
+import socket
 import ssl
 import struct
 from datetime import timedelta
@@ -96,17 +97,24 @@ async def find_fault(host: str, port: int, within: timedelta, *, uses_tls: bool)
 
 
 async def _shakes_hands(host: str, port: int, within_s: float) -> bool:
-    """Return whether a TLS server answers, of any certificate. Raises OSError if no connection is accepted."""
+    """Return whether a TLS server answers, of any certificate. Raises OSError if no connection is accepted.
+
+    The handshake is made in another thread. OpenSSL keeps the errors of a thread in one queue. The alert of a broker
+    that wants a certificate would be taken for the end of another connection of the event loop.
+    """
+    return await asyncio.to_thread(_shake_hands, host, port, within_s)
+
+
+def _shake_hands(host: str, port: int, within_s: float) -> bool:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # nothing is asked behind the handshake
-    try:
-        async with asyncio.timeout(within_s):
-            _, writer = await asyncio.open_connection(host, port, ssl=context)
-    except ssl.SSLError as exc:
-        return "WRONG_VERSION_NUMBER" not in str(exc.reason)  # others come of a TLS server
-    except (ConnectionResetError, asyncio.IncompleteReadError):
-        return False
-    writer.close()
+    with socket.create_connection((host, port), timeout=within_s) as connection:
+        try:
+            context.wrap_socket(connection, server_hostname=host).close()
+        except (ConnectionResetError, ssl.SSLEOFError):
+            return False
+        except ssl.SSLError as exc:
+            return "WRONG_VERSION_NUMBER" not in str(exc.reason)  # others come of a TLS server
     return True
 
 
