@@ -176,7 +176,6 @@ UNTRIED: frozenset[tuple[str, Role]] = frozenset(
         ("warpstream", SOURCE),
         ("ursa", SOURCE),
         ("ursa", TARGET),
-        ("event-hubs", SOURCE),
         ("no-producer-ids", SOURCE),
         ("no-producer-ids", TARGET),
         ("lying-epochs", SOURCE),
