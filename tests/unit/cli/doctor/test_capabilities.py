@@ -7,7 +7,7 @@ from lockstep_cli.doctor.capabilities import judge_capabilities
 from lockstep_cli.doctor.check import CheckFinding, Result
 from lockstep_protocol.cluster_capabilities import Role
 from lockstep_protocol.cluster_kind import ApiVersions
-from tests.unit.protocol.test_cluster_kind import EVENT_HUBS, KAFKA_2_8, KAFKA_3_9, announced
+from tests.unit.protocol.test_cluster_kind import EVENT_HUBS, KAFKA_2_8, KAFKA_3_9, KFAKE, announced
 
 SOURCE = frozenset({Role.SOURCE})
 
@@ -35,6 +35,10 @@ def test_service_without_requests_has_a_warning_for_each() -> None:
     assert found["LD651"].detail == "looks like Azure Event Hubs"
     assert found["LD652"].result is Result.WARNING
     assert "without DescribeAcls ACLs are not copied" in found["LD652"].detail
+
+
+def test_cluster_of_no_known_kind_has_a_sentence_of_its_own() -> None:
+    assert judged(announced(KFAKE))["LD651"].detail == "looks like no kind that Lockstep knows"
 
 
 def test_cluster_can_do_what_all_of_its_brokers_can() -> None:

@@ -6,7 +6,7 @@ from lockstep_cli.doctor import registry
 from lockstep_cli.doctor.access_facts import AccessFacts
 from lockstep_cli.doctor.check import CheckFinding
 from lockstep_protocol.cluster_capabilities import Cost, Role, missing_capabilities, shared_versions
-from lockstep_protocol.cluster_kind import guess_cluster_kind
+from lockstep_protocol.cluster_kind import ClusterKind, guess_cluster_kind
 
 
 def judge_capabilities(facts: AccessFacts, roles: frozenset[Role]) -> Iterator[CheckFinding]:
@@ -18,7 +18,9 @@ def judge_capabilities(facts: AccessFacts, roles: frozenset[Role]) -> Iterator[C
         return
     versions = shared_versions(brokers)
     hosts = [*(host.host for host in facts.hosts), *(broker.host for broker in facts.brokers)]
-    yield registry.PRODUCT.ok(facts.alias, f"looks like {guess_cluster_kind(versions, facts.cluster_id, hosts)}")
+    kind = guess_cluster_kind(versions, facts.cluster_id, hosts)
+    known = kind != ClusterKind.UNKNOWN
+    yield registry.PRODUCT.ok(facts.alias, f"looks like {kind}" if known else "looks like no kind that Lockstep knows")
     missing = list(missing_capabilities(versions, roles))
     if not missing:
         yield registry.REQUESTS.ok(facts.alias, "knows all that Lockstep asks")
