@@ -1,26 +1,31 @@
-"""Pairs of brokers of several versions, and a mirror between them."""
+"""Pairs of brokers of several versions and kinds, and a mirror between them."""
 
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 
 from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import ConfigResource
 
 from tests.support.broker import Broker
 from tests.support.clusters import (
     Record,
+    admin,
     create_topic,
     delete_topic,
+    set_configs,
 )
 from tests.support.eventually import wait_until
 from tests.support.kafka_jars import OLDER
+from tests.support.kfake import Kfake
 from tests.support.zookeeper import BrokerBefore24, ZooKeeperBroker
 
 WITHIN = 90.0  # seconds; usual is 3, but three JVMs and Spark share the cores
 until = partial(wait_until, within=WITHIN, every=0.5)
 
 BEFORE_IDS = {"inter.broker.protocol.version": "2.7"}
-KINDS: Mapping[str, Callable[[], Broker]] = {
+KINDS: Mapping[str, Callable[[], Broker | Kfake]] = {
     "4.3": lambda: Broker("current", authorizer=True),
     "3.9": lambda: Broker("previous", kafka=OLDER["3.9"], authorizer=True),
     **{
@@ -29,6 +34,7 @@ KINDS: Mapping[str, Callable[[], Broker]] = {
     },
     "2.1": lambda: BrokerBefore24("old-2.1", kafka=OLDER["2.1"], authorizer=True),
     "2.8-too": lambda: ZooKeeperBroker("old-2.8-too", kafka=OLDER["2.8"], authorizer=True),
+    "kfake": Kfake,
     "2.8-without-ids": lambda: ZooKeeperBroker("old-2.8-no-ids", kafka=OLDER["2.8"], properties=BEFORE_IDS),
     "3.9-without-ids": lambda: ZooKeeperBroker("previous-no-ids", kafka=OLDER["3.9"], properties=BEFORE_IDS),
 }
@@ -39,9 +45,9 @@ class Brokers:
 
     def __init__(self, stack: ExitStack) -> None:
         self._stack = stack
-        self._started: dict[str, Broker] = {}
+        self._started: dict[str, Broker | Kfake] = {}
 
-    def __getitem__(self, kind: str) -> Broker:
+    def __getitem__(self, kind: str) -> Broker | Kfake:
         if kind not in self._started:
             broker = KINDS[kind]()
             self._stack.callback(broker.close)
@@ -61,6 +67,18 @@ def numbered_records(count: int, first: int = 0, partitions: int = 1) -> list[Re
         )
         for n in range(first, first + count)
     ]
+
+
+def set_configs_of(bootstrap: str, topic: str, configs: Mapping[str, str]) -> None:
+    """Sets configs of a topic. A Kafka before 2.3 takes back all others, for it knows no other way."""
+    try:
+        set_configs(bootstrap, topic, configs)
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError._UNSUPPORTED_FEATURE:
+            raise
+        whole = ConfigResource(ConfigResource.Type.TOPIC, topic, set_config=dict(configs))
+        with warnings.catch_warnings(action="ignore"):  # librdkafka would have us use what that broker does not know
+            admin(bootstrap).alter_configs([whole])[whole].result(WITHIN)
 
 
 def created_again(bootstrap: str, topic: str) -> None:

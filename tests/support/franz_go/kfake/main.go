@@ -15,9 +15,14 @@ func main() {
 	if err != nil {
 		panic(err)
 	}
-	logger := kfake.BasicLogger(os.Stderr, kfake.LogLevelWarn)
-	options := []kfake.Opt{kfake.NumBrokers(1), kfake.Ports(port), kfake.DataDir(os.Args[2]), kfake.WithLogger(logger)}
-	cluster, err := kfake.NewCluster(options...)
+	cluster, err := kfake.NewCluster(
+		kfake.NumBrokers(1),
+		kfake.Ports(port),
+		kfake.ClusterID("kfake-"+os.Args[1]),
+		kfake.DataDir(os.Args[2]),
+		kfake.BrokerConfigs(map[string]string{"log.retention.ms": "-1"}), // tests write old timestamps
+		kfake.WithLogger(kfake.BasicLogger(os.Stderr, kfake.LogLevelWarn)),
+	)
 	if err != nil {
 		panic(err)
 	}
