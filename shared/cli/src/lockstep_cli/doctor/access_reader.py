@@ -30,7 +30,7 @@ from lockstep_protocol.opening_step import OpeningStep
 from lockstep_runtime.kafka.admin import PROBE, connects
 from lockstep_runtime.kafka.auth_errors import login_name, refused_login
 from lockstep_runtime.kafka.broker_session import AdvertisedBroker, BrokerSession, QuestionRefused, SessionRefused
-from lockstep_runtime.kafka.first_answer import find_fault
+from lockstep_runtime.kafka.first_answer import Answerer, read_first_answer, silence_sentence
 
 ROUND_TRIPS = 9
 
@@ -146,7 +146,9 @@ class AccessReader:
             why = refused_login(exc.why, login_name(asked) if mechanism else "")
             if exc.step in (OpeningStep.CONNECTION, OpeningStep.VERSIONS):
                 within = timedelta(seconds=self._within)
-                why = await find_fault(host, port, within, uses_tls=uses_tls(properties)) or why
+                first = await read_first_answer(host, port, within, uses_tls=uses_tls(properties))
+                is_silent = first.answerer is Answerer.SILENT
+                why = first.fault or (silence_sentence(f"{host}:{port}", self._within) if is_silent else why)
             self.facts = replace(self.facts, login=replace(outcome, step=exc.step, why=why, offered=exc.offered))
             return
         outcome = replace(

@@ -23,6 +23,9 @@ def read_certificate(host: str, port: int, settings: TlsSettings, within_s: floa
         return _described(host, port, fault, exc.verify_message, _unverified(host, port, settings, within_s))
     except (ssl.SSLEOFError, ConnectionResetError):
         return ServedCertificate(host, port, TlsFault.PROTOCOL, CLOSED)
+    except TimeoutError:
+        text = f"the port accepts the connection and answers no TLS handshake within {within_s:g} s"
+        return ServedCertificate(host, port, TlsFault.PROTOCOL, text)
     except OSError as exc:
         text = refused_login(str(exc)) or type(exc).__name__
         return ServedCertificate(host, port, TlsFault.PROTOCOL, text)

@@ -16,7 +16,7 @@ from confluent_kafka.admin import ClusterMetadata, ConfigResource
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import needed_access
 from lockstep_runtime.kafka.acl_requests import AclRequests
-from lockstep_runtime.kafka.first_answer import find_fault
+from lockstep_runtime.kafka.first_answer import Answerer, read_first_answer, silence_sentence
 from lockstep_runtime.kafka.group_requests import GroupRequests
 from lockstep_runtime.kafka.topic_requests import TopicRequests
 from lockstep_runtime.util.errors import ClusterUnreachable, NotPermitted, RequestUnsupported
@@ -73,22 +73,31 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
             ClusterUnreachable: At once if something else than a broker answers. Else after `within`, with what
                 librdkafka complained of.
         """
-        if not self._has_answered:
-            await self._require_broker(within)
-        await self._metadata(within.total_seconds())
+        silent = [] if self._has_answered else await self._require_broker(within)
+        try:
+            await self._metadata(within.total_seconds())
+        except ClusterUnreachable as exc:
+            if not silent:
+                raise
+            why = silence_sentence(", ".join(silent), within.total_seconds())
+            raise ClusterUnreachable(self.alias, self.bootstrap, why) from exc
         self._has_answered = True
 
-    async def _require_broker(self, within: timedelta) -> None:
-        """Return unless all bootstrap addresses show that they are no brokers of our protocol."""
+    async def _require_broker(self, within: timedelta) -> list[str]:
+        """Return the bootstrap addresses, if none of them answers anything. Raises ClusterUnreachable if all of them
+        show that they are no brokers of our protocol."""
         uses_tls = str(self._conf.get("security.protocol", "")).upper() in ("SSL", "SASL_SSL")
         addresses = [entry.strip().rpartition(":") for entry in self.bootstrap.split(",") if entry.strip()]
         asked = (
-            find_fault(host.rpartition("://")[2].strip("[]"), int(port), min(OPENED, within), uses_tls=uses_tls)
+            read_first_answer(host.rpartition("://")[2].strip("[]"), int(port), min(OPENED, within), uses_tls=uses_tls)
             for host, _, port in addresses
         )
-        faults = await asyncio.gather(*asked)
-        if faults and all(faults):
-            raise ClusterUnreachable(self.alias, self.bootstrap, "; ".join(dict.fromkeys(faults)))
+        answers = await asyncio.gather(*asked)
+        if answers and all(answer.fault for answer in answers):
+            faults = dict.fromkeys(answer.fault for answer in answers)
+            raise ClusterUnreachable(self.alias, self.bootstrap, "; ".join(faults))
+        is_silent = all(answer.answerer is Answerer.SILENT for answer in answers)
+        return ["".join(address) for address in addresses] if is_silent else []
 
     async def require_open(self, within: timedelta = OPENED) -> None:
         """Return unless every bootstrap address refuses connections, or its name is unknown. librdkafka would try

@@ -1,13 +1,16 @@
 """What answers at an address that is to be a broker's: a client library only says that there is no answer.
 
-A question for the versions of its requests is sent without TLS, as a broker without TLS answers before any login. The
-first bytes that come back show an HTTP server, a port with TLS, and others that speak no Kafka.
+A question for the versions of its requests is sent, which a broker answers before any login. It goes behind a TLS
+handshake if the client has TLS. What comes back shows an HTTP server, a port with or without TLS, and others that speak
+no Kafka.
 """
 
 import asyncio
-import socket
 import ssl
 import struct
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
 
@@ -19,9 +22,13 @@ _QUESTION = struct.pack(">hhih", 18, 0, _NUMBER, len(_CLIENT_ID)) + _CLIENT_ID
 QUESTION = struct.pack(">i", len(_QUESTION)) + _QUESTION
 """ApiVersions 0, which every broker knows."""
 
-LARGEST_ANSWER = 100 << 20
-ENOUGH = 8
-"""Bytes by which an answer is known."""
+LARGEST_ANSWER = 64 << 10
+"""A broker has some hundred requests, of six bytes each."""
+LARGEST_CODE = 999
+"""Kafka has some 130 errors."""
+_HEAD, _CODE_AND_COUNT = struct.Struct(">ii"), struct.Struct(">hi")
+_VERSIONS = 6
+"""Bytes of one request with its versions."""
 AGAIN_AFTER_S = 0.3
 SHOWN = 40
 """Bytes of a foreign answer that are shown."""
@@ -37,8 +44,18 @@ class Answerer(Enum):
     TLS = "TLS"
     HTTP = "HTTP"
     OTHER = "other"
+    CUT = "cut"
     CLOSED = "closed"
     SILENT = "silent"
+
+
+@dataclass(frozen=True, slots=True)
+class FirstAnswer:
+    """What answers at an address. `fault`: what is wrong with it, as a sentence; "": nothing that shows."""
+
+    answerer: Answerer | None
+    """None: no connection is accepted."""
+    fault: str = ""
 
 
 def judge_answer(answer: bytes, *, closed: bool) -> Answerer:
@@ -49,11 +66,25 @@ def judge_answer(answer: bytes, *, closed: bool) -> Answerer:
         return Answerer.TLS
     if answer.startswith(b"HTTP/") or b"<html" in answer.lower() or b"<!doctype html" in answer.lower():
         return Answerer.HTTP
-    if len(answer) >= 8:
-        length, number = struct.unpack_from(">ii", answer)
-        if number == _NUMBER and 4 < length < LARGEST_ANSWER:
-            return Answerer.BROKER
-    return Answerer.OTHER
+    length = _frame_length(answer)
+    if not length:
+        return Answerer.OTHER
+    if closed and len(answer) < length:
+        return Answerer.CUT
+    if len(answer) >= _HEAD.size + _CODE_AND_COUNT.size:
+        code, count = _CODE_AND_COUNT.unpack_from(answer, _HEAD.size)
+        is_whole = code or length == _HEAD.size + _CODE_AND_COUNT.size + _VERSIONS * count
+        if not (is_whole and 0 <= code <= LARGEST_CODE):
+            return Answerer.OTHER
+    return Answerer.BROKER
+
+
+def _frame_length(answer: bytes) -> int:
+    """Return how many bytes the answer to our question has; 0: its beginning is none."""
+    if len(answer) < _HEAD.size:
+        return 0
+    length, number = _HEAD.unpack_from(answer)
+    return 4 + int(length) if number == _NUMBER and 4 < length < LARGEST_ANSWER else 0
 
 
 def _fault_sentence(answerer: Answerer, place: str, answer: bytes, *, uses_tls: bool) -> str:
@@ -68,7 +99,14 @@ def _fault_sentence(answerer: Answerer, place: str, answer: bytes, *, uses_tls: 
             return f"the broker at {place} speaks no TLS on this port: check security.protocol and the port"
         case Answerer.TLS if not uses_tls:
             return f"{place} speaks TLS, and security.protocol has none: write SSL or SASL_SSL, or another port"
-        case Answerer.CLOSED if not uses_tls:
+        case Answerer.CUT:
+            return f"{place} closes the connection in the middle of an answer: check the proxy in front of the broker"
+        case Answerer.CLOSED if uses_tls:
+            return (
+                f"{place} accepts the connection and closes it during the TLS handshake. It may be a proxy that "
+                "reaches no broker: check bootstrap.servers"
+            )
+        case Answerer.CLOSED:
             return (
                 f"{place} accepts the connection and closes it without an answer. It may be a port with TLS, or a "
                 "proxy that reaches no broker: check security.protocol and bootstrap.servers"
@@ -76,69 +114,131 @@ def _fault_sentence(answerer: Answerer, place: str, answer: bytes, *, uses_tls: 
     return ""  # one that is silent may be a broker that is far, or busy
 
 
-async def find_fault(host: str, port: int, within: timedelta, *, uses_tls: bool) -> str:
-    """Return what is wrong with what answers at an address; "": nothing that shows, or no connection is accepted.
-
-    One that closes the connection gets a second chance: brokers do so at a limit of connections."""
-    within_s = within.total_seconds()
-    try:
-        if uses_tls and await _shakes_hands(host, port, within_s):
-            return ""
-        answer, closed = await _ask(host, port, within_s)
-        if not answer and closed and not uses_tls:
-            await asyncio.sleep(AGAIN_AFTER_S)
-            answer, closed = await _ask(host, port, within_s)
-        answerer = judge_answer(answer, closed=closed)
-        if answerer is Answerer.CLOSED and not uses_tls and await _shakes_hands(host, port, within_s):
-            answerer = Answerer.TLS
-    except (OSError, UnicodeError):
-        return ""
-    return _fault_sentence(answerer, f"{host}:{port}", answer, uses_tls=uses_tls)
+def silence_sentence(place: str, within_s: float) -> str:
+    """Return what is said of a place that was silent for so many seconds."""
+    return (
+        f"{place} accepts the connection and says nothing within {within_s:.2g} s. It may be no broker, or one "
+        "behind a proxy that reaches it no more: check host, port and security.protocol"
+    )
 
 
-async def _shakes_hands(host: str, port: int, within_s: float) -> bool:
-    """Return whether a TLS server answers, of any certificate. Raises OSError if no connection is accepted.
+async def read_first_answer(host: str, port: int, within: timedelta, *, uses_tls: bool) -> FirstAnswer:
+    """Return what answers at an address, and what is wrong with it. `within`: for each attempt.
 
-    The handshake is made in another thread. OpenSSL keeps the errors of a thread in one queue. The alert of a broker
+    One that closes the connection gets a second chance: brokers do so at a limit of connections.
+
+    All of it happens in a thread of its own. OpenSSL keeps the errors of a thread in one queue: the alert of a broker
     that wants a certificate would be taken for the end of another connection of the event loop.
     """
-    return await asyncio.to_thread(_shake_hands, host, port, within_s)
+    thread = ThreadPoolExecutor(1, "first-answer")
+    try:
+        return await asyncio.get_running_loop().run_in_executor(
+            thread, lambda: asyncio.run(_read_first_answer(host, port, within.total_seconds(), uses_tls=uses_tls))
+        )
+    finally:
+        thread.shutdown(wait=False)
 
 
-def _shake_hands(host: str, port: int, within_s: float) -> bool:
+async def _read_first_answer(host: str, port: int, within_s: float, *, uses_tls: bool) -> FirstAnswer:
+    try:
+        answerer, answer = await _answer_behind_tls(host, port, within_s) if uses_tls else (None, b"")
+        if answerer is None:
+            answerer, answer = await _answer_without_tls(host, port, within_s, uses_tls=uses_tls)
+    except (OSError, UnicodeError):
+        return FirstAnswer(None)
+    return FirstAnswer(answerer, _fault_sentence(answerer, f"{host}:{port}", answer, uses_tls=uses_tls))
+
+
+async def _answer_behind_tls(host: str, port: int, within_s: float) -> tuple[Answerer | None, bytes]:
+    """Return what answers behind a TLS handshake; None: there was no handshake."""
+    if await _handshake(host, port, within_s) is not Handshake.DONE:
+        return None, b""
+    answer, closed = await _ask(host, port, within_s, _UNVERIFIED)
+    answerer = judge_answer(answer, closed=closed)
+    # A broker that wants a certificate of the client says so behind the handshake, and closes the connection.
+    shows = answerer in (Answerer.HTTP, Answerer.OTHER, Answerer.CUT, Answerer.SILENT)
+    return (answerer if shows else Answerer.TLS), answer
+
+
+async def _answer_without_tls(host: str, port: int, within_s: float, *, uses_tls: bool) -> tuple[Answerer, bytes]:
+    answer, closed = await _ask(host, port, within_s)
+    if not answer and closed:
+        await asyncio.sleep(AGAIN_AFTER_S)
+        answer, closed = await _ask(host, port, within_s)
+    answerer = judge_answer(answer, closed=closed)
+    if answerer is Answerer.CLOSED:
+        match await _handshake(host, port, within_s):
+            case Handshake.DONE:
+                return Answerer.TLS, answer
+            case Handshake.SILENT if uses_tls:
+                return Answerer.SILENT, answer
+    return answerer, answer
+
+
+class Handshake(Enum):
+    """How a TLS handshake ended."""
+
+    DONE = "done"
+    """A TLS server answered, of any certificate."""
+    REFUSED = "refused"
+    SILENT = "silent"
+
+
+def _unverified() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # nothing is asked behind the handshake
-    with socket.create_connection((host, port), timeout=within_s) as connection:
-        try:
-            context.wrap_socket(connection, server_hostname=host).close()
-        except (ConnectionResetError, ssl.SSLEOFError):
-            return False
-        except ssl.SSLError as exc:
-            return "WRONG_VERSION_NUMBER" not in str(exc.reason)  # others come of a TLS server
-    return True
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # nothing secret is sent behind the handshake
+    return context
 
 
-async def _ask(host: str, port: int, within_s: float) -> tuple[bytes, bool]:
-    """Return the first bytes of the answer, and whether the connection was closed. Raises OSError if none is
+_UNVERIFIED = _unverified()
+
+
+async def _handshake(host: str, port: int, within_s: float) -> Handshake:
+    """Raises OSError if no connection is accepted."""
+    try:
+        async with asyncio.timeout(within_s):
+            _, writer = await asyncio.open_connection(host, port, ssl=_UNVERIFIED)
+    except TimeoutError:
+        return Handshake.SILENT
+    except ssl.SSLEOFError:
+        return Handshake.REFUSED
+    except ssl.SSLError as exc:
+        is_other = "WRONG_VERSION_NUMBER" in str(exc.reason)  # others come of a TLS server
+        return Handshake.REFUSED if is_other else Handshake.DONE
+    except (ConnectionResetError, asyncio.IncompleteReadError):
+        return Handshake.REFUSED
+    await _abort(writer)
+    return Handshake.DONE
+
+
+async def _ask(host: str, port: int, within_s: float, context: ssl.SSLContext | None = None) -> tuple[bytes, bool]:
+    """Return the answer, or what has come of it, and whether the connection was closed. Raises OSError if none is
     accepted."""
     async with asyncio.timeout(within_s):
-        reader, writer = await asyncio.open_connection(host, port)
+        reader, writer = await asyncio.open_connection(host, port, ssl=context)
     try:
         writer.write(QUESTION)
         answer = await _read(reader, within_s)
         return answer, reader.at_eof()
-    except ConnectionError:
+    except (ConnectionError, ssl.SSLError):
         return b"", True
     finally:
-        writer.close()
+        await _abort(writer)
 
 
 async def _read(reader: asyncio.StreamReader, within_s: float) -> bytes:
     answer = b""
     try:
         async with asyncio.timeout(within_s):
-            while len(answer) < ENOUGH and (more := await reader.read(256)):
+            while len(answer) < max(_HEAD.size, _frame_length(answer)) and (more := await reader.read(4096)):
                 answer += more
     except TimeoutError:
         pass  # what has come by then is judged
     return answer
+
+
+async def _abort(writer: asyncio.StreamWriter) -> None:
+    """Close a connection at once: a server may take its time for the end of TLS."""
+    writer.transport.abort()
+    with suppress(OSError):
+        await writer.wait_closed()
