@@ -72,6 +72,9 @@ CASES: Cases = {
     "read back, at rest, nothing beyond": lambda: Scene(
         read_back(), source_of(16), of_mm2(10), reads_back=True, rests=True
     ),
+    "read back, at rest, a batch is there twice": lambda: Scene(
+        read_back(), source_of(16), of_mm2(12).append([10, 11]), reads_back=True, rests=True
+    ),
     "read back, a batch is passed over": lambda: Scene(
         None, source_of(16), of_mm2(10), reads_back=True, remembers=read_back(), quarantines=((10, 11),)
     ),

@@ -1,5 +1,6 @@
 """A target that keeps no producer ids: the engine appends without one, and reads the log back when it has to."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -26,6 +27,12 @@ async def test_engine_appends_without_producer_ids(scene: EngineScene) -> None:
     scene.append(*range(20))
     await scene.has_copied(20)
     assert {batch.producer for batch in scene.copy._batches} == {(-1, -1, -1)}
+
+
+async def test_engine_begins_once_a_run_that_was_cut_off_has_ended(scene: EngineScene) -> None:
+    others_end_by = scene.engine.others_end_by = asyncio.get_running_loop().time() + 0.3
+    await scene.begin()
+    assert asyncio.get_running_loop().time() >= others_end_by
 
 
 async def test_engine_finds_appends_whose_answers_were_lost(scene: EngineScene) -> None:
