@@ -7,7 +7,12 @@ import pytest
 
 from lockstep_data_plane.common.in_flight_limits import WINDOW
 from lockstep_data_plane.core.append_sequence import AppendSequence
-from lockstep_data_plane.core.provenance import ProvenanceRule, appended_since, origins_by_producer
+from lockstep_data_plane.core.provenance import (
+    ProvenanceRule,
+    appended_since,
+    origins_by_producer,
+    producers_of_copy,
+)
 from lockstep_data_plane.core.target_tail import LastAppend, last_append_in
 from lockstep_data_plane.provenance.origin_lookup import rows_in
 from lockstep_data_plane.record_batch.classify import TargetLimits
@@ -164,3 +169,9 @@ def test_a_row_with_nothing_of_its_own_but_something_passed_on_has_begun() -> No
     row = PartitionProgress(topic="t", partition=0, producer_id=OURS)
     assert not row.begun
     assert replace(row, others=((OTHER, 0),)).begun
+
+
+@pytest.mark.parametrize(("read_back", "found"), [(False, {1, 2, 3}), (True, {-1, 1, 2, 3})])
+def test_producers_of_a_copy_are_none_where_it_is_read_back(read_back: bool, found: set[int]) -> None:
+    row = PartitionProgress(topic="t", partition=0, producer_id=1, others=((2, 5),), read_back=read_back)
+    assert producers_of_copy(row, [-1, 3]) == found

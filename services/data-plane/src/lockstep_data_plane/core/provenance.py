@@ -95,3 +95,10 @@ def appended_since(row: PartitionProgress, sequence: int, others: Iterable[tuple
     others. A change of id waits for every answer, so together they follow each other as in the source's log."""
     before = dict(row.others)
     return (sequence - row.sequence) % SEQUENCES + sum((s - before.get(p, -1)) % SEQUENCES for p, s in others)
+
+
+def producers_of_copy(row: PartitionProgress, known: Iterable[int]) -> frozenset[int]:
+    """Return the producer ids under which the copy of a partition was appended; -1 where its records carry none.
+    `known`: those of the flow."""
+    named = {row.producer_id, *(producer_id for producer_id, _ in row.others), *known} - {-1}
+    return frozenset(named | {-1} if row.read_back else named)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from lockstep_config.credentials.permissions import needed_access
 from lockstep_config.flow import client_settings
 from lockstep_config.flow.client_settings import client_id
+from lockstep_data_plane.core.provenance import producers_of_copy
 from lockstep_data_plane.provenance.origin_filter import OriginFilter
 from lockstep_data_plane.slot.certificate_watch import CertificateWatch
 from lockstep_data_plane.slot.progress_rows import ProgressRows
@@ -242,7 +243,7 @@ class VerifySlot:
     ) -> VerifiedPartition:
         """The row with what was compared: all of the stretch, or a part of it that took a while."""
         row, progress = stretch.row, copy.progress
-        ours = {progress.producer_id, *(producer for producer, _ in progress.others), *self._producers} - {-1}
+        ours = producers_of_copy(progress, self._producers)
         configs, traces = dict(self._topics[tp[0]].target_configs), copy.is_traced
         rules = TargetRules("compact" in configs.get("cleanup.policy", ""), has_foreign_writers=traces)
 
