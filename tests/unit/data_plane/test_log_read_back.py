@@ -115,6 +115,14 @@ def test_tail_with_records_that_the_target_lost_is_in_doubt(there: list[Batch], 
     assert raised.value.case is GapCase.DOUBT
 
 
+def test_tail_with_too_many_records_to_compare_is_in_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lockstep_data_plane.core.log_read_back.COMPARED_AT_MOST", 2)
+    assert tail_of(copies(10, 10, 11)).is_whole
+    with pytest.raises(LogContradiction) as raised:
+        tail_of(copies(10, 10, 11), copies(12, 12))
+    assert raised.value.case is GapCase.DOUBT
+
+
 def test_tail_that_is_not_replicated_has_no_end_yet() -> None:
     tail = ReadBackTail(row(), log_end=11, name="A.t-0")
     tail.add_batches([copies(10, 10)])

@@ -22,6 +22,9 @@ from lockstep_protocol.rows.state_rows import PartitionProgress
 Place = tuple[int, int, int]
 """(first upstream offset, its downstream offset, records) of a stretch that is copied."""
 
+COMPARED_AT_MOST = 200_000
+"""Records behind the row: far more than a slot appends between two rows."""
+
 
 def last_pair(row: PartitionProgress) -> tuple[int, int] | None:
     """Return the upstream and the downstream offset of the last record that the row's open run has; None: no run."""
@@ -82,6 +85,11 @@ class ReadBackTail(TargetTail):
         except CorruptRecordError as exc:
             text = f"the target's log of {self._name} cannot be read at offset {batch.base_offset}: {exc}"
             raise LogContradiction(text) from exc
+        if len(self.records) > COMPARED_AT_MOST:
+            text = (
+                f"the target's log of {self._name} holds more than {COMPARED_AT_MOST} records behind our last known one"
+            )
+            raise LogContradiction(text)
         added = len(self.records) - count
         if added < batch.last_offset + 1 - first:
             raise self._removed(batch.last_offset)
