@@ -22,8 +22,7 @@ from lockstep_cli.row_table import wrapped
 from lockstep_cli.settings_shown import settings_shown
 from lockstep_cli.whole_line_console import WholeLineConsole
 from lockstep_config.report.effective import Setting
-from lockstep_protocol.names import Flow
-from lockstep_runtime.kafka.control_topics import _warn_of_lowered, flow_topics
+from lockstep_runtime.kafka.lowered_factor import warn_of_lowered
 from lockstep_runtime.telemetry.log import JsonLines
 
 TWO = "clusters = A, B\nA.bootstrap.servers = {}\nB.bootstrap.servers = {}\nA->B.enabled = true\n"
@@ -164,7 +163,7 @@ def test_table_in_a_pipe_has_no_trailing_blanks_and_whole_words(capsys: pytest.C
 
 def lowered_on(alias: str, caplog: pytest.LogCaptureFixture) -> str:
     """The line that a service writes about a cluster with too few brokers."""
-    _warn_of_lowered(alias, flow_topics(Flow("A", "B"), None, 3), brokers=1)
+    warn_of_lowered(alias, 3, brokers=1)
     return JsonLines("topic-sync").format(caplog.records[-1])
 
 

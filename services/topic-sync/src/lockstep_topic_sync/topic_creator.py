@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from logging import DEBUG
 
 from lockstep_protocol.reason import Reason
 from lockstep_protocol.topic_plan import Create, Grow, Rules, creation_configs, factor_words, possible_factor
 from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.kafka.lowered_factor import warn_of_lowered
 from lockstep_topic_sync import apply
 from lockstep_topic_sync.config_sync import ConfigSync
 
@@ -74,9 +76,11 @@ class TopicCreator:
         wanted, brokers = rules.replication_factor, await self._ctx.target.broker_count()
         factor = possible_factor(wanted, brokers)
         if factor < wanted and not self._lowered:
-            self._lowered = True
-            text = f"new topics on {self._ctx.target.alias}: {wanted} wanted, {brokers} broker(s) there"
-            await self._ctx.event("ReplicationFactorLowered", text=text, wanted=wanted, brokers=brokers)
+            self._lowered, alias = True, self._ctx.target.alias
+            warn_of_lowered(alias, wanted, brokers)
+            # Its line is that warning, which the control topics may have had already.
+            text = f"new topics on {alias}"
+            await self._ctx.event("ReplicationFactorLowered", text=text, level=DEBUG, wanted=wanted, brokers=brokers)
         return factor
 
     async def _report_demanded(self, wanted: int, factors: Mapping[str, int]) -> None:

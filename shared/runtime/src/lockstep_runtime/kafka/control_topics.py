@@ -13,6 +13,7 @@ from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow, commands_topic, e
 from lockstep_protocol.topic_plan import factor_words, possible_factor
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_types import NewTopic
+from lockstep_runtime.kafka.lowered_factor import warn_of_lowered
 from lockstep_runtime.kafka.topic_creation import Creation, create_fitting_topics
 
 KEPT = timedelta(days=7)
@@ -27,8 +28,6 @@ STATE_SEGMENT_BYTES = 16 << 20
 
 VISIBLE_WITHIN, LOOK_AGAIN = 10.0, 0.1
 """Seconds; usual is a tenth."""
-_LOWERED_ON: set[tuple[str, int]] = set()
-"""Clusters, and how many brokers they had, of which this process has said so."""
 
 KEPT_CONFIGS = frozenset({"cleanup.policy"})
 """Configs without which a control topic loses records. Without the others it is slower, or larger."""
@@ -135,7 +134,7 @@ async def ensure_control_topics(admin: Admin, topics: Sequence[ControlTopic]) ->
     if not missing:
         return CreatedTopics()
     brokers = await admin.broker_count()
-    _warn_of_lowered(admin.alias, missing, brokers)
+    warn_of_lowered(admin.alias, max(topic.replication_factor for topic in missing), brokers)
     creation = await create_fitting_topics(admin, [new_topic(t, brokers) for t in missing], kept=KEPT_CONFIGS)
     for trouble in creation.failed.values():
         raise trouble
@@ -161,20 +160,6 @@ def _warn_of_factors(alias: str, creation: Creation) -> None:
         names = ", ".join(sorted(name for name, accepted in creation.factors.items() if accepted == factor))
         text = f"{alias} refused the wanted number for {names}, and takes {factor_words(factor)}"
         log.warning("replication factor refused", extra={"text": text, "cluster": alias})
-
-
-def _warn_of_lowered(alias: str, topics: Sequence[ControlTopic], brokers: int) -> None:
-    """Say once for a cluster that it has too few brokers, however many topics of however many flows that is about."""
-    lowered = [topic for topic in topics if topic.replication_factor > brokers]
-    if not lowered or (alias, brokers) in _LOWERED_ON:
-        return
-    _LOWERED_ON.add((alias, brokers))
-    wanted, brokers_text = (
-        max(topic.replication_factor for topic in lowered),
-        "1 broker is" if brokers == 1 else f"{brokers} are",
-    )
-    text = f"{alias}: {wanted} replicas wanted for our own topics, and {brokers_text} there; said once, for all of them"
-    log.warning("replication factor lowered", extra={"text": text, "once": f"replication factor on {alias}"})
 
 
 async def _visible(admin: Admin, created: Sequence[ControlTopic]) -> None:

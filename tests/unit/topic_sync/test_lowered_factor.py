@@ -1,0 +1,56 @@
+"""Too few brokers for the wanted replicas are named once, for our own topics and for mirrored ones."""
+
+import logging
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from lockstep_protocol.topic_plan import Rules
+from lockstep_runtime.kafka.lowered_factor import warn_of_lowered
+from lockstep_topic_sync.topic_creator import TopicCreator
+
+WANTED = cast(Rules, SimpleNamespace(replication_factor=3))
+
+
+class TargetOfOneBroker:
+    """The context of a flow whose target has one broker."""
+
+    def __init__(self, alias: str) -> None:
+        self.target = SimpleNamespace(alias=alias, broker_count=self._count_brokers)
+        self.events: list[tuple[str, int, dict[str, Any]]] = []
+
+    async def _count_brokers(self) -> int:
+        return 1
+
+    async def event(self, kind: str, *, text: str, level: int, **detail: Any) -> None:
+        self.events.append((kind, level, detail))
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[Any, ...]]:
+    return [(one.text, one.wanted, one.brokers) for one in caplog.records if one.msg == "replication factor lowered"]  # type: ignore[attr-defined]  # keys of the line
+
+
+@pytest.mark.parametrize("own_topics_first", [True, False])
+async def test_lowered_factor_is_logged_once_for_all_topics(
+    caplog: pytest.LogCaptureFixture, own_topics_first: bool
+) -> None:
+    alias = f"lowered-{own_topics_first}"
+    contexts = [TargetOfOneBroker(alias), TargetOfOneBroker(alias)]
+    if own_topics_first:
+        warn_of_lowered(alias, 3, brokers=1)
+    for ctx in contexts:
+        creator = TopicCreator(cast(Any, ctx), cast(Any, None), lambda _: None)
+        assert [await creator._replication_factor(WANTED) for _ in range(2)] == [1, 1]
+    if not own_topics_first:
+        warn_of_lowered(alias, 3, brokers=1)
+    ((text, wanted, brokers),) = lines(caplog)
+    assert alias in text
+    assert (wanted, brokers) == (3, 1)
+    event = ("ReplicationFactorLowered", logging.DEBUG, {"wanted": 3, "brokers": 1})
+    assert [ctx.events for ctx in contexts] == [[event], [event]], "each flow has its event"
+
+
+def test_factor_that_the_cluster_can_have_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    warn_of_lowered("enough", 3, brokers=3)
+    assert lines(caplog) == []
