@@ -14,6 +14,7 @@ from lockstep_cli.report_tables import as_tables
 from lockstep_protocol.commands.command_vocabulary import SERVICES
 from lockstep_protocol.lag import LogRange
 from lockstep_protocol.names import Flow
+from lockstep_protocol.reason import NO_REASON
 from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
 from lockstep_protocol.switch_readiness import SwitchLimits
 from tests.support import reasons
@@ -72,7 +73,7 @@ def topic(name: str = "t", partitions: int = 1, phase: str = "mirrored", reason:
         partitions=partitions,
         target_partitions=partitions,
         phase=phase,
-        cause=reasons.reported(reason),
+        cause=reasons.reported(reason) if reason else NO_REASON,
     )
 
 

@@ -13,7 +13,7 @@ from lockstep_checkpoint.run_translator import RunTranslator, TranslatedOffset
 from lockstep_checkpoint.translation import OffsetSyncStore
 from lockstep_data_plane.admin.offset_admin import with_position
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from lockstep_protocol.reason_catalogue import format_sentence
+from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, Row
 from tests.support.offset_truth import FIRST, Copied
 
@@ -30,6 +30,7 @@ def folded(rows: Iterable[Row]) -> RunTranslator:
 
 
 NOTHING = folded(())
+UNREADABLE = ReasonCode.OPPOSITE_UNREADABLE.to_reason(text="rows of B->A: not read to their end yet")
 
 
 @dataclass
@@ -244,7 +245,7 @@ class TestWhoAnswers:
         assert places.translate("u", 0, UpstreamOffset(5)).reason.code == "no-offset-sync"
 
     def test_failback_without_readable_rows_is_unknown_with_its_reason(self) -> None:
-        places = self.places(ReverseTranslation(trouble="rows of B->A: not read to their end yet"))
+        places = self.places(ReverseTranslation(unreadable=UNREADABLE))
         assert format_sentence(places.translate("B.t", 0, UpstreamOffset(5)).reason) == (
             "rows of B->A: not read to their end yet"
         )

@@ -225,7 +225,7 @@ def test_report_of_a_group_that_would_skip_records_is_not_exact(
 )
 def test_report_of_acls_without_permission_is_trouble(phase: str, trouble: str) -> None:
     report = reported(AclStatus(phase=phase, cause=reasons.reported("why"), copied=1, left_out=2))
-    assert report.acls == AclLine(phase, 1, 2, reason="why", trouble=trouble)
+    assert report.acls == AclLine(phase, 1, 2, reason="why", cause=reasons.reported("why") if trouble else NO_REASON)
     assert ("left out; why" in shown(report)) is not bool(trouble), "once is enough"
     assert bool(report.troubles) is bool(trouble)
 

@@ -2,7 +2,7 @@
 
 A reason has a code for that (`lockstep_protocol.reason`). This test finds code that compares, searches or cuts what is
 called a reason, a sentence, a trouble or the like: of rows, of the detail of events and answers, of blockers and of
-refusals. It also finds code that branches on whether a row has a sentence, where the row has a cause.
+refusals. It also finds code that branches on whether there is a sentence: a cause has to say that.
 """
 
 import ast
@@ -23,8 +23,8 @@ FORMATTERS = frozenset({"format_sentence", "format_blocker", "refusal"})
 """Functions that make a sentence."""
 ERRORS = frozenset({"exc", "error", "refused", "wrong", "missing", "failed", "yet", "unknown"})
 """Names of caught errors, whose `str` is a sentence."""
-OF_ROWS = frozenset({"reason", "held_reason"})
-"""Fields of rows that follow from a cause."""
+FOLLOWS_CAUSE = frozenset({"reason", "held_reason", "left_alone", "trouble", "text", "note"})
+"""Fields that hold a sentence. Whether there is one is a decision too."""
 CUTS = frozenset(
     {
         *("startswith", "endswith", "find", "rfind", "index", "partition", "rpartition", "split", "rsplit", "count"),
@@ -37,6 +37,8 @@ FORMS = "it makes or cuts what is shown"
 FOREIGN = "a library says it in words alone, and a sentence or a log line is made of them"
 ENUM = "`reason` is an enum there"
 TYPED = "it is what a person wrote in a file"
+REASON = "it is a `Reason` there"
+MEASURED = "the command tried it itself, and the text is what came of that: no row or answer has it"
 
 ALLOWED = {
     "lockstep_data_plane.wire.cluster:require_leader": "`trouble` is an error code of Kafka",
@@ -52,6 +54,18 @@ ALLOWED = {
     "lockstep_protocol.switch_sentences:_sentence": ENUM,
     "lockstep_cli.offsets:list_": "it compares events",
     "lockstep_checkpoint.group_view:left_alone": FORMS,
+    "lockstep_checkpoint.target_group_sync:_sync_one": REASON,
+    "lockstep_topic_sync.mirrored_topics:topic_events": "an event follows, by a rule that has no code",
+    "lockstep_cli.command_request:as_lines": FORMS,
+    "lockstep_cli.doctor.bandwidth:judge_bandwidth": MEASURED,
+    "lockstep_cli.doctor.bandwidth:_rate": MEASURED,
+    "lockstep_cli.doctor.bandwidth:_read_back": MEASURED,
+    "lockstep_cli.doctor.bandwidth:_expected": MEASURED,
+    "lockstep_cli.doctor.cluster:judge_cluster": MEASURED,
+    "lockstep_cli.doctor.cluster:judge_clock": MEASURED,
+    "lockstep_cli.doctor.rate_meter:_read_clock": MEASURED,
+    "lockstep_cli.doctor.rate_meter:_write": MEASURED,
+    "lockstep_runtime.membership.flow_runner:_watch_reach": FOREIGN,
     "lockstep_cli.report_tables:_acls": FORMS,
     "lockstep_cli.formatting:without_name": FORMS,
     "lockstep_config.flow.filters:_own": FORMS,
@@ -111,7 +125,7 @@ def is_empty(node: ast.AST) -> bool:
 def readings(tree: ast.AST) -> Iterator[tuple[str, int]]:
     """Return the function and the line of each place that reads a text."""
     for function, node in _within(tree, ""):
-        if _reads(node) or any(map(_is_sentence_of_row, _tests(node))):
+        if _reads(node) or any(map(_is_sentence_field, _tests(node))):
             yield function, getattr(node, "lineno", 0) or _tests(node)[0].lineno
 
 
@@ -138,8 +152,15 @@ def _tests(node: ast.AST) -> list[ast.expr]:
     return []
 
 
-def _is_sentence_of_row(node: ast.expr) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr in OF_ROWS
+def _is_sentence_field(node: ast.expr) -> bool:
+    match node:
+        case ast.NamedExpr(value=value):
+            return _is_sentence_field(value)
+        case ast.BoolOp(values=values):  # `or`: it counts where its truth is asked for
+            return any(map(_is_sentence_field, values))
+        case ast.Attribute(attr=name):
+            return name.strip("_") in FOLLOWS_CAUSE
+    return False
 
 
 def _reads(node: ast.AST) -> bool:
@@ -202,6 +223,11 @@ def test_each_place_that_may_read_a_text_still_does() -> None:
         "row.phase == 'halted' and row.reason",
         "not progress.reason",
         "bool(row.held_reason)",
+        "row.phase if row.trouble else ''",
+        "[line for line in lines if line.trouble or everything]",
+        "not (self.trouble or self.silent)",
+        "(text := refusal.text) and stop()",
+        "view.synced and not view.left_alone",
     ],
 )
 def test_reading_of_a_text_is_found(line: str) -> None:

@@ -62,7 +62,7 @@ class GroupReport:
         new = [group for group, row in rows.items() if row is None or row.is_gone]
         await asyncio.gather(*(self._ctx.event("GroupFound", group) for group in new))
         self._views.update({group: self._view(group) for group in found})
-        self._sayings.only(cause for view in self._views.values() for cause in (view.trouble, view.held_cause))
+        self._sayings.only(cause for view in self._views.values() for cause in (view.failure, view.held_cause))
         await asyncio.gather(*self._changes(standing, failed))
         for group, trouble in failed.items():
             self._views[group] = self._view(group).failing(trouble)
@@ -77,12 +77,12 @@ class GroupReport:
     def _changes(self, standing: Iterable[str], failed: Mapping[str, Reason]) -> Iterator[Coroutine[Any, Any, None]]:
         """The events of groups that fail now, or do so no more. They go at once: one cause fails thousands."""
         for group, trouble in failed.items():
-            if not self._view(group).trouble:
+            if not self._view(group).failure:
                 level = self._level("more groups failing", trouble)
                 text = f"{group}: {format_sentence(trouble)}"
                 yield self._ctx.event("GroupFailing", group, text, level=level, cause=trouble)
         for group in standing:
-            if self._view(group).trouble:
+            if self._view(group).failure:
                 yield self._ctx.event("GroupRecovered", group)
 
     async def record_reading(self, shares: Collection[int], began_ms: int, count: SelectionCount = NOT_COUNTED) -> None:
@@ -263,11 +263,11 @@ class GroupReport:
 
     def synced_groups(self) -> int:
         """How many groups were brought to their checkpoints on the target."""
-        return sum(view.synced and not view.left_alone for view in self._views.values())
+        return sum(view.synced and not view.is_left_alone for view in self._views.values())
 
     def held_back(self) -> Mapping[str, str]:
         """Groups left alone on the target, with the reason."""
-        return {group: view.left_alone for group, view in sorted(self._views.items()) if view.left_alone}
+        return {group: view.left_alone for group, view in sorted(self._views.items()) if view.is_left_alone}
 
     def held_for(self) -> Mapping[str, int]:
         """How many groups are left alone for which of `HELD`."""

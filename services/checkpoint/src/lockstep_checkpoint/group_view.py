@@ -43,7 +43,8 @@ class ReadingTime(NamedTuple):
 class GroupView:
     """What this process knows of a group beside its checkpoints."""
 
-    trouble: Reason = NO_REASON
+    failure: Reason = NO_REASON
+    """Why the source could not be asked about the group."""
     translation: TranslationState = TranslationState()
     read_at: float | None = None
     """When this process asked last for the group's position on the source and got it, by the monotonic clock; None: it
@@ -79,14 +80,14 @@ class GroupView:
             positions={(topic, partition): (up, down) for topic, partition, up, down in row.positions},
         )
 
-    def failing(self, trouble: Reason) -> "GroupView":
-        """The source could not be asked about the group."""
-        return replace(self, trouble=trouble)
+    def failing(self, failure: Reason) -> "GroupView":
+        """Return the view with why the source could not be asked about the group."""
+        return replace(self, failure=failure)
 
     def read(self, translation: TranslationState, began: ReadingTime | None) -> "GroupView":
         """Note that a reading of the source that `began` then read the group; None: the reading of before counts."""
         view = self if began is None else replace(self, read_at=began.monotonic_s, read_ms=began.wall_ms)
-        return replace(view, trouble=NO_REASON, translation=translation, earlier=None)
+        return replace(view, failure=NO_REASON, translation=translation, earlier=None)
 
     def after(self, written: Mapping[TopicPartition, Checkpoint]) -> "GroupView":
         """With the checkpoints that are acknowledged now."""
@@ -116,6 +117,11 @@ class GroupView:
         return frozenset({self.held, *(ahead.state for ahead in self.ahead), *contested} - {""})
 
     @property
+    def is_left_alone(self) -> bool:
+        """Return whether the target's group stays as it is."""
+        return bool(self.held or self.held_cause or self.ahead)
+
+    @property
     def left_alone(self) -> str:
         """Why the target's group stays as it is; "" where it is at its places."""
         return joined((*([self.held_reason] if self.held_reason else []), *map(str, self.ahead)))
@@ -123,10 +129,10 @@ class GroupView:
     def row(self, group: str, written: Mapping[TopicPartition, Checkpoint]) -> GroupStatus:
         """As it is to be written, with the acknowledged checkpoints of the group."""
         row = self._of_source(group, written) if self.earlier is None else self._as_earlier(self.earlier)
-        if self.trouble:
+        if self.failure:
             is_placed = self.earlier is None or self.earlier.is_placed
             code = ReasonCode.REPORTED if is_placed else ReasonCode.GROUP_NOT_PLACED
-            cause = code.because(self.trouble)
+            cause = code.because(self.failure)
             row = replace(row, phase="failing", reason=format_sentence(cause), cause=cause)
         # Those that `follow` and `--rewind-groups` do not set back come first: the list may be cut.
         ahead = sorted(self.ahead, key=lambda one: one.state != AHEAD_ON_TARGET)

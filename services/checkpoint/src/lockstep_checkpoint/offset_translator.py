@@ -9,6 +9,7 @@ from lockstep_checkpoint.failback import place_back
 from lockstep_checkpoint.run_translator import RunTranslator, TranslatedOffset
 from lockstep_checkpoint.translation import TOO_OLD, OffsetSyncStore, newest_at
 from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
+from lockstep_protocol.reason import NO_REASON, Reason
 from lockstep_protocol.reason_catalogue import ReasonCode
 
 
@@ -18,8 +19,8 @@ class ReverseTranslation:
 
     places: RunTranslator | None = None
     """What its rows say; None where there are none or they cannot be read."""
-    trouble: str = ""
-    """Why they cannot be read; "" where they are read, and where the flow never ran."""
+    unreadable: Reason = NO_REASON
+    """Why they cannot be read; NO_REASON where they are read, and where the flow never ran."""
 
 
 class OffsetTranslator:
@@ -48,9 +49,8 @@ class OffsetTranslator:
         """The target position of a group that reads `upstream` of a source partition next, as far as it is known."""
         theirs = self._theirs(topic)
         if theirs is not None and self._opposite is not None:
-            if self._opposite.trouble:
-                reason = ReasonCode.OPPOSITE_UNREADABLE.to_reason(text=self._opposite.trouble)
-                return TranslatedOffset(None, reason=reason)
+            if self._opposite.unreadable:
+                return TranslatedOffset(None, reason=self._opposite.unreadable)
             back = self._opposite.places
             if back is not None and back.copy_name(theirs) == topic:
                 return place_back(back, theirs, self._exact, topic, partition, upstream)

@@ -11,6 +11,7 @@ from lockstep_config.flow.mirroring_rules import checkpoint_rule
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import GroupStatus, MalformedRow, MirroredTopic, OffsetRuns, PartitionProgress
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.kafka.compacted_topic import CompactedTopic
@@ -72,7 +73,9 @@ class ReverseFlow(CompactedTopic[_State]):
         """What is known of it now."""
         if self.fold is not None:
             return ReverseTranslation(self.fold.places)
-        return ReverseTranslation(trouble="" if self.is_missing else self.trouble)
+        if self.is_missing:
+            return ReverseTranslation()
+        return ReverseTranslation(unreadable=ReasonCode.OPPOSITE_UNREADABLE.to_reason(text=self.trouble))
 
     def unread(
         self, group: str, checkpoints: Iterable[Checkpoint], read_at: float | None, *, failover: bool = False

@@ -16,7 +16,8 @@ from lockstep_protocol.lag import (
     silent_after_s,
     why_unknown,
 )
-from lockstep_protocol.reason_catalogue import format_sentence
+from lockstep_protocol.reason import NO_REASON
+from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
 from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
 from lockstep_protocol.selection_count import NOT_COUNTED, SelectionCount
 from lockstep_protocol.stalled_copy import why_stalled
@@ -119,7 +120,7 @@ def judged(
         slot=slot if slot >= 0 or row is None else row.slot,
         written_ms=0 if row is None else row.at_ms,
         case="" if row is None else row.case,
-        trouble=((row.reason if row is not None else "") or "halted without a reason") if halted else "",
+        cause=row.cause or ReasonCode.NO_CAUSE.to_reason(phase=row.phase) if row is not None and halted else NO_REASON,
         state=state,
         why=state_reason or ("" if lag is not None else why),
         quarantined=0 if row is None else row.quarantined,

@@ -58,13 +58,13 @@ def _failing(
         yield FailingPart("source" if alias == flow.source else "target", alias, _reported(why))
     for service, reason in services.items():
         yield FailingPart("service", service, reason)
-    if report.acls is not None and report.acls.trouble:
-        yield FailingPart("service", "acl-sync", _reported(report.acls.trouble))
+    if report.acls is not None and report.acls.cause:
+        yield FailingPart("service", "acl-sync", report.acls.cause)
     if why := next((one.why for one in report.troubles if one.what == "heartbeats"), ""):
         yield FailingPart("service", "heartbeat", _reported(why))
     for topic in report.topics:
-        if topic.trouble:
-            yield FailingPart("topic", topic.topic, _reported(topic.trouble))
+        if topic.cause:
+            yield FailingPart("topic", topic.topic, topic.cause)
 
 
 def _reported(text: str) -> Reason:

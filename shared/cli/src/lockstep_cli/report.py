@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from lockstep_protocol.reason import NO_REASON, Reason
+from lockstep_protocol.reason_catalogue import format_sentence
 from lockstep_protocol.rows.state_rows import ClusterCapabilities
 from lockstep_protocol.switch_readiness import is_ready
 from lockstep_protocol.switch_reason import Blocker
@@ -40,6 +42,18 @@ def longest(values: Iterable[int]) -> int:
     return max(values, default=0)
 
 
+class FailableLine:
+    """What may fail. `cause`: why it does; NO_REASON: it does not."""
+
+    __slots__ = ()
+    cause: Reason
+
+    @property
+    def trouble(self) -> str:
+        """Return the sentence of the cause, for people; "" if nothing fails."""
+        return format_sentence(self.cause)
+
+
 @dataclass(frozen=True, slots=True)
 class Acting:
     """The replica that acts as `label`, a service or one of its shares of the work, and since when."""
@@ -50,7 +64,7 @@ class Acting:
 
 
 @dataclass(frozen=True, slots=True)
-class ServiceLine:
+class ServiceLine(FailableLine):
     """A service. `wanted`: of its connector. `replicas` None: not known. `leaders`: the last ones that said so."""
 
     service: str
@@ -58,11 +72,11 @@ class ServiceLine:
     wanted: str
     replicas: int | None
     leaders: tuple[Acting, ...]
-    trouble: str = ""
+    cause: Reason = NO_REASON
 
 
 @dataclass(frozen=True, slots=True)
-class TopicLine:
+class TopicLine(FailableLine):
     """A source topic with what its partitions come to. `lag_ms`: the longest; None, as of `lag_records`: of some
     partitions it is unknown. `begun`: partitions with progress. `phase`: its row's, or `not begun` where the flow
     selects it and has no row of it yet."""
@@ -76,7 +90,7 @@ class TopicLine:
     halted: int
     lag_records: int | None
     lag_ms: int | None
-    trouble: str = ""
+    cause: Reason = NO_REASON
     passed_over: int = 0
     """Records quarantined, and offsets given up or lost on the target: they never come, and are not behind."""
     note: str = ""
@@ -84,7 +98,7 @@ class TopicLine:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionLine:
+class PartitionLine(FailableLine):
     """A source partition. `phase`: its row's, or `not begun`; `state`: what it does now (`partition_status.py`), and
     `why`. `lag_records`: what a reader of the target cannot read yet; None: unknown. `upstream`: last offset that is
     durable downstream. `written_ms`: when its row was written, 0 where there is none."""
@@ -100,7 +114,7 @@ class PartitionLine:
     slot: int
     written_ms: int
     case: str = ""
-    trouble: str = ""
+    cause: Reason = NO_REASON
     state: str = NOT_BEGUN
     why: str = ""
     quarantined: int = 0
@@ -121,7 +135,7 @@ class PartitionLine:
 
 
 @dataclass(frozen=True, slots=True)
-class SlotLine:
+class SlotLine(FailableLine):
     """A slot of the data plane, as it sees itself. `resting`: partitions of its assignment that are to rest."""
 
     slot: int
@@ -130,11 +144,11 @@ class SlotLine:
     partitions: int
     resting: int
     held_bytes: int
-    trouble: str = ""
+    cause: Reason = NO_REASON
 
 
 @dataclass(frozen=True, slots=True)
-class GroupLine:
+class GroupLine(FailableLine):
     """A consumer group: `exact`, `behind`, `waiting` count its partitions. `records`: how many are read again at most,
     where that is known. `why`: the commonest reason for waiting."""
 
@@ -146,7 +160,7 @@ class GroupLine:
     waiting: int
     synced: bool
     why: str = ""
-    trouble: str = ""
+    cause: Reason = NO_REASON
     ahead_on_target: int = 0
     """Partitions in which the target's group is beyond its place: a consumer that continues there skips records."""
     rewound_on_source: int = 0
@@ -158,7 +172,7 @@ class GroupLine:
     @property
     def readiness(self) -> str:
         """The least ready of its partitions in one word, or that it fails."""
-        if self.trouble:
+        if self.cause:
             return REFUSED if self.held == "refused" and self.phase != "failing" else "failing"
         if self.held_back:
             return self.held_back
@@ -177,7 +191,7 @@ class GroupLine:
 
 
 @dataclass(frozen=True, slots=True)
-class AclLine:
+class AclLine(FailableLine):
     """The state of ACL sync. `owned`: those on the target that are ours to take back, `revoked` those of them that the
     source has no more. `left_out_for`: (why, how many), `left_out_named`: (binding, why). `reason`: why the phase is
     what it is; `notes`: what an operator should know though nothing fails."""
@@ -191,7 +205,7 @@ class AclLine:
     left_out_named: tuple[tuple[str, str], ...] = ()
     reason: str = ""
     notes: tuple[str, ...] = ()
-    trouble: str = ""
+    cause: Reason = NO_REASON
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from lockstep_protocol.commands.command_vocabulary import SERVICES, Connector, S
 from lockstep_protocol.group_readings import GroupReadings
 from lockstep_protocol.names import Flow
 from lockstep_protocol.reason import NO_REASON, Reason
-from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
+from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence, read_reason
 from lockstep_protocol.rows.group_rows import REWOUND_ON_SOURCE
 from lockstep_protocol.rows.state_rows import (
     AclStatus,
@@ -100,7 +100,7 @@ def build_report(
     not_known = groups_unknown(seen.all(SourceGroupsStatus)) if "checkpoint" in services else NO_REASON
     # A service that fails, or is to rest, is the cause, and shown as such.
     reads = seen.wanted.connector(Connector.CHECKPOINT) is DesiredPhase.RUNNING and not any(
-        one.service == "checkpoint" and one.trouble for one in shown
+        one.service == "checkpoint" and one.cause for one in shown
     )
     failing = (
         *(("state topic", sentence) for sentence in unreadable),
@@ -192,8 +192,8 @@ class _Seen:
                 for row in self.all(Leader)
                 if label_service(row.service) == service
             ]
-            word, trouble = self.wanted.connector(connector).word, format_sentence(self._failure(service))
-            yield ServiceLine(service, connector.value, word, self._replicas.get(service), tuple(leaders), trouble)
+            word, cause = self.wanted.connector(connector).word, self._failure(service)
+            yield ServiceLine(service, connector.value, word, self._replicas.get(service), tuple(leaders), cause)
 
     def failing_services(self) -> Mapping[str, Reason]:
         """Return why services fail, by name."""
@@ -215,9 +215,7 @@ class _Seen:
     def partitions(self) -> Iterable[PartitionLine]:
         """Of topics that are selected: every partition. Of topics that are gone, or wanted no more: none."""
         known = progress_by_partition(self.all(PartitionProgress))
-        failing = {
-            name: sentence for row in self.all(SlotStatus) if row.phase == "started" for name, sentence in row.troubles
-        }
+        failing = dict(pair for row in self.all(SlotStatus) if row.phase == "started" for pair in row.causes)
         asked = {tp: seen for ends in self.all(SourceEnds) for tp, seen in ends.by_partition().items()}
         slots = SlotOwners.seen(self.all(Assignment), self.all(SlotStatus))
         for topic in self._topics():
@@ -239,12 +237,10 @@ class _Seen:
                     asked=asked.get((topic.source_topic, number)),
                     by_key=self._by_key,
                 )
-                trouble = failing.get(f"{topic.source_topic}-{number}", "")
-                yield (
-                    replace(line, why=trouble, trouble=line.trouble or trouble)
-                    if trouble and line.phase == NOT_BEGUN
-                    else line
-                )
+                cause = failing.get(f"{topic.source_topic}-{number}", NO_REASON)
+                if cause and line.phase == NOT_BEGUN:
+                    line = replace(line, why=format_sentence(cause), cause=line.cause or cause)
+                yield line
 
     def _topics(self) -> list[MirroredTopic]:
         """The rows, and one each for topics that are selected and have none yet."""
@@ -272,7 +268,7 @@ class _Seen:
                 sum(line.phase == "halted" for line in mine),
                 sum_if_known(lags, sum),
                 sum_if_known(ages, longest),
-                format_sentence(topic_failure(row)),
+                topic_failure(row),
                 sum(line.passed_over for line in mine),
                 row.note,
             )
@@ -283,16 +279,16 @@ class _Seen:
             scope = Scope(ScopeKind.SLOT, number=number)
             asked = (scope,), (Scope.for_connector(Connector.SOURCE), scope)
             word = self.wanted.slot(number).word
-            trouble = format_sentence(failure_reason(self.all(Restarts), self.wanted, "data-plane", str(scope), *asked))
-            if not trouble and word != "stopped" and row.phase == "started" and row.partitions > row.resting:
-                trouble = self._silence(row) or _slot_troubles(row)
-            yield SlotLine(number, row.phase, word, row.partitions, row.resting, row.held_bytes, trouble)
+            cause = failure_reason(self.all(Restarts), self.wanted, "data-plane", str(scope), *asked)
+            if not cause and word != "stopped" and row.phase == "started" and row.partitions > row.resting:
+                cause = self._silence(row) or _slot_failure(row)
+            yield SlotLine(number, row.phase, word, row.partitions, row.resting, row.held_bytes, cause)
 
-    def _silence(self, row: SlotStatus) -> str:
+    def _silence(self, row: SlotStatus) -> Reason:
         silent_ms = self._at_ms - row.at_ms
         if silent_ms <= SILENCE_IS_TROUBLE_MS:
-            return ""
-        return f"it has said nothing for {in_time(silent_ms)}, by the clock of this machine: nothing of it is copied"
+            return NO_REASON
+        return ReasonCode.SLOT_SILENT.to_reason(silent=in_time(silent_ms), silent_ms=silent_ms)
 
     def acls(self) -> AclLine | None:
         row = next(iter(self.of_present_services(AclStatus)), None)
@@ -308,17 +304,16 @@ class _Seen:
             row.left_out_named,
             row.reason,
             row.notes,
-            format_sentence(acl_failure(row)),
+            acl_failure(row),
         )
 
 
-def _slot_troubles(row: SlotStatus) -> str:
-    """Return what fails in a slot as it says itself; "" if nothing does."""
+def _slot_failure(row: SlotStatus) -> Reason:
+    """Return what fails in a slot as it says itself; NO_REASON if nothing does."""
     if not row.causes:
-        return ""
-    name, cause = row.causes[0]
-    more = f", and {len(row.causes) - 1} more" if len(row.causes) > 1 else ""
-    return f"{name}: {format_sentence(cause)}{more}"
+        return NO_REASON
+    (what, cause), more = row.causes[0], len(row.causes) - 1
+    return (ReasonCode.PARTS_FAIL if more else ReasonCode.PART_FAILS).because(cause, what=what, more=more)
 
 
 def _group(row: GroupStatus) -> GroupLine:
@@ -330,9 +325,11 @@ def _group(row: GroupStatus) -> GroupLine:
         f"{topic}-{number} has offset {offset} on the target, the translated offset is {place}"
         for topic, number, offset, place, _ in row.ahead[:1]
     ]
-    sentence = format_sentence(row.why)
-    failing = (sentence or "failing without a reason") if row.phase == "failing" else ""
-    refused = row.held_reason or "the target does not take its offsets" if row.held == "refused" else ""
+    sentence, cause = format_sentence(row.why), NO_REASON
+    if row.phase == "failing":
+        cause = row.why or ReasonCode.NO_CAUSE.to_reason(phase=row.phase)
+    elif row.held == "refused":
+        cause = read_reason(row.held_cause, row.held_reason) or ReasonCode.TARGET_REFUSES_OFFSETS.to_reason()
     return GroupLine(
         row.group,
         row.phase,
@@ -342,7 +339,7 @@ def _group(row: GroupStatus) -> GroupLine:
         len(row.waiting) + row.more_waiting,
         row.synced and not (row.held or row.is_contested or row.ahead),
         "; ".join(skips) or row.held_reason or common or (sentence if row.phase == "waiting" else ""),
-        failing or refused,
+        cause,
         len(row.ahead) + row.more_ahead - rewound,
         rewound,
         row.held or ("contested" if row.is_contested else ""),

@@ -58,13 +58,18 @@ def as_json(report: Report, sections: Collection[str], *, only_trouble: bool) ->
     body: dict[str, Any] = {name: getattr(report, name) for name in PLAIN}
     body["switch_ready"] = report.switch_ready
     body["switch_blockers"] = blockers_as_json(report.switch_blockers)
-    body["acls"] = None if report.acls is None else asdict(report.acls)
+    body["acls"] = None if report.acls is None else _line_as_json(report.acls)
     for name in ("held_back", "troubles", "unreadable", "clusters"):
         body[name] = [asdict(one) for one in getattr(report, name)]
     for name, section in SECTIONS.items():
         if not sections or name in sections:
-            body[name] = [asdict(line) for line in section.lines(report) if line.trouble or not only_trouble]
+            body[name] = [_line_as_json(line) for line in section.lines(report) if line.cause or not only_trouble]
     return body
+
+
+def _line_as_json(line: Any) -> dict[str, Any]:
+    """Return the fields of a line, with the code of what fails beside its sentence."""
+    return {**asdict(line), "trouble": line.trouble, "cause": line.cause.to_json()}
 
 
 def _headline(report: Report) -> Text:
@@ -115,7 +120,7 @@ def as_tables(report: Report, sections: Collection[str], *, only_trouble: bool) 
         yield SECTIONS["services"].table("services", report, report.services)
         yield _sums(report)
     for name, section in SECTIONS.items():
-        some = [line for line in section.lines(report) if line.trouble or not only_trouble]
+        some = [line for line in section.lines(report) if line.cause or not only_trouble]
         if name in sections and some:
             yield section.table(name, report, some)
         elif name in sections:
@@ -198,7 +203,7 @@ def _acls(line: AclLine) -> str:
     counts += [f"{line.revoked:,} revoked and still there"] if line.revoked else []
     why = ", ".join(f"{count:,} {reason}" for reason, count in line.left_out_for)
     counts += [f"{line.left_out:,} left out" + (f" ({why})" if why else "")]
-    reason = [line.reason] if line.reason and not line.trouble else []  # a trouble is said among the troubles
+    reason = [line.reason] if line.reason and not line.cause else []  # a trouble is said among the troubles
     return "; ".join((", ".join(counts), *reason, *line.notes))
 
 
@@ -215,7 +220,7 @@ def _add_row(table: RowTable, *cells: str | Text) -> None:
 def _why(line: TopicLine | PartitionLine | GroupLine, kind: str, name: str, otherwise: str = "") -> Text:
     """The last cell: what is wrong, or what else is to be said."""
     why = visible(without_name(line.trouble or otherwise, kind, name))
-    return Text(why, BAD if line.trouble else FAINT)
+    return Text(why, BAD if line.cause else FAINT)
 
 
 def _word(word: str) -> Text:

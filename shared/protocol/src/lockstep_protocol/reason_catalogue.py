@@ -66,6 +66,17 @@ class ReasonCode(CatalogueCode):
     NO_CAUSE = "no-cause", "{phase} without a reason"
     """A row says that something fails, and not why."""
 
+    TARGET_REFUSES_OFFSETS = "target-refuses-offsets", "the target does not take its offsets"
+
+    # Why a slot fails, as `lockstep status` sees it.
+
+    SLOT_SILENT = (
+        "slot-silent",
+        "it has said nothing for {silent}, by the clock of this machine: nothing of it is copied",
+    )
+    PART_FAILS = "part-fails", "{what}: {text}"
+    PARTS_FAIL = "parts-fail", "{what}: {text}, and {more} more"
+
     # Why a partition does not move although the source has more.
 
     NOT_ENOUGH_REPLICAS = (

@@ -45,8 +45,8 @@ class StepFailed(Exception):
 class SourceState:
     """Tell whether the source of a flow answers."""
 
-    trouble: str = ""
-    """Why it does not, as a sentence; "": it does."""
+    error: ClusterError | None = None
+    """Why it does not; None: it does."""
     asked: int = 0
     """About so many partitions it was asked."""
     silent: tuple[TopicPartition, ...] = ()
@@ -55,7 +55,7 @@ class SourceState:
     @property
     def answers(self) -> bool:
         """Return whether it answers about every partition."""
-        return not (self.trouble or self.silent)
+        return self.error is None and not self.silent
 
     def note(self, alias: str) -> str:
         """Say about which partitions it does not answer, as sentences; "" if it answers about all, or about none."""
@@ -126,7 +126,7 @@ class SwitchClusters:
             await self.source.probe(within)
             ends = await self.source.reachable_end_offsets(asked, within=within)
         except ClusterError as exc:
-            return SourceState(str(exc))
+            return SourceState(exc)
         return SourceState(asked=len(asked), silent=tuple(tp for tp in asked if tp not in ends))
 
     async def source_ends(self, topics: Iterable[MirroredTopic]) -> dict[TopicPartition, int]:
