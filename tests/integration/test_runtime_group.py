@@ -111,8 +111,11 @@ async def test_member_that_reads_no_commands_any_more_ends(
     def fail(*_: Any) -> None:
         raise NotImplementedError("Support for OffsetRequest v9 has not yet been added")
 
-    monkeypatch.setattr(Fetcher, "_get_actions_per_node", fail)
     await member.join()
+    await eventually.eventually(
+        lambda: bool(member._runner.ctx.leadership.held), within=30.0, what="its share is given"
+    )
+    monkeypatch.setattr(Fetcher, "_get_actions_per_node", fail)
     with pytest.raises(GroupLost, match="OffsetRequest v9"):
         await member.ended()
     await member.leave()

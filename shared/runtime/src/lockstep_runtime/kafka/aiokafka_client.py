@@ -5,13 +5,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from aiokafka.errors import BrokerResponseError, KafkaError
+from aiokafka.errors import BrokerResponseError, IncompatibleBrokerVersion, KafkaError
 
 from lockstep_config.clients.librdkafka import max_idle_ms
 from lockstep_config.clients.token_source import TokenUnavailable
 from lockstep_config.flow.client_settings import aiokafka_connection
 from lockstep_protocol.kafka_error_names import error_name
-from lockstep_runtime.util.errors import ClusterUnreachable
+from lockstep_protocol.kafka_errors import KafkaErrorCode
+from lockstep_runtime.util.errors import ClusterUnreachable, RequestUnsupported
 
 _NUMBER = re.compile(r"^\[Error -?\d+\] ")
 """In front of the text of a broker's error."""
@@ -47,9 +48,13 @@ def client_error_text(exc: BaseException) -> str:
 
 
 @contextmanager
-def within_cluster(alias: str, properties: Mapping[str, str]) -> Iterator[None]:
-    """Raises ClusterUnreachable for what goes wrong with such a client, or with its credentials."""
+def within_cluster(alias: str, properties: Mapping[str, str], operation: str, resource: str) -> Iterator[None]:
+    """Raises ClusterUnreachable for what goes wrong with such a client, or with its credentials, and RequestUnsupported
+    for a request that a broker knows in no version of aiokafka's and ours."""
     try:
         yield
+    except (NotImplementedError, IncompatibleBrokerVersion) as exc:  # in other versions; in none at all
+        code = KafkaErrorCode.UNSUPPORTED_VERSION
+        raise RequestUnsupported(alias, operation, resource, code, str(exc)) from exc
     except (KafkaError, OSError, TimeoutError, TokenUnavailable) as exc:
         raise ClusterUnreachable(alias, properties["bootstrap.servers"], client_error_text(exc)) from exc

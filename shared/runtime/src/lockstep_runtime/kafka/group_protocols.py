@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from aiokafka.admin import AIOKafkaAdminClient
 
 from lockstep_runtime.kafka.aiokafka_client import client_arguments, within_cluster
+from lockstep_runtime.kafka.sasl_session import renew_sessions
 
 
 async def list_group_protocols(
@@ -19,11 +20,12 @@ async def list_group_protocols(
     without members that commit offsets only. Groups that the principal may not describe are left out.
 
     `properties` are a client's Java properties. It connects for this one answer: ask seldom. Raises ClusterUnreachable
-    when one of the brokers does not answer, for its groups would be left out.
+    when one of the brokers does not answer, for its groups would be left out, and RequestUnsupported.
     """
     client = None
     try:
-        with within_cluster(alias, properties):
+        with within_cluster(alias, properties, "list", "groups"):
+            renew_sessions()
             client = AIOKafkaAdminClient(**client_arguments(properties, client_id, timeout_s))
             await client.start()
             return dict(await client.list_consumer_groups())

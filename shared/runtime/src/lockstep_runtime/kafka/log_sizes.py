@@ -4,16 +4,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from aiokafka.client import AIOKafkaClient
-from aiokafka.errors import IncompatibleBrokerVersion
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Int64, Schema, String
 
 from lockstep_protocol.kafka_error_names import error_name
-from lockstep_protocol.kafka_errors import ErrorMeaning, KafkaErrorCode
+from lockstep_protocol.kafka_errors import ErrorMeaning
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_runtime.kafka.aiokafka_client import client_arguments, within_cluster
 from lockstep_runtime.kafka.error_verdicts import error_verdict
-from lockstep_runtime.util.errors import NotPermitted, RequestRefused, RequestUnsupported
+from lockstep_runtime.kafka.sasl_session import renew_sessions
+from lockstep_runtime.util.errors import NotPermitted, RequestRefused
 
 KEY = 35
 
@@ -91,24 +91,17 @@ async def read_log_sizes(
         by_topic.setdefault(topic, []).append(number)
     client, sizes = None, dict[TopicPartition, int]()
     try:
-        with within_cluster(alias, properties):
+        with within_cluster(alias, properties, "describe", "the log directories"):
+            renew_sessions()
             client = AIOKafkaClient(**client_arguments(properties, client_id, timeout_s))
             await client.bootstrap()
             for broker in client.cluster.brokers():
-                answer = await _ask(client, alias, broker.nodeId, LogDirsRequest(by_topic))
+                answer = await client.send(broker.nodeId, LogDirsRequest(by_topic))
                 _gather(alias, answer.results, sizes)
     finally:
         if client is not None:
             await client.close()
     return sizes
-
-
-async def _ask(client: AIOKafkaClient, alias: str, node: int, request: LogDirsRequest) -> Any:
-    try:
-        return await client.send(node, request)
-    except (NotImplementedError, IncompatibleBrokerVersion) as exc:  # in no version of ours; in none at all
-        code = KafkaErrorCode.UNSUPPORTED_VERSION
-        raise RequestUnsupported(alias, "describe", "the log directories", code, str(exc)) from exc
 
 
 def _gather(alias: str, results: Sequence[Any], sizes: dict[TopicPartition, int]) -> None:
