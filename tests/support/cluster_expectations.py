@@ -177,7 +177,6 @@ UNTRIED: frozenset[tuple[str, Role]] = frozenset(
         ("ursa", SOURCE),
         ("ursa", TARGET),
         ("no-producer-ids", SOURCE),
-        ("no-producer-ids", TARGET),
         ("lying-epochs", SOURCE),
         ("lying-epochs", TARGET),
         ("kafka-2.1", SOURCE),

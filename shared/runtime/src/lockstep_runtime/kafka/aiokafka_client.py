@@ -49,8 +49,8 @@ def client_error_text(exc: BaseException) -> str:
 
 @contextmanager
 def within_cluster(alias: str, properties: Mapping[str, str], operation: str, resource: str) -> Iterator[None]:
-    """Raises ClusterUnreachable for what goes wrong with such a client, or with its credentials, and RequestUnsupported
-    for a request that a broker knows in no version of aiokafka's and ours."""
+    """Raises ClusterUnreachable for what goes wrong with such a client, or with its credentials. Raises
+    RequestUnsupported for a request that a broker knows in no version in common."""
     try:
         yield
     except (NotImplementedError, IncompatibleBrokerVersion) as exc:  # in other versions; in none at all
