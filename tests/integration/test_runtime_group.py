@@ -9,7 +9,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from aiokafka.consumer.fetcher import Fetcher
 
 from lockstep_config import load
 from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow, commands_topic
@@ -100,25 +99,6 @@ async def test_member_that_leaves_is_not_held_up_by_a_running_task(member: Faust
     assert not over.is_set()
     lets_go.cancel()
     over.set()
-
-
-@pytest.mark.timeout(60)
-async def test_member_that_reads_no_commands_any_more_ends(
-    member: FaustMembership, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As where aiokafka has no version of a request that the brokers know."""
-
-    def fail(*_: Any) -> None:
-        raise NotImplementedError("Support for OffsetRequest v9 has not yet been added")
-
-    await member.join()
-    await eventually.eventually(
-        lambda: bool(member._runner.ctx.leadership.held), within=30.0, what="its share is given"
-    )
-    monkeypatch.setattr(Fetcher, "_get_actions_per_node", fail)
-    with pytest.raises(GroupLost, match="OffsetRequest v9"):
-        await member.ended()
-    await member.leave()
 
 
 @pytest.mark.timeout(60)
