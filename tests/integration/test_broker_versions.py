@@ -44,7 +44,14 @@ from tests.support.traffic import Traffic
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 client = cache(admin)
-PAIRS = [("4.3", "3.9"), ("3.9", "4.3"), ("4.3", "2.8"), ("2.8", "4.3"), ("2.8", "2.8-too")]
+PAIRS = [
+    ("4.3", "3.9"),
+    ("3.9", "4.3"),
+    ("4.3", "2.8"),
+    ("2.8", "4.3"),
+    ("2.8", "2.8-too"),
+    ("2.1", "4.3"),
+]
 
 UNKNOWN: Mapping[tuple[str, str], Mapping[str, str]] = {
     ("3.9", "4.3"): {"message.downconversion.enable": "false"},
@@ -120,13 +127,14 @@ def test_records_of_each_codec(scene: Scene, codec: str) -> None:
     found = scene.flow.wait_copied(topic, within=WITHIN)
     assert len(found) == 660
     rows = scene.flow.wait_written_down(topic, within=WITHIN)
-    assert all(row.source_topic_id and row.target_topic_id for row in rows.values())
+    with_ids = tuple(version != "2.1" for version in scene.versions)
+    assert {(bool(row.source_topic_id), bool(row.target_topic_id)) for row in rows.values()} == {with_ids}
 
 
 @pytest.mark.parametrize("version", ["0.9.0", "0.10.2"])
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4"])
 def test_records_of_formats_that_only_old_brokers_write(scene: Scene, version: str, codec: str) -> None:
-    if not scene.versions[0].startswith("2.8"):
+    if not scene.versions[0].startswith("2."):
         pytest.skip("no broker since 3.0 writes them")
     topic = scene.topic("old", configs={"message.format.version": version})
     plain = [Record(key=r.key, value=r.value, timestamp_ms=r.timestamp_ms) for r in numbered_records(300)]
@@ -150,6 +158,8 @@ def test_killed_slot_loses_and_doubles_nothing(scene: Scene) -> None:
 
 
 def test_configs_that_the_target_does_not_know_fail_alone(scene: Scene) -> None:
+    if scene.versions[0] == "2.1":
+        pytest.skip("our client changes no configs of a broker before 2.3")
     unknown, known = UNKNOWN.get(scene.versions, {}), {"delete.retention.ms": "1111111", "segment.bytes": "2222222"}
     topic = scene.topic("configs", configs={**known, **unknown})
     scene.flow.wait_mirrored(topic, within=WITHIN)
@@ -171,6 +181,8 @@ def test_configs_that_the_target_does_not_know_fail_alone(scene: Scene) -> None:
 
 
 def test_a_config_unknown_to_the_target_that_is_set_later_fails_alone(scene: Scene) -> None:
+    if scene.versions[0] == "2.1":
+        pytest.skip("our client changes no configs of a broker before 2.3")
     unknown = UNKNOWN.get(scene.versions)
     if unknown is None:
         pytest.skip("the target knows all that the source does")
@@ -194,6 +206,8 @@ def test_partitions_added_on_each_broker_version_are_copied(scene: Scene) -> Non
 
 
 def test_recreated_topic_is_known_by_its_id(scene: Scene) -> None:
+    if scene.versions[0] == "2.1":
+        pytest.skip("its topics have no ids")
     topic = scene.topic("again")
     produce(scene.flow.source, topic, numbered_records(50))
     scene.flow.wait_copied(topic, within=WITHIN)

@@ -1,20 +1,16 @@
 """Pairs of brokers of several versions and kinds, and a mirror between them."""
 
-import warnings
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import ConfigResource
 
 from tests.support.broker import Broker
 from tests.support.clusters import (
     Record,
-    admin,
     create_topic,
     delete_topic,
-    set_configs,
 )
 from tests.support.eventually import wait_until
 from tests.support.kafka_jars import OLDER
@@ -67,18 +63,6 @@ def numbered_records(count: int, first: int = 0, partitions: int = 1) -> list[Re
         )
         for n in range(first, first + count)
     ]
-
-
-def set_configs_of(bootstrap: str, topic: str, configs: Mapping[str, str]) -> None:
-    """Sets configs of a topic. A Kafka before 2.3 takes back all others, for it knows no other way."""
-    try:
-        set_configs(bootstrap, topic, configs)
-    except KafkaException as error:
-        if error.args[0].code() != KafkaError._UNSUPPORTED_FEATURE:
-            raise
-        whole = ConfigResource(ConfigResource.Type.TOPIC, topic, set_config=dict(configs))
-        with warnings.catch_warnings(action="ignore"):  # librdkafka would have us use what that broker does not know
-            admin(bootstrap).alter_configs([whole])[whole].result(WITHIN)
 
 
 def created_again(bootstrap: str, topic: str) -> None:
