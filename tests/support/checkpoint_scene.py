@@ -46,6 +46,8 @@ class Scene:
     location: str = "source"
     group_sync: bool = True
     lines: tuple[str, ...] = ()
+    target_address: str = ""
+    """How the service reaches B; "": as tests do."""
 
     def __post_init__(self) -> None:
         self.source, self.target = f"s{self.mark}", f"t{self.mark}"
@@ -70,7 +72,7 @@ class Scene:
         return two_cluster_file(
             self.folder,
             (self.source, self.a.bootstrap),
-            (self.target, self.b.bootstrap),
+            (self.target, self.target_address or self.b.bootstrap),
             f"{self.flow}.enabled = true",
             "topics = orders-.*",
             f"groups = .*-{self.mark}",

@@ -25,7 +25,6 @@ from lockstep_protocol.group_selection import GroupMembership
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.reason import Reason
-from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import MirroredTopic
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.telemetry.tracing import happened, note
@@ -101,7 +100,7 @@ class TargetGroupSync:
         facts = await self._begin(states)
         for group, trouble in failed.items():
             self._last_states.pop(group, None)
-            await self._report.held(group, REFUSED, ReasonCode.REPORTED.to_reason(text=str(trouble)))
+            await self._report.held(group, REFUSED, trouble.to_reason())
         self._last_states = {
             group: state for group, state in self._last_states.items() if group in states or not owned(group)
         }

@@ -1,7 +1,7 @@
 """Look at groups on the target, and commit for those that may be moved (`group_sync` decides)."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from confluent_kafka import KafkaError
 
@@ -57,9 +57,19 @@ async def commit(admin: Admin, group: str, writes: Iterable[Checkpoint]) -> tupl
         troubles = set(outcome.troubles().values())
     if not troubles:
         return "", NO_REASON
-    in_use = all(_code(trouble) == KafkaError.UNKNOWN_MEMBER_ID for trouble in troubles)
-    text = "; ".join(sorted({_sentence(trouble) for trouble in troubles}))
-    return IN_USE if in_use else REFUSED, ReasonCode.REPORTED.to_reason(text=text)
+    if all(_code(trouble) == KafkaError.UNKNOWN_MEMBER_ID for trouble in troubles):
+        return IN_USE, ReasonCode.TARGET_GROUP_ACTIVE.to_reason()
+    return REFUSED, _refusal(sorted(troubles, key=str))
+
+
+def _refusal(troubles: Sequence[ClusterError]) -> Reason:
+    """Return the reason of the only trouble. Of several, or of one that needs other words, `because` has the code of
+    the first, and `error` Kafka's."""
+    first = troubles[0].to_reason()
+    if len(troubles) == 1 and _code(troubles[0]) != KafkaError.GROUP_ID_NOT_FOUND:
+        return first
+    text = "; ".join(dict.fromkeys(map(_sentence, troubles)))
+    return ReasonCode.REPORTED.to_reason(text=text, because=first.code, error=first.detail("error") or "")
 
 
 def _code(trouble: ClusterError) -> int | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from aiokafka.conn import collect_hosts
+from aiokafka.errors import IncompatibleBrokerVersion
 from aiokafka.errors import KafkaError as LibraryError
 from aiokafka.protocol.commit import OffsetCommitRequest, OffsetFetchRequest
 from aiokafka.protocol.coordination import FindCoordinatorRequest
@@ -37,6 +38,9 @@ COORDINATOR_MOVES = {
 }
 
 NO_ANSWER = (LibraryError, OSError, EOFError, TimeoutError, TokenUnavailable)
+
+NOT_KNOWN = (NotImplementedError, IncompatibleBrokerVersion)
+"""Raised for a request that the broker announces in no version that aiokafka speaks, before anything is sent."""
 
 
 KEPT_S = 3600.0
@@ -106,7 +110,8 @@ class GroupCoordinators:
         return KafkaException(KafkaError(code))
 
     async def _ask(self, group: str, request: Any) -> Any:
-        """The coordinator's answer. Raises KafkaException as `fetch_offsets`."""
+        """Return the coordinator's answer. Raises KafkaException as `fetch_offsets`, and with UNSUPPORTED_VERSION if
+        brokers do not know the request."""
         self._asking += 1
         try:
             async with asyncio.timeout(self._attempt_s):
@@ -114,6 +119,8 @@ class GroupCoordinators:
                     address = self._addresses[group] = await self._find(group)
                 connection = await self._connection(address)
                 return await connection.send(request)
+        except NOT_KNOWN as exc:
+            raise KafkaException(KafkaError(KafkaError.UNSUPPORTED_VERSION)) from exc
         except NO_ANSWER as exc:
             self._forget(group)
             why = str(exc) or f"no answer of the coordinator of {group}"
@@ -143,6 +150,8 @@ class GroupCoordinators:
         for address in sorted(self._brokers(), key=self._silent.__contains__):
             try:
                 answer = await (await self._connection(address)).send(FindCoordinatorRequest(group, GROUP))
+            except NOT_KNOWN:
+                raise
             except NO_ANSWER as exc:
                 failed = exc
                 self._found_silent(address)
