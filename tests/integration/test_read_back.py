@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.rows.state_rows import Origin
+from lockstep_protocol.rows.state_rows import Leader, Origin
 from tests.faults.cutting import CUTS
 from tests.support.broker import Broker
 from tests.support.cluster_profile import ClusterProfile
@@ -104,12 +104,14 @@ def test_doubles_of_a_writer_that_was_held_up_are_reported(
     with second:
         with Traffic(flow.source, topic, partitions=PARTITIONS) as traffic:
             flow.wait_mirrored(topic, partitions=PARTITIONS, within=WITHIN)
-            flow.wait_for_more(topic, 100, within=WITHIN)
             second.wait_ready()
-            target.hold(requests=True, answers=False)  # with an append of each partition under way
-            traffic.wait_for_more(50, within=WITHIN)
             flow.wait_for_more(topic, 100, within=WITHIN)
-            target.let_pass()
+            (writer,) = {row.instance for row in flow.rows(Leader) if row.service == "data-plane"}
+            way = {"test": target, "second": other_way}[writer]
+            traffic.wait_for_more(20, within=WITHIN)
+            way.hold(requests=True, answers=False)  # with an append of each partition under way
+            flow.wait_for_more(topic, 20, within=WITHIN)
+            way.let_pass()
             flow.wait_event("RecordsDoubled", within=WITHIN)
         wanted = sum(end_offsets(flow.source, topic).values())
         wait_until(lambda: sum(row.upstream + 1 for row in flow.progress(topic).values()) == wanted, within=WITHIN)
