@@ -1,5 +1,5 @@
 """Commands on clusters that are well, about something that is not there or that a newer release wrote: one sentence, a
-code, and nothing is changed. `tests/unit/cli/test_unhappy_input.py` has what needs no cluster."""
+code, and nothing is changed. `test_unhappy_input.py` has what needs no cluster."""
 
 import json
 import subprocess
