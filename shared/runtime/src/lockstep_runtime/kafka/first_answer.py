@@ -127,8 +127,8 @@ async def read_first_answer(host: str, port: int, within: timedelta, *, uses_tls
 
     One that closes the connection gets a second chance: brokers do so at a limit of connections.
 
-    All of it happens in a thread of its own. OpenSSL keeps the errors of a thread in one queue: the alert of a broker
-    that wants a certificate would be taken for the end of another connection of the event loop.
+    All of it happens in a thread of its own, because OpenSSL keeps the errors of a thread in one queue. The alert of a
+    broker that wants a certificate would end another connection of the event loop.
     """
     thread = ThreadPoolExecutor(1, "first-answer")
     try:
