@@ -20,8 +20,8 @@ What Lockstep does with services and brokers that are no Apache Kafka of today. 
 
 | word | it means |
 |---|---|
-| tested | `tests/e2e/test_known_clusters.py` runs a whole life against a profile, made from documents |
-| expected | the test is there, and has not run to its end yet |
+| exact | each record is copied once and in order, also over a kill. `tests/e2e/test_known_clusters.py` has shown it |
+| expected | that test is there, and has not run to its end yet |
 | by its documents | nothing was run. The documents say nothing against it |
 | does not work | the documents name something that is lacking, without which Lockstep copies nothing |
 
@@ -30,14 +30,12 @@ The data plane is killed (SIGKILL) in the middle. A consumer group is moved exac
 all records are compared. Before, `lockstep plan` has to name each loss. `lockstep doctor` and `lockstep status` have
 to name what the cluster does not know. **A profile is not the service.** Try your own cluster with `lockstep doctor`
 and `lockstep plan` first.
-
-"exact" means that each record is copied once and in order, also over the kill.
 """
 
 
 def page() -> str:
     """Return the whole page."""
-    lines = [HEAD, "| cluster | as source | as target | known |", "|---|---|---|---|"]
+    lines = [HEAD, "| cluster | as source | as target | known from |", "|---|---|---|---|"]
     lines += [_row(name, known) for name, known in KNOWN_CLUSTERS.items()]
     for one in DOCUMENTED:
         lines.append(f"| {one.title} | {one.source} | {one.target} | {_documents(one.documents)} |")
@@ -48,7 +46,7 @@ def page() -> str:
 
 def _row(name: str, known: KnownCluster) -> str:
     shown = (EXPECTED[name, role].result.value + (EXPECTED_ONLY if (name, role) in UNTRIED else "") for role in Role)
-    return f"| [{known.title}](#{_anchor(known.title)}) | {' | '.join(shown)} | tested |"
+    return f"| [{known.title}](#{_anchor(known.title)}) | {' | '.join(shown)} | a profile |"
 
 
 def _section(name: str, known: KnownCluster) -> Iterator[str]:
