@@ -21,10 +21,10 @@ FEW = {
 def loops_that_append(tree: ast.AST) -> Iterator[str]:
     """The functions with a loop that waits for an append in each of its rounds."""
     for function in ast.walk(tree):
-        loops = [node for node in ast.walk(function) if isinstance(node, ast.For | ast.AsyncFor)]
-        if isinstance(function, ast.AsyncFunctionDef) and any(
-            is_append(node) for one in loops for node in ast.walk(one)
-        ):
+        if not isinstance(function, ast.AsyncFunctionDef):
+            continue
+        loops = (node for node in ast.walk(function) if isinstance(node, ast.For | ast.AsyncFor))
+        if any(is_append(node) for loop in loops for node in ast.walk(loop)):
             yield function.name
 
 
