@@ -80,7 +80,7 @@ class Driver:
         SwitchMetrics(ctx, self._collector, self._replicas)
         self._placing = OffsetAdmin(ctx)
         self._verify = VerifySupervisor(ctx, spark, lambda slot: replace(self._runs.next(slot), verifies=True))
-        self._leaderless = LeaderlessSlots(ctx, lambda: self._running, self._drain)
+        self._leaderless = LeaderlessSlots(ctx, lambda: self._running, lambda: self._origin.settings, self._drain)
         self._ends = SlotEnds()
         self._origins = OriginRecorder(ctx)
         self._balance = LoadBalancer()

@@ -31,6 +31,8 @@ class FlowOrigin:
         self._ctx = ctx
         self._origin: Origin | None = None
         self._confirming: asyncio.Task[Origin] | None = None
+        self._chosen: tuple[FlowSettings, str, FlowSettings] | None = None
+        """The settings of the file, the mode, and the settings in that mode."""
 
     @property
     def producer_id(self) -> int:
@@ -50,14 +52,12 @@ class FlowOrigin:
 
     @property
     def settings(self) -> FlowSettings:
-        """Return the flow's settings as its slots get them: in the mode that the target's trial chose."""
+        """Return the flow's settings as its slots get them: in the mode that the target's trial chose. It is the same
+        object as long as both are the same, by which slots that go on without a driver are recognized."""
         settings, appends = self._ctx.settings, "" if self._origin is None else self._origin.appends
-        plane = settings.data_plane
-        if appends == AppendMode.TRANSACTIONS:
-            plane = replace(plane, exactly_once=True)
-        elif appends == AppendMode.READ_BACK and not plane.exactly_once:
-            plane = replace(plane, read_back=True)
-        return replace(settings, data_plane=plane)
+        if self._chosen is None or self._chosen[0] is not settings or self._chosen[1] != appends:
+            self._chosen = settings, appends, _in_mode(settings, appends)
+        return self._chosen[2]
 
     async def take_last(self) -> None:
         """Use what the rows say. The source is not asked. Raises ClusterError for the target."""
@@ -106,6 +106,16 @@ class FlowOrigin:
             else:
                 troubles.over(TROUBLE)
                 return origin
+
+
+def _in_mode(settings: FlowSettings, appends: str) -> FlowSettings:
+    """Return the settings in a mode of `Origin.appends`: themselves where the mode adds nothing."""
+    plane = settings.data_plane
+    if appends == AppendMode.TRANSACTIONS and not plane.exactly_once:
+        return replace(settings, data_plane=replace(plane, exactly_once=True))
+    if appends == AppendMode.READ_BACK and not plane.exactly_once:
+        return replace(settings, data_plane=replace(plane, read_back=True))
+    return settings
 
 
 async def create_topics(ctx: FlowContext, cluster: Admin) -> None:

@@ -6,6 +6,7 @@ It ends by itself when it reads that another instance leads (`slot.py`), and we 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
+from lockstep_config import FlowSettings
 from lockstep_data_plane.driver.slot_supervisor import SlotSupervisor
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.util.asyncio_util import to_next_tick
@@ -20,16 +21,19 @@ LED_AT_ONCE_S = 5.0
 
 
 class LeaderlessSlots:
-    """Of one flow; `running` are its present slots, `drain` ends them all."""
+    """Hold the slots of one flow. `running` are the present ones, `settings` those that one would get now, and `drain`
+    ends them all."""
 
     def __init__(
         self,
         ctx: FlowContext,
         running: Callable[[], Mapping[int, SlotSupervisor]],
+        settings: Callable[[], FlowSettings],
         drain: Callable[[], Awaitable[None]],
     ) -> None:
         self._ctx = ctx
         self._running = running
+        self._settings = settings
         self._drain = drain
         self._watch: asyncio.Task[None] | None = None
         self._ending = False
@@ -57,7 +61,7 @@ class LeaderlessSlots:
         """Whether its run has the present settings (others by their credentials), and no other instance has led since
         it began."""
         spec = running.spec
-        return spec is not None and spec.settings is self._ctx.settings and not self._succeeded(spec.term)
+        return spec is not None and spec.settings is self._settings() and not self._succeeded(spec.term)
 
     def _succeeded(self, term: int) -> bool:
         return self._ctx.leadership.others_since(term, self._ctx.instance)
