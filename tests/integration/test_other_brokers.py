@@ -1,16 +1,15 @@
 """The whole life of a flow from and to real brokers of other versions and kinds (`broker-versions.md`)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
 from tests.support.broker_pairs import Brokers
-from tests.support.eventually import wait_until
 from tests.support.go_programs import find_go
-from tests.support.whole_life import PARTITIONS, WITHIN, WholeLife
+from tests.support.whole_life import LifeCluster, WholeLife
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -58,63 +57,36 @@ def test_whole_life_is_exact(pair: tuple[str, str], brokers: Brokers, tmp_path: 
     if "kfake" in pair and find_go() is None:
         pytest.skip("there is no Go to build kfake with, on PATH or where its archive unpacks it")
     source, target = pair
-    life = WholeLife(tmp_path, brokers[source], brokers[target])
-    life.create_topic()
+    life = WholeLife(
+        tmp_path,
+        expect(source, brokers, KNOWN[source].as_source),
+        expect(target, brokers, KNOWN[target].as_target),
+        transactions=True,
+    )
     life.write(0, FIRST)
-    old = life.write_old_formats() if source.startswith("2.") else ()
-    check_before_the_start(life, *pair)
+    if source.startswith("2."):
+        life.write_old_formats()
+    life.check_doctor()
+    check_plan(life)
     with life.running() as run:
-        life.mirrored.wait_mirrored(life.topic, partitions=PARTITIONS, within=WITHIN)
-        with life.writing(FIRST, ALL - FIRST):
-            wait_until(lambda: life.copied() >= FIRST, within=WITHIN, what="the copy is under way")
-            life.kill_data_plane(run)
-        committed = life.commit_half()
-        life.wait_copied(life.topic, *old)
-        assert life.copied() == ALL
-        life.wait_group_moved(committed)
-        check_status(life, *pair)
-        switched = life.switch()
+        life.copy_over_kill(run, FIRST, ALL)
+        life.wait_fine()
+        switched = life.switch_over()
         assert [group["state"] for group in switched["groups"]] == ["exact"], switched["groups"]
-        life.wait_copied(life.topic, *old)
         assert life.mirrored.events("GapFound") == []
 
 
-def flow_of(said: dict[str, Any], life: WholeLife) -> dict[str, Any]:
-    (flow,) = (flow for flow in said["flows"] if flow["flow"] == str(life.flow))
-    return dict(flow)
+def expect(broker: str, brokers: Brokers, lacks: Sequence[str]) -> LifeCluster:
+    at = brokers[broker].bootstrap
+    return LifeCluster(bootstrap=at, address=at, product=KNOWN[broker].kind, lacks=frozenset(lacks))
 
 
-def check_before_the_start(life: WholeLife, source: str, target: str) -> None:
-    """`doctor` and `plan` name the kind of each cluster, and what it lacks."""
-    _, said = life.answer("doctor")
-    checks = [check for category in said["categories"] for check in category["checks"]]
-    assert [check for check in checks if check["result"] == "failed"] == []
-    kinds = {check["subject"]: check["detail"] for check in checks if check["code"] == "LD651"}
-    for alias, broker in ((life.flow.source, source), (life.flow.target, target)):
-        kind = KNOWN[broker].kind
-        assert kinds[alias] == f"looks like {'no kind that Lockstep knows' if kind == 'unknown' else kind}"
-    code, said = life.answer("plan")
-    assert (code, said["summary"]["errors"]) == (0, 0), said["flows"][0]["hazards"]
-    flow = flow_of(said, life)
-    lacking = [detail for hazard in flow["hazards"] if hazard["code"] == "LS029" for detail in hazard["details"]]
+def check_plan(life: WholeLife) -> None:
+    """`plan` has no error, and names what each cluster lacks."""
+    code, hazards = life.plan()
+    assert code == 0, hazards
+    lacking = hazards.get("LS029", ())
     for name in ("DescribeProducers", "IncrementalAlterConfigs", "Metadata 10"):
-        for alias, lacks in ((life.flow.source, KNOWN[source].as_source), (life.flow.target, KNOWN[target].as_target)):
+        for alias, cluster in life.clusters.items():
             named = any(detail.startswith(f"{alias} (") and f"does not know {name}:" in detail for detail in lacking)
-            assert named == (name in lacks), lacking
-
-
-def check_status(life: WholeLife, source: str, target: str) -> None:
-    """`status` is fine, and has a line for each cluster."""
-    wanted = {
-        life.flow.source: (KNOWN[source].kind, sorted(KNOWN[source].as_source)),
-        life.flow.target: (KNOWN[target].kind, sorted(KNOWN[target].as_target)),
-    }
-
-    def is_said() -> bool:
-        code, said = life.answer("status")
-        flow = flow_of(said, life)
-        assert (code, flow["fine"], flow["switch_ready"]) == (0, True, True), flow
-        assert {one["alias"]: (one["product"], sorted(one["lacks"])) for one in flow["clusters"]} == wanted
-        return True
-
-    wait_until(is_said, within=WITHIN, every=1.0, what="status is fine")
+            assert named == (name in cluster.lacks), lacking

@@ -12,11 +12,6 @@ class Role(StrEnum):
     SOURCE = "source"
     TARGET = "target"
 
-    @property
-    def other(self) -> "Role":
-        """Return the role of the other cluster."""
-        return Role.TARGET if self is Role.SOURCE else Role.SOURCE
-
 
 class Result(StrEnum):
     """How the copy is, over a kill -9 of the data plane."""
