@@ -32,6 +32,8 @@ class Restricted(Admin):
         self.brokers, self.live = brokers, live
         self.there: dict[str, NewTopic] = {}
         self.requests = 0
+        self.passing: dict[int, Code] = {}
+        """What the request of this number is answered with, whatever it asks."""
 
     async def topic_names(self) -> dict[str, int]:
         return {name: topic.partitions for name, topic in self.there.items()}
@@ -54,6 +56,8 @@ class Restricted(Admin):
         return outcome
 
     def _judge(self, topic: NewTopic) -> Code | None:
+        if self.requests in self.passing:
+            return self.passing[self.requests]
         if topic.name in self.there:
             return Code.TOPIC_ALREADY_EXISTS
         if topic.replication_factor in self.factors:
@@ -88,6 +92,18 @@ async def test_kept_config_that_is_refused_fails_the_topic() -> None:
     assert creation.created == ()
     assert cluster.there == {}
     assert creation.failed["t"].args[0].endswith("no: POLICY_VIOLATION"), "that of the config that counts"
+
+
+@pytest.mark.parametrize("request_number", [3, 4, 5])
+@pytest.mark.parametrize("code", [Code.THROTTLING_QUOTA_EXCEEDED, Code.NOT_CONTROLLER, Code.REQUEST_TIMED_OUT])
+async def test_config_is_not_refused_by_what_passes(code: Code, request_number: int) -> None:
+    cluster = Restricted(refuses={"segment.bytes": Code.POLICY_VIOLATION})
+    cluster.passing = {request_number: code}
+    creation = await create(cluster)
+    assert (creation.created, creation.refused) == ((), {})
+    assert creation.failed["t"].code == code
+    assert cluster.there == {}, "it would lack a config for good"
+    assert (await create(cluster)).refused["t"].keys() == {"segment.bytes"}
 
 
 async def test_configs_that_do_not_go_together_lose_the_later_one() -> None:

@@ -60,10 +60,12 @@ async def alter(target: Admin, wanted: Sequence[Alter]) -> Applied:
     async def alter_one(turn: Mapping[str, OneConfig]) -> Outcome[None]:
         return await target.alter_configs({name: {key: value} for name, (key, value) in turn.items()})
 
-    refused = await find_refused_configs(unfit, alter_one)
+    refused, undecided = await find_refused_configs(unfit, alter_one)
     unsupported = {t: trouble for t, trouble in outcome.failed.items() if isinstance(trouble, RequestUnsupported)}
     failed = {t: trouble for t, trouble in outcome.troubles().items() if t not in unfit and t not in unsupported}
-    done = outcome.done.keys() | {t for t, keys in refused.items() if keys.keys() != unfit[t].keys()}
+    failed |= undecided
+    tried = refused.keys() - undecided.keys()
+    done = outcome.done.keys() | {t for t in tried if refused[t].keys() != unfit[t].keys()}
     return Applied(
         tuple(a.source for a in wanted if a.target in done),
         {a.source: failed[a.target].to_reason() for a in wanted if a.target in failed},

@@ -8,6 +8,7 @@ refused is left out, so that one key stops neither the others nor the topic.
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from confluent_kafka import KafkaError
 
@@ -68,7 +69,9 @@ async def create_fitting_topics(
 
     wanted = {topic.name: topic for topic in topics}
     left = {name: _others(wanted[name].configs, topic.configs) for name, topic in bare.items()}
-    refused = await find_refused_configs(left, try_one)
+    refused, undecided = await find_refused_configs(left, try_one)
+    troubles |= undecided
+    fit = {name: topic for name, topic in fit.items() if name not in undecided}
     again = await admin.create_topics(list(fit.values()), validate_only=validate_only)
     troubles = {name: trouble for name, trouble in troubles.items() if name not in fit} | again.troubles()
     return _creation(
@@ -83,22 +86,34 @@ async def create_fitting_topics(
     )
 
 
-async def find_refused_configs(
-    configs: Mapping[str, Mapping[str, str | None]], try_one: TryOne
-) -> dict[str, dict[str, str]]:
-    """Try each config of each topic by itself, and return those that are refused with what was said, by topic.
+class TriedConfigs(NamedTuple):
+    """What came of configs that were tried one by one, by topic."""
 
-    One request is for the first config of every topic, the next one for the second, and so on.
+    refused: dict[str, dict[str, str]]
+    """The configs that the cluster does not take, each with what it said."""
+    undecided: dict[str, Trouble]
+    """What else the cluster answered, which says nothing of the config. The topic's other configs were not tried."""
+
+
+async def find_refused_configs(configs: Mapping[str, Mapping[str, str | None]], try_one: TryOne) -> TriedConfigs:
+    """Try each config of each topic by itself, and return those that are refused.
+
+    One request is for the first config of every topic, the next one for the second, and so on. A cluster that is over a
+    limit, or a controller that moves, refuses no config.
     """
     refused: dict[str, dict[str, str]] = {name: {} for name in configs}
+    undecided: dict[str, Trouble] = {}
     left = {name: list(chosen.items())[::-1] for name, chosen in configs.items() if chosen}
     while left:
         turn = {name: entries.pop() for name, entries in left.items()}
         outcome = await try_one(turn)
         for name, trouble in outcome.troubles().items():
-            refused[name][turn[name][0]] = trouble.why if isinstance(trouble, RequestRefused) else str(trouble)
-        left = {name: entries for name, entries in left.items() if entries}
-    return refused
+            if isinstance(trouble, RequestRefused) and Admin.refused_configs(trouble):
+                refused[name][turn[name][0]] = trouble.why
+            else:
+                undecided[name] = trouble
+        left = {name: entries for name, entries in left.items() if entries and name not in undecided}
+    return TriedConfigs(refused, undecided)
 
 
 def _is_unfit(trouble: Trouble | None, replication_factor: int) -> bool:
