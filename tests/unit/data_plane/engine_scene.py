@@ -18,7 +18,7 @@ from lockstep_data_plane.core.quarantine_entry import RefusedRecords
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, TRANSACTIONAL, scan
 from lockstep_data_plane.slot.engine import SlotEngine
-from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
+from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, ConnectionClosedError
 from lockstep_data_plane.wire.message_versions import message
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import TopicPartition
@@ -47,8 +47,12 @@ class EngineCluster(MemoryCluster):
         """The error code with which batches of a codec are refused."""
         self.largest_request: int | None = None
         """The connection is closed on appends with more bytes of batches."""
-        self.keeps_ids = self.checks_sequences = self.takes_ids = True
+        self.keeps_ids = self.keeps_ids_in_transactions = self.checks_sequences = self.takes_ids = True
         """As Kafka does with producer ids."""
+        self.closes_on_ids = False
+        """The connection is closed on appends with a producer id."""
+        self.fences = self.aborts = True
+        """As Kafka does with transactions."""
         self.holds_fetches = False
         """Fetches are taken, and not answered."""
         self.holds_answers = False
@@ -158,18 +162,22 @@ class AskingConnection(_MemoryConnection):
         codes, log = self._engine_cluster.append_codes, self._cluster.logs[tp]
         code, base = codes.popleft() if codes else 0, -1
         (batch,) = scan(data)
+        if self._engine_cluster.closes_on_ids and batch.producer_id >= 0:
+            raise ConnectionClosedError("broker:9092: the connection ended")
         code = code or self._engine_cluster.refused_codecs.get(batch.attributes & CODEC_MASK, 0)
         if not code:
             known = log.remembered.get(batch.producer_id, (-1, -1))
             last = known[1] if known[0] == batch.producer_epoch else -1
-            checks = self._engine_cluster.checks_sequences
+            checks = self._engine_cluster.checks_sequences and batch.producer_id >= 0
             code = 0 if batch.base_sequence == last + 1 or not checks else 45
-            code = code if self._engine_cluster.takes_ids else 59
+            code = code if self._engine_cluster.takes_ids or batch.producer_id < 0 else 59
         if not code:
             base, producer = log.end, (batch.producer_id, batch.producer_epoch)
             transactional = bool(batch.attributes & TRANSACTIONAL)
             sequence, log.codec = batch.base_sequence, batch.attributes & CODEC_MASK
-            kept = producer if self._engine_cluster.keeps_ids else None
+            cluster = self._engine_cluster
+            keeps = cluster.keeps_ids_in_transactions if transactional else cluster.keeps_ids
+            kept = producer if keeps and batch.producer_id >= 0 else None
             log.append_records(decoded(data), kept, sequence=sequence, transactional=transactional)
         return m.PartitionProduceResponse(
             index=tp[1],
@@ -184,6 +192,10 @@ class AskingConnection(_MemoryConnection):
     def _add_partitions_to_txn(self, m: Any, request: Any) -> Any:
         codes = self._engine_cluster.open_codes
         code = codes.popleft() if codes else 0
+        producer = request.v3_and_below_producer_id, request.v3_and_below_producer_epoch
+        if not code and self._engine_cluster.fences:
+            known = self._engine_cluster.producers.get(request.v3_and_below_transactional_id, producer)
+            code = 0 if known == producer else 90
         results = tuple(
             m.AddPartitionsToTxnTopicResult(
                 name=topic.name,
@@ -198,7 +210,7 @@ class AskingConnection(_MemoryConnection):
 
     def _end_txn(self, m: Any, request: Any) -> Any:
         for log in self._cluster.logs.values():
-            if request.producer_id in log.open_transactions:
+            if request.producer_id in log.open_transactions and self._engine_cluster.aborts:
                 producer = request.producer_id, request.producer_epoch
                 log.end_transaction(producer, commit=bool(request.committed))
         return m.EndTxnResponse(throttle_time=NOTHING, error_code=0)

@@ -8,16 +8,18 @@ import pytest
 from lockstep_config import FlowSettings, load
 from lockstep_data_plane.core.append_trial import AppendFault, AppendMode
 from lockstep_data_plane.driver.flow_origin import FlowOrigin
-from lockstep_data_plane.provenance.producer_ids import try_target
+from lockstep_data_plane.provenance.producer_ids import settle_appends, try_target
 from lockstep_protocol.names import Flow, events_topic
 from lockstep_protocol.policy import IdentityReplicationPolicy
 from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import Origin
+from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.util.errors import AppendsUnsafe
-from tests.support.flow_context import FILE, flow_context
+from tests.support.flow_context import FILE, flow_context, read_row
 from tests.support.memory_cluster import MemoryLog
 from tests.unit.data_plane.engine_scene import EngineCluster
 
+IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 TRANSACTIONS = ("find_coordinator", "add_partitions_to_txn", "end_txn")
 
 
@@ -95,3 +97,41 @@ def test_slots_get_the_settings_that_the_trial_chose(
     )
     assert origin.settings.data_plane.exactly_once == in_transactions
     assert origin.settings.data_plane.read_back == origin.reads_back == reads_back
+
+
+def origin_of(appends: str) -> Origin:
+    return Origin(
+        producer_id=1, source="A", target="B", origin_cluster_id="a", target_cluster_id="B", appends=appends, term=1
+    )
+
+
+async def test_origin_without_a_mode_is_tried_while_the_source_is_away(
+    tmp_path: Path, clients: tuple[EngineCluster, EngineCluster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The row was written while the file asked for transactions, which it does no more."""
+    for client in clients:
+        client.keeps_ids = False
+    ctx = flow_context(tmp_path, "data-plane")
+    events: list[str] = []
+
+    async def cluster_id() -> str:
+        return "B"
+
+    async def event(_: FlowContext, kind: str, *texts: str, **detail: object) -> None:
+        events.append(kind)
+
+    monkeypatch.setattr(ctx.target, "cluster_id", cluster_id)
+    monkeypatch.setattr(FlowContext, "event", event)
+    read_row(ctx, origin_of(""))
+    origin = FlowOrigin(ctx)
+    await origin.take_last()
+    assert origin.settings.data_plane.exactly_once
+    assert events == ["AppendModeChosen"]
+
+
+async def test_origin_that_reads_back_gets_no_copies_of_the_same_names(tmp_path: Path) -> None:
+    """The file has got another policy since the trial."""
+    ctx = flow_context(tmp_path, "data-plane", lines=f"replication.policy.class = {IDENTITY}\n")
+    with pytest.raises(AppendsUnsafe):
+        await settle_appends(ctx, origin_of("read-back"))
+    assert (await settle_appends(ctx, origin_of("sequences"))).appends == "sequences"

@@ -1,11 +1,13 @@
 """The trial of a target, on clusters in memory that do with producer ids what the test says."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from lockstep_config import load
 from lockstep_data_plane.core.append_trial import AppendFault
+from lockstep_data_plane.provenance import target_trial
 from lockstep_data_plane.provenance.target_trial import TargetTrial
 from lockstep_data_plane.wire.cluster import KafkaProtocolError
 from lockstep_protocol.events import decode_event
@@ -14,7 +16,8 @@ from tests.support.flow_context import FILE
 from tests.support.memory_cluster import MemoryLog
 from tests.unit.data_plane.engine_scene import EngineCluster
 
-NOT_LEADER, DENIED = 6, 29
+NOT_LEADER, DENIED, FENCED = 6, 29, 90
+TOO_LARGE, INVALID_TIMESTAMP, POLICY_VIOLATION, UNKNOWN_SERVER_ERROR = 10, 32, 44, -1
 
 
 class Target:
@@ -26,8 +29,9 @@ class Target:
         settings = load(file, {}).flow(Flow("A", "B"))
         self.log = MemoryLog().append(range(3))
         self.clients = EngineCluster("B"), EngineCluster("B")
+        self.topic = events_topic(settings.flow, settings.group_id)
         for client in self.clients:
-            client.create(events_topic(settings.flow, settings.group_id), self.log)
+            client.create(self.topic, self.log)
         self.trial = TargetTrial(settings, self.clients)
 
     def behave(self, **how: bool) -> None:
@@ -37,7 +41,9 @@ class Target:
 
 
 @pytest.fixture
-def target(tmp_path: Path) -> Target:
+def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Target:
+    monkeypatch.setattr(target_trial, "PASSES_WITHIN_S", 0.6)
+    monkeypatch.setattr(target_trial, "AGAIN_AFTER_S", 0.01)
     return Target(tmp_path)
 
 
@@ -58,10 +64,52 @@ async def test_target_trial_without_checked_sequences_finds_it(target: Target) -
     assert {AppendFault.GAPS_TAKEN, AppendFault.REPEATS_TAKEN, AppendFault.EPOCHS_IGNORED} == set(faults)
 
 
-async def test_target_trial_where_ids_are_refused_appends_nothing(target: Target) -> None:
-    target.behave(takes_ids=False)
+@pytest.mark.parametrize("how", [{"takes_ids": False}, {"closes_on_ids": True}])
+async def test_target_trial_where_ids_are_refused_appends_without(how: dict[str, bool], target: Target) -> None:
+    target.behave(**how)
     assert await target.trial.find_faults() == (AppendFault.IDS_REFUSED,)
-    assert target.log.end == 3
+    (stored,) = target.log._batches[1:]
+    assert stored.producer == (-1, -1, -1)
+
+
+@pytest.mark.parametrize("code", [TOO_LARGE, INVALID_TIMESTAMP, UNKNOWN_SERVER_ERROR])
+async def test_target_trial_of_a_topic_that_takes_nothing_finds_nothing(code: int, target: Target) -> None:
+    """The events topic was created by somebody else, with limits of its own: that says nothing of producer ids."""
+    target.clients[0].append_codes.extend([code] * 1000)
+    with pytest.raises(KafkaProtocolError) as found:
+        await target.trial.find_faults()
+    assert found.value.code == code
+
+
+@pytest.mark.parametrize("client", [0, 1])
+async def test_target_trial_over_a_limit_of_the_service_is_tried_again(client: int, target: Target) -> None:
+    target.clients[client].append_codes.append(POLICY_VIOLATION)
+    assert await target.trial.find_faults() == ()
+
+
+async def test_target_trial_waits_for_what_is_not_yet_replicated(target: Target) -> None:
+    """The leader moved a moment ago, and does not know yet what the replicas have."""
+    target.log.unreplicated = 3
+    asyncio.get_running_loop().call_later(0.1, setattr, target.log, "unreplicated", 0)
+    assert await target.trial.find_faults() == ()
+
+
+async def test_target_trial_of_transactions_like_kafkas_finds_them(target: Target) -> None:
+    await target.clients[0].refresh([target.topic])
+    assert await target.trial.has_transactions()
+
+
+@pytest.mark.parametrize("how", ["keeps_ids_in_transactions", "aborts", "fences"])
+async def test_target_trial_of_transactions_by_name_alone_finds_none(how: str, target: Target) -> None:
+    await target.clients[0].refresh([target.topic])
+    target.behave(**{how: False})
+    assert not await target.trial.has_transactions()
+
+
+async def test_target_trial_that_another_driver_fences_is_tried_again(target: Target) -> None:
+    await target.clients[0].refresh([target.topic])
+    target.clients[0].open_codes.append(FENCED)
+    assert await target.trial.has_transactions()
 
 
 async def test_target_trial_that_fails_for_a_moment_is_tried_again(target: Target) -> None:

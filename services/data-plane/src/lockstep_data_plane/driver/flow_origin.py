@@ -8,7 +8,7 @@ from dataclasses import replace
 from lockstep_config import FlowSettings
 from lockstep_data_plane.core.append_trial import AppendMode
 from lockstep_data_plane.driver.source_monitor import TROUBLE
-from lockstep_data_plane.provenance.producer_ids import flow_origin, last_origin
+from lockstep_data_plane.provenance.producer_ids import flow_origin, last_origin, settle_appends
 from lockstep_protocol.rows.state_rows import Origin
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.flow.control_topic_creation import create_control_topics
@@ -60,9 +60,11 @@ class FlowOrigin:
         return self._chosen[2]
 
     async def take_last(self) -> None:
-        """Use what the rows say. The source is not asked. Raises ClusterError for the target."""
+        """Use what the rows say, and what a trial of the target shows if they do not say how the flow appends. The
+        source is not asked. Raises ClusterError for the target."""
         ctx = self._ctx
-        self._origin = last_origin(ctx.state.rows.values(), ctx.flow, await ctx.target.cluster_id())
+        origin = last_origin(ctx.state.rows.values(), ctx.flow, await ctx.target.cluster_id())
+        self._origin = None if origin is None else await settle_appends(ctx, origin)
 
     @asynccontextmanager
     async def confirmed(self) -> AsyncIterator[None]:

@@ -92,10 +92,20 @@ async def flow_origin(ctx: FlowContext) -> Origin:
             producer_id = await new_producer_id(ctx.settings)
         await ctx.state.write(origin_row(producer_id, ctx.flow, *ids, appends))
         await ctx.state.changed(before)
-    if not found.appends:
+    return await settle_appends(ctx, found)
+
+
+async def settle_appends(ctx: FlowContext, origin: Origin) -> Origin:
+    """Return a row of the flow with how it appends: as the row says, else as a trial of the target shows now. A row
+    says nothing that was written while the file asked for transactions. Raises ClusterError, and AppendsUnsafe if the
+    file has changed since, so that topics keep their names."""
+    if not origin.appends:
         with _as_cluster_errors(ctx):
-            found = replace(found, appends=await _choose_appends(ctx))
-    return found
+            return replace(origin, appends=await _choose_appends(ctx))
+    settings = ctx.settings
+    if origin.appends == AppendMode.READ_BACK and settings.keeps_names and not settings.data_plane.exactly_once:
+        raise AppendsUnsafe(ctx.flow.target, AppendFault.IDS_LOST.words)
+    return origin
 
 
 async def _choose_appends(ctx: FlowContext) -> str:

@@ -19,11 +19,11 @@ from lockstep_data_plane.wire.connection import (
     ConnectionClosedError,
     ProtocolUnfitError,
 )
-from lockstep_data_plane.wire.error_codes import DENIED
+from lockstep_data_plane.wire.error_codes import BACK_PRESSURE, DENIED
 from lockstep_data_plane.wire.log_reader import log_between
 from lockstep_data_plane.wire.message_versions import message
 from lockstep_data_plane.wire.produce_codec import produce_answer, produce_request
-from lockstep_data_plane.wire.transaction_coordinator import ProducerFenced, TransactionCoordinators
+from lockstep_data_plane.wire.transaction_coordinator import Producer, ProducerFenced, TransactionCoordinators
 from lockstep_protocol.events import Event
 from lockstep_protocol.kafka_errors import ErrorMeaning, KafkaErrorCode, error_meaning
 from lockstep_protocol.names import events_topic, transactional_id
@@ -37,6 +37,11 @@ TRANSACTIONS = ("find_coordinator", "init_producer_id", "add_partitions_to_txn",
 """The requests of a transaction."""
 
 PASSES_WITHIN_S, AGAIN_AFTER_S = 10.0, 0.25
+
+TRIES = 3
+"""Of what another driver of the flow may have tried at the same time, or a broker that stops may have cut."""
+
+NO_PRODUCER = -1
 
 
 class TargetTrial:
@@ -76,51 +81,97 @@ class TargetTrial:
         producer_id, epoch = await new_producer(self._first)
         first = await self._append(self._first, producer_id, epoch, 0)
         if not first.is_taken:
+            plain = await self._append(self._first, NO_PRODUCER, NO_PRODUCER, NO_PRODUCER)
+            if not plain.is_taken:  # so it says nothing of producer ids
+                raise self._refused(first.code)
             return (AppendFault.IDS_REFUSED,)
-        trial = AppendTrial(
-            producer_id,
-            epoch,
-            first,
-            again=await self._append(self._first, producer_id, epoch, 0),
-            gap=await self._append(self._first, producer_id, epoch, GAP),
-            elsewhere=await self._append(self._second, producer_id, epoch, 1),
-            next_epoch=await self._append(self._second, producer_id, epoch + 1, 0),
-            earlier_epoch=await self._append(self._first, producer_id, epoch, 2),
-            log=await self._read_back(first.base_offset),
-        )
+        again = await self._append(self._first, producer_id, epoch, 0)
+        gap = await self._append(self._first, producer_id, epoch, GAP)
+        elsewhere = await self._append(self._second, producer_id, epoch, 1)
+        next_epoch = await self._append(self._second, producer_id, epoch + 1, 0)
+        earlier_epoch = await self._append(self._first, producer_id, epoch, 2)
+        last = max(answer.base_offset for answer in (first, again, gap, elsewhere, next_epoch, earlier_epoch))
+        log = await self._read_back(first.base_offset, last)
+        trial = AppendTrial(producer_id, epoch, first, again, gap, elsewhere, next_epoch, earlier_epoch, log)
         return trial.find_faults()
 
     async def has_transactions(self) -> bool:
-        """Return whether a transaction of one record of the trial can be begun and aborted. Raises BrokerUnreachable
-        and KafkaProtocolError if that showed nothing."""
+        """Return whether transactions do what a copy needs of them: one of a record of the trial is aborted, the log
+        says so, and who is fenced begins none. Raises BrokerUnreachable and KafkaProtocolError if that showed
+        nothing."""
+        for _ in range(TRIES):
+            try:
+                connection = await self._first.any_connection()
+                for api in TRANSACTIONS:  # at once: a coordinator would be asked for a minute
+                    connection.version(api)
+                return await self._try_transaction()
+            except ProducerFenced:
+                await asyncio.sleep(AGAIN_AFTER_S)  # another driver of the flow tries it now
+            except (ProtocolUnfitError, ConnectionClosedError):
+                return False
+            except KafkaProtocolError as exc:
+                if exc.code in BACK_PRESSURE or error_meaning(exc.code) in (
+                    ErrorMeaning.RETRIABLE,
+                    ErrorMeaning.DENIED,
+                ):
+                    raise
+                return False
+        return False
+
+    async def _try_transaction(self) -> bool:
         name = transactional_id(self._settings.flow, self._settings.group_id, *self._tp)
         coordinators = TransactionCoordinators(self._first, self._settings.data_plane.transaction_timeout)
+        producer = await coordinators.fence(name)
+        await coordinators.open(name, producer, [self._tp])
+        answer = await self._append(self._first, *producer, 0, in_transaction=name)
+        await coordinators.end(name, producer, commit=False)
+        if not (answer.is_taken and await self._is_aborted(producer, answer.base_offset)):
+            return False
+        await coordinators.fence(name)
         try:
-            connection = await self._first.any_connection()
-            for api in TRANSACTIONS:  # at once: a coordinator would be asked for a minute
-                connection.version(api)
-            producer = await coordinators.fence(name)
             await coordinators.open(name, producer, [self._tp])
-            await coordinators.end(name, producer, commit=False)
-        except (ProtocolUnfitError, ConnectionClosedError, ProducerFenced):
-            return False
-        except KafkaProtocolError as exc:
-            if error_meaning(exc.code) in (ErrorMeaning.RETRIABLE, ErrorMeaning.DENIED):
-                raise
-            return False
-        return True
+        except ProducerFenced:
+            return True
+        return False
 
-    async def _append(self, cluster: ClusterClient, producer_id: int, epoch: int, sequence: int) -> TrialAnswer:
+    async def _is_aborted(self, producer: Producer, offset: int) -> bool:
+        """Return whether the log has the batch as one of an aborted transaction of the producer. The marker comes a
+        moment after the answer."""
+        deadline = asyncio.get_running_loop().time() + PASSES_WITHIN_S
+        while asyncio.get_running_loop().time() < deadline:
+            async for batches, aborted in log_between(self._first, self._tp, offset, offset + 1, "read_committed"):
+                for batch in batches:
+                    is_held = aborted.holds(batch)
+                    if batch.base_offset == offset:
+                        return is_held and (batch.producer_id, batch.producer_epoch) == producer
+            await asyncio.sleep(AGAIN_AFTER_S)
+        return False
+
+    async def _append(
+        self, cluster: ClusterClient, producer_id: int, epoch: int, sequence: int, in_transaction: str | None = None
+    ) -> TrialAnswer:
+        """Return the answer to one batch. A connection that is closed at it each time is one, too."""
+        for _ in range(TRIES):
+            try:
+                return await self._append_once(cluster, producer_id, epoch, sequence, in_transaction)
+            except ConnectionClosedError:
+                await asyncio.sleep(AGAIN_AFTER_S)
+        return TrialAnswer(KafkaErrorCode.NETWORK_EXCEPTION)
+
+    async def _append_once(
+        self, cluster: ClusterClient, producer_id: int, epoch: int, sequence: int, in_transaction: str | None
+    ) -> TrialAnswer:
         leader = cluster.require_leader(self._tp)
         connection = await cluster.connection(leader.broker, "trial")
         version = connection.version("produce")
         key, value = _event("AppendTried", f"cluster {cluster.alias}", self._settings).encode()
         (outgoing,) = build([PlainRecord(0, now_ms(), key, value, ())], NONE, 2**20, -1)
-        data = stamp(outgoing.data, producer_id, epoch, sequence)
-        answer: Any = await connection.call(produce_request(version, [(self._tp, leader, data)], WITHIN))
+        data = stamp(outgoing.data, producer_id, epoch, sequence, transactional=in_transaction is not None)
+        request = produce_request(version, [(self._tp, leader, data)], WITHIN, in_transaction)
+        answer: Any = await connection.call(request)
         found = produce_answer(answer.responses[0].partition_responses[0])
         trial = TrialAnswer(found.code, found.base_offset if found.code == KafkaErrorCode.NONE else -1)
-        if trial.passes:
+        if trial.passes or found.code in BACK_PRESSURE:
             raise self._refused(found.code)
         return trial
 
@@ -128,8 +179,14 @@ class TargetTrial:
         about = f"cluster {self._first.alias}: trying producer ids in {self._tp[0]}"
         return self._first.refused(self._tp, code, about, "Write")
 
-    async def _read_back(self, offset: int) -> list[Batch]:
-        end = await self._first.end_offset(self._tp)
+    async def _read_back(self, offset: int, last: int) -> list[Batch]:
+        """Return the log from `offset` to the batch at `last`, which was acknowledged. Who leads since a moment ago
+        learns a little later that it is replicated."""
+        deadline = asyncio.get_running_loop().time() + PASSES_WITHIN_S
+        while (end := await self._first.end_offset(self._tp)) <= last:
+            if asyncio.get_running_loop().time() > deadline:
+                break
+            await asyncio.sleep(AGAIN_AFTER_S)
         return [batch async for batches, _ in log_between(self._first, self._tp, offset, end) for batch in batches]
 
 
