@@ -48,3 +48,23 @@ async def test_engine_refuses_a_record_that_needs_a_larger_request(scene: Engine
     append_large(scene, 1, 2_000_000)
     await eventually(lambda: partition.phase is Phase.HALTED, within=30, what="the record cannot be sent")
     assert scene.copied == []
+
+
+async def test_engine_keeps_large_requests_to_a_target_that_is_frozen(scene: EngineScene) -> None:
+    """What it does not answer in time is given up by us, which says nothing of the size."""
+    scene.target.largest_request = None
+    await scene.begin()
+    values = []
+    for _ in range(3):
+        scene.target.holds_answers = True
+        values += append_large(scene, 1, 2_000_000)
+        await eventually(lambda: len(scene.copied) >= len(values), within=30, what="it is on its way")
+        sender = scene.engine._sender
+        for produce_connection in list(sender._produce_connections.values()):
+            if not produce_connection.connection.closed:
+                produce_connection.give_up()
+        scene.target.holds_answers = False
+        values += append_large(scene, 1, 10)
+        await eventually(lambda: len(scene.copied) >= len(values), within=30, what="it goes on")
+    assert scene.copied == values
+    assert scene.target.request_size.closings == 0

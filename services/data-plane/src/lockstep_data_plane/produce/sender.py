@@ -92,6 +92,7 @@ class ProduceConnection:
         self._timeout = timeout
         self._on_answers = on_answers
         self._request_size = request_size
+        self._opened_after = request_size.closings
         self._by_id = connection.version("produce") >= PRODUCE_BY_TOPIC_ID
         self._ready: dict[TargetPartition, PartitionLeader] = {}
         self._sent: deque[_SentRequest] = deque()
@@ -99,6 +100,7 @@ class ProduceConnection:
         self._duration_s = 0.0
         self._waking: asyncio.TimerHandle | None = None
         self._has_ended = False
+        """It was noted that the connection ended, or it is given up without an answer, which says nothing of sizes."""
 
     def ready(self, target_partition: TargetPartition, leader: PartitionLeader) -> None:
         """Something may be waiting for that partition of the target; `pump` sends it."""
@@ -215,7 +217,7 @@ class ProduceConnection:
             return
         if self.connection.closed and not self._has_ended:
             self._has_ended = True
-            self._request_size.closed(request.size)
+            self._request_size.closed(request.size, self._opened_after)
         self._over(request)
         self._lost(request, "cancelled" if future.cancelled() else str(future.exception()))
         if self.connection.closed:
@@ -231,8 +233,13 @@ class ProduceConnection:
         self._on_answers([(target_partition.partition, sent, lost) for target_partition, sent, _ in request.picked])
 
     def stuck(self, now: float, patience_s: float) -> bool:
-        """Whether the oldest unanswered request has waited too long; the caller closes the connection then."""
+        """Whether the oldest unanswered request has waited too long; the caller gives the connection up then."""
         return bool(self._sent) and now - max(self._sent[0].sent_at, self.connection.resting_until) > patience_s
+
+    def give_up(self) -> None:
+        """Close the connection, for its broker does not answer."""
+        self._has_ended = True
+        self.connection.give_up()
 
 
 def _is_usable(connection: Connection) -> bool:
@@ -342,4 +349,4 @@ class Sender:
             if not produce_connection.connection.closed and produce_connection.stuck(
                 now, self._cluster.timeouts.request_s
             ):
-                produce_connection.connection.give_up()
+                produce_connection.give_up()

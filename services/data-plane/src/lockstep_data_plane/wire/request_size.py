@@ -12,14 +12,16 @@ LARGE_BYTES = 1_100_000
 """A request with more than this shows that the cluster takes large ones. Event Hubs takes some above `SMALL_BYTES`."""
 
 CLOSED_TIMES = 2
-"""So many connections in a row have to end at a large request. One may be a broker that stops."""
+"""So many connections have to end at a large request, each opened after the former one had ended. One may be a broker
+that stops, which ends all of its connections."""
 
 
 class RequestSize:
     """The limit for requests to one cluster. `size` everywhere: of the batches in a request."""
 
     def __init__(self) -> None:
-        self._closed = 0
+        self.closings = 0
+        """How many connections have ended at a large request so far."""
         self._large_pass = False
         self._is_news = False
         self.is_small = False
@@ -30,12 +32,13 @@ class RequestSize:
         if size > LARGE_BYTES:
             self._large_pass = True
 
-    def closed(self, size: int) -> None:
-        """Note that the connection ended while a request was the oldest without an answer."""
-        if size <= SMALL_BYTES or self._large_pass or self.is_small:
+    def closed(self, size: int, opened_after: int) -> None:
+        """Note that the broker ended the connection while a request was the oldest without an answer. `opened_after`:
+        the `closings` when the connection was opened."""
+        if size <= SMALL_BYTES or self._large_pass or self.is_small or opened_after < self.closings:
             return
-        self._closed += 1
-        self.is_small = self._is_news = self._closed >= CLOSED_TIMES
+        self.closings += 1
+        self.is_small = self._is_news = self.closings >= CLOSED_TIMES
 
     def refuses(self, size: int) -> bool:
         """Return whether a batch of this size is too large for any request."""
