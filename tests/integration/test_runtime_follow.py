@@ -15,10 +15,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from lockstep_protocol.acl_binding import AclBinding
 from lockstep_protocol.murmur2 import partition_for
 from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.admin_requests import together
 from lockstep_runtime.kafka.admin_types import NewTopic
 from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
 from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics
+from lockstep_runtime.kafka.request_pieces import together
 from lockstep_runtime.kafka.topic_follower import TopicFollower
 from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.util.errors import ClusterUnreachable, LogTruncated, RequestRefused, TopicMissing

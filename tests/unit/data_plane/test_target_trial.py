@@ -73,7 +73,7 @@ async def test_target_trial_where_ids_are_refused_appends_without(how: dict[str,
 
 
 @pytest.mark.parametrize("code", [TOO_LARGE, INVALID_TIMESTAMP, UNKNOWN_SERVER_ERROR])
-async def test_target_trial_of_a_topic_that_takes_nothing_finds_nothing(code: int, target: Target) -> None:
+async def test_target_trial_of_a_topic_that_refuses_all_finds_nothing(code: int, target: Target) -> None:
     """The events topic was created by somebody else, with limits of its own: that says nothing of producer ids."""
     target.clients[0].append_codes.extend([code] * 1000)
     with pytest.raises(KafkaProtocolError) as found:

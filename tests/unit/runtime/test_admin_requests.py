@@ -13,11 +13,12 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import ListConsumerGroupsResult
 
 from lockstep_protocol.acl_binding import AclBinding
+from lockstep_protocol.kafka_requests import KafkaRequest
 from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.admin_requests import IN_FLIGHT, in_pieces, together
 from lockstep_runtime.kafka.admin_types import Outcome
+from lockstep_runtime.kafka.request_pieces import IN_FLIGHT, in_pieces, together
 from lockstep_runtime.util.asyncio_util import cancelled
-from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted
+from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted, RequestUnsupported
 
 
 async def asked_of(numbers: Sequence[int], size: int) -> tuple[list[list[int]], int]:
@@ -109,6 +110,56 @@ async def test_request_that_lasts_is_waited_for_while_a_broker_answers() -> None
     admin = Silent(answers=True)
     assert await asyncio.wait_for(admin._one(admin.owed, "describe", "x"), 5) == "late"
     assert admin.asked == ["__consumer_offsets"] * 3
+
+
+class Cut(Silent):
+    """Loses the connection at each request of a kind, and answers others."""
+
+    async def describe(self, *, begun_first: bool = False) -> ClusterError:
+        """Return the trouble of a request. `begun_first`: together with another one, which fails before it does."""
+        futures = [Future[str](), Future[str]()] if begun_first else [Future[str]()]
+        asked = [asyncio.ensure_future(self._one(future, "describe configs of", "topic x")) for future in futures]
+        for future in futures:
+            await asyncio.sleep(0)
+            future.set_exception(KafkaException(KafkaError(KafkaError._TRANSPORT)))
+        *_, trouble = await asyncio.gather(*asked, return_exceptions=True)
+        assert isinstance(trouble, ClusterError)
+        return trouble
+
+
+async def test_request_at_which_connections_close_twice_is_not_known() -> None:
+    admin = Cut(answers=True)
+    assert isinstance(await admin.describe(), ClusterUnreachable)
+    assert isinstance(await admin.describe(), RequestUnsupported)
+    assert admin.refused_requests == {KafkaRequest.DESCRIBE_CONFIGS}
+
+
+async def test_requests_that_one_close_ends_say_nothing_of_what_is_known() -> None:
+    """A broker that stops ends all that it owes."""
+    admin = Cut(answers=True)
+    assert isinstance(await admin.describe(begun_first=True), ClusterUnreachable)
+    assert not admin.refused_requests
+
+
+async def test_request_that_is_answered_later_is_known() -> None:
+    """Brokers of a cluster stopped one after the other."""
+    admin = Cut(answers=True)
+    for _ in range(2):
+        await admin.describe()
+    answer = Future[str]()
+    answer.set_result("configs")
+    assert await admin._one(answer, "describe configs of", "topic x") == "configs"
+    assert not admin.refused_requests
+
+
+async def test_request_that_brokers_do_not_announce_is_not_remembered() -> None:
+    """They may be upgraded, and say then that they know it."""
+    admin = Silent(answers=True)
+    answer = Future[str]()
+    answer.set_exception(KafkaException(KafkaError(KafkaError._UNSUPPORTED_FEATURE)))
+    with pytest.raises(RequestUnsupported):
+        await admin._one(answer, "alter configs of", "topic x")
+    assert not admin.refused_requests
 
 
 class Counting(Admin):

@@ -12,8 +12,8 @@ from lockstep_protocol.rows.state_rows import MirroredTopic
 from lockstep_protocol.topic_config import TopicConfig
 from lockstep_protocol.topic_plan import Alter, Rules, alterations
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.kafka.admin_requests import together
 from lockstep_runtime.kafka.admin_types import Outcome
+from lockstep_runtime.kafka.request_pieces import together
 from lockstep_runtime.util.errors import ClusterError, RequestUnsupported
 from lockstep_topic_sync import apply
 from lockstep_topic_sync.config_scan_schedule import ConfigScanSchedule

@@ -40,7 +40,6 @@ SHARED = 8
 """Partitions that one connection gets before the next is used. Their batches share requests: if batches are small, a
 request costs more than what is in it."""
 
-
 BACK_PRESSURE_S = 1.0
 """How long nothing is sent on a connection after an answer that we are over a limit. A partition of which nothing gets
 through waits longer each time."""
@@ -100,7 +99,7 @@ class ProduceConnection:
         self._duration_s = 0.0
         self._waking: asyncio.TimerHandle | None = None
         self._has_ended = False
-        """It was noted that the connection ended, or it is given up without an answer, which says nothing of sizes."""
+        """That it ended was noted, or it is given up, which says nothing of sizes."""
 
     def ready(self, target_partition: TargetPartition, leader: PartitionLeader) -> None:
         """Something may be waiting for that partition of the target; `pump` sends it."""
@@ -319,9 +318,8 @@ class Sender:
                 continue
             if _is_usable(attached[0].connection) or partition.unanswered_by(target_partition.number):
                 attached[0].ready(target_partition, attached[1])
-            elif (
-                target_partition not in self._reopening
-            ):  # brokers close what is idle, firewalls forget it: no harm where nothing was on its way
+            elif target_partition not in self._reopening:
+                # Brokers close what is idle, firewalls forget it: no harm if nothing was on its way.
                 self._reopening[target_partition] = asyncio.create_task(self._reopen(target_partition))
 
     async def _reopen(self, target_partition: TargetPartition) -> None:

@@ -96,9 +96,8 @@ class TargetTrial:
         return trial.find_faults()
 
     async def has_transactions(self) -> bool:
-        """Return whether transactions do what a copy needs of them: one of a record of the trial is aborted, the log
-        says so, and who is fenced begins none. Raises BrokerUnreachable and KafkaProtocolError if that showed
-        nothing."""
+        """Return whether transactions do what a copy needs of them. A record of the trial is aborted, the log has it
+        so, and a fenced producer begins none. Raises BrokerUnreachable and KafkaProtocolError otherwise."""
         for _ in range(TRIES):
             try:
                 connection = await self._first.any_connection()
@@ -180,8 +179,8 @@ class TargetTrial:
         return self._first.refused(self._tp, code, about, "Write")
 
     async def _read_back(self, offset: int, last: int) -> list[Batch]:
-        """Return the log from `offset` to the batch at `last`, which was acknowledged. Who leads since a moment ago
-        learns a little later that it is replicated."""
+        """Return the log from `offset` to the batch at `last`, which was acknowledged. A new leader learns a little
+        later that it is replicated."""
         deadline = asyncio.get_running_loop().time() + PASSES_WITHIN_S
         while (end := await self._first.end_offset(self._tp)) <= last:
             if asyncio.get_running_loop().time() > deadline:

@@ -11,11 +11,11 @@ from lockstep_protocol.acl_binding import AclBinding
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.topic_config import TopicConfig
 from lockstep_runtime.kafka.admin import PROBE, Admin
-from lockstep_runtime.kafka.admin_requests import together
 from lockstep_runtime.kafka.admin_types import GroupOffset, Outcome, TopicDescription
 from lockstep_runtime.kafka.cluster_reader import ClusterReading, read_cluster_versions
 from lockstep_runtime.kafka.group_protocols import list_group_protocols
 from lockstep_runtime.kafka.log_sizes import read_log_sizes
+from lockstep_runtime.kafka.request_pieces import together
 from lockstep_runtime.kafka.topic_requests import CHANGED_AT_ONCE
 from lockstep_runtime.util.errors import NotPermitted, RequestRefused
 

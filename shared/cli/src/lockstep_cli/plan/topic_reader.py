@@ -23,9 +23,9 @@ from lockstep_protocol.topic_plan import (
     selected,
 )
 from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.admin_requests import together
 from lockstep_runtime.kafka.admin_types import NewTopic, Outcome, TopicDescription
 from lockstep_runtime.kafka.control_topics import KEPT_CONFIGS, ControlTopic, flow_topics, service_topics
+from lockstep_runtime.kafka.request_pieces import together
 from lockstep_runtime.kafka.topic_creation import Creation, create_fitting_topics
 from lockstep_runtime.kafka.topic_requests import CHANGED_AT_ONCE
 from lockstep_runtime.util.errors import NotPermitted, RequestUnsupported

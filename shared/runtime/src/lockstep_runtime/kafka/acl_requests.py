@@ -13,9 +13,10 @@ from confluent_kafka.admin import (
 )
 
 from lockstep_protocol.acl_binding import UNKNOWN, AclBinding
-from lockstep_runtime.kafka.admin_requests import AdminRequests, in_pieces, together
+from lockstep_runtime.kafka.admin_requests import AdminRequests
 from lockstep_runtime.kafka.admin_types import Outcome
 from lockstep_runtime.kafka.control_producer import ACTS_WITHIN
+from lockstep_runtime.kafka.request_pieces import in_pieces, together
 
 CHANGED_AT_ONCE = 200
 """Bindings a request."""

@@ -1,15 +1,11 @@
-"""How a cluster is asked: librdkafka's AdminClient, its futures and its errors in our words. No request by itself.
-
-A request about many resources goes in pieces, `IN_FLIGHT` of them at once. A request that names 10,000 topics runs into
-timeouts, and its answer is larger than everything else a service holds.
-"""
+"""How a cluster is asked: librdkafka's AdminClient, its futures and its errors in our words. No request by itself."""
 
 import asyncio
 import contextvars
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -56,35 +52,6 @@ V = TypeVar("V")
 QUICK = 10.0
 """Seconds a listing may take at most: it is what notices that a cluster is gone, and a minute would be late."""
 
-IN_FLIGHT = 2
-"""Pieces asked for at a time: the next one is under way while an answer is taken in."""
-
-
-async def in_pieces(items: Iterable[T], size: int, ask: Callable[[Sequence[T]], Awaitable[R]]) -> AsyncIterator[R]:
-    """The answers to `items` asked `size` at a time, in order. What one piece raises gets out, and ends the others."""
-    every = list(items)
-    asked: deque[asyncio.Future[R]] = deque()
-    try:
-        for at in range(0, len(every), size):
-            asked.append(asyncio.ensure_future(ask(every[at : at + size])))
-            if len(asked) >= IN_FLIGHT:
-                yield await asked.popleft()
-        while asked:
-            yield await asked.popleft()
-    finally:
-        for left in asked:
-            left.cancel()
-        await asyncio.gather(*asked, return_exceptions=True)
-
-
-async def together(pieces: AsyncIterator[Outcome[V]]) -> Outcome[V]:
-    """All pieces as one outcome."""
-    whole: Outcome[V] = Outcome()
-    async for piece in pieces:
-        whole.merge(piece)
-    return whole
-
-
 ASKING = {
     "allow.auto.create.topics": False,
     # It would write each reconnect to stderr; error_cb hears the same and we say it once.
@@ -115,8 +82,11 @@ REQUESTS = {
 }
 """Requests without which work is done in another way, by the words for what is asked."""
 
-UNSUPPORTED = frozenset({KafkaError._UNSUPPORTED_FEATURE, KafkaError._NOT_IMPLEMENTED, KafkaError.UNSUPPORTED_VERSION})
-"""By librdkafka, which knows the versions of the brokers, or by a broker."""
+UNANNOUNCED = frozenset({KafkaError._UNSUPPORTED_FEATURE, KafkaError._NOT_IMPLEMENTED})
+"""By librdkafka, which knows the versions of the brokers. They say it themselves, and say when it is over."""
+
+UNSUPPORTED = UNANNOUNCED | {KafkaError.UNSUPPORTED_VERSION}
+"""By librdkafka, or by a broker."""
 
 CLOSED_WITHIN_S, ANSWERS_AT_ONCE_S = 60.0, 1.0
 """A request is not known if brokers close the connection at it twice within the one, and answer another one within the
@@ -162,7 +132,7 @@ class AdminRequests:
         self._client: AdminClient | None = None
         self._making = asyncio.Lock()
         self.refused_requests: set[KafkaRequest] = set()
-        """Requests that the cluster has shown not to know."""
+        """Requests that the cluster announces, and has shown not to know."""
         self._unanswered = ClientReset()
         self._closed_at: dict[tuple[str, str], float] = {}
         """When brokers have closed the connection at a kind of request (`time.monotonic`)."""
@@ -231,19 +201,23 @@ class AdminRequests:
             self._complaints.append(error_text(error))
 
     async def _blocking(self, operation: str, resource: str, call: Callable[..., R], **kwargs: Any) -> R:
+        began = time.monotonic()
         with self._step(operation, resource):
             try:
                 called = partial(contextvars.copy_context().run, call, **kwargs)
                 return await asyncio.get_running_loop().run_in_executor(self._threads, called)
             except KafkaException as exc:
-                raise await self._trouble(exc.args[0], operation, resource) from exc
+                raise await self._trouble(exc.args[0], operation, resource, began) from exc
 
     async def _one(self, future: Any, operation: str, resource: str) -> Any:
+        began = time.monotonic()
         with self._step(operation, resource):
             try:
-                return await self._result(future)
+                result = await self._result(future)
             except KafkaException as exc:
-                raise await self._trouble(exc.args[0], operation, resource) from exc
+                raise await self._trouble(exc.args[0], operation, resource, began) from exc
+        self._knows(operation)
+        return result
 
     async def _result(self, future: Future[Any]) -> Any:
         """Return what a request brought. Thousands are settled by one answer: only one that is not there yet is waited
@@ -284,6 +258,7 @@ class AdminRequests:
         outcome: Outcome[Any] = Outcome()
         if not futures:
             return outcome
+        began = time.monotonic()
         with self._step(operation, f"{len(futures)} of them"):
             # They are settled one after the other: waiting for each would wake the loop as often.
             with suppress(KafkaException):
@@ -292,8 +267,16 @@ class AdminRequests:
                 try:
                     outcome.done[key(subject)] = await self._result(future)
                 except KafkaException as exc:
-                    self._sort(outcome, key(subject), await self._trouble(exc.args[0], operation, resource(subject)))
+                    trouble = await self._trouble(exc.args[0], operation, resource(subject), began)
+                    self._sort(outcome, key(subject), trouble)
+        if outcome.done:
+            self._knows(operation)
         return outcome
+
+    def _knows(self, operation: str) -> None:
+        """Note that the cluster knows a request: it was upgraded, or its brokers stopped one after the other."""
+        if (request := REQUESTS.get(operation)) is not None:
+            self.refused_requests.discard(request)
 
     @staticmethod
     def _sort(outcome: Outcome[Any], key: str, trouble: ClusterError) -> None:
@@ -304,13 +287,16 @@ class AdminRequests:
         else:
             raise trouble  # no broker answered: there is nothing to say about single resources
 
-    async def _trouble(self, error: KafkaError, operation: str, resource: str) -> ClusterError:
+    async def _trouble(self, error: KafkaError, operation: str, resource: str, began: float = inf) -> ClusterError:
+        """Return what an error means. `began`: when the request was made (`time.monotonic`); by default after all
+        others."""
         self._poll()
         if error.code() == KafkaError._UNSUPPORTED_FEATURE and (operation, resource) == REACH:
             return ClusterUnreachable(self.alias, self.bootstrap, NOT_A_BROKER)
         asked = REACH if operation == REACH[0] else (operation, resource.partition(" ")[0])
-        if error.code() in UNSUPPORTED or await self._is_closed_at(error.code(), asked):
-            if (request := REQUESTS.get(operation)) is not None:
+        if error.code() in UNSUPPORTED or await self._is_closed_at(error.code(), asked, began):
+            request = REQUESTS.get(operation)
+            if request is not None and error.code() not in UNANNOUNCED:
                 self.refused_requests.add(request)
             return RequestUnsupported(self.alias, operation, resource, error.code(), error_text(error))
         verdict = error_verdict(error.code())
@@ -334,14 +320,15 @@ class AdminRequests:
             return NotPermitted(self.alias, words(operation), resource, remedy)
         return RequestRefused(self.alias, operation, resource, error.code(), error_text(error))
 
-    async def _is_closed_at(self, code: int, asked: tuple[str, str]) -> bool:
+    async def _is_closed_at(self, code: int, asked: tuple[str, str], began: float) -> bool:
         """Return whether brokers close each connection on which such a request comes: those that do not know it may.
-        They answer another request at once, and announced their versions anew between the two attempts."""
+        They answer another request at once, and announced their versions anew between the two attempts. What was under
+        way at the former close ended with it."""
         if code != KafkaError._TRANSPORT or asked == REACH:
             return False
         now = time.monotonic()
         former, self._closed_at[asked] = self._closed_at.get(asked, -CLOSED_WITHIN_S), now
-        if now - former > CLOSED_WITHIN_S:
+        if now - former > CLOSED_WITHIN_S or began < former:
             return False
         try:
             await self._metadata(ANSWERS_AT_ONCE_S, OFFSETS_TOPIC)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.admin_requests import together
 from lockstep_runtime.kafka.control_topics import ControlTopic
+from lockstep_runtime.kafka.request_pieces import together
 from lockstep_runtime.util.errors import ClusterError
 
 CLEANUP_POLICY, RETENTION = "cleanup.policy", "retention.ms"

@@ -125,12 +125,13 @@ class GroupRequests(OperationRequests):
     async def list_groups(self) -> dict[str, str]:
         """Consumer groups of every coordinator that answered, each with its type: Kafka's word in upper case (CLASSIC,
         CONSUMER), "" from older brokers. ClusterUnreachable only when none did."""
+        began = time.monotonic()
         result = await self._one(
             (await self._connected()).list_consumer_groups(request_timeout=self._quick), "list", "groups"
         )
         if not result.valid and result.errors:
             # KafkaError, against the library's documentation: not the exception around it.
-            raise await self._trouble(result.errors[0], "list", "groups")
+            raise await self._trouble(result.errors[0], "list", "groups", began)
         return {g.group_id: "" if getattr(g, "type", None) is None else g.type.name for g in result.valid}
 
     async def describe_groups(self, groups: Iterable[str]) -> Outcome[GroupDescription]:
@@ -194,6 +195,7 @@ class GroupRequests(OperationRequests):
         """Commit for a group, which the broker allows only while it has no members. Outcome keys: `topic/partition`."""
         if not offsets:
             return Outcome()
+        began = time.monotonic()
         async with self._groups:
             asked = asyncio.ensure_future(
                 self._until_answered(lambda: self._coordinators.commit_offsets(group, offsets))
@@ -208,5 +210,5 @@ class GroupRequests(OperationRequests):
                 # The group may be committed for, but not in this topic.
                 denied = error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
                 about = f"topic {topic}" if denied else f"group {group}, {key}"
-                self._sort(outcome, key, await self._trouble(error, "alter offsets of", about))
+                self._sort(outcome, key, await self._trouble(error, "alter offsets of", about, began))
         return outcome

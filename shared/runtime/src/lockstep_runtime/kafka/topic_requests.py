@@ -18,9 +18,9 @@ from confluent_kafka.admin import NewTopic as ConfluentNewTopic
 
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.topic_config import TopicConfig
-from lockstep_runtime.kafka.admin_requests import in_pieces, together
 from lockstep_runtime.kafka.admin_types import NewTopic, Outcome, TopicDescription
 from lockstep_runtime.kafka.operation_requests import OperationRequests, said_operations
+from lockstep_runtime.kafka.request_pieces import in_pieces, together
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, RequestRefused, RequestUnsupported
 
 DESCRIBED_AT_ONCE = 500
@@ -174,7 +174,9 @@ class TopicRequests(OperationRequests):
         unknown = {name for name, trouble in outcome.failed.items() if isinstance(trouble, RequestUnsupported)}
         if not unknown:
             return outcome
+        refused = set(self.refused_requests)
         rewritten = await self._alter_all({name: changes[name] for name in unknown})
+        self.refused_requests |= refused  # AlterConfigs says nothing of the request in whose place it is
         failed = {name: trouble for name, trouble in outcome.failed.items() if name not in unknown}
         return Outcome(outcome.done | rewritten.done, failed | rewritten.failed, outcome.denied | rewritten.denied)
 
