@@ -85,6 +85,8 @@ class ClusterProfile:
     """By the number of a codec, the error by which a batch of it is refused."""
     forgets_producers: bool = False
     """Batches outside of transactions are stored without producer id, epoch and sequence."""
+    forgets_transactions: bool = False
+    """Batches of transactions are stored so, too, and are no part of them."""
     says_epochs_end_at_zero: bool = False
     """OffsetForLeaderEpoch is answered by leader epoch 0 and end offset 0."""
     hides_authorized_operations: bool = False

@@ -229,7 +229,7 @@ class ProfiledExchange:
                     refusals[_topic_of(topic), partition.index] = code
                     records = with_wrong_crc(records)
                 elif self.profile.forgets_producers:
-                    records = without_producer(records)
+                    records = without_producer(records, in_transactions=self.profile.forgets_transactions)
                 partitions.append(replace(partition, records=records))
             topics.append(replace(topic, partition_data=tuple(partitions)))
         changed = replace(body, topic_data=tuple(topics))

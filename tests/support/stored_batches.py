@@ -16,11 +16,13 @@ def codecs_of(records: bytes) -> list[int]:
     return [_attributes(records, start) & CODEC for start, _ in _batches(records)]
 
 
-def without_producer(records: bytes) -> bytes:
-    """Return the batches without producer id, epoch and sequence; those of transactions cannot be without them."""
+def without_producer(records: bytes, *, in_transactions: bool = False) -> bytes:
+    """Return the batches without producer id, epoch and sequence. Those of transactions stay, or become plain ones."""
     changed = bytearray(records)
     for start, end in _batches(records):
-        if not _attributes(records, start) & TRANSACTIONAL:
+        attributes = _attributes(records, start)
+        if in_transactions or not attributes & TRANSACTIONAL:
+            struct.pack_into(">H", changed, start + ATTRIBUTES, attributes & ~TRANSACTIONAL)
             changed[start + PRODUCER : start + PRODUCER + len(NO_PRODUCER)] = NO_PRODUCER
             struct.pack_into(">I", changed, start + CRC, crc32c(bytes(changed[start + COVERED : end])))
     return bytes(changed)

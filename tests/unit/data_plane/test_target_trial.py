@@ -17,7 +17,7 @@ from tests.support.memory_cluster import MemoryLog
 from tests.unit.data_plane.engine_scene import EngineCluster
 
 NOT_LEADER, DENIED, FENCED = 6, 29, 90
-TOO_LARGE, INVALID_TIMESTAMP, POLICY_VIOLATION, UNKNOWN_SERVER_ERROR = 10, 32, 44, -1
+TOO_LARGE, INVALID_TIMESTAMP, UNSUPPORTED_VERSION, POLICY_VIOLATION, UNKNOWN_SERVER_ERROR = 10, 32, 35, 44, -1
 
 
 class Target:
@@ -121,3 +121,10 @@ async def test_target_trial_that_is_not_permitted_finds_nothing(target: Target) 
     target.clients[0].append_codes.append(DENIED)
     with pytest.raises(KafkaProtocolError):
         await target.trial.find_faults()
+
+
+async def test_target_trial_of_a_cluster_that_closes_on_init_names_the_request(target: Target) -> None:
+    target.clients[0].closes_on = ["init_producer_id"]
+    with pytest.raises(KafkaProtocolError, match="closes the connection at each InitProducerId") as found:
+        await target.trial.find_faults()
+    assert found.value.code == UNSUPPORTED_VERSION

@@ -10,10 +10,17 @@ from lockstep_data_plane.core.append_trial import AppendFault, AppendMode, choos
 from lockstep_data_plane.provenance.target_trial import TargetTrial, new_producer
 from lockstep_data_plane.wire.cluster import KafkaProtocolError, connect_cluster
 from lockstep_data_plane.wire.connection import BrokerUnreachable, ProtocolUnfitError
+from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import Origin, PartitionProgress, Row
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.util.errors import AppendsUnsafe, ClusterUnreachable, ProtocolUnfit, RequestRefused
+from lockstep_runtime.util.errors import (
+    AppendsUnsafe,
+    ClusterUnreachable,
+    ProtocolUnfit,
+    RequestRefused,
+    RequestUnsupported,
+)
 
 MODE_TEXTS = {
     AppendMode.TRANSACTIONS: "copies in transactions: markers take offsets on the target",
@@ -151,4 +158,6 @@ def _as_cluster_errors(ctx: FlowContext) -> Iterator[None]:
     except BrokerUnreachable as exc:
         raise ClusterUnreachable(alias, ctx.settings.target.bootstrap, str(exc)) from exc
     except KafkaProtocolError as exc:
+        if exc.code == KafkaErrorCode.UNSUPPORTED_VERSION:
+            raise RequestUnsupported(alias, "give", "a producer id (InitProducerId)", exc.code, str(exc)) from exc
         raise RequestRefused(alias, "take", "batches with a producer id", exc.code, str(exc)) from exc

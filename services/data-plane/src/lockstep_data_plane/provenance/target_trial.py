@@ -43,6 +43,9 @@ TRIES = 3
 
 NO_PRODUCER = -1
 
+FINAL = DENIED | {KafkaErrorCode.UNSUPPORTED_VERSION}
+"""Errors that do not pass within seconds."""
+
 
 class TargetTrial:
     """Tries the target of one flow, on two connections of its own."""
@@ -70,8 +73,8 @@ class TargetTrial:
             try:
                 return await self._try()
             except (BrokerUnreachable, KafkaProtocolError) as exc:
-                denied = isinstance(exc, KafkaProtocolError) and exc.code in DENIED
-                if isinstance(exc, ProtocolUnfitError) or denied or asyncio.get_running_loop().time() > deadline:
+                is_final = isinstance(exc, KafkaProtocolError) and exc.code in FINAL
+                if isinstance(exc, ProtocolUnfitError) or is_final or asyncio.get_running_loop().time() > deadline:
                     raise
             await asyncio.sleep(AGAIN_AFTER_S)
 
@@ -191,12 +194,21 @@ class TargetTrial:
 
 async def new_producer(cluster: ClusterClient) -> tuple[int, int]:
     """Return a producer id that the cluster has never given to anybody, and its epoch. Raises BrokerUnreachable and
-    KafkaProtocolError."""
-    connection = await cluster.any_connection()
-    m = message("init_producer_id", connection.version("init_producer_id"), "request")
-    answer: Any = await connection.call(
-        m.InitProducerIdRequest(transactional_id=None, transaction_timeout=timedelta(0))
-    )
+    KafkaProtocolError. The latter has UNSUPPORTED_VERSION if the connection is closed at the request each time."""
+    answer: Any = None
+    for _ in range(TRIES):
+        connection = await cluster.any_connection()
+        m = message("init_producer_id", connection.version("init_producer_id"), "request")
+        try:
+            answer = await connection.call(
+                m.InitProducerIdRequest(transactional_id=None, transaction_timeout=timedelta(0))
+            )
+            break
+        except ConnectionClosedError:
+            await asyncio.sleep(AGAIN_AFTER_S)
+    if answer is None:
+        text = f"cluster {cluster.alias} closes the connection at each InitProducerId"
+        raise KafkaProtocolError(int(KafkaErrorCode.UNSUPPORTED_VERSION), text, cluster.alias)
     if answer.error_code != KafkaErrorCode.NONE:
         raise KafkaProtocolError(int(answer.error_code), f"cluster {cluster.alias}: a producer id", cluster.alias)
     return int(answer.producer_id), int(answer.producer_epoch)
