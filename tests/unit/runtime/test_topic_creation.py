@@ -134,6 +134,14 @@ async def test_topic_waits_for_brokers_that_are_down() -> None:
     assert cluster.there == {}, "it would have fewer replicas for good"
 
 
+async def test_topic_with_the_default_factor_waits_for_brokers_that_are_down() -> None:
+    """Their default is 3, and one of three restarts."""
+    cluster = Restricted(factors=dict.fromkeys((-1, 3), Code.INVALID_REPLICATION_FACTOR), live=2)
+    creation = await create(cluster, -1)
+    assert creation.failed.keys() == {"t"}
+    assert cluster.there == {}, "it would have two replicas for good"
+
+
 async def test_refusal_that_nothing_helps_against_is_that_of_the_first_answer() -> None:
     cluster = Restricted(factors=dict.fromkeys((-1, 1, 2, 3), Code.POLICY_VIOLATION))
     assert str((await create(cluster)).failed["t"]).endswith("no: POLICY_VIOLATION")

@@ -129,11 +129,12 @@ async def _without_waiting(admin: Admin, unfit: Iterable[NewTopic], troubles: Ma
     """Return the topics that time alone does not help. A broker that restarts comes back. A topic that is created
     meanwhile would have fewer replicas for good."""
     live = await admin.live_broker_count()
+    is_one_down = live < await admin.broker_count()
 
     def waits(topic: NewTopic) -> bool:
-        trouble = troubles[topic.name]
+        trouble, factor = troubles[topic.name], topic.replication_factor
         is_factor = isinstance(trouble, RequestRefused) and trouble.code == KafkaErrorCode.INVALID_REPLICATION_FACTOR
-        return is_factor and topic.replication_factor > live
+        return is_factor and (factor > live or (factor == -1 and is_one_down))
 
     return [topic for topic in unfit if not waits(topic)]
 
