@@ -123,7 +123,7 @@ async def test_target_trial_that_is_not_permitted_finds_nothing(target: Target) 
         await target.trial.find_faults()
 
 
-async def test_target_trial_of_a_cluster_that_closes_on_init_names_the_request(target: Target) -> None:
+async def test_target_trial_closed_on_init_producer_id_names_the_request(target: Target) -> None:
     target.clients[0].closes_on = ["init_producer_id"]
     with pytest.raises(KafkaProtocolError, match="closes the connection at each InitProducerId") as found:
         await target.trial.find_faults()

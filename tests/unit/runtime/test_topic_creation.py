@@ -134,7 +134,7 @@ async def test_topic_waits_for_brokers_that_are_down() -> None:
     assert cluster.there == {}, "it would have fewer replicas for good"
 
 
-async def test_topic_with_the_default_factor_waits_for_brokers_that_are_down() -> None:
+async def test_topic_with_default_factor_waits_for_brokers_that_are_down() -> None:
     """Their default is 3, and one of three restarts."""
     cluster = Restricted(factors=dict.fromkeys((-1, 3), Code.INVALID_REPLICATION_FACTOR), live=2)
     creation = await create(cluster, -1)
