@@ -92,7 +92,6 @@ class ProduceConnection:
         self._on_answers = on_answers
         self._request_size = request_size
         self._opened_after = request_size.closings
-        self._by_id = connection.version("produce") >= PRODUCE_BY_TOPIC_ID
         self._ready: dict[TargetPartition, PartitionLeader] = {}
         self._sent: deque[_SentRequest] = deque()
         self._under_way = 0
@@ -180,16 +179,17 @@ class ProduceConnection:
         self._over(request)
         self._request_size.answered(request.size)
         key: Any
+        by_id = int(answer.__version__) >= PRODUCE_BY_TOPIC_ID
         by_topic: dict[Any, dict[int, Any]] = {}
         for topic in answer.responses:
-            numbers = by_topic.setdefault(topic.topic_id if self._by_id else topic.name, {})
+            numbers = by_topic.setdefault(topic.topic_id if by_id else topic.name, {})
             for p in topic.partition_responses:
                 numbers[int(p.index)] = p
         answered: list[AnsweredBatch] = []
         is_pressed = False
         key, numbers = self, {}
         for (partition, number), sent, leader in request.picked:
-            called = leader.topic_id if self._by_id else partition.target_topic
+            called = leader.topic_id if by_id else partition.target_topic
             if called is not key:  # ids are slow keys, and neighbours have the same one
                 key, numbers = called, by_topic.get(called, {})
             found = numbers.get(number)

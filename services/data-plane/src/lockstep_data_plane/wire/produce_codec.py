@@ -5,7 +5,7 @@ of the time between a record's arrival and its departure. What brokers before Ka
 below `OWN_ENCODING`)."""
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -38,12 +38,14 @@ _INDEX = struct.Struct(">i")
 
 def produce_request(
     version: int,
-    batches: Iterable[tuple[TopicPartition, PartitionLeader, Data]],
+    batches: Sequence[tuple[TopicPartition, PartitionLeader, Data]],
     timeout: timedelta,
     transactional_id: str | None = None,
 ) -> EncodedRequest:
-    """A request with these batches, at most one for each partition, in their order; by topic id from version 13 on.
-    Acknowledgement is by all in-sync replicas always: the broker accepts less with a producer id, we do not."""
+    """A request with these batches, at most one for each partition, in their order. It goes by topic id from version 13
+    on, and in an older version if the metadata of the cluster is so old that a topic has none. Acknowledgement is by all in-sync replicas always: the broker accepts less with a producer id, we do not."""
+    if version >= PRODUCE_BY_TOPIC_ID and any(leader.topic_id is None for _, leader, _ in batches):
+        version = PRODUCE_BY_TOPIC_ID - 1
     if version < OWN_ENCODING:
         return _old_request(version, batches, timeout, transactional_id)
     by_id = version >= PRODUCE_BY_TOPIC_ID
