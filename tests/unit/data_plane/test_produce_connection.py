@@ -326,3 +326,28 @@ class Done:
 
     def done(self) -> bool:
         return True
+
+
+async def test_topic_without_an_id_is_named_in_request_and_answer() -> None:
+    """The cluster knows Produce 13, and no metadata that has ids."""
+    made, stream = produce_connection()
+    answered: list[AnsweredBatch] = []
+    made._on_answers = answered.extend
+    partition = waiting(0, 1)
+    made._ready[to_target(partition)] = replace(LEADER, topic_id=None)
+    made.pump()
+    (frame,) = stream.frames
+    assert int.from_bytes(frame[6:8]) == 12
+    m = message("produce", 12, "response")
+    part = m.PartitionProduceResponse(
+        index=0,
+        error_code=ErrorCode.none,
+        base_offset=1,
+        log_append_time=None,
+        log_start_offset=0,
+        record_errors=(),
+        error_message=None,
+    )
+    topic = m.TopicProduceResponse(name=partition.target_topic, partition_responses=(part,))
+    made._answered(made._sent[0], m.ProduceResponse(responses=(topic,), throttle_time=timedelta(0)))
+    assert [answer for _, _, answer in answered] == [ProduceAnswer(0, 1)]
