@@ -339,15 +339,8 @@ async def test_topic_without_an_id_is_named_in_request_and_answer() -> None:
     (frame,) = stream.frames
     assert int.from_bytes(frame[6:8]) == 12
     m = message("produce", 12, "response")
-    part = m.PartitionProduceResponse(
-        index=0,
-        error_code=ErrorCode.none,
-        base_offset=1,
-        log_append_time=None,
-        log_start_offset=0,
-        record_errors=(),
-        error_message=None,
-    )
+    rest = {"log_append_time": None, "log_start_offset": 0, "record_errors": (), "error_message": None}
+    part = m.PartitionProduceResponse(index=0, error_code=ErrorCode.none, base_offset=1, **rest)
     topic = m.TopicProduceResponse(name=partition.target_topic, partition_responses=(part,))
     made._answered(made._sent[0], m.ProduceResponse(responses=(topic,), throttle_time=timedelta(0)))
     assert [answer for _, _, answer in answered] == [ProduceAnswer(0, 1)]

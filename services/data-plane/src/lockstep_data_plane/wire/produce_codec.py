@@ -42,9 +42,10 @@ def produce_request(
     timeout: timedelta,
     transactional_id: str | None = None,
 ) -> EncodedRequest:
-    """A request with these batches, at most one for each partition, in their order. It goes by topic id from version 13
-    on, and in an older version if the metadata of the cluster is so old that a topic has none. Acknowledgement is by
-    all in-sync replicas always: the broker accepts less with a producer id, we do not."""
+    """Return a request with these batches, at most one for each partition, in their order.
+
+    It goes by topic id from version 13 on. If the cluster's metadata has no ids, it goes by name in an older version.
+    All in-sync replicas have to acknowledge: the broker accepts less with a producer id, we do not."""
     if version >= PRODUCE_BY_TOPIC_ID and any(leader.topic_id is None for _, leader, _ in batches):
         version = PRODUCE_BY_TOPIC_ID - 1
     if version < OWN_ENCODING:
