@@ -33,12 +33,12 @@ UNTIL_2_5 = (*OLD, "DescribeQuorum 1", "DescribeClientQuotas")
 KNOWN = {
     "4.3": Known("Kafka 4.3"),
     "2.7": Known("Kafka 2.7", (*OLD, "DescribeQuorum 1"), ("DescribeProducers", *OLD, "DescribeQuorum 1")),
-    "2.4": Known("Kafka 2.4", UNTIL_2_5, ("DescribeProducers", *UNTIL_2_5)),
+    "2.4": Known("Kafka 2.4", (*UNTIL_2_5, "Fetch 12"), ("DescribeProducers", *UNTIL_2_5)),
     "2.1": Known(
         "Kafka 2.1",
-        ("Metadata 10", "Metadata 8", "DescribeQuorum 1", "DescribeClientQuotas"),
+        ("Fetch 12", "Metadata 10", "Metadata 9", "Metadata 8", "DescribeQuorum 1", "DescribeClientQuotas"),
         (
-            *("DescribeProducers", "IncrementalAlterConfigs"),
+            *("DescribeProducers", "IncrementalAlterConfigs", "Produce 8"),
             *("Metadata 10", "Metadata 8", "DescribeQuorum 1", "DescribeClientQuotas"),
         ),
     ),

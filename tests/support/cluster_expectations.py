@@ -96,13 +96,19 @@ EXPECTED: Mapping[tuple[str, Role], Expectation] = MappingProxyType(
             acls="not-supported",
         ),
         ("redpanda-25.2", SOURCE): Expectation(
-            lost=(NO_IDS,), hazards=frozenset({"LS029"}), lacks=frozenset({"Metadata 10", "DescribeQuorum 1"})
+            lost=(NO_IDS,),
+            hazards=frozenset({"LS029"}),
+            lacks=frozenset({"Metadata 10", "Metadata 9", "Fetch 12", "DescribeQuorum 1"}),
         ),
         ("redpanda-25.2", TARGET): Expectation(
-            lost=(NO_IDS,), hazards=frozenset({"LS029"}), lacks=frozenset({"Metadata 10", "DescribeQuorum 1"})
+            lost=(NO_IDS,),
+            hazards=frozenset({"LS029"}),
+            lacks=frozenset({"Metadata 10", "Produce 8", "DescribeQuorum 1"}),
         ),
         ("redpanda-25.3", SOURCE): Expectation(lacks=frozenset({"DescribeQuorum 1"})),
-        ("redpanda-25.3", TARGET): Expectation(lacks=frozenset({"DescribeQuorum 1"})),
+        ("redpanda-25.3", TARGET): Expectation(
+            hazards=frozenset({"LS029"}), lacks=frozenset({"Produce 8", "DescribeQuorum 1"})
+        ),
         ("warpstream", SOURCE): Expectation(
             lost=(NO_EPOCHS,),
             hazards=frozenset({"LS029"}),
@@ -124,20 +130,21 @@ EXPECTED: Mapping[tuple[str, Role], Expectation] = MappingProxyType(
         ("ursa", TARGET): Expectation(
             lost=(NO_PRODUCERS, WHOLE_CONFIGS),
             hazards=frozenset({"LS029"}),
-            lacks=frozenset({"DescribeProducers", "IncrementalAlterConfigs"}),
+            lacks=frozenset({"DescribeProducers", "IncrementalAlterConfigs", "AddPartitionsToTxn"}),
             events=UNSUPPORTED,
         ),
         ("event-hubs", SOURCE): Expectation(
             lost=(NO_EPOCHS, NO_IDS, NO_ACLS, NO_RIGHTS, FEW_TOPICS),
             hazards=frozenset({"LS026", "LS029", "LS030"}),
-            lacks=OF_EVENT_HUBS | {"OffsetForLeaderEpoch 2", "DescribeLogDirs"},
+            lacks=OF_EVENT_HUBS
+            | {"OffsetForLeaderEpoch 2", "DescribeLogDirs", "Metadata 9", "Fetch 7", "Fetch 10", "Fetch 12"},
             events=REFUSES_CONFIGS | UNSUPPORTED,
             acls="not-supported",
         ),
         ("event-hubs", TARGET): Expectation(
             lost=(CONFIGS, NO_CODECS, NO_PRODUCERS, WHOLE_CONFIGS, NO_IDS, NO_ACLS, NO_RIGHTS, FEW_TOPICS),
             hazards=CONTROL_CONFIGS | {"LS029", "LS030"},
-            lacks=OF_EVENT_HUBS | {"DescribeProducers", "IncrementalAlterConfigs"},
+            lacks=OF_EVENT_HUBS | {"DescribeProducers", "IncrementalAlterConfigs", "AddPartitionsToTxn", "Produce 8"},
             events=REFUSES_CONFIGS | UNSUPPORTED | {"CodecRefused"},
             acls="not-supported",
         ),
@@ -150,13 +157,13 @@ EXPECTED: Mapping[tuple[str, Role], Expectation] = MappingProxyType(
         ("kafka-2.1", SOURCE): Expectation(
             lost=(NO_IDS, NO_RIGHTS),
             hazards=frozenset({"LS029"}),
-            lacks=OF_OLD_METADATA | {"DescribeQuorum 1", "DescribeClientQuotas"},
+            lacks=OF_OLD_METADATA | {"Metadata 9", "Fetch 12", "DescribeQuorum 1", "DescribeClientQuotas"},
         ),
         ("kafka-2.1", TARGET): Expectation(
             lost=(NO_PRODUCERS, WHOLE_CONFIGS, NO_IDS, NO_RIGHTS),
             hazards=frozenset({"LS029"}),
             lacks=OF_OLD_METADATA
-            | {"DescribeProducers", "IncrementalAlterConfigs", "DescribeQuorum 1", "DescribeClientQuotas"},
+            | {"DescribeProducers", "IncrementalAlterConfigs", "Produce 8", "DescribeQuorum 1", "DescribeClientQuotas"},
             events=UNSUPPORTED,
         ),
     }
