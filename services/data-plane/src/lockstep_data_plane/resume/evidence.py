@@ -21,15 +21,13 @@ from lockstep_data_plane.core.target_remnant import TargetRemnant
 from lockstep_data_plane.core.target_tail import LastAppend, LogContradiction, NotReplicated, TargetTail
 from lockstep_data_plane.resume.copied_records import copied_records
 from lockstep_data_plane.resume.log_read_back import compare_logs, read_back
-from lockstep_data_plane.wire.cluster import DEBUGGING, ClusterClient, KafkaProtocolError
+from lockstep_data_plane.wire.cluster import DEBUGGING, EARLIEST, LATEST, ClusterClient, KafkaProtocolError
 from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_data_plane.wire.log_reader import first_batch, log_between
 from lockstep_data_plane.wire.optional_requests import active_producers, epoch_end
 from lockstep_data_plane.wire.unsupported_requests import UnsupportedCase
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import PartitionProgress
-
-EARLIEST, LATEST = -2, -1
 
 SETTLE_S = 30.0
 """How long we wait for what the leader has appended to become visible (replicated) before saying that it does not."""

@@ -9,11 +9,9 @@ from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.target_tail import LogContradiction
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.resume.copied_records import copied_records
-from lockstep_data_plane.wire.cluster import DEBUGGING, ClusterClient
+from lockstep_data_plane.wire.cluster import DEBUGGING, EARLIEST, ClusterClient
 from lockstep_data_plane.wire.log_reader import log_between
 from lockstep_protocol.rows.state_rows import PartitionProgress
-
-EARLIEST = -2
 
 ON_ITS_WAY_S = 2.0
 """How long a batch may take to be appended whose connection has ended."""

@@ -11,8 +11,7 @@ from lockstep_data_plane.core.unaccounted_append import UnaccountedAppend, last_
 from lockstep_data_plane.record_batch.layout import CONTROL, TRANSACTIONAL, Batch, CorruptRecordError
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import read_records
-from lockstep_data_plane.resume.evidence import EARLIEST
-from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError
+from lockstep_data_plane.wire.cluster import EARLIEST, ClusterClient, KafkaProtocolError
 from lockstep_data_plane.wire.error_codes import DENIED
 from lockstep_data_plane.wire.log_reader import LogCursor, first_batch, log_between
 from lockstep_data_plane.wire.optional_requests import active_producers

@@ -37,7 +37,7 @@ from lockstep_data_plane.verify.verified_position import (
     waits_for_copy,
     with_beyond,
 )
-from lockstep_data_plane.wire.cluster import DEBUGGING, ClusterClient, KafkaProtocolError, connect_cluster
+from lockstep_data_plane.wire.cluster import DEBUGGING, EARLIEST, ClusterClient, KafkaProtocolError, connect_cluster
 from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_protocol.names import state_topic
 from lockstep_protocol.offset_runs import RunMap
@@ -71,8 +71,6 @@ WRITTEN_EVERY_S = 2.0
 
 AT_ONCE_S = 10.0
 """How long one partition is compared before the next one has its turn."""
-
-EARLIEST = -2
 
 
 class VerifySlot:

@@ -36,6 +36,9 @@ from lockstep_protocol.offsets import TopicPartition
 CONSUMER, DEBUGGING = -1, -2
 """Replica ids of offset requests: a consumer gets replicated offsets, a debugger all (`kafka-wire.md` §2)."""
 
+EARLIEST, LATEST = -2, -1
+"""Timestamps of offset requests that mean an end of the log."""
+
 BUFFERS = {"receive.buffer.bytes": socket.SO_RCVBUF, "send.buffer.bytes": socket.SO_SNDBUF}
 WITH_ISOLATION = 2
 """The first version of ListOffsets that knows the last stable offset."""
@@ -254,7 +257,7 @@ class ClusterClient:
                 await done
 
     async def end_offset(
-        self, tp: TopicPartition, *, timestamp: int = -1, replica_id: int = CONSUMER, committed: bool = False
+        self, tp: TopicPartition, *, timestamp: int = LATEST, replica_id: int = CONSUMER, committed: bool = False
     ) -> int:
         """The partition's log end (-1), log start (-2) or the first offset at a timestamp in ms, as its leader says.
         The log end is the high watermark; for `committed` it is the last stable offset. For a DEBUGGING replica it is
