@@ -1,4 +1,4 @@
-"""What the target makes of producer ids, epochs and sequences, by a trial before the first record (no I/O).
+"""Judge what the target makes of producer ids, epochs and sequences, by a trial before the first record (no I/O).
 
 An append is a compare-and-swap only if all of that is as Kafka has it (`kafka-wire.md` §0, §3). Where it is not,
 transactions keep the copy exact, if the target has them. Else the log is read back (`log_read_back.py`)."""
@@ -15,7 +15,7 @@ GAP = 7
 
 
 class AppendFault(StrEnum):
-    """What the target does not do with producer ids; each with words for people."""
+    """Name what the target does not do with producer ids, each with words for people."""
 
     words: str
 
@@ -95,7 +95,7 @@ class AppendTrial(NamedTuple):
 
 
 class AppendMode(StrEnum):
-    """How a flow keeps two appends of one record out of the target's log."""
+    """Name how a flow keeps two appends of one record out of the target's log."""
 
     SEQUENCES = "sequences"
     """By the sequences of one producer id."""

@@ -13,7 +13,7 @@ UNKNOWN = -1
 
 
 class EpochEvidence(NamedTuple):
-    """What is known about the epoch of the last copied record. `upstream` is its offset, `epoch` its leader epoch.
+    """Hold what is known about the epoch of the last copied record. `upstream` is its offset, `epoch` its leader epoch.
 
     `start` and `end`: of the source's log now. `answered`: where the epoch ends by OffsetForLeaderEpoch; -1: its leader
     does not know; None: the cluster does not support the request. `batch`: the one of the source's log that holds
@@ -51,7 +51,8 @@ class EpochEvidence(NamedTuple):
 
     @property
     def _is_same(self) -> bool:
-        """Whether the log holds the record's epoch at its offset, or behind it where a cleaner removed the record."""
+        """Return whether the log holds the record's epoch at its offset, or behind it if a cleaner removed the
+        record."""
         return self.batch is not None and self.batch.leader_epoch == self.epoch
 
     def search(self) -> "PartingSearch":

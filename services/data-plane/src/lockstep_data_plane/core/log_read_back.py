@@ -1,4 +1,4 @@
-"""Where a copy ends whose appends carry no producer id (no I/O, no clock; decision 0093).
+"""Find where a copy ends whose appends carry no producer id (no I/O, no clock; decision 0093).
 
 The target's records behind the row are compared with the source's next records, one by one and in order. The source's
 records that appear there in order are copied, by any writer. A record in between is not the next one of the

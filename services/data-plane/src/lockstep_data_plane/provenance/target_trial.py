@@ -2,8 +2,9 @@
 (`core/append_trial.py` judges)."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from lockstep_config import FlowSettings
 from lockstep_config.flow.client_settings import client_id
@@ -29,6 +30,8 @@ from lockstep_protocol.kafka_errors import ErrorMeaning, KafkaErrorCode, error_m
 from lockstep_protocol.names import events_topic, transactional_id
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_runtime.util.clock import now_ms
+
+T = TypeVar("T")
 
 WITHIN = timedelta(seconds=15)
 """How long the replicas have for a batch of the trial."""
@@ -153,12 +156,8 @@ class TargetTrial:
         self, cluster: ClusterClient, producer_id: int, epoch: int, sequence: int, in_transaction: str | None = None
     ) -> TrialAnswer:
         """Return the answer to one batch. A connection that is closed at it each time is one, too."""
-        for _ in range(TRIES):
-            try:
-                return await self._append_once(cluster, producer_id, epoch, sequence, in_transaction)
-            except ConnectionClosedError:
-                await asyncio.sleep(AGAIN_AFTER_S)
-        return TrialAnswer(KafkaErrorCode.NETWORK_EXCEPTION)
+        answer = await _ask_again(lambda: self._append_once(cluster, producer_id, epoch, sequence, in_transaction))
+        return TrialAnswer(KafkaErrorCode.NETWORK_EXCEPTION) if answer is None else answer
 
     async def _append_once(
         self, cluster: ClusterClient, producer_id: int, epoch: int, sequence: int, in_transaction: str | None
@@ -195,23 +194,29 @@ class TargetTrial:
 async def new_producer(cluster: ClusterClient) -> tuple[int, int]:
     """Return a producer id that the cluster has never given to anybody, and its epoch. Raises BrokerUnreachable and
     KafkaProtocolError. The latter has UNSUPPORTED_VERSION if the connection is closed at the request each time."""
-    answer: Any = None
-    for _ in range(TRIES):
+
+    async def ask() -> Any:
         connection = await cluster.any_connection()
         m = message("init_producer_id", connection.version("init_producer_id"), "request")
-        try:
-            answer = await connection.call(
-                m.InitProducerIdRequest(transactional_id=None, transaction_timeout=timedelta(0))
-            )
-            break
-        except ConnectionClosedError:
-            await asyncio.sleep(AGAIN_AFTER_S)
+        return await connection.call(m.InitProducerIdRequest(transactional_id=None, transaction_timeout=timedelta(0)))
+
+    answer = await _ask_again(ask)
     if answer is None:
         text = f"cluster {cluster.alias} closes the connection at each InitProducerId"
         raise KafkaProtocolError(int(KafkaErrorCode.UNSUPPORTED_VERSION), text, cluster.alias)
     if answer.error_code != KafkaErrorCode.NONE:
         raise KafkaProtocolError(int(answer.error_code), f"cluster {cluster.alias}: a producer id", cluster.alias)
     return int(answer.producer_id), int(answer.producer_epoch)
+
+
+async def _ask_again(ask: Callable[[], Awaitable[T]]) -> T | None:
+    """Return the answer. A connection that is closed instead is tried again. None: it is closed each time."""
+    for _ in range(TRIES):
+        try:
+            return await ask()
+        except ConnectionClosedError:
+            await asyncio.sleep(AGAIN_AFTER_S)
+    return None
 
 
 def _event(kind: str, subject: str, settings: FlowSettings) -> Event:
