@@ -7,6 +7,7 @@ MSK Serverless. The next versions say the same, so its clients read the answers 
 
 from collections.abc import Iterable, Mapping
 from io import BytesIO
+from types import new_class
 from typing import Any
 
 from aiokafka.protocol.api import Request, RequestStruct, Response
@@ -35,13 +36,6 @@ def _topics(*more: tuple[str, Any]) -> tuple[str, Any]:
     return "topics", Array(*names, ("partitions", Array(*partition)), *more)
 
 
-class MetadataAnswer6(MetadataResponse_v5):  # type: ignore[misc]  # aiokafka has no annotations
-    """As version 5."""
-
-    API_VERSION = 6
-    SCHEMA = MetadataResponse_v5.SCHEMA
-
-
 class MetadataAnswer7(MetadataResponse_v5):  # type: ignore[misc]  # aiokafka has no annotations
     """Version 5 with the leader epoch of each partition, which is left out."""
 
@@ -53,22 +47,6 @@ class MetadataAnswer7(MetadataResponse_v5):  # type: ignore[misc]  # aiokafka ha
         """Return the answer with the fields of version 5."""
         *head, topics = Schema(*_HEAD, _topics()).decode(BytesIO(data) if isinstance(data, bytes) else data)
         return cls(*head, [(*topic, [(*one[:3], *one[4:]) for one in partitions]) for *topic, partitions in topics])
-
-
-class MetadataQuestion6(MetadataRequest_v5):  # type: ignore[misc]  # aiokafka has no annotations
-    """As version 5."""
-
-    API_VERSION = 6
-    RESPONSE_TYPE = MetadataAnswer6
-    SCHEMA = MetadataRequest_v5.SCHEMA
-
-
-class MetadataQuestion7(MetadataRequest_v5):  # type: ignore[misc]  # aiokafka has no annotations
-    """As version 5."""
-
-    API_VERSION = 7
-    RESPONSE_TYPE = MetadataAnswer7
-    SCHEMA = MetadataRequest_v5.SCHEMA
 
 
 class OperationsAnswer(Response):  # type: ignore[misc]  # aiokafka has no annotations
@@ -106,21 +84,6 @@ class OperationsRequest(Request[OperationsQuestion]):  # type: ignore[misc]  # a
         return request_struct_class([], False, True, False)
 
 
-class CoordinatorAnswer2(FindCoordinatorResponse_v1):  # type: ignore[misc]  # aiokafka has no annotations
-    """As version 1."""
-
-    API_VERSION = 2
-    SCHEMA = FindCoordinatorResponse_v1.SCHEMA
-
-
-class CoordinatorQuestion2(FindCoordinatorRequest_v1):  # type: ignore[misc]  # aiokafka has no annotations
-    """As version 1."""
-
-    API_VERSION = 2
-    RESPONSE_TYPE = CoordinatorAnswer2
-    SCHEMA = FindCoordinatorRequest_v1.SCHEMA
-
-
 class OffsetsAnswer4(OffsetResponse_v3):  # type: ignore[misc]  # aiokafka has no annotations
     """Version 3 with the leader epoch of each offset, which is left out."""
 
@@ -132,13 +95,6 @@ class OffsetsAnswer4(OffsetResponse_v3):  # type: ignore[misc]  # aiokafka has n
         """Return the answer with the fields of version 3."""
         throttle_ms, topics = OffsetResponse_v4.SCHEMA.decode(BytesIO(data) if isinstance(data, bytes) else data)
         return cls(throttle_ms, [(topic, [partition[:4] for partition in partitions]) for topic, partitions in topics])
-
-
-class OffsetsAnswer5(OffsetsAnswer4):
-    """As version 4."""
-
-    API_VERSION = 5
-    SCHEMA = OffsetResponse_v3.SCHEMA
 
 
 class OffsetsQuestion4(RequestStruct):  # type: ignore[misc]  # aiokafka has no annotations
@@ -164,18 +120,24 @@ class OffsetsQuestion4(RequestStruct):  # type: ignore[misc]  # aiokafka has no 
         super().__init__(replica_id, isolation_level, asked)
 
 
-class OffsetsQuestion5(OffsetsQuestion4):
-    """As version 4."""
+def _answer(former: type[Any], version: int, **members: Any) -> type[Any]:
+    """Return the answer of a version whose form is that of a former one."""
+    form = {"API_VERSION": version, "SCHEMA": former.SCHEMA}
+    return new_class(f"{former.__name__}_as_{version}", (former,), exec_body=lambda body: body.update(form, **members))
 
-    API_VERSION = 5
-    RESPONSE_TYPE = OffsetsAnswer5
-    SCHEMA = OffsetsQuestion4.SCHEMA
+
+def _question(former: type[Any], version: int, answer: type[Any]) -> type[Any]:
+    """Return the question of a version whose form is that of a former one."""
+    return _answer(former, version, RESPONSE_TYPE=answer)
 
 
 NEWER: Mapping[type[Request[Any]], tuple[type[RequestStruct], ...]] = {
-    MetadataRequest: (MetadataQuestion6, MetadataQuestion7),
-    FindCoordinatorRequest: (CoordinatorQuestion2,),
-    OffsetRequest: (OffsetsQuestion4, OffsetsQuestion5),
+    MetadataRequest: (
+        _question(MetadataRequest_v5, 6, _answer(MetadataResponse_v5, 6)),
+        _question(MetadataRequest_v5, 7, MetadataAnswer7),
+    ),
+    FindCoordinatorRequest: (_question(FindCoordinatorRequest_v1, 2, _answer(FindCoordinatorResponse_v1, 2)),),
+    OffsetRequest: (OffsetsQuestion4, _question(OffsetsQuestion4, 5, _answer(OffsetsAnswer4, 5))),
 }
 """By aiokafka's request, the versions behind its newest one."""
 
