@@ -11,7 +11,7 @@ from lockstep_config import FlowSettings
 from lockstep_config.flow.client_settings import connection_properties
 from lockstep_config.flow.rotation import by_client
 from lockstep_config.resolve.precedence import SIDES, Side
-from lockstep_protocol.kafka_apis import OF_BOTH, OF_TARGET, OF_TRANSACTIONS
+from lockstep_protocol.cluster_capabilities import Role, needed_apis
 
 WORDS = {"data_producer": "record producer"}
 """Of clients that are not called as their kind is."""
@@ -88,11 +88,9 @@ def cluster_connections(flows: Sequence[FlowSettings]) -> dict[ConnectionKey, Cl
 
 def required_requests(flows: Iterable[FlowSettings], alias: str) -> frozenset[str]:
     """Return the requests (of `kafka_apis.APIS`) that the flows cannot do without on one cluster."""
-    required = set(OF_BOTH)
-    for settings in flows:
-        if settings.flow.target == alias:
-            required.update(OF_TRANSACTIONS if settings.data_plane.exactly_once else OF_TARGET)
-    return frozenset(required)
+    roles = ((settings, Role.TARGET if settings.flow.target == alias else Role.SOURCE) for settings in flows)
+    needed = (needed_apis(role, transactions=settings.data_plane.exactly_once) for settings, role in roles)
+    return needed_apis(Role.SOURCE, transactions=False).union(*needed)
 
 
 def _clients(uses: Iterable[_Use], every: Sequence[_Use]) -> str:
