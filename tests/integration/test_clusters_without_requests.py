@@ -64,17 +64,9 @@ def unsupported(flow: MirroredFlow) -> set[tuple[str, str, str]]:
 def test_copy_without_the_requests_is_exact_over_kills(mirror: Mirror, lacking: Lacking) -> None:
     flow = mirror.flow
     topic = create_topic(flow.source, f"{flow.flow.source[1:]}-numbers", partitions=PARTITIONS)
+    large = [Record(value=b"v" * 400_000, partition=number % PARTITIONS) for number in range(80)]
     with Traffic(flow.source, topic, partitions=PARTITIONS) as traffic:
-        flow.wait_mirrored(topic, partitions=PARTITIONS, within=WITHIN)
-        flow.wait_for_more(topic, 200, within=WITHIN)
-        mirror.copying_worker(within=WITHIN).kill()
-        traffic.wait_for_more(300, within=WITHIN)
-        flow.wait_for_more(topic, 100, within=WITHIN)
-        mirror.kill_data_plane()
-        traffic.wait_for_more(300, within=WITHIN)
-        produce(flow.source, topic, [Record(value=b"v" * 400_000, partition=n % PARTITIONS) for n in range(80)])
-        mirror.data_plane.start()
-        flow.wait_for_more(topic, 100, within=WITHIN)
+        mirror.kill_while_copying(traffic, topic, within=WITHIN, while_away=lambda: produce(flow.source, topic, large))
     flow.wait_copied(topic, within=WITHIN)
     assert end_offsets(flow.source, topic) == end_offsets(flow.target, flow.remote(topic))
     wanted = {

@@ -70,15 +70,7 @@ def test_copy_with_old_versions_is_exact_over_kills(mirror: Mirror, announced: A
     flow = mirror.flow
     topic = create_topic(flow.source, f"{flow.flow.source[1:]}-numbers", partitions=PARTITIONS)
     with Traffic(flow.source, topic, partitions=PARTITIONS) as traffic:
-        flow.wait_mirrored(topic, partitions=PARTITIONS, within=WITHIN)
-        flow.wait_for_more(topic, 200, within=WITHIN)
-        mirror.copying_worker(within=WITHIN).kill()
-        traffic.wait_for_more(300, within=WITHIN)
-        flow.wait_for_more(topic, 100, within=WITHIN)
-        mirror.kill_data_plane()
-        traffic.wait_for_more(300, within=WITHIN)
-        mirror.data_plane.start()
-        flow.wait_for_more(topic, 100, within=WITHIN)
+        mirror.kill_while_copying(traffic, topic, within=WITHIN)
     flow.wait_copied(topic, within=WITHIN)
     if not announced.lines:  # a transaction has an offset more
         assert end_offsets(flow.source, topic) == end_offsets(flow.target, flow.remote(topic))

@@ -6,7 +6,7 @@ progress topic and its offset syncs.
 
 import re
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -33,6 +33,7 @@ from tests.support.eventually import wait_until
 from tests.support.processes import show, starting
 from tests.support.services import ServiceProcess, one_flow_file
 from tests.support.topic_comparison import Comparison, compare
+from tests.support.traffic import Traffic
 
 SOURCE_CONNECTOR = "connector:MirrorSourceConnector"
 
@@ -287,6 +288,22 @@ class Mirror:
             with suppress(psutil.NoSuchProcess):
                 found += daemon.children()
         return found
+
+    def kill_while_copying(
+        self, traffic: Traffic, topic: str, *, within: float, while_away: Callable[[], object] = lambda: None
+    ) -> None:
+        """SIGKILL for a worker, then for the whole data plane, while records are written. `while_away` is called before
+        it starts again. Returns when the only flow has copied more."""
+        self.flow.wait_mirrored(topic, partitions=traffic.partitions, within=within)
+        self.flow.wait_for_more(topic, 200, within=within)
+        self.copying_worker(within=within).kill()
+        traffic.wait_for_more(300, within=within)
+        self.flow.wait_for_more(topic, 100, within=within)
+        self.kill_data_plane()
+        traffic.wait_for_more(300, within=within)
+        while_away()
+        self.data_plane.start()
+        self.flow.wait_for_more(topic, 100, within=within)
 
     def copying_worker(self, *, within: float = COPIED_WITHIN) -> psutil.Process:
         """The one worker that holds connections to brokers, where there is one slot; waits until it does."""

@@ -36,7 +36,7 @@ class Traffic:
         timestamp_ms: int | None = None,
     ) -> None:
         self._topic = topic
-        self._partitions = partitions
+        self.partitions = partitions
         self._rate = rate
         self._timestamp_ms = timestamp_ms
         self._conf = {
@@ -108,7 +108,7 @@ class Traffic:
                 self._topic,
                 key=b"key-%d" % (number % 97),
                 value=b"record %d " % number + b"x" * 100,
-                partition=number % self._partitions,
+                partition=number % self.partitions,
                 timestamp=self._timestamp_ms or time.time_ns() // 1_000_000,
                 on_delivery=self._delivered,
             )
