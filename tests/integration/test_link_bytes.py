@@ -1,5 +1,9 @@
 """The bytes that a cluster's client counts are those that pass on its connections, but for each one's handshake."""
 
+from collections.abc import Iterator
+
+import pytest
+
 from lockstep_data_plane.wire.cluster import connect_cluster
 from lockstep_data_plane.wire.log_reader import log_between
 from tests.support.broker import Broker
@@ -10,11 +14,20 @@ HANDSHAKE_BYTES = 4_000
 """ApiVersions and its answer, on each of three connections at most."""
 
 
-async def test_link_bytes_are_those_of_the_line(broker_a: Broker, proxy_a: Proxy) -> None:
-    topic = create_topic(broker_a.bootstrap)
-    produce(broker_a.bootstrap, topic, [Record(value=b"v" * 100_000, partition=0) for _ in range(50)])
-    cluster = connect_cluster("A", {"bootstrap.servers": proxy_a.bootstrap}, "links")
-    sent_before, received_before = proxy_a.requested, proxy_a.answered
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    """A broker of its own: services of other tests still speak with the common one, past the same proxy."""
+    with Proxy() as proxy, Broker("links", behind=proxy) as broker:
+        yield broker
+
+
+async def test_link_bytes_are_those_of_the_line(broker: Broker) -> None:
+    proxy = broker.proxy
+    assert proxy is not None
+    topic = create_topic(broker.bootstrap)
+    produce(broker.bootstrap, topic, [Record(value=b"v" * 100_000, partition=0) for _ in range(50)])
+    cluster = connect_cluster("A", {"bootstrap.servers": proxy.bootstrap}, "links")
+    sent_before, received_before = proxy.requested, proxy.answered
     try:
         await cluster.refresh([topic])
         end = await cluster.end_offset((topic, 0))
@@ -22,7 +35,7 @@ async def test_link_bytes_are_those_of_the_line(broker_a: Broker, proxy_a: Proxy
         links: dict[str, int] = {}
         for direction, _, size in cluster.links.totals():
             links[direction] = links.get(direction, 0) + size
-        sent, received = proxy_a.requested - sent_before, proxy_a.answered - received_before
+        sent, received = proxy.requested - sent_before, proxy.answered - received_before
     finally:
         await cluster.close()
     assert sum(read) >= 5_000_000

@@ -149,11 +149,13 @@ class WholeLife:
 
     def copy_over_kill(self, run: LockstepRun, first: int, count: int) -> None:
         """Write the records from `first` up to `count` while they are copied. Kill the data plane in the middle
-        (SIGKILL, with its JVM and its workers; the run starts it again). Compare all records, and move the group."""
+        (SIGKILL, with its JVM and its workers; the run starts it again). The second half is written once it is killed.
+        Compare all records, and move the group."""
         self.mirrored.wait_mirrored(self._topic, partitions=PARTITIONS, within=WITHIN)
         wait_until(lambda: self._count_copied() > 0, within=WITHIN, what="the copy begins")
+        half = (count - first) // 2
         with ThreadPoolExecutor(1) as writer:
-            writing = writer.submit(self.write, first, count - first)
+            writing = writer.submit(self.write, first, half)
             wait_until(lambda: self._count_copied() > first, within=WITHIN, what="the copy goes on")
             driver = psutil.Process(run.service_pid("data-plane"))
             for process in (driver, *driver.children(recursive=True)):
@@ -161,6 +163,7 @@ class WholeLife:
                     process.kill()
             assert self._count_copied() < count, "it was killed in the middle"
             writing.result(WITHIN)
+            self.write(first + half, count - first - half)
         committed = self._commit(0.6)
         for topic in self._topics:
             self.mirrored.wait_copied(topic, isolation=self._isolation, within=WITHIN)
