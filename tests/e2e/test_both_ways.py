@@ -73,7 +73,7 @@ class Sides:
             show(log, lines=60)
             raise
         else:
-            assert end(process, within=20) == 0, log.read_text()
+            assert end(process) == 0, log.read_text()
         finally:
             kill(process)
 

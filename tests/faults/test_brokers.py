@@ -47,7 +47,7 @@ def wait_served(mirror: Mirror, topic: str) -> None:
         except KafkaException:
             return False
 
-    wait_until(served, within=30, every=0.25)
+    wait_until(served, every=0.25)
 
 
 @pytest.mark.parametrize("side", ["target", "source"])

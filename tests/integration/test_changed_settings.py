@@ -33,7 +33,7 @@ class Changing(Mirror):
     def again(self) -> None:
         """Stop both services cleanly and start them with the file as it is now."""
         for process in (self.data_plane, self.topic_sync):
-            process.stop(within=30)
+            process.stop()
             process.start()
         self.topic_sync.wait_ready()
 
@@ -112,7 +112,7 @@ def test_renamed_copy_is_another_copy(mirror: Changing) -> None:
 def test_mm2_177_latest_copies_only_new_records(mirror: Changing) -> None:
     there = mirror.flow
     for process in (mirror.data_plane, mirror.topic_sync):
-        process.stop(within=30)
+        process.stop()
     topic = mirror.topic("latest")
     mirror.change("consumer.auto.offset.reset", "latest")
     mirror.again()
@@ -134,7 +134,7 @@ def test_slots_more_and_fewer_lose_nothing(mirror: Changing) -> None:
         mirror.again()
         produce(there.source, topic, numbered(300 * turn, 300))
         assert len(there.wait_copied(topic)) == 300 * (turn + 1), "each record once"
-        wait_until(partial(_has, mirror, busy), within=30, what=f"{busy} slots have work")
+        wait_until(partial(_has, mirror, busy), what=f"{busy} slots have work")
     assert there.events("GapFound") == []
     assert there.events("SlotFailed") == []
 

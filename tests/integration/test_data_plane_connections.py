@@ -81,7 +81,7 @@ async def test_connections_for_single_records_are_one_and_for_much_two(
         await eventually(lambda: read() == SINGLE + LARGE, within=60)
         assert by_connection() == [2, 2]
         monkeypatch.setattr(fetch_sizes, "MUCH_LASTS_S", 1.0)
-        await eventually(lambda: by_connection() == [0, 4], within=30, what="one connection waits where little comes")
+        await eventually(lambda: by_connection() == [0, 4], what="one connection waits where little comes")
         write(PARTITIONS, 10)
         await eventually(lambda: read() == SINGLE + LARGE + PARTITIONS, within=60)
         assert by_connection() == [0, 4]
@@ -155,12 +155,12 @@ async def test_a_session_holds_and_what_follows_names_only_what_moved(
     async with reading(broker_a.bootstrap, topic, monkeypatch) as all_of_it:
         for number in range(PARTITIONS):
             all_of_it.fetcher.attach(copying(topic, number))
-        await eventually(lambda: sum(map(len, all_of_it.offsets.values())) == PARTITIONS, within=20)
-        await eventually(lambda: all_of_it.said()[-3:] == [{}] * 3, within=20, what="nothing moves, nothing is named")
+        await eventually(lambda: sum(map(len, all_of_it.offsets.values())) == PARTITIONS)
+        await eventually(lambda: all_of_it.said()[-3:] == [{}] * 3, what="nothing moves, nothing is named")
         for number in range(3):
             produce(broker_a.bootstrap, topic, [Record(value=b"2", partition=2)])
-            await eventually(partial(_is, all_of_it.offsets[2], 2 + number), within=20)
-        await eventually(lambda: all_of_it.said()[-1:] == [{}], within=20)
+            await eventually(partial(_is, all_of_it.offsets[2], 2 + number))
+        await eventually(lambda: all_of_it.said()[-1:] == [{}])
     first, *after = all_of_it.asked
     assert (first.session_id, first.session_epoch) == (0, 0)
     assert set(all_of_it.said()[0]) == set(range(PARTITIONS))
@@ -182,22 +182,22 @@ async def test_broker_gets_leader_epochs_and_refuses_a_later_or_diverged_one(
         assert leader.epoch >= 0
         partition = copying(topic)
         reader.fetcher.attach(partition)
-        await eventually(lambda: reader.said()[-1:] == [{}], within=20)
+        await eventually(lambda: reader.said()[-1:] == [{}])
         said = [
             (part.current_leader_epoch, part.last_fetched_epoch) for each in reader.said() for part in each.values()
         ]
         assert said == [(leader.epoch, -1)] * 2, "and not that of the record, which this leader has appended"
         reader.cluster._leaders[topic, 0] = replace(leader, epoch=leader.epoch + 1)
         reader.fetcher.attach(partition)
-        await eventually(partial(_is_code, reader.codes, UNKNOWN_LEADER_EPOCH), within=20)
+        await eventually(partial(_is_code, reader.codes, UNKNOWN_LEADER_EPOCH))
         reader.cluster._leaders[topic, 0] = leader
         partition.step(Received(0, leader.epoch + 1))  # as if another leader had given us what this one never had
         reader.fetcher.attach(partition)
-        await eventually(partial(_is_code, reader.codes, OFFSET_OUT_OF_RANGE), within=20)
+        await eventually(partial(_is_code, reader.codes, OFFSET_OUT_OF_RANGE))
         reader.cluster._leaders[topic, 0] = replace(leader, epoch=-1)  # it is not said in which epoch it leads
         partition.step(Received(5, leader.epoch))  # and more of it than this log holds
         reader.fetcher.attach(partition)
-        await eventually(partial(_is_code, reader.codes, DIVERGED), within=20)
+        await eventually(partial(_is_code, reader.codes, DIVERGED))
 
 
 async def test_fetch_held_by_the_broker_for_its_wait_does_not_time_out(
@@ -215,7 +215,7 @@ async def test_fetch_held_by_the_broker_for_its_wait_does_not_time_out(
                 idle.fetcher.attach(copying(topic))
             return len(idle.asked) == 3
 
-        await eventually(asked_again, within=20)
+        await eventually(asked_again)
         assert len({each.session_id for each in idle.asked[1:]}) == 1
 
 
@@ -246,7 +246,7 @@ async def test_request_without_an_answer_times_out_as_set_in_the_file(broker_a: 
         fetched_elsewhere(written, batch([record(0, timestamp=now_ms())]))
         sender.ready(written)
         sender.pump()
-        await eventually(given_up, within=20, what="the append and the fetch are given up")
+        await eventually(given_up, what="the append and the fetch are given up")
         assert all(connection.closed for connection in cluster._connections.values()), "idle ones are not trusted"
         assert [type(answer) for answer in answers] == [NoProduceAnswer]
         assert fetcher.crashed() is None
@@ -288,10 +288,10 @@ async def test_connections_closed_as_idle_are_opened_again_silently() -> None:
                 fetched_elsewhere(written, batch([record(number, timestamp=now_ms())]))
                 sender.ready(written)
                 sender.pump()
-                await eventually(partial(_is, offsets, number + 1), within=20)
-                await eventually(lambda: not written.records_held, within=20, what="the append is acknowledged")
+                await eventually(partial(_is, offsets, number + 1))
+                await eventually(lambda: not written.records_held, what="the append is acknowledged")
                 opened = list(cluster._connections.values())
-                await eventually(partial(_all_closed, opened), within=20, what="the broker closes idle connections")
+                await eventually(partial(_all_closed, opened), what="the broker closes idle connections")
                 room[0] = True
                 fetcher.set_held(read, 0)
             assert fetcher.crashed() is None

@@ -114,7 +114,7 @@ def test_mm2_170_offset_syncs_lie_on_the_target_where_that_is_wanted(committed: 
     topic = create_topic(committed.source, unique_name("committed-syncs"))
     produce(committed.source, topic, orders(10))
     committed.wait_copied(topic)
-    wait_until(lambda: committed.offset_syncs(topic, on_target=True), within=30, every=0.1, what="a sync on the target")
+    wait_until(lambda: committed.offset_syncs(topic, on_target=True), every=0.1, what="a sync on the target")
     assert committed.offset_syncs(topic) == []
 
 

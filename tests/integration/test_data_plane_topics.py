@@ -47,7 +47,7 @@ def test_mm2_182_new_topic_does_not_pause_a_copy(there: MirroredFlow) -> None:
         produce(there.source, new, [*numbered(200), *numbered(200, partition=1)])
         assert len(there.wait_copied(new)) == 400
         at = sum(row.upstream for row in there.progress(busy).values())
-        wait_until(lambda: sum(row.upstream for row in there.progress(busy).values()) > at, within=30, every=0.25)
+        wait_until(lambda: sum(row.upstream for row in there.progress(busy).values()) > at, every=0.25)
         add_partitions(there.source, new, 3)
         there.wait_mirrored(new, partitions=3)
         wait_until(lambda: len(holders(there, new)) == 3, within=90, every=0.25, what="the new partition has a slot")
@@ -102,7 +102,7 @@ def test_record_larger_than_the_target_limit_halts_its_partition_only(there: Mir
         return len(read_topic(there.target, there.remote(topic))) == 7 + 300
 
     wait_until(others_went_on, within=60, every=0.25)
-    wait_until(lambda: there.progress(topic)[0].phase == "halted", within=30, every=0.25)
+    wait_until(lambda: there.progress(topic)[0].phase == "halted", every=0.25)
     assert there.progress(topic)[0].upstream == 6
     # Also what is written later, to the partition that goes on and to the one that does not.
     produce(there.source, topic, [*numbered(50, partition=1, stem=b"later"), *numbered(5, stem=b"later")])
@@ -127,7 +127,7 @@ def test_a_source_topic_created_again_halts_with_a_sentence(mirror: Mirror, ther
         topic_sync.resume()
     assert "source topic was deleted and created again" in event.detail["reason"]
     assert event.detail["upstream"] == 49
-    wait_until(lambda: there.progress(topic)[0].phase == "halted", within=30, every=0.25)
+    wait_until(lambda: there.progress(topic)[0].phase == "halted", every=0.25)
     there.wait_event("TopicRecreated", topic)
     assert read_topic(there.target, there.remote(topic)) == before
 

@@ -268,7 +268,7 @@ def test_interrupt_removes_the_scratch_topic(file: Path, pair: Pair, number: sig
     process.send_signal(number)
     _, complaints = process.communicate(timeout=30)
     assert (process.returncode, complaints) == (code, "")
-    wait_until(lambda: not scratch_topics(pair.b), within=10, what="the topic is gone")
+    wait_until(lambda: not scratch_topics(pair.b), what="the topic is gone")
 
 
 @pytest.mark.long
@@ -279,7 +279,7 @@ def test_scratch_topic_of_a_killed_run_is_removed_by_the_next(file: Path, pair: 
     (left,) = scratch_topics(pair.b)
     run = run_doctor(file, "--category", "flow", "--bandwidth")
     assert f"removed what a killed run left: {left}" in run.one("LD903", FLOW)["detail"]
-    wait_until(lambda: not scratch_topics(pair.b), within=10, what="the topics are gone")
+    wait_until(lambda: not scratch_topics(pair.b), what="the topics are gone")
 
 
 @pytest.mark.long

@@ -139,5 +139,5 @@ async def test_frozen_coordinator_is_named_and_asked_again(
     finally:
         first.resume()
         second.resume()
-    found: list[int] = await eventually(lambda: offsets_or_none(admin, topic), within=30)
+    found: list[int] = await eventually(lambda: offsets_or_none(admin, topic))
     assert found == EXPECTED

@@ -119,6 +119,6 @@ def test_a_killed_service_goes_on_beating_after_its_restart(service: ServiceProc
 def test_sigterm_ends_it_cleanly_within_ten_seconds(service: ServiceProcess) -> None:
     service.hear("leading")
     began = time.monotonic()
-    assert service.stop(within=10.0) == 0
+    assert service.stop() == 0
     assert time.monotonic() - began < 10.0
     assert service.said("ended")

@@ -53,15 +53,15 @@ async def test_connections_that_were_forgotten_cost_one_trial_together(
         await sender.attach(written)
         assert await cluster.end_offset((topic, 0)) == 0
         append(0)
-        await eventually(lambda: len(acked) == 1, within=20)
+        await eventually(lambda: len(acked) == 1)
         forgotten = list(cluster._connections.values())
         close_idle = cluster._close_idle
         monkeypatch.setattr(cluster, "_close_idle", partial(_counted, silent, close_idle))
-        await eventually(lambda: all(each.is_doubtful for each in forgotten), within=20)
+        await eventually(lambda: all(each.is_doubtful for each in forgotten))
         assert len(forgotten) == 3
         assert proxy_a.forget() >= len(forgotten)  # and what earlier tests left open in the proxy
         append(1)
-        await eventually(lambda: len(acked) == 2, within=20, what="the first record after the silence is appended")
+        await eventually(lambda: len(acked) == 2, what="the first record after the silence is appended")
         await cluster.refresh([topic])
         assert await cluster.end_offset((topic, 0)) == 2
         assert silent == [1], "one dead connection was waited for, and its trial takes a second"
@@ -113,7 +113,7 @@ async def test_idle_connection_closes_by_itself_as_set_in_the_file(broker_a: Bro
     try:
         await cluster.refresh([])
         first = await cluster.any_connection()
-        await eventually(lambda: first.closed, within=20, what="nothing was asked for 300 ms")
+        await eventually(lambda: first.closed, what="nothing was asked for 300 ms")
         assert await cluster.any_connection() is not first
     finally:
         await cluster.close()

@@ -99,9 +99,9 @@ async def test_upstream_monitor_continues_with_another_consumer(
     key, value = encode_heartbeat(Heartbeat("A", "B", now_ms()))
     listener = UpstreamMonitor("B", conf(broker_b), now_ms)
     listener.listen_to([topic_name])
-    await eventually(lambda: len(made) == 2, within=30)
+    await eventually(lambda: len(made) == 2)
     produce(broker_b.bootstrap, topic_name, [Record(key, value)])
-    await eventually(lambda: topic_name in listener.heard, within=30)
+    await eventually(lambda: topic_name in listener.heard)
     await listener.stop()
 
 

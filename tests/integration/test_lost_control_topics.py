@@ -158,7 +158,7 @@ def test_control_topic_lost_while_it_runs_is_created_again(scene: Scene, lost: l
 def test_control_topic_lost_while_all_is_stopped_doubles_nothing(scene: Scene, lost: list[str]) -> None:
     with scene.traffic():
         for service in (scene.mirror.data_plane, scene.checkpoint, scene.mirror.topic_sync):
-            service.stop(within=30)
+            service.stop()
         scene.delete(lost)
         scene.start()
         scene.wait_grown()

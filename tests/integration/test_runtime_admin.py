@@ -62,7 +62,7 @@ def ask_beside_a_restart(bootstrap: str, test: Connection) -> None:
             await admin.describe_groups(["g"])
         test.send(set())
         test.recv()
-        test.send(await eventually(lambda: _described(admin), within=30))
+        test.send(await eventually(lambda: _described(admin)))
 
     asyncio.run(ask())
 

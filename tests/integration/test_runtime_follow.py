@@ -100,7 +100,7 @@ async def test_follow_from_the_end_misses_nothing_after_it_caught_up(
     ) as follower:
         await follower.caught_up()
         await log.append(b"k", b"after")  # at once, before the consumer has asked for anything
-        await eventually(lambda: _has(seen, 1), within=10)
+        await eventually(lambda: _has(seen, 1))
     assert [record.value for record in seen] == [b"after"]
 
 
@@ -153,7 +153,7 @@ async def test_partition_not_fetched_by_librdkafka_is_read_anew_at_its_offset(
         asked.set()
         await eventually(lambda: not asked.is_set())
         produce(broker_b.bootstrap, topic_name, [Written(value=b"%d" % n, partition=n % 2) for n in range(10, 20)])
-        await eventually(lambda: _has(seen, 20), within=40)
+        await eventually(lambda: _has(seen, 20))
     assert "reading anew" in caplog.text
     for number in range(2):
         assert _numbers([r for r in seen if r.partition == number]) == list(range(number, 20, 2)), "each once, in order"
@@ -195,7 +195,7 @@ async def test_lost_client_is_replaced_and_continues_at_its_offset(
             lost.set()
             await asyncio.sleep(1.0)  # what was fetched before is handed over
             _write(broker_b, topic_name, range(10, 20))
-            await eventually(lambda: len(seen) >= 20, within=30)
+            await eventually(lambda: len(seen) >= 20)
             await eventually(lambda: follower.positions == {0: 20})
     assert _numbers(seen) == list(range(20)), "each once, in order"
     assert len(clients) == 2
@@ -218,7 +218,7 @@ async def test_a_follower_goes_on_when_its_broker_was_away_for_long(
                 await eventually(lambda: caplog.text.count("connecting anew") >= 2, within=60)
                 await asyncio.to_thread(broker.start)
                 _write(broker, topic_name, range(10, 20))
-                await eventually(lambda: follower.positions == {0: 20}, within=30)
+                await eventually(lambda: follower.positions == {0: 20})
         assert _numbers(seen) == list(range(20)), "each once, in order"
 
 

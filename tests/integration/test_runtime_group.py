@@ -52,9 +52,9 @@ def test_member_without_group_heartbeats_joins_again_and_leads_again(file: Path,
             return bool(service.status(str(flow))["acting"])
 
         wait_until(acts, within=60.0, what="it acts")
-        (consumer,) = wait_until(lambda: threads.polling(service.pid), within=10.0, what="the consumer's thread")
+        (consumer,) = wait_until(lambda: threads.polling(service.pid), what="the consumer's thread")
         with threads.held(consumer):
-            wait_until(lambda: not acts(), within=30.0, what="it stands down")
+            wait_until(lambda: not acts(), what="it stands down")
             wait_until(acts, within=150.0, what="it acts again, while the consumer of before hangs")
             assert "nothing heard of our group" in service.text()
         # The consumer of before goes on now, with the same name in the group.
@@ -88,9 +88,7 @@ async def test_member_that_leaves_is_not_held_up_by_a_running_task(member: Faust
                 continue
 
     await member.join()
-    await eventually.eventually(
-        lambda: bool(member._runner.ctx.leadership.held), within=30.0, what="its share is given"
-    )
+    await eventually.eventually(lambda: bool(member._runner.ctx.leadership.held), what="its share is given")
     member._app.add_future(stays())
     asyncio.run_coroutine_threadsafe(stays(), member._app.consumer._thread.thread_loop)
     lets_go = threading.Timer(HELD_UP_S, over.set)

@@ -106,7 +106,7 @@ class Mirrored:
             show(self.log, lines=80)
             raise
         else:
-            assert end(process, within=30) == 0, self.log.read_text()
+            assert end(process) == 0, self.log.read_text()
         finally:
             kill(process)
 

@@ -85,7 +85,7 @@ class Prometheus:
         command += [f"--storage.tsdb.path={self._folder}/data", f"--web.listen-address=127.0.0.1:{self._port}"]
         self._process = spawn(command, output=self._log)
         try:
-            wait_until(self._ready, within=30, every=0.2, what="Prometheus is ready")
+            wait_until(self._ready, every=0.2, what="Prometheus is ready")
         except NeverHappened as late:
             raise NeverHappened(tail(self._log)) from late
         return self

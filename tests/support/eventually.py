@@ -9,6 +9,8 @@ from typing import Literal, TypeVar
 T = TypeVar("T")
 NotYet = Literal[False] | None
 """What a condition answers while it waits; so that what comes back needs no further check."""
+PATIENCE_S = 60.0
+"""How long a test waits. A wait in vain costs this once, and busy processors do not end a test that would pass."""
 REST_TIMES, REST_S = 2.0, 0.5
 """After a condition that is slow to answer there is a rest of so many times its duration, and of so long at most. What
 is waited for shares the processors with it."""
@@ -21,7 +23,7 @@ class NeverHappened(AssertionError):
 async def eventually(
     condition: Callable[[], T | NotYet | Awaitable[T | NotYet]],
     *,
-    within: float = 15.0,
+    within: float = PATIENCE_S,
     every: float = 0.05,
     what: str = "",
 ) -> T:
@@ -50,7 +52,9 @@ async def eventually(
         await asyncio.sleep(_rest_s(every, began))
 
 
-def wait_until(condition: Callable[[], T | NotYet], *, within: float = 15.0, every: float = 0.05, what: str = "") -> T:
+def wait_until(
+    condition: Callable[[], T | NotYet], *, within: float = PATIENCE_S, every: float = 0.05, what: str = ""
+) -> T:
     """`eventually` for code without an event loop."""
     deadline = time.monotonic() + within
     while True:

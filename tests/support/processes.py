@@ -17,6 +17,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests.support.eventually import PATIENCE_S
+
 # Becomes the wanted program by exec, so the pid stays. The check closes the gap in which we died before the prctl.
 _TIED = """
 import ctypes, os, sys
@@ -53,7 +55,7 @@ def spawn(
     return _spawner().start(start)
 
 
-def end(process: subprocess.Popen[bytes], *, within: float = 20.0) -> int:
+def end(process: subprocess.Popen[bytes], *, within: float = PATIENCE_S) -> int:
     """SIGTERM, then SIGKILL if it has not ended `within` seconds. Returns the exit status. Idempotent."""
     if process.poll() is None:
         process.send_signal(signal.SIGCONT)  # a suspended process would not see the SIGTERM

@@ -236,7 +236,7 @@ def running(clusters: Clusters, log: Path) -> Iterator[Scene]:
         assert set(found.pids) == set(SERVICES)
         yield found
     finally:
-        end(process, within=15.0)
+        end(process)
 
 
 def settings_text(brokers: list[Broker], mount: Mount) -> str:

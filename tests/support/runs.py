@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 
 from lockstep_cli.services import SERVICES, module_name
-from tests.support.eventually import NeverHappened, wait_until
+from tests.support.eventually import PATIENCE_S, NeverHappened, wait_until
 
 
 def is_alive(process: psutil.Process) -> bool:
@@ -44,14 +44,14 @@ class Run:
         """Those of the family that run."""
         return [one for one in self._seen if is_alive(one)]
 
-    def until(self, condition: Callable[[], bool], *, within: float = 15.0, what: str = "") -> None:
+    def until(self, condition: Callable[[], bool], *, within: float = PATIENCE_S, what: str = "") -> None:
         """Raises NeverHappened with all that was printed."""
         try:
             wait_until(condition, within=within, every=0.02, what=what)
         except NeverHappened as late:
             raise NeverHappened(f"{late}\n{self.text()}") from late
 
-    def until_said(self, words: str, *, within: float = 15.0) -> None:
+    def until_said(self, words: str, *, within: float = PATIENCE_S) -> None:
         self.until(lambda: words in self.text(), within=within, what=words)
 
     def kill(self) -> None:

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from lockstep_protocol.names import Flow
-from tests.support.eventually import NeverHappened, wait_until
+from tests.support.eventually import PATIENCE_S, NeverHappened, wait_until
 from tests.support.processes import end, kill, spawn
 
 STARTED_WITHIN = 60.0  # seconds; usual is 3, but several test runs may share the cores
@@ -54,7 +54,7 @@ class ServiceProcess:
         self._process = spawn(self._command, output=self.log, environment=self._environment)
         return self
 
-    def stop(self, within: float = 10.0) -> int:
+    def stop(self, within: float = PATIENCE_S) -> int:
         """SIGTERM; the exit status. Killed (-9) when it takes longer than `within`."""
         return end(self._process, within=within)
 

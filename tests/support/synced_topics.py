@@ -23,7 +23,7 @@ FORCING = Flow(f"f{MARK}", TARGET)
 """The source's defaults are set on the target."""
 
 client = cache(admin)
-wait_until = partial(eventually.wait_until, within=30.0, every=0.25)  # each look opens a consumer: not too often
+wait_until = partial(eventually.wait_until, every=0.25)  # each look opens a consumer: not too often
 
 
 def partitions(broker: Broker, topic: str) -> int:

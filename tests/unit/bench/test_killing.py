@@ -38,12 +38,12 @@ def test_killed_run_leaves_no_process_and_restarts_with_the_same_log(tmp_path: P
         return sorted(log.read_text().split()) == ["child"] * times + ["parent"] * times
 
     with SystemRun(system, tmp_path / "file", log) as run:
-        wait_until(lambda: said(1), within=30)
+        wait_until(lambda: said(1))
         before = [psutil.Process(run.pid), *psutil.Process(run.pid).children()]
         run.kill_and_start()
         assert len(before) == 2
         assert not any(process.is_running() for process in before)
-        wait_until(lambda: said(2), within=30)
+        wait_until(lambda: said(2))
         run.check()
         again = [psutil.Process(run.pid), *psutil.Process(run.pid).children()]
     assert not any(process.is_running() for process in again)

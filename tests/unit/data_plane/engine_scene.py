@@ -299,7 +299,7 @@ class EngineScene:
         self.task = asyncio.create_task(self.engine.tend(("t", 0), self.topic))
         await asyncio.sleep(0)
         partition = self.engine.partitions["t", 0]
-        await eventually(lambda: partition.phase is Phase.COPYING, within=20, what="it copies")
+        await eventually(lambda: partition.phase is Phase.COPYING, what="it copies")
         return partition
 
     def append(self, *numbers: int) -> None:
@@ -323,7 +323,6 @@ class EngineScene:
         partition = self.engine.partitions["t", 0]
         await eventually(
             lambda: len(self.copied) >= count and partition.row().upstream >= self.log.end - 1,
-            within=20,
             what="all is copied",
         )
         assert self.copied == wanted

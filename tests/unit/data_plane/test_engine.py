@@ -85,7 +85,7 @@ async def test_engine_asks_the_log_after_appends_without_an_answer(scene: Engine
     await scene.has_copied(1)
     scene.target.holds_answers = True
     scene.append(1, 2)
-    await eventually(lambda: len(scene.copied) > 1, within=20, what="the target has more than it acknowledged")
+    await eventually(lambda: len(scene.copied) > 1, what="the target has more than it acknowledged")
     assert partition.row().upstream == 0
     scene.target.holds_answers = False
     scene.target.cut()
@@ -100,7 +100,7 @@ async def test_engine_counts_gathered_appends_before_progress_and_failures(scene
     scene.target.holds_answers = True
     for number in range(1, 5):
         scene.log.append_records([record(number, bytes(5000))])
-    await eventually(lambda: partition.unanswered_by(0) == 4, within=20, what="four batches are on their way")
+    await eventually(lambda: partition.unanswered_by(0) == 4, what="four batches are on their way")
     sent = list(partition._routing.appends_to(0)._in_flight)
     scene.engine.moved()
     scene.engine._on_answers([(partition, sent[0], ProduceAnswer(0, 1))])
@@ -114,7 +114,7 @@ async def test_engine_counts_gathered_appends_before_progress_and_failures(scene
     assert partition.phase is Phase.SETTLING
     scene.target.holds_answers = False
     scene.target.cut()
-    await eventually(lambda: partition.row().upstream == 4, within=20, what="all is copied")
+    await eventually(lambda: partition.row().upstream == 4, what="all is copied")
     assert len(scene.copied) == 5
 
 
@@ -124,7 +124,7 @@ async def test_engine_awaits_what_is_in_flight_before_a_partition_leaves(scene: 
     await scene.has_copied(1)
     scene.target.holds_answers = True
     scene.append(1)
-    await eventually(lambda: len(scene.copied) == 2, within=20)
+    await eventually(lambda: len(scene.copied) == 2)
     scene.engine.leave(("t", 0), "paused")
     assert partition.phase is Phase.DRAINING
     scene.append(2)
@@ -140,10 +140,10 @@ async def test_engine_quarantines_a_refused_record_and_goes_on_behind_it(scene: 
     partition = await scene.begin()
     scene.target.append_codes.append(INVALID_RECORD)
     scene.append(0)
-    await eventually(lambda: scene.writer.kept != [] and partition.phase is Phase.COPYING, within=20)
+    await eventually(lambda: scene.writer.kept != [] and partition.phase is Phase.COPYING)
     assert scene.writer.kept[0].ranges == ((0, 0),)
     scene.append(1)
-    await eventually(lambda: partition.row().upstream == 1, within=20)
+    await eventually(lambda: partition.row().upstream == 1)
     assert scene.copied == [b"value-1"]
     assert partition.written.quarantined == 1
 
@@ -155,11 +155,11 @@ async def test_engine_resumes_after_the_source_failed(scene: EngineScene, cut: b
     await scene.has_copied(1)
     if cut:
         asked = scene.source.connections.values()
-        await eventually(lambda: any(connection.unanswered for connection in asked), within=20, what="a fetch is out")
+        await eventually(lambda: any(connection.unanswered for connection in asked), what="a fetch is out")
         scene.source.cut()
     else:
         scene.source.fetch_codes.append(KafkaErrorCode.NOT_LEADER_OR_FOLLOWER)
-    await eventually(lambda: partition.incarnation == 2, within=20)
+    await eventually(lambda: partition.incarnation == 2)
     scene.append(1)
     await scene.has_copied(2)
 
@@ -178,10 +178,10 @@ async def test_engine_ends_a_transaction_that_is_cut_off_and_copies_again(
     scene = EngineScene(tmp_path, monkeypatch, TRANSACTIONS)
     partition = await scene.begin()
     scene.append(0, 1)
-    await eventually(lambda: partition.row().upstream == 1, within=20, what="the transaction is committed")
+    await eventually(lambda: partition.row().upstream == 1, what="the transaction is committed")
     scene.target.open_codes.append(KafkaErrorCode.INVALID_PRODUCER_EPOCH)
     scene.append(2)
-    await eventually(lambda: partition.incarnation == 2 and partition.row().upstream == 2, within=20)
+    await eventually(lambda: partition.incarnation == 2 and partition.row().upstream == 2)
     assert scene.copied == [b"value-0", b"value-1", b"value-2"]
     assert scene.copy.open_transactions == []
     scene.engine.leave(("t", 0), "stopped")
@@ -192,7 +192,7 @@ async def test_engine_ends_a_transaction_that_is_cut_off_and_copies_again(
 async def loses_source(scene: EngineScene, *, silent: bool) -> None:
     """Its connections end, in the middle of a fetch. Others are refused, or open and bring no answer."""
     asked = scene.source.connections.values()
-    await eventually(lambda: any(connection.unanswered for connection in asked), within=20, what="a fetch is out")
+    await eventually(lambda: any(connection.unanswered for connection in asked), what="a fetch is out")
     scene.source.silent, scene.source.away = silent, not silent
     scene.source.cut()
 
@@ -203,7 +203,7 @@ async def test_engine_lets_a_partition_rest_whose_source_is_gone(scene: EngineSc
     scene.append(0)
     await scene.has_copied(1)
     await loses_source(scene, silent=silent)
-    await eventually(lambda: partition.phase is Phase.RESUMING, within=20, what="it resumes")
+    await eventually(lambda: partition.phase is Phase.RESUMING, what="it resumes")
     await asyncio.sleep(0.05)
     scene.engine.leave(("t", 0), "stopped")
     await scene.end()
@@ -214,7 +214,7 @@ async def test_engine_lets_a_partition_rest_whose_source_is_gone(scene: EngineSc
 async def test_engine_lets_a_partition_go_whose_source_is_silent(scene: EngineScene) -> None:
     partition = await scene.begin()
     await loses_source(scene, silent=True)
-    await eventually(lambda: partition.phase is Phase.RESUMING, within=20, what="it resumes")
+    await eventually(lambda: partition.phase is Phase.RESUMING, what="it resumes")
     await asyncio.sleep(0.05)
     scene.engine.leave(("t", 0), goes_on=True)
     await scene.end()
@@ -237,7 +237,7 @@ async def test_engine_gives_up_a_source_that_brings_nothing_to_locate(
     scene.task = asyncio.create_task(scene.engine.tend(("t", 0), scene.topic, rests="stopped"))
     await asyncio.sleep(0)
     partition = scene.engine.partitions["t", 0]
-    await eventually(lambda: partition.phase is Phase.LOCATING, within=20, what="it counts past")
+    await eventually(lambda: partition.phase is Phase.LOCATING, what="it counts past")
     scene.source.silent = not answers
     await scene.end()
     row = scene.writer.rows[-1]

@@ -42,7 +42,7 @@ async def test_engine_finds_appends_whose_answers_were_lost(scene: EngineScene) 
     for part in range(1, 4):
         scene.target.holds_answers = True
         scene.append(2 * part, 2 * part + 1)
-        await eventually(lambda: scene.copy.end == scene.log.end, within=20, what="it is appended")
+        await eventually(lambda: scene.copy.end == scene.log.end, what="it is appended")
         scene.target.holds_answers = False
         scene.target.cut()
         await scene.has_copied(2 * part + 2)
@@ -57,7 +57,7 @@ async def test_engine_reports_what_a_woken_writer_has_doubled(scene: EngineScene
     await scene.has_copied(3)
     scene.copy.append([1, 2])
     scene.append(3, 4)
-    await eventually(lambda: partition.row().upstream == 4, within=20, what="all is copied")
+    await eventually(lambda: partition.row().upstream == 4, what="all is copied")
     assert scene.copied == [b"value-%d" % n for n in (0, 1, 2, 1, 2, 3, 4)]
     assert scene.writer.events.count("RecordsDoubled") == 1
     assert partition.row().doubled == 2
@@ -74,5 +74,5 @@ async def test_engine_halts_where_the_log_is_not_what_it_appended(scene: EngineS
     else:
         scene.copy.append([900])
     scene.append(3, 4)
-    await eventually(lambda: partition.phase is Phase.HALTED, within=20, what="it halts")
+    await eventually(lambda: partition.phase is Phase.HALTED, what="it halts")
     assert partition.row().case == "in-doubt"

@@ -37,7 +37,7 @@ async def reconnecting(scene: EngineScene, monkeypatch: pytest.MonkeyPatch) -> t
     monkeypatch.setattr(scene.target, "connection", connection)
     scene.target.cut()
     scene.append(1)
-    await eventually(lambda: len(waiting) == 1, within=20, what="the idle connection is opened again")
+    await eventually(lambda: len(waiting) == 1, what="the idle connection is opened again")
     return waiting, may_open
 
 
@@ -67,7 +67,7 @@ async def test_engine_appends_on_a_connection_that_reopened_during_a_resume(
     await scene.has_copied(1)
     waiting, may_open = await reconnecting(scene, monkeypatch)
     scene.source.fetch_codes.append(NOT_LEADER_OR_FOLLOWER)
-    await eventually(lambda: len(waiting) == 2, within=20, what="the partition resumes")
+    await eventually(lambda: len(waiting) == 2, what="the partition resumes")
     assert partition.phase is Phase.RESUMING
     may_open.set()
     await scene.has_copied(2)
@@ -85,7 +85,7 @@ async def test_sender_forgets_a_partition_that_left_while_it_reconnected(
     await asyncio.wait_for(scene.task, 20)
     sender = scene.engine._sender
     may_open.set()
-    await eventually(lambda: not sender._reopening, within=20, what="the connection is open")
+    await eventually(lambda: not sender._reopening, what="the connection is open")
     assert (sender._attached, sender._indexes, sender._targets) == ({}, {}, {})
 
 
@@ -96,7 +96,7 @@ async def test_failure_of_a_partition_that_left_is_forgotten(scene: EngineScene)
     scene.target.append_codes.extend([NOT_ENOUGH_REPLICAS] * 100)
     scene.append(1)
     troubles = scene.engine._reporter._troubles
-    await eventually(lambda: partition.name in troubles.now, within=20, what="its appends fail")
+    await eventually(lambda: partition.name in troubles.now, what="its appends fail")
     scene.engine.leave(("t", 0), goes_on=True)
     assert scene.task is not None
     await asyncio.wait_for(scene.task, 20)

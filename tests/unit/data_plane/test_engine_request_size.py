@@ -35,7 +35,7 @@ def append_large(scene: EngineScene, count: int, size: int) -> list[bytes]:
 async def test_engine_splits_batches_for_a_target_that_closes_on_large_requests(scene: EngineScene) -> None:
     await scene.begin()
     values = append_large(scene, 12, 200_000) + append_large(scene, 12, 200_000)
-    await eventually(lambda: len(scene.copied) >= len(values), within=30, what="all is copied")
+    await eventually(lambda: len(scene.copied) >= len(values), what="all is copied")
     assert scene.copied == values
     assert scene.target.request_size.is_small
     scene.engine.check()
@@ -46,7 +46,7 @@ async def test_engine_splits_batches_for_a_target_that_closes_on_large_requests(
 async def test_engine_refuses_a_record_that_needs_a_larger_request(scene: EngineScene) -> None:
     partition = await scene.begin()
     append_large(scene, 1, 2_000_000)
-    await eventually(lambda: partition.phase is Phase.HALTED, within=30, what="the record cannot be sent")
+    await eventually(lambda: partition.phase is Phase.HALTED, what="the record cannot be sent")
     assert scene.copied == []
 
 
@@ -56,7 +56,7 @@ async def test_engine_keeps_large_requests_to_a_target_that_is_frozen(scene: Eng
     await scene.begin()
 
     async def has(count: int) -> None:
-        await eventually(lambda: len(scene.copied) >= count, within=30, what=f"the target has {count}")
+        await eventually(lambda: len(scene.copied) >= count, what=f"the target has {count}")
 
     for count in (1, 3, 5):
         scene.target.holds_answers = True

@@ -119,7 +119,7 @@ async def test_paused_connection_sends_nothing_and_resumes_by_itself() -> None:
     made.pump()
     made.pump()
     assert stream.frames == []
-    await eventually(lambda: len(stream.frames) >= 1, within=5)
+    await eventually(lambda: len(stream.frames) >= 1)
     assert time.monotonic() >= made.connection.resting_until
 
 
@@ -176,7 +176,7 @@ async def test_connection_bytes_in_flight_end_with_any_answer() -> None:
     made._ready.clear()
     for _, _, answer in made.connection._requests:
         answer.set_exception(BrokerUnreachable("the connection ended"))
-    await eventually(lambda: made._under_way == 0, within=5)
+    await eventually(lambda: made._under_way == 0)
     made.connection._writer = None
     unanswered_at(made)
     assert made._under_way == 0, "a closed connection takes nothing"
@@ -296,7 +296,7 @@ async def test_partition_that_waits_for_its_turn_is_lost_with_the_connection() -
     requests, made.connection._requests, made.connection._writer = made.connection._requests, deque(), None
     for _, _, future in requests:
         future.set_exception(BrokerUnreachable("the connection ended"))
-    await eventually(lambda: len(lost) == len(partitions), within=5.0)
+    await eventually(lambda: len(lost) == len(partitions))
     assert set(map(id, lost)) == set(map(id, partitions))
 
 

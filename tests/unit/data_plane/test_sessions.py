@@ -56,7 +56,7 @@ class Peer:
         self.answer(struct.pack(">hhiq", error, -1, 0, session_ms))
 
     async def asks(self, api: int) -> None:
-        await eventually(lambda: self.asked[-1:] == [api], within=10)
+        await eventually(lambda: self.asked[-1:] == [api])
 
 
 def describe(topic: str) -> Any:
@@ -75,7 +75,7 @@ async def test_requests_during_a_login_are_sent_after_it_in_order() -> None:
     peer.described()
     await first
     await peer.log_in()
-    await eventually(lambda: len(peer.frames) == 5, within=10)
+    await eventually(lambda: len(peer.frames) == 5)
     assert peer.asked == [DESCRIBE_PRODUCERS, HANDSHAKE, AUTHENTICATE, DESCRIBE_PRODUCERS, DESCRIBE_PRODUCERS]
     assert [b"\x02b" in frame for frame in peer.frames[3:]] == [True, False]
     peer.described()
@@ -98,7 +98,7 @@ async def test_the_next_login_comes_before_the_session_ends(monkeypatch: pytest.
     peer.connection._begin_login()
     await peer.log_in(session_ms=1700)
     await peer.log_in(session_ms=0)
-    await eventually(lambda: peer.connection.logins == 2, within=10)
+    await eventually(lambda: peer.connection.logins == 2)
     assert bounds == [(EARLIEST, LATEST)]  # a session of 0 has no end
     peer.connection.close()
 
@@ -107,11 +107,11 @@ async def test_login_is_first_after_a_loop_that_stood_still_beyond_the_session()
     peer = Peer()
     peer.connection._begin_login()
     await peer.log_in(session_ms=1700)
-    await eventually(lambda: not peer.connection.holding, within=10)
+    await eventually(lambda: not peer.connection.holding)
     time.sleep(2.0)  # the loop gets no processor
     asked = peer.connection.ask(describe("a"))
     await peer.log_in()
-    await eventually(lambda: peer.asked[-1] == DESCRIBE_PRODUCERS, within=10)
+    await eventually(lambda: peer.asked[-1] == DESCRIBE_PRODUCERS)
     assert peer.asked == [HANDSHAKE, AUTHENTICATE, HANDSHAKE, AUTHENTICATE, DESCRIBE_PRODUCERS]
     peer.described()
     await asked
@@ -142,7 +142,7 @@ async def test_requests_in_a_session_too_short_to_renew_wait_for_the_next() -> N
     began = asyncio.get_running_loop().time()
     await peer.log_in(session_ms=0)
     assert asyncio.get_running_loop().time() - began > 1.0
-    await eventually(lambda: peer.asked[-1] == DESCRIBE_PRODUCERS, within=10)
+    await eventually(lambda: peer.asked[-1] == DESCRIBE_PRODUCERS)
     assert peer.asked[:-1] == [HANDSHAKE, AUTHENTICATE] * 2
     peer.described()
     await held
@@ -167,7 +167,7 @@ async def test_aiokafkas_own_requests_wait_too() -> None:
     peer.connection._begin_login()
     asked = asyncio.ensure_future(peer.connection.send(ApiVersionRequest()))
     await peer.log_in()
-    await eventually(lambda: len(peer.frames) == 3, within=10)
+    await eventually(lambda: len(peer.frames) == 3)
     assert peer.asked[:2] == [HANDSHAKE, AUTHENTICATE]
     peer.connection.close()
     with pytest.raises(KafkaConnectionError):

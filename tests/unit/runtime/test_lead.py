@@ -72,13 +72,13 @@ class Scene:
 
     async def refresh_meets(self, row: Row) -> None:
         """A refresh waits for a slow round when this row comes."""
-        await eventually(lambda: self.service.began == 1, within=5.0)
+        await eventually(lambda: self.service.began == 1)
         self.service.slow = True
         self.send(0)
-        await eventually(lambda: self.service.began == 2, within=5.0)
+        await eventually(lambda: self.service.began == 2)
         self.service.slow = False
         read_row(self.ctx, row)
-        await eventually(lambda: len(self.answers) == 1, within=5.0)
+        await eventually(lambda: len(self.answers) == 1)
 
 
 @pytest.mark.parametrize(
@@ -100,9 +100,9 @@ async def test_refresh_that_a_command_interrupts_is_refused(
     await scene.refresh_meets(row)
     assert scene.answers == [("CommandRefused", reason)]
     read_row(scene.ctx, Wanted(scope=SOURCE, phase="running", restart=row.restart))
-    await eventually(lambda: scene.service.began == 3, within=5.0)
+    await eventually(lambda: scene.service.began == 3)
     scene.send(1)
-    await eventually(lambda: len(scene.answers) == 2, within=5.0)
+    await eventually(lambda: len(scene.answers) == 2)
     assert scene.answers[1] == ("Refreshed", "")
     acting.cancel()
 
@@ -111,10 +111,10 @@ async def test_refresh_is_not_answered_after_the_lead_is_lost(tmp_path: Path, mo
     """The next leader carries it out."""
     scene = Scene(tmp_path, monkeypatch)
     scene.lead._loop_task = asyncio.create_task(scene.lead._act())
-    await eventually(lambda: scene.service.began == 1, within=5.0)
+    await eventually(lambda: scene.service.began == 1)
     scene.service.slow = True
     scene.send(0)
-    await eventually(lambda: scene.service.began == 2, within=5.0)
+    await eventually(lambda: scene.service.began == 2)
     scene.ctx.leadership.assigned(())
     await scene.lead.stand_down("another leads")
     await asyncio.sleep(0.01)
@@ -195,7 +195,7 @@ async def test_next_main_loop_begins_when_the_former_has_ended(tmp_path: Path, m
             tasks.create_task(lead.keep(tasks))
 
     keeping = asyncio.create_task(keep())
-    await eventually(lambda: service.began == 1, within=5.0)
+    await eventually(lambda: service.began == 1)
     await lead.stand_down("another leads")
     scene.ctx.heard_at = scene.ctx.clock.monotonic()
     lead.nudge()
@@ -203,7 +203,7 @@ async def test_next_main_loop_begins_when_the_former_has_ended(tmp_path: Path, m
     assert service.began == 1
     service.may_end.set()
     scene.ctx.heard_at = scene.ctx.clock.monotonic()
-    await eventually(lambda: service.began == 2, within=5.0)
+    await eventually(lambda: service.began == 2)
     keeping.cancel()
     await asyncio.wait([keeping])
 
@@ -218,9 +218,9 @@ async def test_main_loop_that_never_ends_ends_its_process(tmp_path: Path, monkey
     lead = Lead(scene.ctx, service, "all")
     monkeypatch.setattr(lead, "_attend", asyncio.Event().wait)
     task = lead._loop_task = asyncio.create_task(lead._act())
-    await eventually(lambda: service.began == 1, within=5.0)
+    await eventually(lambda: service.began == 1)
     await lead.stand_down("another leads")
-    await eventually(lambda: len(ended) == 1, within=5.0)
+    await eventually(lambda: len(ended) == 1)
     assert "did not end" in ended[0]
     service.may_end.set()
     await asyncio.wait([task])
