@@ -22,6 +22,8 @@ from tests.support.traffic import Traffic
 pytestmark = pytest.mark.long
 
 FORGETS = ClusterProfile(forgets_producers=True, absent=OF_TRANSACTIONS)
+FORGETS_ALL = ClusterProfile(forgets_producers=True, forgets_transactions=True)
+"""It answers the requests of transactions, and does nothing."""
 PARTITIONS = 2
 RECORDS, PARTS = 5_000, 4
 WITHIN = 120.0
@@ -65,6 +67,22 @@ def test_copy_without_producer_ids_is_exact_over_three_kills(mirror: Mirror) -> 
     assert [origin.appends for origin in flow.rows(Origin)] == ["read-back"]
     assert [event.detail["mode"] for event in flow.events("AppendModeChosen")] == ["read-back"]
     assert flow.events("GapFound") == flow.events("RecordsDoubled") == []
+
+
+def test_copy_with_transactions_by_name_alone_is_exact_over_a_kill(mirror: Mirror, target: Proxy) -> None:
+    target.answer_as(FORGETS_ALL)
+    flow = mirror.flow
+    topic = topic_of(flow, "named")
+    for first in (0, 2_000):
+        produce(flow.source, topic, [Record(value=b"%d" % n, partition=n % 2) for n in range(first, first + 2_000)])
+        flow.wait_mirrored(topic, partitions=PARTITIONS, within=WITHIN)
+        flow.wait_for_more(topic, 100, within=WITHIN)
+        if not first:
+            mirror.kill_data_plane()
+            mirror.data_plane.start()
+    flow.wait_copied(topic, within=WITHIN)
+    assert end_offsets(flow.source, topic) == end_offsets(flow.target, flow.remote(topic))
+    assert [origin.appends for origin in flow.rows(Origin)] == ["read-back"]
 
 
 def test_copy_without_producer_ids_is_exact_over_cuts(mirror: Mirror, target: Proxy) -> None:
