@@ -1,4 +1,4 @@
-"""``make bench``: Lockstep beside MirrorMaker 2 and beside the limit of the brokers. See ``bench.md``."""
+"""``make bench``: Lockstep beside MirrorMaker 2 and beside the limit of the brokers (``docs/internals/bench.md``)."""
 
 import argparse
 import json
@@ -19,51 +19,41 @@ from tests.support import kafka_jars
 from tests.support.broker import BrokerDied
 from tests.support.eventually import NeverHappened
 from tests.support.java import find_java, java_version
-from tools.bench.brokers import two_clusters
+from tests.support.systems import SYSTEMS
+from tools.bench.clusters import two_clusters
 from tools.bench.distance import Distance
-from tools.bench.figures import Part
-from tools.bench.flat_keys import failures, flat
-from tools.bench.load import NotLoaded
-from tools.bench.outcome import Scalar
-from tools.bench.parts import BY_DEFAULT, PARTS, run
-from tools.bench.report import markdown, show
+from tools.bench.orders import NotLoaded
+from tools.bench.parts import BY_DEFAULT, PARTS
+from tools.bench.results import Result, Scalar, flat, markdown, show
 from tools.bench.slow_cores import NotTaken, slow_cores
 from tools.bench.stage import PARTITIONS, Stage
-from tools.bench.systems import SYSTEMS
 
 WIDTH = 110  # where there is no terminal to ask
+OPTIONS: Mapping[str, tuple[float, str]] = {
+    "RECORDS": (6_000_000, "records of a throughput part"),
+    "BYTES": (5_000_000_000, "keys and values of the backlog of catch_up"),
+    "BATCH_BYTES": (256 << 10, "largest batch in the source's log, before compression"),
+    "LATENCY_SECONDS": (30, "how long latency is measured"),
+    "WARM_UP_SECONDS": (15, "how long it is not, before that"),
+    "SLOW_CORES": (0.0, "the share of each core that a process of real-time priority takes, as on a busy host"),
+    "SEED": (secrets.randbelow(1_000_000), "the moments of kills; drawn if none is given"),
+}
 
 
 def arguments(environ: Mapping[str, str]) -> argparse.Namespace:
-    """The command line; what is not given there is taken from the environment, as make hands it on."""
+    """Read the command line; what is not given there is taken from the environment, as make hands it on."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--only", default=environ.get("ONLY") or "all", help=f"with commas: {', '.join(PARTS)}")
     parser.add_argument("--systems", default=environ.get("SYSTEMS") or ",".join(SYSTEMS), help="with commas")
-    for name, default, what in (
-        ("RECORDS", 6_000_000, "records of a throughput part"),
-        ("BYTES", 5_000_000_000, "keys and values of the backlog of catch_up"),
-        ("BATCH_BYTES", 256 << 10, "largest batch in the source's log, before compression"),
-        ("LATENCY_SECONDS", 30, "how long latency is measured"),
-        ("WARM_UP_SECONDS", 15, "how long it is not, before that"),
-    ):
+    for name, (default, what) in OPTIONS.items():
+        kind = type(default)
         option = "--" + name.lower().replace("_", "-")
-        parser.add_argument(option, type=int, default=int(environ.get(name) or default), help=f"{what} ({default})")
-    parser.add_argument(
-        "--slow-cores",
-        type=float,
-        default=float(environ.get("SLOW_CORES") or 0),
-        metavar="SHARE",
-        help="how much of each core a process of real-time priority takes, as on a busy host (0)",
-    )
-    seed = environ.get("SEED")
-    parser.add_argument(
-        "--seed", type=int, default=int(seed) if seed else secrets.randbelow(1_000_000), help="the moments of kills"
-    )
+        parser.add_argument(option, type=kind, default=kind(environ.get(name) or default), help=f"{what} (%(default)s)")
     parser.add_argument("--output", type=Path, default=Path("build/bench"))
     chosen = parser.parse_args()
     chosen.parts = BY_DEFAULT if chosen.only == "all" else tuple(chosen.only.split(","))
     chosen.systems = tuple(chosen.systems.split(","))
-    for given, known in ((chosen.parts, PARTS), (chosen.systems, tuple(SYSTEMS))):
+    for given, known in ((chosen.parts, PARTS), (chosen.systems, SYSTEMS)):
         if unknown := [each for each in given if each not in known]:
             parser.error(f"unknown: {', '.join(unknown)}; known: {', '.join(known)}")
     if not 0 <= chosen.slow_cores < 1:
@@ -74,7 +64,7 @@ def arguments(environ: Mapping[str, str]) -> argparse.Namespace:
 
 
 def environment() -> Mapping[str, Scalar]:
-    """What the figures depend on besides the code; the load says whether the machine was quiet."""
+    """Return what the figures depend on besides the code; the load says whether the machine was quiet."""
     return {
         "cores": os.cpu_count() or 0,
         "memory_gib": round(psutil.virtual_memory().total / (1 << 30), 1),
@@ -107,7 +97,7 @@ def main() -> int:
     def say(line: str) -> None:
         console.print(line, style="dim", markup=False, highlight=False, soft_wrap=True)
 
-    around, parts = {**environment(), "slow_cores": chosen.slow_cores}, list[Part]()
+    around, results = {**environment(), "slow_cores": chosen.slow_cores}, list[Result]()
     source_afar, target_afar = Distance(), Distance()
     try:
         with (
@@ -131,21 +121,21 @@ def main() -> int:
                 say=say,
             )
             for name in chosen.parts:
-                parts.append(run(stage, name))
-                write(chosen.output, parts, around)
+                results.append(PARTS[name].run(stage))
+                write(chosen.output, results, around)
     except (BrokerDied, NotLoaded, NotTaken, NeverHappened) as broken:
         console.print(f"The bench itself could not go on: {broken}", style="red", markup=False)
         return 1
-    show(parts, console)
+    show(results, console)
     say(f"Written: {chosen.output}/latest.md, {chosen.output}/latest.json; logs in {chosen.output}/logs")
-    return 1 if failures(parts) else 0
+    return 1 if any(result.failures() for result in results) else 0
 
 
-def write(output: Path, parts: Sequence[Part], around: Mapping[str, Scalar]) -> None:
-    """After each part, so that a bench that is cut short leaves what it has."""
+def write(output: Path, results: Sequence[Result], around: Mapping[str, Scalar]) -> None:
+    """Write what there is after each part, so that a bench that is cut short leaves it."""
     output.mkdir(parents=True, exist_ok=True)
-    (output / "latest.md").write_text(markdown(parts, around))
-    (output / "latest.json").write_text(json.dumps(flat(parts, around), indent=2) + "\n")
+    (output / "latest.md").write_text(markdown(results, around))
+    (output / "latest.json").write_text(json.dumps(flat(results, around), indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from tools.bench.wire import Connection, fetch_frame, fetched, produce_frame, produced, record_count, whole_batches
@@ -37,9 +38,7 @@ def fetch_only(bootstrap: str, topic: str, ends: Sequence[int]) -> float:
     def read(share: Mapping[int, int]) -> None:
         _read(bootstrap, topic, share, lambda partition, records, start, end: None)
 
-    began = time.perf_counter()
-    _each(read, _shares(dict(enumerate(ends))))
-    return time.perf_counter() - began
+    return _timed(lambda: _each(read, _shares(dict(enumerate(ends)))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,22 +97,23 @@ def produce_only(bootstrap: str, requests: Requests) -> float:
             for _ in range(under_way):
                 produced(connection.receive())
 
-    began = time.perf_counter()
-    _each(write, requests)
-    return time.perf_counter() - began
+    return _timed(lambda: _each(write, requests))
 
 
 def both_at_once(source: str, topic: str, ends: Sequence[int], target: str, requests: Requests) -> float:
     """Seconds until every partition was read and every request was acknowledged, done side by side: what a copy that
     costs nothing would take on these cores. Raises BrokerRefused."""
+    both = (partial(fetch_only, source, topic, ends), partial(produce_only, target, requests))
+    return _timed(lambda: _each(lambda act: act(), both))
+
+
+def _timed(act: Callable[[], None]) -> float:
     began = time.perf_counter()
-    with ThreadPoolExecutor(2) as pool:
-        for done in (pool.submit(fetch_only, source, topic, ends), pool.submit(produce_only, target, requests)):
-            done.result()
+    act()
     return time.perf_counter() - began
 
 
-def _each(act: Callable[[Share], None], shares: Sequence[Share]) -> None:
+def _each(act: Callable[[Share], object], shares: Sequence[Share]) -> None:
     with ThreadPoolExecutor(len(shares)) as pool:
         for done in [pool.submit(act, share) for share in shares]:
             done.result()

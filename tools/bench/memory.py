@@ -19,8 +19,8 @@ from tests.support.broker import prepare, two_brokers
 from tests.support.clusters import Record, create_topic, end_offsets, produce
 from tests.support.eventually import wait_until
 from tests.support.mm2 import properties
-from tools.bench.figures import OURS
-from tools.bench.systems import SYSTEMS, SystemRun, with_processes
+from tests.support.systems import SYSTEMS, SystemRun, with_processes
+from tools.bench.results import OURS
 
 WITHIN_S = 120.0
 PARTITIONS, RECORDS = 6, 6_000

@@ -1,11 +1,15 @@
-"""Order-like JSON records of about 470 bytes: what the bench copies.
+"""Order-like JSON records of about 470 bytes: what the bench copies, and how a source topic is filled with them.
 
 Bodies are drawn from a pool so that loading is bound by the brokers, not by the generator. The pool (about 2 MB) is far
 wider than the window of any codec in Kafka's batches, so the repetition does not flatter the compression.
 """
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import Producer
 
 POOL = 5_000
 PRODUCTS = (
@@ -13,17 +17,17 @@ PRODUCTS = (
     "tamper 58 mm", "cleaning brush", "knock box", "scale 0.1 g", "cold brew bottle", "gift card",
 )  # fmt: skip
 STREETS = (
-    "Lindenweg",
-    "Rue de la Gare",
-    "High Street",
-    "Via Roma",
-    "Calle Mayor",
-    "Prinsengracht",
-    "Hauptstrasse",
+    "Lindenweg", "Rue de la Gare", "High Street", "Via Roma", "Calle Mayor", "Prinsengracht", "Hauptstrasse",
     "Kirkegata",
-)
+)  # fmt: skip
 CITIES = ("Leipzig", "Lyon", "Leeds", "Torino", "Valencia", "Utrecht", "Graz", "Bergen", "Gent", "Porto")
 PAYMENTS = ("card", "invoice", "transfer", "voucher")
+FLUSH_S = 120.0
+EVERY = 1_000  # records between two looks at the delivery reports
+
+
+class NotLoaded(Exception):
+    """The source topic could not be filled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,7 @@ class Orders:
         return b"customer-%06d" % (number * 7919 % 1_000_000)
 
     def value(self, number: int) -> bytes:
-        """A JSON object."""
+        """Return a JSON object."""
         return f'{{"order_id":"{number:012d}",{self.bodies[number % len(self.bodies)]}}}'.encode()
 
 
@@ -58,3 +62,67 @@ def _body(draw: random.Random) -> str:
         f'"created":"2025-0{draw.randint(1, 9)}-1{draw.randint(0, 9)}T'
         f'{draw.randint(10, 23)}:{draw.randint(10, 59)}:00Z"'
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """``record_bytes`` is the mean of key and value before compression."""
+
+    records: int
+    record_bytes: float
+
+
+def load(
+    bootstrap: str,
+    topic: str,
+    *,
+    records: int,
+    partitions: int,
+    codec: str = "none",
+    batch_bytes: int = 1 << 14,
+    key_of: Callable[[int], bytes] | None = None,
+) -> Loaded:
+    """Write orders, dealt to the partitions in turn, so that each holds the same number. Raises NotLoaded.
+
+    ``key_of`` a number is the order's own key where nothing is given. Without a producer id: the stored batches can
+    then be produced again just as they lie.
+    """
+    refused: list[str] = []
+
+    def delivered(error: Any, _: Any) -> None:
+        if error is not None:
+            refused.append(str(error))
+
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "compression.type": codec,
+            "linger.ms": 50,  # long enough that batches fill, so their size is what was asked for
+            "batch.size": batch_bytes,
+            "batch.num.messages": 1_000_000,
+            "queue.buffering.max.messages": 500_000,
+            "queue.buffering.max.kbytes": 512_000,
+            "enable.idempotence": False,
+            "max.in.flight.requests.per.connection": 1,  # order without a producer id
+            "acks": "all",
+            "delivery.report.only.error": True,
+            "on_delivery": delivered,
+        }
+    )
+    orders, size = Orders.drawn(), 0
+    draw_key = key_of or orders.key
+    for number in range(records):
+        key, value = draw_key(number), orders.value(number)
+        size += len(key) + len(value)
+        while True:
+            try:
+                producer.produce(topic, value, key, number % partitions)
+                break
+            except BufferError:  # the queue is full: wait for acknowledgements to make room
+                producer.poll(0.1)
+        if number % EVERY == 0:
+            producer.poll(0)
+    left = producer.flush(FLUSH_S)
+    if left or refused:
+        raise NotLoaded(f"{left} records not acknowledged, {len(refused)} refused ({refused[:1]})")
+    return Loaded(records=records, record_bytes=size / records)

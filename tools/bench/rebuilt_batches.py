@@ -23,8 +23,8 @@ from lockstep_data_plane.record_batch.rebuild import read_records, rebuild
 from lockstep_protocol.offset_sync_rule import OffsetSyncRule
 from tests.support.batch_bytes import LOG_APPEND_TIME, LZ4, batch, record
 from tests.support.message_sets import Message, message_set
-from tools.bench.compacted import EACH
 from tools.bench.orders import Orders
+from tools.bench.throughput import EACH
 
 NOW = 1_790_000_000_000
 BATCH_BYTES = (1 << 14, 1 << 18)

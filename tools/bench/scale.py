@@ -1,42 +1,319 @@
 """A flow of 10,000 partitions in 50 slots, as far as one machine can say something of it.
 
-Three parts that do not depend on each other: the driver's planning, the traffic of the state topic, and slots on a
-Spark cluster. One that fails is shown as failed beside the figures of the others.
+Three measurements that do not depend on each other: the driver's planning, the traffic of the state topic, and slots on
+a standalone Spark cluster whose workers are processes here. One that fails is shown beside the figures of the others.
+The driver plans without a cluster. The load is reckoned (`modelled_fleet.py`), and reaches its code as rows do: through
+the fold of the state topic and the collector's rates.
 """
 
-from collections.abc import Mapping
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
+from typing import TypeVar
 
-from lockstep_data_plane.driver.load_balancer import assign
-from tools.bench.figures import OURS
+from lockstep_config import load
+from lockstep_data_plane.driver.load_balancer import PATIENCE_S, UNEVEN, LoadBalancer, assign, mirrored_partitions
+from lockstep_data_plane.driver.metrics_collector import MetricsCollector
+from lockstep_data_plane.slot.desired_state import closed_slots
+from lockstep_protocol.names import Flow, state_topic
+from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, decode_row
+from lockstep_protocol.rows.state_rows import Row as StateRow
+from lockstep_protocol.sliding_window import SAMPLE_MS
+from lockstep_runtime.flow.context import Clock, FlowContext
+from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.kafka.topic_reader import Record
+from lockstep_runtime.state.leadership import Leadership, leader_label
+from lockstep_runtime.telemetry.metrics import Metrics
+from tests.support.clusters import read_topic
+from tests.support.java import find_java
+from tests.support.mm2 import properties
+from tests.support.spark_cluster import SparkCluster
+from tests.support.systems import System
 from tools.bench.modelled_fleet import ModelledFleet
-from tools.bench.outcome import Failed, Scalar
-from tools.bench.readings import Readings, ReadingsPart
-from tools.bench.scale_planning import ADDED_TOPICS, measure_planning
-from tools.bench.spark_spread import PARTITIONS as SPREAD_PARTITIONS
-from tools.bench.spark_spread import WORKERS, measure_spread
-from tools.bench.stage import Stage
-from tools.bench.state_traffic import measure_traffic
+from tools.bench.results import OURS, Failed, Readings, Row, Scalar, Systems
+from tools.bench.stage import Part, Stage, Workload
+from tools.bench.state_replay import READERS
+from tools.bench.state_traffic import Held, measure_traffic
+from tools.bench.throughput import copy
 
 SCALE = "scale"
 PARTITIONS, SLOTS, BYTES_PER_S = 10_000, 50, 500e6
+TIMES = 5
+"""Each planning is timed so often; the median counts."""
+ADDED_TOPICS, ADDED_PARTITIONS = 100, 8
+BEGAN_MS = 1_750_000_000_000
+MOST_ROUNDS = 100
+WORKERS, CORES, SPREAD_SLOTS, SPREAD_PARTITIONS = 4, 4, 8, 320
 
-Measured = tuple[dict[str, float], list[str]]
-"""Figures by key, and notes about them."""
+Answer = TypeVar("Answer")
 
 
-def scale(stage: Stage) -> ReadingsPart:
+# -- planning ----------------------------------------------------------------------------------------------------------
+
+
+class PlanningScene:
+    """The driver's collector and the rows that it reads, for a flow that leads and has no clusters."""
+
+    def __init__(self, folder: Path, slots: int) -> None:
+        file = folder / "scale-planning.properties"
+        file.write_text(properties("a:9092", "b:9092", ".*", {}))
+        leadership = Leadership("data-plane", divided=False)
+        leadership.assigned({0})
+        leadership.claimed(0, 1)
+        leadership.saw_leader(leader_label("data-plane", 0, divided=False), "bench", 1)
+        source, target = (Admin(alias, {"bootstrap.servers": "127.0.0.1:1"}) for alias in ("A", "B"))
+        self.slots, self.now_ms = slots, BEGAN_MS
+        self.ctx = FlowContext(
+            "data-plane",
+            load(file, {}).flow(Flow("A", "B")),
+            instance="bench",
+            source=source,
+            target=target,
+            leadership=leadership,
+            metrics=Metrics(),
+            clock=Clock(wall_ms=lambda: self.now_ms, monotonic=lambda: self.now_ms / 1000),
+            divided=False,
+        )
+        self.collector = MetricsCollector(self.ctx, dict)
+
+    def read(self, rows: Sequence[StateRow]) -> None:
+        """Let the rows come through the state topic."""
+        self.ctx.heard_at = self.ctx.clock.monotonic()
+        first = self.ctx.state.position + 1
+        encoded = [replace(row, at_ms=self.now_ms).encode() for row in rows]
+        self.ctx.state.receive(
+            [Record("state", 0, first + n, key, value, self.now_ms) for n, (key, value) in enumerate(encoded)]
+        )
+
+    def follow_load(self, rates: Mapping[TopicPartition, float]) -> None:
+        """Each partition moves for as long as a sample of a rate is."""
+        self.collector.follow(list(rates))
+        for moved_s in (0, SAMPLE_MS // 1000):
+            self.now_ms += moved_s * 1000
+            self.read(
+                [
+                    PartitionProgress(
+                        topic=topic,
+                        partition=number,
+                        producer_id=1,
+                        counts_since=BEGAN_MS,
+                        bytes=round(rate * moved_s),
+                    )
+                    for (topic, number), rate in rates.items()
+                ]
+            )
+
+    def plan(self, slots: int | None = None) -> dict[int, tuple[TopicPartition, ...]]:
+        """Return what the driver decides, from the rows to who has what."""
+        state, limit = self.ctx.state, slots or self.slots
+        wanted = mirrored_partitions(state.all(MirroredTopic), by_key=False)
+        held = {row.slot: row.partitions for row in state.all(Assignment)}
+        self.collector.follow(wanted)
+        return assign(wanted, limit, held, self.collector.byte_rates(), closed_slots(state.rows, limit))
+
+
+def measure_planning(folder: Path, fleet: ModelledFleet, slots: int) -> Readings:
+    """Let the driver's own code plan, even out and plan again."""
+    scene, rates = PlanningScene(folder, slots), fleet.rates
+    scene.read(fleet.topics)
+    first_ms, first = timed_ms(scene.plan)
+    assignments = [Assignment(slot=slot, partitions=tuple(held)) for slot, held in first.items()]
+    scene.read(assignments)
+    scene.follow_load(rates)
+    again_ms, again = timed_ms(scene.plan)
+    lost_ms, lost = timed_ms(lambda: scene.plan(slots - 1))
+    balanced, rounds, round_ms = balance(first, rates)
+    row_bytes = [len(b"".join(row.encode())) for row in assignments]
+    page_ms, page = timed_ms(scene.ctx.metrics.exposition, times=1)
+    scene.read(fleet.with_topics(ADDED_TOPICS, ADDED_PARTITIONS).topics[len(fleet.topics) :])
+    added_ms, added = timed_ms(scene.plan)
+    counts = [len(held) for held in first.values()]
+    return Readings(
+        values={
+            "plan_first_ms": first_ms,
+            "plan_again_ms": again_ms,
+            "plan_again_moved": moved(first, again),
+            "plan_lost_ms": lost_ms,
+            "plan_lost_moved": moved(first, lost),
+            "plan_lost_least": least_moved(len(fleet.partitions), slots, slots - 1),
+            "plan_added_ms": added_ms,
+            "plan_added_moved": moved(first, added),
+            "imbalance_before": imbalance(first, rates),
+            "imbalance_after": imbalance(balanced, rates),
+            "heavy_slots_before": heavy_slots(first, rates),
+            "heavy_slots_after": heavy_slots(balanced, rates),
+            "imbalance_least": max(1.0, max(rates.values()) * slots / sum(rates.values())),
+            "balance_rounds": rounds,
+            "balance_minutes": rounds * PATIENCE_S / 60,
+            "balance_round_ms": round_ms,
+            "balance_moved": moved(first, balanced),
+            "assignment_rows_bytes": sum(row_bytes),
+            "assignment_row_longest_bytes": max(row_bytes),
+            "metrics_page_ms": page_ms,
+            "metrics_page_mb": len(page) / 1e6,
+        },
+        notes=[
+            f"planned without a cluster, by the driver's code: {len(fleet.topics)} topics, {min(counts)} to "
+            f"{max(counts)} partitions a slot; the load is reckoned: {sum(rates.values()) / 1e6:,.0f} MB/s, the topic "
+            "of rank n moves 1/n of the first, seed and skew in modelled_fleet.py",
+        ],
+    )
+
+
+def balance(held: Held, rates: Mapping[TopicPartition, float]) -> tuple[Held, int, float]:
+    """Return the division that the balancer leaves alone, after how many changes, and how long the slowest took."""
+    balancer, now, rounds, slowest = LoadBalancer(), 0.0, 0, 0.0
+    while rounds < MOST_ROUNDS:
+        balancer.plan(held, rates, now)
+        now += PATIENCE_S
+        took_ms, better = timed_ms(partial(balancer.plan, held, rates, now), times=1)
+        slowest = max(slowest, took_ms)
+        if not better:
+            break
+        held, rounds = better, rounds + 1
+    return held, rounds, slowest
+
+
+def _loads(held: Held, rates: Mapping[TopicPartition, float]) -> list[float]:
+    """What each slot moves, as a multiple of what slots move on average."""
+    loads = [sum(rates.get(tp, 0.0) for tp in partitions) for partitions in held.values()]
+    return [load / statistics.fmean(loads) for load in loads]
+
+
+def imbalance(held: Held, rates: Mapping[TopicPartition, float]) -> float:
+    """Return what the heaviest slot moves, as a multiple of the average."""
+    return max(_loads(held, rates))
+
+
+def heavy_slots(held: Held, rates: Mapping[TopicPartition, float]) -> int:
+    """Return how many slots move more than the balancer leaves to a slot."""
+    return sum(load > UNEVEN for load in _loads(held, rates))
+
+
+def moved(before: Held, after: Held) -> int:
+    """Return how many partitions have another slot than before; new ones do not count."""
+    slot_before = {tp: slot for slot, partitions in before.items() for tp in partitions}
+    return sum(slot_before.get(tp, slot) != slot for slot, partitions in after.items() for tp in partitions)
+
+
+def least_moved(partitions: int, slots: int, left: int) -> int:
+    """Return how many have to move when the last slots are lost, which have the fewest partitions."""
+    return (slots - left) * (partitions // slots)
+
+
+def timed_ms(act: Callable[[], Answer], times: int = TIMES) -> tuple[float, Answer]:
+    """Return the median duration in milliseconds, and the last answer."""
+    took: list[float] = []
+    for _ in range(times):
+        began = time.perf_counter()
+        answer = act()
+        took.append((time.perf_counter() - began) * 1000)
+    return statistics.median(took), answer
+
+
+# -- a Spark cluster ---------------------------------------------------------------------------------------------------
+
+
+class SpreadCounter(threading.Thread):
+    """Counts again and again how many slots each worker has, while it is used as a context manager.
+
+    `newest` is the last count of all slots.
+    """
+
+    def __init__(self, cluster: SparkCluster, ports: Sequence[int]) -> None:
+        super().__init__(name="spread", daemon=True)
+        self._cluster, self._ports = cluster, ports
+        self._stopping = threading.Event()
+        self.newest: Sequence[int] = ()
+
+    def run(self) -> None:
+        while not self._stopping.wait(1.0):
+            counts = [len(worker.slots(*self._ports)) for worker in self._cluster.workers]
+            if sum(counts) == SPREAD_SLOTS:
+                self.newest = counts
+
+    def __enter__(self) -> "SpreadCounter":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self.join()
+
+
+def measure_spread(stage: Stage, system: System) -> Readings:
+    """Copy with slots on a cluster, and before that as many without one. Raises what `copy` does, and NotLoaded."""
+    work = stage.loaded(SCALE, partitions=SPREAD_PARTITIONS)
+    beside = _copied(stage, work, system, "local", {})
+    stage.say(f"{SCALE}: a Spark cluster of {WORKERS} workers")
+    java = {"JAVA_HOME": str(find_java().resolve().parents[1])}
+    ports = [int(each.rpartition(":")[2]) for each in (stage.clusters.source, stage.clusters.target)]
+    with SparkCluster(workers=WORKERS, cores=CORES, environment=java) as cluster:
+        settings = {
+            "lockstep.spark.master": cluster.master,
+            **dict([cluster.secret_line.split(" = ")]),
+            "lockstep.spark.conf.spark.driver.host": "127.0.0.1",
+            "lockstep.spark.conf.spark.driver.bindAddress": "127.0.0.1",
+        }
+        with SpreadCounter(cluster, ports) as counter:
+            spread = _copied(stage, work, system, "cluster", settings)
+    partitions = partitions_by_slot(stage.clusters.target)
+    slots = ", ".join(map(str, counter.newest)) or "never seen all at once"
+    return Readings(
+        values={
+            "spread_records_per_s": spread.values["records_per_s"],
+            "spread_local_records_per_s": beside.values["records_per_s"],
+            "spread_start_s": spread.values["startup_s"],
+            "spread_slots_most": max(counter.newest, default=0),
+            "spread_slots_least": min(counter.newest, default=0),
+            "spread_partitions_most": max(partitions),
+            "spread_partitions_least": min(partitions),
+        },
+        notes=[
+            f"Spark cluster: {work.loaded.records:,} records in {SPREAD_PARTITIONS} partitions, {SPREAD_SLOTS} slots; "
+            f"on each of {WORKERS} workers of {CORES} cores: {slots} slots. All are processes of this machine, so the "
+            "rate says what the way through a cluster costs, not what more machines bring."
+        ],
+    )
+
+
+def partitions_by_slot(bootstrap: str) -> list[int]:
+    """Return how many partitions each slot had last, by the rows that the driver wrote."""
+    newest: dict[int, int] = {}
+    for record in read_topic(bootstrap, state_topic(Flow("A", "B"), None)):
+        row = decode_row(record.key or b"", record.value)
+        if isinstance(row, Assignment):
+            newest[row.slot] = len(row.partitions)
+    return [newest[slot] for slot in sorted(newest)]
+
+
+def _copied(stage: Stage, work: Workload, system: System, called: str, settings: Mapping[str, str]) -> Readings:
+    stage.say(f"{SCALE}: copying, {called} Spark")
+    stage.clusters.begin_anew([work.topic])
+    given = {"tasks.max": str(SPREAD_SLOTS), **settings}
+    return copy(work, stage.trial(f"{SCALE}-{called}", system, work.topic, work.codec, given))
+
+
+# -- the part ----------------------------------------------------------------------------------------------------------
+
+
+def _scale(stage: Stage) -> tuple[Mapping[str, Scalar], Systems]:
     """Lockstep alone."""
     fleet = ModelledFleet.modelled(PARTITIONS, BYTES_PER_S)
     held = assign(fleet.partitions, SLOTS, {})
-    found: dict[str, Measured | Failed] = {}
+    found: dict[str, Readings | Failed] = {}
     for system in stage.ours:
         measures = {
             "planning": partial(measure_planning, stage.work, fleet, SLOTS),
             "state topic": partial(measure_traffic, stage, fleet, held),
             "Spark cluster": partial(measure_spread, stage, system),
         }
-        found |= {name: stage.attempt(SCALE, name, "", measure) for name, measure in measures.items()}
+        found |= {name: stage.attempt(SCALE, name, measure) for name, measure in measures.items()}
     facts: dict[str, Scalar] = {
         "partitions": PARTITIONS,
         "slots": SLOTS,
@@ -44,14 +321,71 @@ def scale(stage: Stage) -> ReadingsPart:
         "workers": WORKERS,
         "partitions_of_the_cluster": SPREAD_PARTITIONS,
     }
-    return ReadingsPart(name=SCALE, facts=facts, systems=merged(found))
+    return facts, merged(found)
 
 
-def merged(found: Mapping[str, Measured | Failed]) -> Mapping[str, Readings | Failed]:
-    """One column with all that was measured, and one for each part that failed."""
-    measured = [one for one in found.values() if not isinstance(one, Failed)]
+def merged(found: Systems) -> Systems:
+    """Return one column with all that was measured, and one for each measurement that failed."""
+    measured = [one for one in found.values() if isinstance(one, Readings)]
     failed = {name: one for name, one in found.items() if isinstance(one, Failed)}
     if not measured:
         return failed
-    values = {key: value for figures, _ in measured for key, value in figures.items()}
-    return {OURS: Readings(values=values, notes=[note for _, notes in measured for note in notes]), **failed}
+    values = {key: value for one in measured for key, value in one.values.items()}
+    return {OURS: Readings(values=values, notes=[note for one in measured for note in one.notes]), **failed}
+
+
+def _reader_rows() -> Iterator[Row]:
+    for reader in READERS:
+        key = reader.replace("-", "_")
+        yield Row(f"{reader} reads the log as it is, s", f"replay_log_s_{key}", 1)
+        yield Row(f"  {reader}, compacted, s", f"replay_compacted_s_{key}", 2)
+        yield Row(f"  {reader} holds of it, MiB", f"fold_mib_{key}")
+        yield Row(f"  {reader} follows, % of a core", f"follow_share_{key}", 1, times=100)
+
+
+PARTS = (
+    Part(
+        name=SCALE,
+        title="10,000 partitions in 50 slots",
+        measure=_scale,
+        by_default=False,
+        rows=(
+            Row("first plan, ms", "plan_first_ms", 1),
+            Row("planned again, ms", "plan_again_ms", 1),
+            Row("  partitions that change over", "plan_again_moved", 0, "0"),
+            Row("a slot lost: planned, ms", "plan_lost_ms", 1),
+            Row("  partitions that change over to the others", "plan_lost_moved"),
+            Row("  as few as possible", "plan_lost_least"),
+            Row("100 topics added: planned, ms", "plan_added_ms", 1),
+            Row("  partitions of others that change over", "plan_added_moved", 0, "0"),
+            Row("heaviest slot to the mean, before balancing", "imbalance_before", 2),
+            Row("  after it", "imbalance_after", 2),
+            Row("  the heaviest partition alone", "imbalance_least", 2),
+            Row("slots over 1.5 times the mean, before balancing", "heavy_slots_before"),
+            Row("  after balancing", "heavy_slots_after"),
+            Row("rounds of balancing", "balance_rounds"),
+            Row("  which take, in minutes", "balance_minutes"),
+            Row("  the slowest, ms", "balance_round_ms", 1),
+            Row("  partitions that change over in all rounds", "balance_moved"),
+            Row("assignment rows, bytes", "assignment_rows_bytes"),
+            Row("  the longest, bytes", "assignment_row_longest_bytes"),
+            Row("the driver's page of metrics, ms", "metrics_page_ms"),
+            Row("  its size, MB", "metrics_page_mb", 1),
+            Row("state topic: rows/s", "state_rows_per_s"),
+            Row("  stored bytes of a row", "state_row_bytes"),
+            Row("  stored bytes/s", "state_bytes_per_s"),
+            Row("  the log as it is, MB", "state_log_mb", 1),
+            Row("  the log as it is, rows", "state_log_rows"),
+            Row("  compacted, MB", "state_compacted_mb", 1),
+            Row("  compacted, rows", "state_compacted_rows"),
+            *_reader_rows(),
+            Row("Spark cluster: records/s", "spread_records_per_s"),
+            Row("  as many slots without a cluster: records/s", "spread_local_records_per_s"),
+            Row("  start to first record, on the cluster, s", "spread_start_s", 1),
+            Row("  slots of the fullest worker", "spread_slots_most"),
+            Row("  slots of the emptiest worker", "spread_slots_least"),
+            Row("  partitions of the fullest slot", "spread_partitions_most"),
+            Row("  partitions of the emptiest slot", "spread_partitions_least"),
+        ),
+    ),
+)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lockstep_config import FlowSettings, load
 from lockstep_config.flow import client_settings
@@ -27,22 +27,26 @@ from lockstep_runtime.kafka.control_topics import ControlTopic, flow_topics
 from lockstep_runtime.util.clock import now_ms
 from lockstep_runtime.util.errors import ClusterError
 from tests.support.clusters import set_configs
-from tests.support.eventually import wait_until
 from tests.support.mm2 import properties
-from tools.bench.compacted import CLEAN_NOW, CLEANED_WITHIN_S, UNTIL_LATER
+from tests.support.systems import SystemEnded
 from tools.bench.limit import LogShape, log_shape
 from tools.bench.modelled_fleet import ModelledFleet
-from tools.bench.readings import READERS
-from tools.bench.scale_planning import Answer, Held
+from tools.bench.results import Readings
 from tools.bench.stage import Stage
-from tools.bench.systems import SystemEnded
-from tools.bench.wire import Connection, end_offsets
+from tools.bench.state_replay import READERS
+from tools.bench.throughput import CLEAN_NOW, UNTIL_LATER, wait_compacted
+from tools.bench.wire import end_offsets
+
+T = TypeVar("T")
 
 WARM_S, MEASURED_S = 15.0, 45.0
 RECORD_BYTES = 470
 DAYS_COPIED_S = 10 * 86_400.0
 REPLAYED_WITHIN_S = 300.0
 PRODUCER_ID = 4_001
+
+Held = Mapping[int, Sequence[TopicPartition]]
+"""The partitions of each slot."""
 
 
 def begun_row(tp: TopicPartition, slot: int, bytes_per_s: float, at_ms: int) -> PartitionProgress:
@@ -101,7 +105,7 @@ class StateTraffic:
         file.write_text(properties(stage.clusters.source, stage.clusters.target, "none", {"tasks.max": str(len(held))}))
         settings = load(file, {}).flow(Flow("A", "B"))
         traffic = cls(stage=stage, settings=settings, file=file, fleet=fleet, held=held)
-        stage.clusters.begin_anew(keep=[])
+        stage.clusters.begin_anew()
         topic = traffic.topic
         stage.clusters.create(stage.clusters.target, topic.name, topic.partitions, topic.creation_configs)
         return traffic
@@ -127,9 +131,9 @@ class StateTraffic:
 
     async def _count(self) -> float:
         await asyncio.sleep(WARM_S)
-        first, began = await asyncio.to_thread(self._end), time.perf_counter()
+        (first,), began = await asyncio.to_thread(self._ends), time.perf_counter()
         await asyncio.sleep(MEASURED_S - 1.0)
-        last, ended = await asyncio.to_thread(self._end), time.perf_counter()
+        (last,), ended = await asyncio.to_thread(self._ends), time.perf_counter()
         return (last - first) / (ended - began)
 
     async def _log(self, role: str) -> tuple[ControlProducer, ControlTopicLog]:
@@ -177,13 +181,12 @@ class StateTraffic:
             await asyncio.sleep(max(0.0, began + every_s - loop.time()))
         await producer.stop()
 
-    def _end(self) -> int:
-        with Connection(self.stage.clusters.target) as connection:
-            return end_offsets(connection, self.topic.name, 1)[0]
+    def _ends(self) -> tuple[int, ...]:
+        return end_offsets(self.stage.clusters.target, self.topic.name, 1)
 
     def shape(self) -> LogShape:
-        """What the log holds now."""
-        return log_shape(self.stage.clusters.target, self.topic.name, [self._end()])
+        """Return what the log holds now."""
+        return log_shape(self.stage.clusters.target, self.topic.name, self._ends())
 
     def freeze(self) -> None:
         """Let the broker compact nothing more, so that every reader finds the same log."""
@@ -191,18 +194,13 @@ class StateTraffic:
 
     async def compact(self) -> LogShape:
         """Let the broker compact all of it, and wait. Raises NeverHappened."""
-        set_configs(self.stage.clusters.target, self.topic.name, CLEAN_NOW)
+        target, name = self.stage.clusters.target, self.topic.name
+        set_configs(target, name, CLEAN_NOW)
         await asyncio.sleep(1.0)
         producer, log = await self._log("last")  # a broker never compacts the segment that it writes to
         await log.append_all([SlotStatus(slot=0, phase="released", at_ms=now_ms()).encode()], partition=0)
         await producer.stop()
-
-        def compacted() -> LogShape | None:
-            shape = self.shape()
-            return shape if shape.records <= self.keys + 1 else None
-
-        what = f"{self.topic.name} down to {self.keys} rows"
-        return await asyncio.to_thread(lambda: wait_until(compacted, within=CLEANED_WITHIN_S, every=2.0, what=what))
+        return await asyncio.to_thread(wait_compacted, target, name, self._ends(), self.keys + 1)
 
     def replays(self) -> Iterator[tuple[str, Mapping[str, float]]]:
         """Each reader with what its replay costs now. Raises SystemEnded."""
@@ -218,8 +216,8 @@ class StateTraffic:
             yield reader, json.loads(ran.stdout)
 
 
-def measure_traffic(stage: Stage, fleet: ModelledFleet, held: Held) -> tuple[dict[str, float], list[str]]:
-    """Figures by key, and notes about them. Raises NeverHappened, SystemEnded and KafkaException."""
+def measure_traffic(stage: Stage, fleet: ModelledFleet, held: Held) -> Readings:
+    """Write, count and replay. Raises NeverHappened, SystemEnded and KafkaException."""
     traffic = StateTraffic.prepared(stage, fleet, held)
     stage.say(f"scale: {len(held)} slots write rows of {len(fleet.rates):,} partitions for {WARM_S + MEASURED_S:.0f} s")
     per_s = _completed(traffic.write())
@@ -248,10 +246,10 @@ def measure_traffic(stage: Stage, fleet: ModelledFleet, held: Held) -> tuple[dic
         "slot. The log as it is: what the broker had not compacted at the end of that. To follow is reckoned: the CPU "
         "of that replay for each record, times the rows a second."
     ]
-    return values, notes
+    return Readings(values=values, notes=notes)
 
 
-def _completed(work: Coroutine[Any, Any, Answer]) -> Answer:
+def _completed(work: Coroutine[Any, Any, T]) -> T:
     """Raises SystemEnded where the broker does not take a row."""
     try:
         return asyncio.run(work)

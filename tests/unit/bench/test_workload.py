@@ -9,13 +9,13 @@ from statistics import mean
 import pytest
 
 from tests.support.mm2 import properties
+from tests.support.systems import SYSTEMS
 from tools.bench.arriving import gaps, longest_gap
-from tools.bench.compacted import key_of, left_of
 from tools.bench.compare import places
+from tools.bench.latency import by_slots
 from tools.bench.limit import requests
 from tools.bench.orders import Orders
-from tools.bench.parts import by_slots
-from tools.bench.systems import SYSTEMS
+from tools.bench.throughput import key_of, left_of
 from tools.bench.wire import record_count, whole_batches
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tools.bench.usage import CompilerAccount, Cpu, Ledger, Process, TreeAccount, sample
+from tests.support.tree_usage import CompilerAccount, Cpu, Ledger, Process, TreeAccount, sample
 
 
 def process(parent: int, own: float, reaped: float = 0.0, rss: int = 0) -> Process:

@@ -1,4 +1,4 @@
-"""The systems beside each other: which file each is given, how it is started, and how it is ended.
+"""Lockstep and MM2 as whole systems: which file each is given, how it is started, and how it is ended.
 
 All get the same flow: A->B enabled, B->A not, so that either side carries only heartbeats besides, as MM2 does by
 default.
@@ -11,14 +11,17 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 import psutil
 
 from tests.support import mm2, processes
-from tools.bench.usage import Cpu, TreeAccount, sample
+from tests.support.eventually import NeverHappened, NotYet, wait_until
+from tests.support.tree_usage import Cpu, TreeAccount, sample
 
 LEAVE_WITHIN_S = 30.0
+
+T = TypeVar("T")
 
 
 class SystemEnded(Exception):
@@ -67,7 +70,7 @@ SYSTEMS: Mapping[str, System] = {
 }
 
 RELAY = System("relay", _relay, lambda codec: {})
-"""Not a system to choose: the limit of latency (`relay.py`)."""
+"""Not a system to choose: the limit of latency (`tools/bench/relay.py`)."""
 
 
 def with_processes(system: System) -> System:
@@ -149,6 +152,30 @@ class SystemRun:
                 if parent is not None and called(parent.cmdline()).endswith("daemon"):
                     held.append(process.memory_info().rss)
         return held
+
+    def wait(self, condition: Callable[[], T | NotYet], *, within: float, every: float = 0.1, otherwise: str) -> T:
+        """Wait for a true answer, which is returned. Raises SystemEnded, with `otherwise` if none comes in time."""
+        looked = self.elapsed()
+
+        def checked() -> T | NotYet:
+            nonlocal looked
+            self.check()
+            if self.elapsed() - looked > 1.0:  # what ends meanwhile has to have been seen
+                self.use()
+                looked = self.elapsed()
+            return condition()
+
+        try:
+            return wait_until(checked, within=within, every=every)
+        except NeverHappened as never:
+            raise SystemEnded(f"{otherwise} within {within:.0f} s") from never
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep while it runs. Raises SystemEnded."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            self.check()
+            time.sleep(min(1.0, left))
 
     def check(self) -> None:
         """Raises SystemEnded when the process is gone."""
