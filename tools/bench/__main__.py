@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import psutil
+from confluent_kafka import KafkaException
 from rich.console import Console
 
 from tests.support import kafka_jars
@@ -22,7 +23,6 @@ from tests.support.java import find_java, java_version
 from tests.support.systems import SYSTEMS
 from tools.bench.clusters import two_clusters
 from tools.bench.distance import Distance
-from tools.bench.orders import NotLoaded
 from tools.bench.parts import BY_DEFAULT, PARTS
 from tools.bench.results import Result, Scalar, flat, markdown, show
 from tools.bench.slow_cores import NotTaken, slow_cores
@@ -123,7 +123,7 @@ def main() -> int:
             for name in chosen.parts:
                 results.append(PARTS[name].run(stage))
                 write(chosen.output, results, around)
-    except (BrokerDied, NotLoaded, NotTaken, NeverHappened) as broken:
+    except (BrokerDied, KafkaException, NotTaken, NeverHappened, TimeoutError) as broken:
         console.print(f"The bench itself could not go on: {broken}", style="red", markup=False)
         return 1
     show(results, console)

@@ -5,11 +5,10 @@ wider than the window of any codec in Kafka's batches, so the repetition does no
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
-from confluent_kafka import Producer
+from tests.support.clusters import Record, produce
 
 POOL = 5_000
 PRODUCTS = (
@@ -22,12 +21,6 @@ STREETS = (
 )  # fmt: skip
 CITIES = ("Leipzig", "Lyon", "Leeds", "Torino", "Valencia", "Utrecht", "Graz", "Bergen", "Gent", "Porto")
 PAYMENTS = ("card", "invoice", "transfer", "voucher")
-FLUSH_S = 120.0
-EVERY = 1_000  # records between two looks at the delivery reports
-
-
-class NotLoaded(Exception):
-    """The source topic could not be filled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,47 +75,31 @@ def load(
     batch_bytes: int = 1 << 14,
     key_of: Callable[[int], bytes] | None = None,
 ) -> Loaded:
-    """Write orders, dealt to the partitions in turn, so that each holds the same number. Raises NotLoaded.
+    """Write orders, dealt to the partitions in turn, so that each holds the same number.
+
+    Raises KafkaException and TimeoutError.
 
     ``key_of`` a number is the order's own key where nothing is given. Without a producer id: the stored batches can
     then be produced again just as they lie.
     """
-    refused: list[str] = []
-
-    def delivered(error: Any, _: Any) -> None:
-        if error is not None:
-            refused.append(str(error))
-
-    producer = Producer(
-        {
-            "bootstrap.servers": bootstrap,
-            "compression.type": codec,
-            "linger.ms": 50,  # long enough that batches fill, so their size is what was asked for
-            "batch.size": batch_bytes,
-            "batch.num.messages": 1_000_000,
-            "queue.buffering.max.messages": 500_000,
-            "queue.buffering.max.kbytes": 512_000,
-            "enable.idempotence": False,
-            "max.in.flight.requests.per.connection": 1,  # order without a producer id
-            "acks": "all",
-            "delivery.report.only.error": True,
-            "on_delivery": delivered,
-        }
-    )
     orders, size = Orders.drawn(), 0
     draw_key = key_of or orders.key
-    for number in range(records):
-        key, value = draw_key(number), orders.value(number)
-        size += len(key) + len(value)
-        while True:
-            try:
-                producer.produce(topic, value, key, number % partitions)
-                break
-            except BufferError:  # the queue is full: wait for acknowledgements to make room
-                producer.poll(0.1)
-        if number % EVERY == 0:
-            producer.poll(0)
-    left = producer.flush(FLUSH_S)
-    if left or refused:
-        raise NotLoaded(f"{left} records not acknowledged, {len(refused)} refused ({refused[:1]})")
+
+    def drawn() -> Iterator[Record]:
+        nonlocal size
+        for number in range(records):
+            key, value = draw_key(number), orders.value(number)
+            size += len(key) + len(value)
+            yield Record(key, value, partition=number % partitions)
+
+    settings = {
+        "linger.ms": "50",  # long enough that batches fill, so their size is what was asked for
+        "batch.size": str(batch_bytes),
+        "batch.num.messages": "1000000",
+        "queue.buffering.max.messages": "500000",
+        "queue.buffering.max.kbytes": "512000",
+        "acks": "all",
+        "delivery.report.only.error": "true",
+    }
+    produce(bootstrap, topic, drawn(), codec=codec, settings=settings)
     return Loaded(records=records, record_bytes=size / records)

@@ -247,7 +247,7 @@ class SpreadCounter(threading.Thread):
 
 
 def measure_spread(stage: Stage, system: System) -> Readings:
-    """Copy with slots on a cluster, and before that as many without one. Raises what `copy` does, and NotLoaded."""
+    """Copy with slots on a cluster, and before that as many without one. Raises what `copy` does."""
     work = stage.loaded(SCALE, partitions=SPREAD_PARTITIONS)
     beside = _copied(stage, work, system, "local", {})
     stage.say(f"{SCALE}: a Spark cluster of {WORKERS} workers")

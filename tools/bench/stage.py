@@ -126,7 +126,7 @@ class Stage:
         configs: Mapping[str, str] | None = None,
         key_of: Callable[[int], bytes] | None = None,
     ) -> Workload:
-        """Fill the source topic of a part, on clean clusters. Raises NotLoaded and NeverHappened."""
+        """Fill the source topic of a part, on clean clusters. Raises KafkaException and NeverHappened."""
         topic, source = f"orders-{part}", self.clusters.source
         self.say(f"{part}: loading {self.records:,} records")
         self.clusters.begin_anew()
@@ -210,7 +210,7 @@ class Part:
 
     Attributes:
         notes: Sentences below the table, with the facts in braces. Without them the facts are listed.
-        measure: Gives the facts, and what was read of each system. Raises NotLoaded and NeverHappened where the
+        measure: Gives the facts, and what was read of each system. Raises KafkaException and NeverHappened where the
             preparation, not a system, fails.
         by_default: Whether it runs if no part is named.
     """

@@ -424,7 +424,7 @@ def clean(work: Workload) -> LogShape:
     """Have the broker's cleaner remove all that was superseded, for no broker takes a batch with gaps from a producer.
 
     One record more in each partition makes the broker begin a new segment: it never cleans the one it writes to.
-    Returns what is then there. Raises NeverHappened, NotLoaded and KafkaException.
+    Returns what is then there. Raises NeverHappened and KafkaException.
     """
     source, topic = work.clusters.source, work.topic
     set_configs(source, topic, CLEAN_NOW)

@@ -15,6 +15,7 @@ from tools.bench.compare import places
 from tools.bench.latency import by_slots
 from tools.bench.limit import requests
 from tools.bench.orders import Orders
+from tools.bench.slot_path import measured
 from tools.bench.throughput import key_of, left_of
 from tools.bench.wire import record_count, whole_batches
 
@@ -119,3 +120,9 @@ def test_latency_is_measured_with_one_slot_and_with_two() -> None:
     assert found["lockstep_two_slots"]["tasks.max"] == "2"
     assert found["mm2_tuned"] == SYSTEMS["mm2_tuned"].settings("none")
     assert by_slots([SYSTEMS["mm2"]]) == [SYSTEMS["mm2"]]
+
+
+def test_slot_path_copies_every_batch_between_brokers_in_memory() -> None:
+    found = measured("1k", 5, None)
+    assert found["sent"] == 4 * 5
+    assert found["us"] > 0
