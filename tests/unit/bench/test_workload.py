@@ -123,6 +123,6 @@ def test_latency_is_measured_with_one_slot_and_with_two() -> None:
 
 
 def test_slot_path_copies_every_batch_between_brokers_in_memory() -> None:
-    found = measured("1k", 5, None)
+    found = measured("16k", 5, None)
     assert found["sent"] == 4 * 5
-    assert found["us"] > 0
+    assert found["records"] == 35
