@@ -145,7 +145,7 @@ def produce(
     *,
     codec: str = "none",
     idempotent: bool = False,
-    settings: Mapping[str, str] | None = None,
+    settings: Mapping[str, str | bool] | None = None,
 ) -> int:
     """Writes records in order and returns how many once all are acknowledged.
 

@@ -92,14 +92,14 @@ def load(
             size += len(key) + len(value)
             yield Record(key, value, partition=number % partitions)
 
-    settings = {
+    settings: dict[str, str | bool] = {
         "linger.ms": "50",  # long enough that batches fill, so their size is what was asked for
         "batch.size": str(batch_bytes),
         "batch.num.messages": "1000000",
         "queue.buffering.max.messages": "500000",
         "queue.buffering.max.kbytes": "512000",
         "acks": "all",
-        "delivery.report.only.error": "true",
+        "delivery.report.only.error": True,
     }
     produce(bootstrap, topic, drawn(), codec=codec, settings=settings)
     return Loaded(records=records, record_bytes=size / records)

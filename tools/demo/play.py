@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import (
@@ -26,11 +26,9 @@ from tests.support import clusters, processes
 from tests.support.broker import Broker, started
 from tests.support.topic_comparison import compare
 from tools.demo import scene, verdict
-from tools.demo.group import GroupReader
-from tools.demo.probe import Probe
+from tools.demo.actors import Actor, GroupReader, Probe, Traffic
 from tools.demo.scene import FLOWS, GROUP, OFFSET_LAG_MAX, READ, SHOP, remote
-from tools.demo.snapshot import Snapshot
-from tools.demo.traffic import Traffic
+from tools.demo.screen import Snapshot
 from tools.demo.verdict import Finding, GroupMove
 from tools.demo.watch import Watch
 
@@ -52,14 +50,6 @@ LOCKSTEP_ENDS_WITHIN = 10.0
 
 Show = Callable[[Snapshot], None]
 Say = Callable[[str], None]
-
-
-class Part(Protocol):
-    """What runs on a thread of its own; `stop` may be called twice."""
-
-    def start(self) -> None: ...
-
-    def stop(self) -> None: ...
 
 
 class DemoFailed(Exception):
@@ -176,10 +166,10 @@ class Play:
         self._ends.callback(processes.end, self._lockstep, within=LOCKSTEP_ENDS_WITHIN + 2)
         self._say(f"lockstep run {self.file}")
 
-    def _begin(self, *parts: Part) -> None:
-        for part in parts:
-            part.start()
-            self._ends.callback(part.stop)
+    def _begin(self, *actors: Actor) -> None:
+        for actor in actors:
+            actor.start()
+            self._ends.callback(actor.stop)
 
     def _await_first_records(self) -> None:
         self._phase = "waiting for the first mirrored record"

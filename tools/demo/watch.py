@@ -4,17 +4,16 @@ import time
 from collections import deque
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
-from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
 from lockstep_protocol.mm2_codec import Checkpoint, decode_checkpoint, decode_heartbeat
 from lockstep_protocol.names import Flow, state_topic
 from lockstep_protocol.rows.state_rows import PartitionProgress, decode_row
-from tests.support.clusters import unique_name
+from tools.demo.actors import LateReader
 from tools.demo.scene import FLOWS, SHOP, client, remote
-from tools.demo.snapshot import FlowLine, TopicLine, partition_lag
+from tools.demo.screen import FlowLine, TopicLine
 
 HEARTBEATS = "heartbeats"
 RATE_OVER_SECONDS = 3.0
@@ -31,6 +30,19 @@ NOT_YET = (
 """What is said of a partition that was created a moment ago."""
 
 Ends = dict[tuple[str, int], int]
+
+
+def partition_lag(source_end: int, target_end: int, progress: PartitionProgress | None) -> int:
+    """Records of a partition that the target does not have yet.
+
+    The written progress is up to a second old. What the target's log has grown by since then came from upstream, so
+    the present position is known to the record, unless the source has gaps: then the answer is too high until
+    progress is written again.
+    """
+    if progress is None:
+        return max(0, source_end - target_end)
+    upstream = progress.upstream + max(0, target_end - 1 - progress.downstream)
+    return max(0, source_end - 1 - upstream)
 
 
 class Watch:
@@ -129,19 +141,11 @@ class _Control:
         self._flow = flow
         self._checkpoints_read = 0
         self._checkpoint_at = self._heartbeat_at = 0
-        self._missing = {state_topic(flow), HEARTBEATS, f"{flow.source}.checkpoints.internal"}
-        own: dict[str, Any] = {"group.id": unique_name("watch"), "enable.auto.commit": False}
-        self._consumer = Consumer(client(bootstrap, **own))
+        self._reader = LateReader(bootstrap, (state_topic(flow), HEARTBEATS, f"{flow.source}.checkpoints.internal"))
 
     def catch_up(self) -> None:
         """Reads what has been written since the last time."""
-        if self._missing:
-            # A topic is read only once it is there: the client would complain about it in the meantime.
-            appeared = self._missing & self._consumer.list_topics(timeout=10).topics.keys()
-            self._missing -= appeared
-            if appeared:
-                self._consumer.incremental_assign([TopicPartition(name, 0, OFFSET_BEGINNING) for name in appeared])
-        while messages := self._consumer.consume(500, timeout=0.02):
+        while messages := self._reader.consume(500, 0.02):
             for message in messages:
                 error = message.error()
                 if error is None:
@@ -160,7 +164,7 @@ class _Control:
         return FlowLine(str(self._flow), age(self._heartbeat_at), self._checkpoints_read, checkpoint_age, halted)
 
     def close(self) -> None:
-        self._consumer.close()
+        self._reader.close()
 
     def _fold(self, message: Message) -> None:
         key, value = message.key(), message.value()

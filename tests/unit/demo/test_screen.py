@@ -6,8 +6,8 @@ from dataclasses import replace
 from rich.console import Console
 
 from lockstep_protocol.rows.state_rows import PartitionProgress
-from tools.demo.snapshot import FlowLine, Snapshot, TopicLine, partition_lag, quantile
-from tools.demo.table import as_lines, as_table
+from tools.demo.screen import FlowLine, Snapshot, TopicLine, as_lines, as_table
+from tools.demo.watch import partition_lag
 
 SNAPSHOT = Snapshot(
     seconds=12.3,
@@ -79,10 +79,3 @@ def test_a_halted_partition_is_seen_everywhere() -> None:
 
 def test_the_snapshot_sums_the_lag() -> None:
     assert SNAPSHOT.lag_records == 10
-
-
-def test_quantile_of_some_values_is_one_of_them() -> None:
-    values = [float(n) for n in range(100, 0, -1)]
-    assert quantile(values, 0.5) == 51
-    assert quantile(values, 0.99) == 100
-    assert quantile([3.0], 0.99) == 3.0
