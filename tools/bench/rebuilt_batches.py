@@ -12,13 +12,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from rich.console import Console
 
 from lockstep_data_plane.core.acked_position import AckedPosition
-from lockstep_data_plane.core.append_sequence import AppendSequence
+from lockstep_data_plane.core.append_sequence import Ack, AppendSequence
 from lockstep_data_plane.record_batch import copied_records
 from lockstep_data_plane.record_batch.classify import BatchAction, TargetLimits, classify
 from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, compress, decompress
 from lockstep_data_plane.record_batch.gapped_offsets import stretches_within
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, HEADER_SIZE, Batch, scan
-from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
 from lockstep_data_plane.record_batch.rebuild import read_records, rebuild
 from lockstep_protocol.offset_sync_rule import OffsetSyncRule
 from tests.support.batch_bytes import LOG_APPEND_TIME, LZ4, batch, record
@@ -73,46 +72,21 @@ def batches(make: Make, batch_bytes: int, records: int) -> list[Batch]:
     return found
 
 
-class Acknowledgements:
-    """What a slot does once the target has acknowledged what it rebuilt: offset runs, and the rule of offset syncs."""
-
-    def __init__(self, rebuilt: Sequence[OutgoingBatch]) -> None:
-        sequence, downstream = AppendSequence(1, 0, -1, -1), 0
-        self._acks = []
-        for outgoing in rebuilt:
-            sequence.enqueue(outgoing)
-            self._acks += sequence.on_ack(sequence.launch(), downstream)
-            downstream += outgoing.count
-        self._sequence = sequence
-
-    def fold(self) -> None:
-        """All of them, as at the beginning."""
-        acked, rule = AckedPosition("t", 0, OFFSET_LAG_MAX), OffsetSyncRule(OFFSET_LAG_MAX)
-        acked.appended(self._acks, self._sequence)
-        for ack in self._acks:
-            rule.on_stretches(ack.downstream, stretches_within(ack.outgoing.offsets))
-
-
 def stages(found: Sequence[Batch]) -> Iterator[tuple[str, Stage]]:
-    """Each by its name."""
+    """Yield each stage by its name."""
     rebuilt = [outgoing for one in found for outgoing in rebuild(one, 0, NO_LIMITS)]
+    payloads = [(outgoing.data[HEADER_SIZE:], outgoing.data[22] & CODEC_MASK) for outgoing in rebuilt]
+    plain = [(decompress(*payload), payload[1]) for payload in payloads if payload[1]]
+    sequence, acks, downstream = AppendSequence(1, 0, -1, -1), list[Ack](), 0
+    for outgoing in rebuilt:
+        sequence.enqueue(outgoing)
+        acks += sequence.on_ack(sequence.launch(), downstream)
+        downstream += outgoing.count
 
     def judge() -> None:
         for one in found:
             if classify(one, 0, NO_LIMITS, aborted=False)[0] is not BatchAction.REBUILD:
                 raise ValueError("the case is none that is rebuilt")
-
-    def decode() -> None:
-        for outgoing in rebuilt:
-            decompress(outgoing.data[HEADER_SIZE:], outgoing.data[22] & CODEC_MASK)
-
-    plain = [decompress(one.data[HEADER_SIZE:], one.data[22] & CODEC_MASK) for one in rebuilt]
-    codecs = [outgoing.data[22] & CODEC_MASK for outgoing in rebuilt]
-
-    def encode() -> None:
-        for payload, codec in zip(plain, codecs, strict=True):
-            if codec:
-                compress(payload, codec, JAVAS_LEVELS)
 
     def send() -> None:
         sequence = AppendSequence(1, 0, -1, -1)
@@ -120,17 +94,24 @@ def stages(found: Sequence[Batch]) -> Iterator[tuple[str, Stage]]:
             sequence.enqueue(outgoing)
             sequence.on_ack(sequence.launch(), 0)
 
+    def acknowledge() -> None:
+        """What a slot does once the target has acknowledged: offset runs, and the rule of offset syncs."""
+        acked, rule = AckedPosition("t", 0, OFFSET_LAG_MAX), OffsetSyncRule(OFFSET_LAG_MAX)
+        acked.appended(acks, sequence)
+        for ack in acks:
+            rule.on_stretches(ack.downstream, stretches_within(ack.outgoing.offsets))
+
     yield "judge", judge
     yield "rebuild", lambda: [rebuild(one, 0, NO_LIMITS) for one in found]
-    yield "of it decompress", decode
-    yield "of it compress", encode
+    yield "of it decompress", lambda: [decompress(*payload) for payload in payloads]
+    yield "of it compress", lambda: [compress(*payload, JAVAS_LEVELS) for payload in plain]
     yield "only read", lambda: [list(read_records(one)) for one in found]
     yield "stamp", send
-    yield "acknowledge", Acknowledgements(rebuilt).fold
+    yield "acknowledge", acknowledge
 
 
 def cpu_seconds(stage: Stage, rounds: int) -> float:
-    """The least that a round took."""
+    """Return the least that a round took."""
     found = []
     for _ in range(rounds):
         began = time.process_time()

@@ -1,13 +1,11 @@
 """A flow of 10,000 partitions in 50 slots, as far as one machine can say something of it.
 
-Three measurements that do not depend on each other: the driver's planning, the traffic of the state topic, and slots on
-a standalone Spark cluster whose workers are processes here. One that fails is shown beside the figures of the others.
-The driver plans without a cluster. The load is reckoned (`modelled_fleet.py`), and reaches its code as rows do: through
-the fold of the state topic and the collector's rates.
+Two measurements that do not depend on each other: the driver's planning, and the traffic of the state topic. If one
+fails, it is shown beside the figures of the other. The driver plans without a cluster. The load is reckoned
+(`modelled_fleet.py`), and reaches its code as rows do: through the fold of the state topic and the collector's rates.
 """
 
 import statistics
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -19,9 +17,9 @@ from lockstep_config import load
 from lockstep_data_plane.driver.load_balancer import PATIENCE_S, UNEVEN, LoadBalancer, assign, mirrored_partitions
 from lockstep_data_plane.driver.metrics_collector import MetricsCollector
 from lockstep_data_plane.slot.desired_state import closed_slots
-from lockstep_protocol.names import Flow, state_topic
+from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, decode_row
+from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress
 from lockstep_protocol.rows.state_rows import Row as StateRow
 from lockstep_protocol.sliding_window import SAMPLE_MS
 from lockstep_runtime.flow.context import Clock, FlowContext
@@ -29,17 +27,12 @@ from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.state.leadership import Leadership, leader_label
 from lockstep_runtime.telemetry.metrics import Metrics
-from tests.support.clusters import read_topic
-from tests.support.java import find_java
 from tests.support.mm2 import properties
-from tests.support.spark_cluster import SparkCluster
-from tests.support.systems import System
 from tools.bench.modelled_fleet import ModelledFleet
 from tools.bench.results import OURS, Failed, Readings, Row, Scalar, Systems
-from tools.bench.stage import Part, Stage, Workload
+from tools.bench.stage import Part, Stage
 from tools.bench.state_replay import READERS
 from tools.bench.state_traffic import Held, measure_traffic
-from tools.bench.throughput import copy
 
 SCALE = "scale"
 PARTITIONS, SLOTS, BYTES_PER_S = 10_000, 50, 500e6
@@ -48,7 +41,6 @@ TIMES = 5
 ADDED_TOPICS, ADDED_PARTITIONS = 100, 8
 BEGAN_MS = 1_750_000_000_000
 MOST_ROUNDS = 100
-WORKERS, CORES, SPREAD_SLOTS, SPREAD_PARTITIONS = 4, 4, 8, 320
 
 Answer = TypeVar("Answer")
 
@@ -216,89 +208,6 @@ def timed_ms(act: Callable[[], Answer], times: int = TIMES) -> tuple[float, Answ
     return statistics.median(took), answer
 
 
-# -- a Spark cluster ---------------------------------------------------------------------------------------------------
-
-
-class SpreadCounter(threading.Thread):
-    """Counts again and again how many slots each worker has, while it is used as a context manager.
-
-    `newest` is the last count of all slots.
-    """
-
-    def __init__(self, cluster: SparkCluster, ports: Sequence[int]) -> None:
-        super().__init__(name="spread", daemon=True)
-        self._cluster, self._ports = cluster, ports
-        self._stopping = threading.Event()
-        self.newest: Sequence[int] = ()
-
-    def run(self) -> None:
-        while not self._stopping.wait(1.0):
-            counts = [len(worker.slots(*self._ports)) for worker in self._cluster.workers]
-            if sum(counts) == SPREAD_SLOTS:
-                self.newest = counts
-
-    def __enter__(self) -> "SpreadCounter":
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stopping.set()
-        self.join()
-
-
-def measure_spread(stage: Stage, system: System) -> Readings:
-    """Copy with slots on a cluster, and before that as many without one. Raises what `copy` does."""
-    work = stage.loaded(SCALE, partitions=SPREAD_PARTITIONS)
-    beside = _copied(stage, work, system, "local", {})
-    stage.say(f"{SCALE}: a Spark cluster of {WORKERS} workers")
-    java = {"JAVA_HOME": str(find_java().resolve().parents[1])}
-    ports = [int(each.rpartition(":")[2]) for each in (stage.clusters.source, stage.clusters.target)]
-    with SparkCluster(workers=WORKERS, cores=CORES, environment=java) as cluster:
-        settings = {
-            "lockstep.spark.master": cluster.master,
-            **dict([cluster.secret_line.split(" = ")]),
-            "lockstep.spark.conf.spark.driver.host": "127.0.0.1",
-            "lockstep.spark.conf.spark.driver.bindAddress": "127.0.0.1",
-        }
-        with SpreadCounter(cluster, ports) as counter:
-            spread = _copied(stage, work, system, "cluster", settings)
-    partitions = partitions_by_slot(stage.clusters.target)
-    slots = ", ".join(map(str, counter.newest)) or "never seen all at once"
-    return Readings(
-        values={
-            "spread_records_per_s": spread.values["records_per_s"],
-            "spread_local_records_per_s": beside.values["records_per_s"],
-            "spread_start_s": spread.values["startup_s"],
-            "spread_slots_most": max(counter.newest, default=0),
-            "spread_slots_least": min(counter.newest, default=0),
-            "spread_partitions_most": max(partitions),
-            "spread_partitions_least": min(partitions),
-        },
-        notes=[
-            f"Spark cluster: {work.loaded.records:,} records in {SPREAD_PARTITIONS} partitions, {SPREAD_SLOTS} slots; "
-            f"on each of {WORKERS} workers of {CORES} cores: {slots} slots. All are processes of this machine, so the "
-            "rate says what the way through a cluster costs, not what more machines bring."
-        ],
-    )
-
-
-def partitions_by_slot(bootstrap: str) -> list[int]:
-    """Return how many partitions each slot had last, by the rows that the driver wrote."""
-    newest: dict[int, int] = {}
-    for record in read_topic(bootstrap, state_topic(Flow("A", "B"), None)):
-        row = decode_row(record.key or b"", record.value)
-        if isinstance(row, Assignment):
-            newest[row.slot] = len(row.partitions)
-    return [newest[slot] for slot in sorted(newest)]
-
-
-def _copied(stage: Stage, work: Workload, system: System, called: str, settings: Mapping[str, str]) -> Readings:
-    stage.say(f"{SCALE}: copying, {called} Spark")
-    stage.clusters.begin_anew([work.topic])
-    given = {"tasks.max": str(SPREAD_SLOTS), **settings}
-    return copy(work, stage.trial(f"{SCALE}-{called}", system, work.topic, work.codec, given))
-
-
 # -- the part ----------------------------------------------------------------------------------------------------------
 
 
@@ -307,21 +216,10 @@ def _scale(stage: Stage) -> tuple[Mapping[str, Scalar], Systems]:
     fleet = ModelledFleet.modelled(PARTITIONS, BYTES_PER_S)
     held = assign(fleet.partitions, SLOTS, {})
     found: dict[str, Readings | Failed] = {}
-    for system in stage.ours:
-        measures = {
-            "planning": partial(measure_planning, stage.work, fleet, SLOTS),
-            "state topic": partial(measure_traffic, stage, fleet, held),
-            "Spark cluster": partial(measure_spread, stage, system),
-        }
-        found |= {name: stage.attempt(SCALE, name, measure) for name, measure in measures.items()}
-    facts: dict[str, Scalar] = {
-        "partitions": PARTITIONS,
-        "slots": SLOTS,
-        "added_topics": ADDED_TOPICS,
-        "workers": WORKERS,
-        "partitions_of_the_cluster": SPREAD_PARTITIONS,
-    }
-    return facts, merged(found)
+    if stage.ours:
+        found["planning"] = stage.attempt(SCALE, "planning", partial(measure_planning, stage.work, fleet, SLOTS))
+        found["state topic"] = stage.attempt(SCALE, "state topic", partial(measure_traffic, stage, fleet, held))
+    return {"partitions": PARTITIONS, "slots": SLOTS, "added_topics": ADDED_TOPICS}, merged(found)
 
 
 def merged(found: Systems) -> Systems:
@@ -379,13 +277,6 @@ PARTS = (
             Row("  compacted, MB", "state_compacted_mb", 1),
             Row("  compacted, rows", "state_compacted_rows"),
             *_reader_rows(),
-            Row("Spark cluster: records/s", "spread_records_per_s"),
-            Row("  as many slots without a cluster: records/s", "spread_local_records_per_s"),
-            Row("  start to first record, on the cluster, s", "spread_start_s", 1),
-            Row("  slots of the fullest worker", "spread_slots_most"),
-            Row("  slots of the emptiest worker", "spread_slots_least"),
-            Row("  partitions of the fullest slot", "spread_partitions_most"),
-            Row("  partitions of the emptiest slot", "spread_partitions_least"),
         ),
     ),
 )
