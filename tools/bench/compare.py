@@ -10,7 +10,7 @@ from itertools import zip_longest
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from tests.support.message_stream import read_messages
-from tools.bench.stage import Differs
+from tools.bench.stage import Lost
 from tools.bench.wire import end_offsets
 
 SAMPLES = 9  # stretches of each partition, evenly spread, the first and the last record included
@@ -28,13 +28,13 @@ def places(end: int, samples: int = SAMPLES, stretch: int = STRETCH) -> list[tup
 
 
 def compare(source: str, target: str, topic: str, remote: str, partitions: int) -> int:
-    """Compare ends and samples. Raises Differs at the first difference.
+    """Compare ends and samples. Raises Lost at the first difference.
 
     Returns how many records were compared by key, value, headers and timestamp.
     """
     upstream, downstream = end_offsets(source, topic, partitions), end_offsets(target, remote, partitions)
     if upstream != downstream:
-        raise Differs(f"end offsets {downstream} on the target, {upstream} on the source")
+        raise Lost(f"end offsets {downstream} on the target, {upstream} on the source")
     compared = 0
     wanted = [places(end) for end in upstream]
     for number in range(max(map(len, wanted), default=0)):
@@ -42,7 +42,7 @@ def compare(source: str, target: str, topic: str, remote: str, partitions: int) 
         originals, copies = _read(source, topic, stretches), _read(target, remote, stretches)
         for (partition, offset), original in sorted(originals.items()):
             if original != copies.get((partition, offset)):
-                raise Differs(f"the record at {offset} of partition {partition} is not the source's")
+                raise Lost(f"the record at {offset} of partition {partition} is not the source's")
             compared += 1
     return compared
 
@@ -50,14 +50,14 @@ def compare(source: str, target: str, topic: str, remote: str, partitions: int) 
 def compare_in_order(source: str, target: str, topic: str, remote: str, partitions: int) -> int:
     """As `compare`, for a source whose offsets have gaps: every record, by its place, whatever its offset.
 
-    Raises Differs at the first difference. Returns how many records were compared.
+    Raises Lost at the first difference. Returns how many records were compared.
     """
     compared = 0
     for partition in range(partitions):
         for original, copied in zip_longest(_read_all(source, topic, partition), _read_all(target, remote, partition)):
             if original != copied:
                 place = "the target has no more" if copied is None else "it is not the source's"
-                raise Differs(f"record {compared} in order, in partition {partition}: {place}")
+                raise Lost(f"record {compared} in order, in partition {partition}: {place}")
             compared += 1
     return compared
 
@@ -65,17 +65,17 @@ def compare_in_order(source: str, target: str, topic: str, remote: str, partitio
 def _messages(
     bootstrap: str, topic: str, starts: Mapping[int, int], **settings: object
 ) -> Iterator[tuple[Consumer, Message]]:
-    """Yield what is read from these offsets on, with the consumer. Raises Differs if nothing arrives for long."""
+    """Yield what is read from these offsets on, with the consumer. Raises Lost if nothing arrives for long."""
     own = {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False}
     with closing(Consumer({**own, "auto.offset.reset": "error", **settings})) as consumer:
         consumer.assign([TopicPartition(topic, partition, start) for partition, start in starts.items()])
         try:
             for message in read_messages(consumer, READ_S, lambda: f"{topic} was not read to the end"):
                 if (error := message.error()) is not None and error.code() != KafkaError._PARTITION_EOF:
-                    raise Differs(f"{topic}-{message.partition()}: {error}")
+                    raise Lost(f"{topic}-{message.partition()}: {error}")
                 yield consumer, message
         except TimeoutError as late:
-            raise Differs(str(late)) from late
+            raise Lost(str(late)) from late
 
 
 def _read_all(bootstrap: str, topic: str, partition: int) -> Iterator[bytes]:

@@ -13,7 +13,7 @@ from tests.support.systems import SystemEnded, SystemRun
 from tools.bench.latency import reading
 from tools.bench.orders import Loaded, Orders, load
 from tools.bench.results import MEBIBYTE, SHIPPED, TUNED, Failed, Readings, Row, Scalar, Systems, percentile
-from tools.bench.stage import FIRST_RECORD_WITHIN_S, PARTITIONS, STANDSTILL_S, Lost, NoRoom, Part, Stage, Trial
+from tools.bench.stage import FIRST_RECORD_WITHIN_S, PARTITIONS, STANDSTILL_S, Lost, Part, Stage, Trial
 from tools.bench.wire import ends_of
 
 Found = tuple[Mapping[str, Scalar], Systems]
@@ -193,22 +193,15 @@ def catch_up(stage: Stage, topic: str, loaded: Loaded, trial: Trial) -> Readings
     )
 
 
-def room_for(size: int) -> None:
-    """Raises NoRoom when the temporary folder has none for twice ``size`` bytes."""
-    folder = tempfile.gettempdir()
-    free, wanted = shutil.disk_usage(folder).free, 2 * size + SPARE
-    if free < wanted:
-        raise NoRoom(f"{wanted / 1e9:.0f} GB are needed in {folder} (TMPDIR moves it), {free / 1e9:.0f} GB are free")
-
-
 def _catch_up(stage: Stage) -> Found:
     topic, size = "orders-catch-up", stage.backlog_bytes
     records = size // len(Orders.drawn().key(0) + Orders.drawn().value(0))
     facts: dict[str, Scalar] = {"bytes": size, "records": records, "partitions": PARTITIONS, "codec": "none"}
     stage.fresh(topic)  # what is left of earlier parts is in the way of this one
-    room = stage.attempt(CATCH_UP, "room", partial(room_for, size))
-    if isinstance(room, Failed):
-        return facts, {system.name: room for system in stage.ours}
+    folder, wanted = tempfile.gettempdir(), 2 * size + SPARE
+    if (free := shutil.disk_usage(folder).free) < wanted:
+        lacking = f"{wanted / 1e9:.0f} GB are needed in {folder} (TMPDIR moves it), {free / 1e9:.0f} GB are free"
+        return facts, {system.name: Failed(reason=lacking) for system in stage.ours}
     stage.say(f"{CATCH_UP}: loading {size / 1e9:.1f} GB, {records:,} records")
     source = stage.clusters.source
     loaded = load(source, topic, records=records, partitions=PARTITIONS, batch_bytes=stage.batch_bytes)

@@ -140,7 +140,7 @@ class Copy:
 def copy(work: Workload, trial: Trial) -> Readings:
     """Run one system on a clean target until all is copied, on brokers that have served it before.
 
-    Raises SystemEnded, NeverHappened, and Differs when the copy is not the source.
+    Raises SystemEnded, NeverHappened, and Lost when the copy is not the source.
     """
     _warm(work, trial)
     with _copying(work, trial) as (run, copied):

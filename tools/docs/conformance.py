@@ -5,11 +5,10 @@
 A test named `test_mm2_017_...` proves behaviour 17; one that is named `test_mm2_002_003_...` proves both.
 """
 
-import ast
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -19,6 +18,8 @@ PAGE = REPOSITORY / "docs" / "reference" / "conformance.md"
 BEHAVIOURS = 188
 
 NUMBERED = re.compile(r"test_mm2_((?:\d{3}_)+)[a-z]")
+TEST = re.compile(r"^(?: {4})?(?:async )?def (test_mm2_\w*)", re.MULTILINE)
+"""A function of a module or of a class."""
 
 
 class Standing(StrEnum):
@@ -28,6 +29,14 @@ class Standing(StrEnum):
     PARTLY = "partly"
     NOT_YET = "not yet"
     JAVA = "Java's own"
+
+
+MEANING = {
+    Standing.TESTED: "the tests are named",
+    Standing.PARTLY: "a part is shown, or it differs on purpose: it is said which",
+    Standing.NOT_YET: "no test has the number",
+    Standing.JAVA: "about Java or Connect themselves: the reason is given",
+}
 
 
 @dataclass(frozen=True)
@@ -47,131 +56,78 @@ class Table:
     java: Mapping[int, str]
     partly: Mapping[int, str]
 
-
-@dataclass(frozen=True)
-class Behaviour:
-    """One line of the page."""
-
-    number: int
-    sentence: str
-    tests: tuple[NamedTest, ...]
-    java: str = ""
-    partly: str = ""
-
-    @property
-    def standing(self) -> Standing:
-        """What is partly shown does not count as tested, whatever tests bear its number."""
-        if self.java:
-            return Standing.JAVA
-        if self.partly:
-            return Standing.PARTLY
-        return Standing.TESTED if self.tests else Standing.NOT_YET
+    def line(self, number: int, tests: Sequence[NamedTest]) -> tuple[Standing, str]:
+        """Return how a behaviour stands, and its last cell. What is partly shown does not count as tested."""
+        links = [f"[{test.name}](../../{test.path})" for test in tests if number in test.numbers]
+        if number in self.java:
+            return Standing.JAVA, "<br>".join([f"{Standing.JAVA}: {self.java[number]}", *links])
+        if number in self.partly:
+            return Standing.PARTLY, "<br>".join([f"**{Standing.PARTLY}**: {self.partly[number]}", *links])
+        return (Standing.TESTED, "<br>".join(links)) if links else (Standing.NOT_YET, f"**{Standing.NOT_YET}**")
 
 
 def read_table() -> Table:
-    """The table of this checkout."""
+    """Return the table of this checkout."""
     found = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
-    return Table(
-        {title: by_number(lines) for title, lines in found["behaviours"].items()},
-        by_number(found["java"]),
-        by_number(found["partly"]),
-    )
+    sections = {title: by_number(lines) for title, lines in found["behaviours"].items()}
+    return Table(sections, by_number(found["java"]), by_number(found["partly"]))
 
 
 def by_number(lines: Mapping[str, str]) -> dict[int, str]:
-    """A key is a number, or the first and the last of several. Raises ValueError where two keys have one in common."""
+    """Return the sentences by number. A key is a number, or the first and the last of several.
+
+    Raises ValueError where two keys have one in common.
+    """
     numbered: dict[int, str] = {}
     for key, sentence in lines.items():
         first, _, last = key.partition("-")
         for number in range(int(first), int(last or first) + 1):
             if number in numbered:
-                raise ValueError(
-                    f"conformance.toml: {key} says something of {number}, of which something is said already"
-                )
+                raise ValueError(f"conformance.toml: {key} says something of {number}, as another key does")
             numbered[number] = sentence
     return numbered
 
 
 def named_tests(root: Path = REPOSITORY) -> list[NamedTest]:
-    """All under `tests`, by path and line. Nothing is imported for it."""
+    """Return all under `tests`, by path and line. Nothing is imported for it."""
     return [
         NamedTest(name, path.relative_to(root).as_posix(), numbers_of(name))
         for path in sorted((root / "tests").rglob("test_*.py"))
-        for name in _functions(ast.parse(path.read_text(), path).body)
-        if name.startswith("test_mm2_")
+        for name in TEST.findall(path.read_text())
     ]
 
 
 def numbers_of(name: str) -> tuple[int, ...]:
-    """The behaviours that a test of this name proves."""
+    """Return the behaviours that a test of this name proves."""
     matched = NUMBERED.match(name)
     return tuple(int(digits) for digits in matched[1].split("_")[:-1]) if matched else ()
 
 
-def _functions(body: Iterable[ast.stmt]) -> Iterator[str]:
-    """Of a module and its classes; a function within a function is no test."""
-    for node in body:
-        if isinstance(node, ast.ClassDef):
-            yield from _functions(node.body)
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node.name
-
-
-def behaviours(table: Table, tests: list[NamedTest]) -> Iterator[tuple[str, list[Behaviour]]]:
-    """The sections with their lines."""
+def page(table: Table, tests: Sequence[NamedTest]) -> str:
+    """Return the whole page, from nothing but what is given."""
+    counts: Counter[Standing] = Counter()
+    below: list[str] = []
     for title, sentences in table.sections.items():
-        yield (
-            title,
-            [
-                Behaviour(
-                    number,
-                    sentence,
-                    tuple(test for test in tests if number in test.numbers),
-                    table.java.get(number, ""),
-                    table.partly.get(number, ""),
-                )
-                for number, sentence in sentences.items()
-            ],
-        )
-
-
-def page(table: Table, tests: list[NamedTest]) -> str:
-    """The whole page, from nothing but what is given."""
-    sections = list(behaviours(table, tests))
-    counts = Counter(one.standing for _, lines in sections for one in lines)
-    meaning = {
-        Standing.TESTED: "the tests are named",
-        Standing.PARTLY: "a part is shown, or it differs on purpose: it is said which",
-        Standing.NOT_YET: "no test has the number",
-        Standing.JAVA: "about Java or Connect themselves: the reason is given",
-    }
-    out = [
+        below += [f"## {title}", "", "| no. | behaviour | tests |", "|---|---|---|"]
+        for number, sentence in sentences.items():
+            standing, shown = table.line(number, tests)
+            counts[standing] += 1
+            below.append(f"| {number} | {sentence} | {shown} |")
+        below.append("")
+    head = [
         "# What MirrorMaker 2's own tests say, and what says it here",
         "",
-        f"MirrorMaker 2's test suites state {sum(counts.values())} behaviours. A test here that proves one has its",
+        f"MirrorMaker 2's test suites state {counts.total()} behaviours. A test here that proves one has its",
         "number in its name, `test_mm2_017_...`, or several at once. This page is made from those names and from",
         "`tools/docs/conformance.toml`: it is generated by `make docs`.",
         "[How MirrorMaker 2 behaves](../internals/mm2-behaviour.md) has its formats, rules and defaults.",
         "",
         "| | behaviours | |",
         "|---|---|---|",
-        *(f"| {standing} | {counts[standing]} | {words} |" for standing, words in meaning.items()),
+        *(f"| {standing} | {counts[standing]} | {words} |" for standing, words in MEANING.items()),
         "",
     ]
-    for title, lines in sections:
-        out += [f"## {title}", "", "| no. | behaviour | tests |", "|---|---|---|"]
-        out += [f"| {one.number} | {one.sentence} | {_shown_by(one)} |" for one in lines]
-        out.append("")
-    return "\n".join(out)
-
-
-def _shown_by(one: Behaviour) -> str:
-    links = [f"[{test.name}](../../{test.path})" for test in one.tests]
-    if one.standing is Standing.JAVA:
-        return "<br>".join([f"{Standing.JAVA}: {one.java}", *links])
-    if one.standing is Standing.PARTLY:
-        return "<br>".join([f"**{Standing.PARTLY}**: {one.partly}", *links])
-    return "<br>".join(links) or f"**{Standing.NOT_YET}**"
+    return "\n".join([*head, *below])
 
 
 if __name__ == "__main__":
