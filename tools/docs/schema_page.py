@@ -10,13 +10,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tools.docs.schemas import OF_ALL, generated
+from tools.docs.schemas import OF_ALL, OTHER_FIELDS, generated
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "schemas.md"
 FOLDER = "../../shared/protocol/src/lockstep_protocol/schemas"
 BLOCK = re.compile(r"(<!-- schemas -->\n).*?(?=<!-- end -->)", re.DOTALL)
 LINE = 160
-OF_EVERY_SCHEMA = " Fields that are not listed here are to be ignored."
 
 
 def filled(page: str) -> str:
@@ -28,7 +27,7 @@ def filled(page: str) -> str:
 def _section(name: str, schema: Mapping[str, Any]) -> Iterator[str]:
     kind, _, version = name.rpartition(".v")
     yield f"### {kind}\n\n{_escaped(schema['title'])}. Version {version}:\n[{name}.json]({FOLDER}/{name}.json)\n"
-    yield "\n".join(textwrap.wrap(_escaped(schema["description"].removesuffix(OF_EVERY_SCHEMA)), LINE)) + "\n"
+    yield "\n".join(textwrap.wrap(_escaped(schema["description"].removesuffix(OTHER_FIELDS)), LINE)) + "\n"
     yield "| field | type | default | meaning |\n|---|---|---|---|"
     for field, about in schema["properties"].items():
         if field != "version" and field not in OF_ALL:

@@ -6,9 +6,10 @@ import ast
 import inspect
 import json
 import textwrap
-from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, Field, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
+from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 import lockstep_protocol.schemas
@@ -21,7 +22,8 @@ from lockstep_protocol.rows.state_rows import ROWS, Row
 
 FOLDER = Path(lockstep_protocol.schemas.__file__).parent
 
-TYPES: Mapping[object, str] = {int: "integer", str: "string", bool: "boolean"}
+TYPES: Mapping[object, str] = {int: "integer", float: "number", str: "string", bool: "boolean"}
+OTHER_FIELDS = " Fields that are not listed here are to be ignored."
 
 REASON: Mapping[str, Any] = {
     "type": "object",
@@ -110,20 +112,41 @@ def _schema(
     inherited = dict(field_words(ReasonedRow)) if issubclass(cls, ReasonedRow) else {}
     hints, words = get_type_hints(cls), OF_ALL | inherited | _of_metrics(cls) | dict(field_words(cls))
     needed = [f.name for f in fields(cls) if (limits and f.name not in OF_ALL) or _has_no_default(f)]
-    properties: dict[str, Any] = {
-        "version": {"const": version, "description": "A reader stops at a version that it was not built for."}
-    }
+    properties: dict[str, Any] = {}
     for field in fields(cls):
         default = {} if field.name in needed else {"default": _default(field)}
         described = {"description": words[field.name]} if field.name in words else {}
         properties[field.name] = {**_type(hints[field.name]), **limits.get(field.name, {}), **default, **described}
+    return document(title, joined_text(cls.__doc__ or "") + OTHER_FIELDS, version, needed, properties)
+
+
+def document(
+    title: str, description: str, version: int, required: Sequence[str], properties: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the schema of a whole document, which has a version."""
+    stops = {"const": version, "description": "A reader stops at a version that it was not built for."}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": title,
-        "description": joined_text(cls.__doc__ or "") + " Fields that are not listed here are to be ignored.",
+        "description": description,
         "type": "object",
-        "required": ["version", *needed],
-        "properties": properties,
+        "required": ["version", *required],
+        "properties": {"version": stops, **properties},
+    }
+
+
+def object_schema(cls: type[Any]) -> dict[str, Any]:
+    """Return the schema of a dataclass that is nested in a document, written out where it is.
+
+    Every field is written. One with a default may be absent in a later version.
+    """
+    hints, words = get_type_hints(cls), dict(field_words(cls))
+    described = {name: {"description": text} for name, text in words.items()}
+    return {
+        "type": "object",
+        "description": joined_text(cls.__doc__ or ""),
+        "required": [one.name for one in fields(cls) if _has_no_default(one)],
+        "properties": {one.name: {**_type(hints[one.name]), **described.get(one.name, {})} for one in fields(cls)},
     }
 
 
@@ -142,10 +165,15 @@ def _type(hint: Any) -> dict[str, Any]:
         return {"type": TYPES[hint]}
     if hint is Reason:
         return dict(REASON)
-    if get_origin(hint) is dict:
-        return {"type": "object"}
-    assert get_origin(hint) is tuple, hint
     args = get_args(hint)
+    if is_dataclass(hint) and isinstance(hint, type):
+        return object_schema(hint)
+    if isinstance(hint, UnionType):
+        (known,) = (arg for arg in args if arg is not NoneType)
+        return {"type": [TYPES[known], "null"]}
+    if get_origin(hint) is dict:
+        return {"type": "object", **({} if args[1] is Any else {"additionalProperties": _type(args[1])})}
+    assert get_origin(hint) is tuple, hint
     if args[-1] is Ellipsis:
         return {"type": "array", "items": _type(args[0])}
     each = [_type(arg) for arg in args]
