@@ -212,7 +212,7 @@ def _control_plane(stage: Stage) -> tuple[Mapping[str, Scalar], Systems]:
     for what, measure in (("groups", many_groups), ("syncs", many_syncs), ("topics", many_topics)):
         stage.say(f"{CONTROL_PLANE}: {what}")
         measured = partial(measure, stage.clusters)
-        systems = stage.each(CONTROL_PLANE, "none", measured, before=stage.clusters.begin_anew, systems=stage.ours)
+        systems = stage.each(CONTROL_PLANE, "none", measured, systems=stage.ours)
         for name, read in systems.items():
             known = found.get(name, Readings(values={}))
             if isinstance(known, Readings):

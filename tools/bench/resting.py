@@ -78,8 +78,7 @@ def start_readings(seconds: Sequence[float], held: Sequence[tuple[str, int]], sh
 def _start(stage: Stage) -> Found:
     topic = "orders-startup"
     stage.fresh(topic, records=START_RECORDS)
-    before = partial(stage.clusters.begin_anew, [topic])
-    systems = stage.each(START, topic, partial(start, stage, topic), before=before, codec="lz4")
+    systems = stage.each(START, topic, partial(start, stage, topic), keep=[topic], codec="lz4")
     return {"records": START_RECORDS, "partitions": PARTITIONS}, systems
 
 
@@ -157,8 +156,7 @@ def _idle(stage: Stage) -> Found:
     for name in names:
         stage.clusters.create(stage.clusters.source, name, IDLE_PARTITIONS)
         load(stage.clusters.source, name, records=IDLE_PARTITIONS, partitions=IDLE_PARTITIONS)
-    before = partial(stage.clusters.begin_anew, names)
-    systems = stage.each(IDLE, "idle-.*", partial(idle, stage, names), before=before, systems=stage.ours)
+    systems = stage.each(IDLE, "idle-.*", partial(idle, stage, names), keep=names, systems=stage.ours)
     return {"partitions": IDLE_TOPICS * IDLE_PARTITIONS}, systems
 
 
@@ -205,9 +203,8 @@ def _catch_up(stage: Stage) -> Found:
     stage.say(f"{CATCH_UP}: loading {size / 1e9:.1f} GB, {records:,} records")
     source = stage.clusters.source
     loaded = load(source, topic, records=records, partitions=PARTITIONS, batch_bytes=stage.batch_bytes)
-    before = partial(stage.clusters.begin_anew, [topic])
     measure = partial(catch_up, stage, topic, loaded)
-    return facts, stage.each(CATCH_UP, topic, measure, before=before, systems=stage.ours)
+    return facts, stage.each(CATCH_UP, topic, measure, keep=[topic], systems=stage.ours)
 
 
 PARTS = (

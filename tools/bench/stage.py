@@ -162,16 +162,18 @@ class Stage:
         topic: str,
         measure: Measure,
         *,
-        before: Callable[[], None],
+        keep: Sequence[str] = (),
+        before: Callable[[], None] | None = None,
         codec: str = "none",
         systems: Sequence[System] | None = None,
         settings: Mapping[str, str] | None = None,
         called: str = "",
     ) -> Systems:
-        """Measure every system in turn, after ``before`` has removed what the one before it left."""
+        """Measure every system in turn, on clusters without what the one before it left: there are the topics to keep,
+        or what `before` has made."""
         found: dict[str, Readings | Failed] = {}
         for system in self.systems if systems is None else systems:
-            before()
+            before() if before else self.clusters.begin_anew(keep)
             trial = self.trial(called or part, system, topic, codec, settings or {})
             found[system.name] = self.attempt(part, system.name, partial(measure, trial), trial.log)
         return found

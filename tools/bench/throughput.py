@@ -288,7 +288,7 @@ def _copies(
         name,
         work.topic,
         partial(copy, work),
-        before=partial(stage.clusters.begin_anew, [work.topic]),
+        keep=[work.topic],
         codec=work.codec,
         systems=systems,
         settings=settings,

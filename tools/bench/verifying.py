@@ -164,7 +164,7 @@ def _verify(stage: Stage) -> tuple[Mapping[str, Scalar], Systems]:
         VERIFY,
         work.topic,
         partial(verifying, work, stage.say),
-        before=partial(stage.clusters.begin_anew, [work.topic]),
+        keep=[work.topic],
         codec=work.codec,
         systems=stage.ours,
         settings={"lockstep.verify.tasks.max": str(SLOTS)},
