@@ -230,7 +230,7 @@ PARTS = (
         by_default=False,
         rows=(
             Row("topics: until all are on the target for the first time, s", "topics_mirrored_s", 1),
-            Row("  from a restart until all were looked at, s", "topics_planned_s", 1, "below 10"),
+            Row("  from a restart until all were checked, s", "topics_planned_s", 1, "below 10"),
             Row("  a steady round, CPU s", "topics_round_cpu_s", 2, "below 1"),
             Row("  at rest, % of a core", "topics_cpu_share", 1, times=100),
             Row("  RSS of topic-sync, MiB", "topics_rss_mib", 0, "below 150"),
