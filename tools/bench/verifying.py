@@ -12,9 +12,9 @@ from tests.support.eventually import NeverHappened
 from tests.support.mirror import MirroredFlow
 from tests.support.systems import SystemEnded, SystemRun
 from tests.support.tree_usage import used_by
+from tools.bench.copying import POLL_S
 from tools.bench.results import Readings, Row, Scalar, Systems
 from tools.bench.stage import Part, Stage, Trial, Workload
-from tools.bench.throughput import POLL_S
 from tools.bench.wire import ends_of
 
 VERIFY = "verify"

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from tests.support.tree_usage import Cpu
-from tools.bench import latency, resting, throughput
+from tools.bench import latency, resting
+from tools.bench.copying import Copy, limit_readings
 from tools.bench.parts import BY_DEFAULT, PARTS
 from tools.bench.results import Failed, Readings, Result, Scalar, flat, markdown, percentile, show
 from tools.bench.stage import Part
-from tools.bench.throughput import Copy
 
 
 def copied(records_per_s: float, cpu_s_per_million: float, records: int = 3_000_000) -> Copy:
@@ -39,7 +39,7 @@ FACTS: dict[str, Scalar] = {
     "batch_stored_bytes": 15_000.0,
 }  # fmt: skip
 BROKEN = Failed(reason="ended by itself", log="y.log")
-LIMITS = throughput.limit_readings({"fetch_only": 1.2e6, "produce_only": 8e5, "both_at_once": 5e5}, 470.0)
+LIMITS = limit_readings({"fetch_only": 1.2e6, "produce_only": 8e5, "both_at_once": 5e5}, 470.0)
 
 
 def result(name: str, **systems: Readings | Failed) -> Result:
