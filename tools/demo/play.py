@@ -11,18 +11,11 @@ from types import TracebackType
 from typing import Self
 
 from confluent_kafka import ConsumerGroupTopicPartitions
-from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AdminClient
 
 from lockstep_protocol.mm2_codec import Checkpoint
 from tests.support import clusters, processes
+from tests.support.acls import acls_of
 from tests.support.broker import Broker, started
 from tests.support.topic_comparison import compare
 from tools.demo import scene, verdict
@@ -148,13 +141,12 @@ class Play:
         return Finding("lockstep run ends cleanly within 10 s", held, f"exit code {exit_code} after {took:.1f} s")
 
     def _start_clusters(self) -> None:
-        brokers = {alias: Broker(alias, authorizer=True) for alias in SHOP}
-        self._ends.enter_context(started(*brokers.values()))
-        self.bootstrap = {alias: broker.bootstrap for alias, broker in brokers.items()}
-        # Kept: an answer never comes when its client is gone.
-        self._admins = {alias: AdminClient(scene.client(address)) for alias, address in self.bootstrap.items()}
-        for alias, admin in self._admins.items():
-            scene.create(alias, admin)
+        self._brokers = {alias: Broker(alias, authorizer=True) for alias in SHOP}
+        self._ends.enter_context(started(*self._brokers.values()))
+        self.bootstrap = {alias: broker.bootstrap for alias, broker in self._brokers.items()}
+        self._admin = AdminClient(scene.client(self.bootstrap["B"]))  # kept: an answer never comes without its client
+        for broker in self._brokers.values():
+            scene.create(broker)
         self.times.clusters_up = self.times.now()
         addresses = ", ".join(f"{alias} at {address}" for alias, address in self.bootstrap.items())
         self._say(f"clusters are up after {self.times.clusters_up:.1f} s: {addresses}")
@@ -219,7 +211,7 @@ class Play:
         checkpoints = self._watch.checkpoints(FLOWS[0], GROUP)
         if any(self._watch.copied_to(FLOWS[0], READ, p) < offset - 1 for p, offset in on_a.committed.items()):
             return False
-        asked = self._admins["B"].list_consumer_group_offsets([ConsumerGroupTopicPartitions(GROUP)])
+        asked = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(GROUP)])
         positions = asked[GROUP].result(10).topic_partitions or []
         synced = {at.partition: at.offset for at in positions if at.topic == remote(FLOWS[0], READ)}
         # The last checkpoint need not be of the last position: MM2 sends none that would translate to an earlier place.
@@ -248,23 +240,13 @@ class Play:
         return findings
 
     def _judge_the_rest(self, move: GroupMove, written: int) -> list[Finding]:
-        self._happens(lambda: verdict.judge_acls(self._acls()).held, ACLS_WITHIN)
+        self._happens(lambda: self._judge_acls().held, ACLS_WITHIN)
         beats = {line.flow: line.heartbeat_age_ms for line in self._seen.flows}
         return [
             *verdict.judge_group(move, written),
-            verdict.judge_acls(self._acls()),
+            self._judge_acls(),
             verdict.judge_heartbeats(beats),
         ]
 
-    def _acls(self) -> list[AclBinding]:
-        wanted = AclBindingFilter(
-            restype=ResourceType.TOPIC,
-            name=remote(FLOWS[0], READ),
-            resource_pattern_type=ResourcePatternType.LITERAL,
-            principal=None,  # type: ignore[arg-type]  # None means any, which confluent's annotation leaves out
-            host=None,  # type: ignore[arg-type]  # as above
-            operation=AclOperation.ANY,
-            permission_type=AclPermissionType.ANY,
-        )
-        found: list[AclBinding] = self._admins["B"].describe_acls(wanted).result(10)
-        return found
+    def _judge_acls(self) -> Finding:
+        return verdict.judge_acls(acls_of(self._brokers["B"], remote(FLOWS[0], READ)))
