@@ -207,9 +207,9 @@ def reading(bootstrap: str, topic: str, partitions: int) -> Iterator[Consumer]:
 
 
 def read_until(
-    consumer: Consumer, deadline: float, check: Callable[[], None], take: Callable[[Message, int], object]
+    consumer: Consumer, deadline: float, check: Callable[[], None], on_message: Callable[[Message, int], object]
 ) -> None:
-    """Give each message and when it came (monotonic nanoseconds) to `take`, up to the deadline. Raises Lost."""
+    """Call `on_message` with each message and when it came (monotonic nanoseconds), up to the deadline. Raises Lost."""
     checked = time.monotonic()
     while (now := time.monotonic()) < deadline:
         message = consumer.poll(min(0.1, deadline - now))
@@ -217,7 +217,7 @@ def read_until(
             arrived = time.monotonic_ns()
             if message.error():
                 raise Lost(f"the reader: {message.error()}")
-            take(message, arrived)
+            on_message(message, arrived)
         if now - checked > 1:
             check()
             checked = now
