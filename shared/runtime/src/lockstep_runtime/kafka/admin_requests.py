@@ -5,7 +5,7 @@ import contextvars
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -319,6 +319,18 @@ class AdminRequests:
             remedy = self.access.remedy(*missing_operation(error.code(), operation, resource))
             return NotPermitted(self.alias, words(operation), resource, remedy)
         return RequestRefused(self.alias, operation, resource, error.code(), error_text(error))
+
+    async def _again_if_closed(self, ask: Callable[[T], Awaitable[R]], subject: T) -> R:
+        """Return the answer to a request, which is made once more if brokers close the connection at it and answer
+        another one. Two closes show that they do not know it. It has to be one that does no harm if it comes twice."""
+        closed_at = dict(self._closed_at)
+        try:
+            return await ask(subject)
+        except ClusterUnreachable:
+            if closed_at == self._closed_at:
+                raise
+            await self._metadata(ANSWERS_AT_ONCE_S, OFFSETS_TOPIC)
+            return await ask(subject)
 
     async def _is_closed_at(self, code: int, asked: tuple[str, str], began: float) -> bool:
         """Return whether brokers close each connection on which such a request comes: those that do not know it may.
