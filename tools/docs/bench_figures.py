@@ -10,6 +10,7 @@ from tools.bench.figures import OURS, PEERS, TWO_SLOTS
 from tools.bench.outcome import Scalar
 from tools.bench.readings import SHEETS, Row
 from tools.bench.recorded import Run, read
+from tools.bench.scale import SCALE
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "internals" / "bench-figures.md"
 PREFACE = """\
@@ -25,7 +26,7 @@ additions in Python: 0.11 s on quick cores, 0.18 s and more on slow ones. The co
 is the one that recorded it.
 
 A ratio is Lockstep's figure divided by MM2's. *Beside* has other measurements of the same run. In parentheses is what
-is wanted of a figure. The file has more figures, such as those of each reader in `scale`.
+is wanted of a figure. The file has more figures of `scale`.
 """
 AFTER = """\
 
@@ -56,8 +57,14 @@ MEASURES = {
 """What is shown of parts in which MM2 runs too, or that have no sheet of their own."""
 NAMES = {TWO_SLOTS: "two slots", "floor": "no mirror", "both_at_once": "both at once"}
 LEFT_OUT = ("fetch_only", "produce_only")
-READER_FIGURES = ("replay_", "fold_mib_", "follow_share_")
-"""Figures of `scale` for each of six readers. They are in the file only."""
+SHOWN_OF_SCALE = frozenset(
+    {
+        "plan_first_ms", "plan_lost_ms", "plan_lost_moved", "plan_lost_least", "imbalance_before", "imbalance_after",
+        "imbalance_least", "metrics_page_ms", "state_rows_per_s", "state_row_bytes", "spread_records_per_s",
+        "spread_local_records_per_s",
+    }
+)  # fmt: skip
+"""This part has fifty figures more. They are in the file only."""
 EMPTY = "-"
 
 
@@ -86,7 +93,7 @@ def _rows(run: Run) -> Iterator[tuple[str, str, str, str, str, str]]:
         systems = {
             name.removeprefix(f"{key}."): value for name, value in run.figures.items() if name.startswith(f"{key}.")
         }
-        if OURS not in systems or key.startswith(READER_FIGURES):
+        if OURS not in systems or (run.part == SCALE and key not in SHOWN_OF_SCALE):
             continue
         peers = [_shown(row, systems.get(peer)) for peer in PEERS]
         ratios = EMPTY if run.part in SHEETS else "; ".join(_ratio(run, key, systems, peer) for peer in PEERS)
