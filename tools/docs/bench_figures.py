@@ -10,7 +10,6 @@ from tools.bench.figures import OURS, PEERS, TWO_SLOTS
 from tools.bench.outcome import Scalar
 from tools.bench.readings import SHEETS, Row
 from tools.bench.recorded import Run, read
-from tools.bench.scale import SCALE
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "internals" / "bench-figures.md"
 PREFACE = """\
@@ -26,7 +25,7 @@ additions in Python: 0.11 s on quick cores, 0.18 s and more on slow ones. The co
 is the one that recorded it.
 
 A ratio is Lockstep's figure divided by MM2's. *Beside* has other measurements of the same run. In parentheses is what
-is wanted of a figure. The file has more figures of `scale`.
+is wanted of a figure. The file has more figures.
 """
 AFTER = """\
 
@@ -57,14 +56,12 @@ MEASURES = {
 """What is shown of parts in which MM2 runs too, or that have no sheet of their own."""
 NAMES = {TWO_SLOTS: "two slots", "floor": "no mirror", "both_at_once": "both at once"}
 LEFT_OUT = ("fetch_only", "produce_only")
-SHOWN_OF_SCALE = frozenset(
-    {
-        "plan_first_ms", "plan_lost_ms", "plan_lost_moved", "plan_lost_least", "imbalance_before", "imbalance_after",
-        "imbalance_least", "metrics_page_ms", "state_rows_per_s", "state_row_bytes", "spread_records_per_s",
-        "spread_local_records_per_s",
-    }
-)  # fmt: skip
-"""This part has fifty figures more. They are in the file only."""
+WITHOUT_A_GOAL = frozenset(
+    "crc_records_per_s record_records_per_s records records_per_s syncs_replayed_s syncs_java_s both_copies_after_s "
+    "unplanned_lost plan_first_ms plan_lost_moved plan_lost_least imbalance_before imbalance_after metrics_page_ms "
+    "state_rows_per_s state_row_bytes spread_records_per_s".split()
+)
+"""Figures of a sheet that are shown although nothing is wanted of them. All others are in the file only."""
 EMPTY = "-"
 
 
@@ -83,7 +80,7 @@ def _line(run: Run) -> str:
 
 
 def _cell(lines: tuple[str, ...]) -> str:
-    return "<br>".join(lines) if any(line != EMPTY for line in lines) else EMPTY
+    return "<br>".join(lines) if any(line != EMPTY for line in lines) else ""
 
 
 def _rows(run: Run) -> Iterator[tuple[str, str, str, str, str, str]]:
@@ -93,7 +90,7 @@ def _rows(run: Run) -> Iterator[tuple[str, str, str, str, str, str]]:
         systems = {
             name.removeprefix(f"{key}."): value for name, value in run.figures.items() if name.startswith(f"{key}.")
         }
-        if OURS not in systems or (run.part == SCALE and key not in SHOWN_OF_SCALE):
+        if OURS not in systems or not (run.part not in SHEETS or row.wanted or key in WITHOUT_A_GOAL):
             continue
         peers = [_shown(row, systems.get(peer)) for peer in PEERS]
         ratios = EMPTY if run.part in SHEETS else "; ".join(_ratio(run, key, systems, peer) for peer in PEERS)
