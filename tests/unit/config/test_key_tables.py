@@ -1,5 +1,4 @@
-"""Every property that `mm2-behaviour.md` §5 lists is known, with its default and where it may stand; and so is the
-page."""
+"""Every property of MM2's connectors is known, with its default and where it may stand; and so is the page."""
 
 import re
 
