@@ -1,4 +1,4 @@
-"""The table of reasons in `switch.md`, from their declarations: `python -m tools.docs.switch_reasons` writes it anew."""
+"""The table of reasons in `switch.md`, from their declarations: `python -m tools.docs.switch_reasons` writes it."""
 
 import re
 from pathlib import Path
