@@ -148,9 +148,9 @@ def page(table: Table, tests: list[NamedTest]) -> str:
     out = [
         "# Conformance",
         "",
-        f"MirrorMaker 2's test suites state {len(lines)} behaviours. `tools/docs/conformance.toml` has a sentence for each.",
-        "A test here that proves one has its number in its name: `grep -rn test_mm2_017 tests` finds those of number 17.",
-        "This page is made from both by `make docs`.",
+        f"MirrorMaker 2's test suites state {len(lines)} behaviours.",
+        "`tools/docs/conformance.toml` has a sentence for each. A test that proves one has its number in its name:",
+        "`grep -rn test_mm2_017 tests` finds those of number 17. This page is made from both by `make docs`.",
         "[How MirrorMaker 2 behaves](../internals/mm2-behaviour.md) has its formats, rules and defaults.",
         "",
         "| | behaviours | |",

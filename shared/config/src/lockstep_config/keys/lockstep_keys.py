@@ -124,7 +124,7 @@ OUR_KEYS = (
         Key(
             name=ours,
             kind=Kind.PYTHON_CLASS,
-            meaning=f"a Python class that says {_INSTEAD[java]}, in the place of the Java class of `{java}`",
+            meaning=f"a Python class that says {_INSTEAD[java]}",
         )
         for ours, java in PYTHON_KEYS.items()
     ),
