@@ -20,11 +20,11 @@ def filled(page: str) -> str:
 
 def table(kinds: Iterable[EventKind]) -> str:
     """A line for each kind, in the order in which they are declared."""
-    lines = ["", "| kind | subject | level | meaning | detail |", "|---|---|---|---|---|"]
+    lines = ["", "| kind | subject | meaning | detail |", "|---|---|---|---|"]
     for kind in kinds:
-        level = logging.getLevelName(kind.level).lower()
-        detail = ", ".join(f"`{field}`" for field in kind.detail.split()) or "-"
-        lines.append(f"| `{kind.name}` | {kind.subject} | {level} | {kind.meaning} | {detail} |")
+        level = "" if kind.level == logging.INFO else f", {logging.getLevelName(kind.level).lower()}"
+        detail = ", ".join(f"`{field}`" for field in kind.detail.split())
+        lines.append(f"| `{kind.name}`{level} | {kind.subject} | {kind.meaning} | {detail} |")
     return "\n".join([*lines, "", ""])
 
 
