@@ -197,6 +197,13 @@ class TestTheTable:
         ready = p.step(TopicChanged(TargetLimits(500), *ids, 1))
         assert (ready.phase, len(ready.report), p.limits.max_bytes) == (phase, phase is not Phase.COPYING, 500)
 
+    @pytest.mark.parametrize(("before", "now"), [("", "s"), ("s", "")])
+    def test_topic_that_gets_an_id_is_not_called_created_again(self, before: str, now: str) -> None:
+        """Its cluster is upgraded: which broker answers decides whether the id is known."""
+        p = resumed(replace(ROW, source_topic_id=before, target_topic_id="t"))
+        ready = p.step(TopicChanged(TargetLimits(), now, "t", 1))
+        assert ready.report == (CopyTrouble("its topic has an id now, or none"),)
+
     def test_fetched_batches_of_an_earlier_incarnation_are_thrown_away(self) -> None:
         p = partition()
         for event in (Failed(), AllAnswered(), Resumed(ROW, LastAppend(-1, -1))):

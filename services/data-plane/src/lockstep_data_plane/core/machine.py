@@ -235,8 +235,10 @@ class PartitionMachine(PartitionView):
         report: tuple[Report, ...] = ()
         if self._phase is Phase.COPYING:
             ids = row.source_topic_id, row.target_topic_id
-            if ids != (event.source_topic_id, event.target_topic_id):
-                report = self._fail("its topic was re-created")
+            now = event.source_topic_id, event.target_topic_id
+            if ids != now:
+                is_other = any(old and new and old != new for old, new in zip(ids, now, strict=True))
+                report = self._fail("its topic was re-created" if is_other else "its topic has an id now, or none")
             elif not self.fits(event.target_partitions):
                 report = self._fail(f"{self.target_topic} has {event.target_partitions} partitions now")
         return self._ready(*report)

@@ -6,7 +6,8 @@ from lockstep_cli.plan.flow_facts import ClusterState
 from lockstep_cli.plan.shared_cluster import SharedCluster
 from lockstep_config import FlowSettings
 from lockstep_config.flow.client_settings import client_id
-from lockstep_protocol.cluster_capabilities import Role, missing_capabilities, needed_apis, unfit_apis
+from lockstep_protocol.cluster_capabilities import Role, missing_capabilities, needed_apis
+from lockstep_protocol.kafka_apis import unfit_requests
 from lockstep_runtime.kafka.broker_session import QuestionRefused, SessionRefused
 
 
@@ -22,4 +23,4 @@ async def add_capabilities(
         return state, f"which requests {state.alias} knows is not known: {why}"
     needed = needed_apis(role, transactions=settings.data_plane.exactly_once)
     missing = tuple(missing_capabilities(reading.versions, [role], cluster.refused_requests))
-    return replace(state, product=reading.kind, lacks=missing, unfit=unfit_apis(reading.versions, needed)), ""
+    return replace(state, product=reading.kind, lacks=missing, unfit=unfit_requests(reading.versions, needed)), ""

@@ -9,6 +9,7 @@ from lockstep_config import FlowSettings
 from lockstep_protocol.acl_binding import AclBinding
 from lockstep_protocol.cluster_capabilities import Capability
 from lockstep_protocol.cluster_limits import TopicCount
+from lockstep_protocol.kafka_apis import UnfitRequest
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.selection_count import NOT_COUNTED, SelectionCount
 from lockstep_protocol.topic_plan import Selection, TopicSyncPlan
@@ -89,8 +90,8 @@ class ClusterState:
     """What it looks like (`guess_cluster_kind`); "": not known."""
     lacks: tuple[Capability, ...] = ()
     """Requests without which the flow goes on."""
-    unfit: tuple[str, ...] = ()
-    """Requests that the flow needs, and that its brokers do not know in our versions, by their names in `APIS`."""
+    unfit: tuple[UnfitRequest, ...] = ()
+    """Requests that the flow needs, and that its brokers know in no version of ours."""
     min_insync: int | None = None
     """`min.insync.replicas` of its brokers, which counts for topics without a value of their own."""
 
