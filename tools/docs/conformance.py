@@ -159,18 +159,20 @@ def page(table: Table, tests: list[NamedTest]) -> str:
         "",
         "| no. | what MirrorMaker 2 does | here |",
         "|---|---|---|",
-        *(
-            f"| {one.number} | {one.sentence} | **{one.standing}**{_reason(one)} |"
-            for one in lines
-            if one.standing is not Standing.TESTED
-        ),
+        *_not_tested(lines),
     ]
     return "\n".join([*out, ""])
 
 
-def _reason(one: Behaviour) -> str:
-    reason = one.java or one.partly
-    return f": {reason}" if reason else ""
+def _not_tested(lines: Iterable[Behaviour]) -> Iterator[str]:
+    """A row for each behaviour that is not tested. The word "same" stands for the reason of the row before."""
+    before = ""
+    for one in lines:
+        reason = one.java or one.partly
+        if one.standing is not Standing.TESTED:
+            why = ("the same" if reason == before else reason) if reason else ""
+            yield f"| {one.number} | {one.sentence} | **{one.standing}**{why and f': {why}'} |"
+            before = reason
 
 
 if __name__ == "__main__":
