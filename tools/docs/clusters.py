@@ -33,7 +33,7 @@ ACLs are `in-sync`, if a cluster's table has no other [state](../guides/acls.md#
 
 def page() -> str:
     """Return the whole page."""
-    lines = [HEAD.rstrip(), "", "| cluster | as source | as target | known from |", "|---|---|---|---|"]
+    lines = [HEAD.rstrip(), "", "| cluster | as source | as target | documents |", "|---|---|---|---|"]
     lines += [_row(name, known) for name, known in KNOWN_CLUSTERS.items()]
     for one in DOCUMENTED:
         lines.append(f"| {one.title} | {one.source} | {one.target} | {_documents(one.documents)} |")
@@ -55,7 +55,7 @@ def _section(name: str, known: KnownCluster) -> Iterator[str]:
         if source or target:
             yield f"| {title} | {source} | {'the same' if source == target else target} |"
     if known.documents:
-        yield from ("", f"From {_documents(known.documents)}.")
+        yield from ("", f"Documents: {_documents(known.documents)}.")
     if known.guesses:
         yield from ("", f"Assumed, because no document says it: {_sentences(known.guesses)}")
 
@@ -69,9 +69,8 @@ def _sentences(parts: Iterable[str]) -> str:
 
 
 SHOWN: Mapping[str, Callable[[Expectation], str]] = {
-    "otherwise": lambda expected: _sentences(expected.lost),
+    "what differs": lambda expected: _sentences(expected.lost),
     "[`plan`](plan-hazards.md)": lambda expected: _listed(expected.hazards),
-    "`doctor` (LD652), `status`: without": lambda expected: ", ".join(sorted(expected.lacks)),
     "[events](events.md)": lambda expected: _listed(expected.events),
     "[ACLs](../guides/acls.md#states)": lambda expected: "" if expected.acls == "in-sync" else f"`{expected.acls}`",
     "set": lambda expected: _listed(expected.advice),
@@ -81,7 +80,7 @@ SHOWN: Mapping[str, Callable[[Expectation], str]] = {
 
 def _documents(documents: tuple[Document, ...]) -> str:
     links = ", ".join(f"[{number}]({one.address}) ({one.read})" for number, one in enumerate(documents, start=1))
-    return f"its documents: {links}"
+    return links
 
 
 def _anchor(title: str) -> str:
