@@ -3,6 +3,7 @@
 `python -m tools.docs.clusters` writes it anew.
 """
 
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from tests.support.cluster_expectations import EXPECTED, UNTRIED, Expectation, R
 from tests.support.documented_clusters import DOCUMENTED
 from tests.support.known_clusters import KNOWN_CLUSTERS, Document, KnownCluster
 
+LINE = 160
 EXPECTED_ONLY = ", expected"
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "clusters.md"
 HEAD = """# Clusters
@@ -55,9 +57,13 @@ def _section(name: str, known: KnownCluster) -> Iterator[str]:
         if source or target:
             yield f"| {title} | {source} | {'the same' if source == target else target} |"
     if known.documents:
-        yield from ("", f"Documents: {_documents(known.documents)}.")
+        yield from ("", _wrapped(f"Documents: {_documents(known.documents)}."))
     if known.guesses:
-        yield from ("", f"Assumed, because no document says it: {_sentences(known.guesses)}")
+        yield from ("", _wrapped(f"Assumed, because no document says it: {_sentences(known.guesses)}"))
+
+
+def _wrapped(text: str) -> str:
+    return "\n".join(textwrap.wrap(text, LINE, break_long_words=False, break_on_hyphens=False))
 
 
 def _listed(names: Iterable[str]) -> str:
