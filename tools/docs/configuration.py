@@ -14,8 +14,8 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "configurati
 
 OURS = "lockstep."
 WHERE = {KeyLevel.TOP: "top", KeyLevel.FLOW: "flow", KeyLevel.CLUSTER: "cluster"}
-SAID_ONCE = 4
-"""So many choices are repeated in each row. If keys that follow one another have more, the first one shows them."""
+SAME = "the same of "
+"""With this begins the meaning of a key that is for a part of what the key before it is for."""
 
 SHORT = {Kind.BOOLEAN: "boolean", Kind.PATTERNS: "patterns", Kind.LIST: "list"}
 
@@ -39,15 +39,19 @@ def filled(page: str) -> str:
 
 
 def used(keys: Iterable[Key]) -> str:
-    rows: list[tuple[str, ...]] = []
-    before: Key | None = None
+    """A row for each key. A key that is the same for a part as the one before it is in the row of that one."""
+    rows: list[list[str]] = []
     for key in keys:
-        same = before is not None and len(key.choices) > SAID_ONCE and key.choices == before.choices
-        accepted = "as above" if same else _accepted(key)
         where = "" if key.scopes == CONNECTOR else f" ({_where(key.scopes)})"
-        rows.append((_code(key.name) + where, accepted, _code(key.default) if key.default else "", key.meaning))
-        before = key
-    return _table(("key", "takes", "default", "meaning"), rows)
+        if key.meaning.startswith(SAME):
+            rows[-1][0] += f", {_code(key.name)}"
+            part, meaning = key.name.rpartition(".")[2], key.meaning.removeprefix(SAME)
+            rows[-1][-1] += "" if part == meaning else f"; {_code(part)}: {meaning}"
+        else:
+            rows.append(
+                [_code(key.name) + where, _accepted(key), _code(key.default) if key.default else "", key.meaning]
+            )
+    return _table(("key", "takes", "default", "meaning"), map(tuple, rows))
 
 
 def refused(keys: Iterable[Key]) -> str:

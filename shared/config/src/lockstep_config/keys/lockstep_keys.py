@@ -228,7 +228,7 @@ OUR_KEYS = (
         default="info",
         choices=tuple(LEVELS),
         scopes=TOP_ONLY,
-        meaning="how much services log, where they are started without --log-level",
+        meaning="how much services log, all or one, if they are started without --log-level",
     ),
     *(
         Key(
