@@ -34,7 +34,7 @@ AFTER = """\
 - **0.9 of the limit for `lz4`, 0.75 for `none`.** Both brokers use the same two cores. *Both at once* is itself below.
 - **p50 at 500 records/s at a fifth of MM2's.** On slow cores `relay` is itself at 0.19 to 0.28 of MM2's.
 - **Latency at 5,000 records/s at a quarter of MM2's** if MM2 does not fill both cores. A record waits until its
-  connection asks again ([0046](../decisions/0046-low-traffic-needs-one-slot.md)).
+  connection asks again ([0058](../decisions/0058-a-second-fetch-connection-under-high-traffic.md)).
 - **A copy that is verified as it grows, less than 10 % slower**, on two full cores.
 """
 MEASURES = {
