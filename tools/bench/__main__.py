@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
@@ -21,8 +22,10 @@ from tests.support.broker import BrokerDied
 from tests.support.eventually import NeverHappened
 from tests.support.java import find_java, java_version
 from tests.support.systems import SYSTEMS
+from tools.bench import recorded
 from tools.bench.clusters import two_clusters
 from tools.bench.distance import Distance
+from tools.bench.outages import KILLS
 from tools.bench.parts import BY_DEFAULT, PARTS
 from tools.bench.results import Result, Scalar, flat, markdown, show
 from tools.bench.slow_cores import NotTaken, slow_cores
@@ -50,6 +53,12 @@ def arguments(environ: Mapping[str, str]) -> argparse.Namespace:
         option = "--" + name.lower().replace("_", "-")
         parser.add_argument(option, type=kind, default=kind(environ.get(name) or default), help=f"{what} (%(default)s)")
     parser.add_argument("--output", type=Path, default=Path("build/bench"))
+    parser.add_argument(
+        "--record",
+        action="store_true",
+        default=bool(environ.get("RECORD")),
+        help="keep the figures of these parts for docs/internals/bench-figures.md",
+    )
     chosen = parser.parse_args()
     chosen.parts = BY_DEFAULT if chosen.only == "all" else tuple(chosen.only.split(","))
     chosen.systems = tuple(chosen.systems.split(","))
@@ -61,6 +70,17 @@ def arguments(environ: Mapping[str, str]) -> argparse.Namespace:
     if chosen.records < PARTITIONS:
         parser.error(f"at least {PARTITIONS} records, one a partition")
     return chosen
+
+
+def command(chosen: argparse.Namespace, part: str) -> str:
+    """Return the command that measures a part in the same way."""
+    usual: dict[str, object] = {name: value for name, (value, _) in OPTIONS.items() if name != "SEED"}
+    given = {name: getattr(chosen, name.lower()) for name in usual}
+    usual["SYSTEMS"], given["SYSTEMS"] = ",".join(SYSTEMS), ",".join(chosen.systems)
+    if part == KILLS:
+        given["SEED"] = chosen.seed
+    settings = (f"{name}={value}" for name, value in given.items() if value != usual.get(name))
+    return " ".join([f"make bench ONLY={part}", *settings])
 
 
 def environment() -> Mapping[str, Scalar]:
@@ -98,6 +118,7 @@ def main() -> int:
         console.print(line, style="dim", markup=False, highlight=False, soft_wrap=True)
 
     around, results = {**environment(), "slow_cores": chosen.slow_cores}, list[Result]()
+    commit = recorded.commit_of_checkout() if chosen.record else ""
     source_afar, target_afar = Distance(), Distance()
     try:
         with (
@@ -128,6 +149,16 @@ def main() -> int:
         return 1
     show(results, console)
     say(f"Written: {chosen.output}/latest.md, {chosen.output}/latest.json; logs in {chosen.output}/logs")
+    if chosen.record:
+        runs = recorded.runs_of(
+            flat(results, around),
+            chosen.parts,
+            date=datetime.now(UTC).date().isoformat(),
+            commit=commit,
+            commands={part: command(chosen, part) for part in chosen.parts},
+        )
+        recorded.write(recorded.replaced(recorded.read(), runs, tuple(PARTS)))
+        say(f"Recorded: {', '.join(run.part for run in runs) or 'nothing, as each part failed'}. `make docs` shows it")
     return 1 if any(result.failures() for result in results) else 0
 
 
