@@ -20,6 +20,7 @@ STREETS = (
     "Kirkegata",
 )  # fmt: skip
 CITIES = ("Leipzig", "Lyon", "Leeds", "Torino", "Valencia", "Utrecht", "Graz", "Bergen", "Gent", "Porto")
+FLUSHED_WITHIN_S = 300.0
 PAYMENTS = ("card", "invoice", "transfer", "voucher")
 
 
@@ -101,5 +102,5 @@ def load(
         "acks": "all",
         "delivery.report.only.error": True,
     }
-    produce(bootstrap, topic, drawn(), codec=codec, settings=settings)
+    produce(bootstrap, topic, drawn(), codec=codec, settings=settings, within=FLUSHED_WITHIN_S)
     return Loaded(records=records, record_bytes=size / records)
