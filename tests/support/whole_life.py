@@ -19,9 +19,9 @@ from typing import Any
 
 import psutil
 
-from lockstep_cli.doctor.registry import PRODUCT, REQUESTS
-from lockstep_protocol.names import Flow
-from lockstep_protocol.rows.state_rows import GroupStatus
+from lockstep_ops.doctor.checks.registry import PRODUCT, REQUESTS
+from lockstep_state.names import Flow
+from lockstep_state.rows.state_rows import GroupStatus
 from tests.support.broker_pairs import numbered_records
 from tests.support.clusters import (
     Isolation,

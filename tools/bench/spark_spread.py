@@ -4,8 +4,8 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from lockstep_protocol.names import Flow, state_topic
-from lockstep_protocol.rows.state_rows import Assignment, decode_row
+from lockstep_state.names import Flow, state_topic
+from lockstep_state.rows.state_rows import Assignment, decode_row
 from tests.support.clusters import read_topic
 from tests.support.java import find_java
 from tests.support.mm2 import properties

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lockstep_protocol.names import Flow
-from lockstep_protocol.rows.state_rows import Verification, VerifiedPartition
+from lockstep_state.names import Flow
+from lockstep_state.rows.state_rows import Verification, VerifiedPartition
 from tests.support.eventually import NeverHappened, wait_until
 from tests.support.mirror import MirroredFlow
 from tools.bench.readings import Readings

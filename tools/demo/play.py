@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from lockstep_protocol.mm2_codec import Checkpoint
+from lockstep_state.codecs.mm2_codec import Checkpoint
 from tests.support import clusters, processes
 from tests.support.broker import Broker, started
 from tests.support.topic_comparison import compare

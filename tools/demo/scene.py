@@ -13,7 +13,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 
 FLOWS = (Flow("A", "B"), Flow("B", "A"))
 

@@ -9,9 +9,9 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
-from lockstep_protocol.mm2_codec import Checkpoint, decode_checkpoint, decode_heartbeat
-from lockstep_protocol.names import Flow, state_topic
-from lockstep_protocol.rows.state_rows import PartitionProgress, decode_row
+from lockstep_state.codecs.mm2_codec import Checkpoint, decode_checkpoint, decode_heartbeat
+from lockstep_state.names import Flow, state_topic
+from lockstep_state.rows.state_rows import PartitionProgress, decode_row
 from tests.support.clusters import unique_name
 from tools.demo.scene import FLOWS, SHOP, client, remote
 from tools.demo.snapshot import FlowLine, TopicLine, partition_lag

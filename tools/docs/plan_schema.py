@@ -7,8 +7,8 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from lockstep_cli.plan.comparison import PlanComparison
-from lockstep_cli.plan.flow_plan import VERSION, Plan
+from lockstep_ops.plan.rules.comparison import PlanComparison
+from lockstep_ops.plan.rules.flow_plan import VERSION, Plan
 from tools.docs.schemas import FOLDER, field_words, joined_text, text_of
 
 DOCUMENTS = {

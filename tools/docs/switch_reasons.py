@@ -4,7 +4,7 @@ it anew."""
 import re
 from pathlib import Path
 
-from lockstep_protocol.switch_reason import SwitchReason
+from lockstep_state.reasons.switch_reason import SwitchReason
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "disaster-recovery.md"
 BLOCK = re.compile(r"(<!-- switch reasons -->\n).*?(?=<!-- end -->)", re.DOTALL)

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from lockstep_data_plane.provenance.producer_ids import find_origin, last_origin
-from lockstep_protocol.names import Flow
-from lockstep_protocol.rows.state_rows import Origin, PartitionProgress
+from lockstep_state.names import Flow
+from lockstep_state.rows.state_rows import Origin, PartitionProgress
 
 FLOW = Flow("A", "B")
 OURS = Origin(producer_id=4000, source="A", target="B", origin_cluster_id="id-a", target_cluster_id="id-b")

@@ -9,9 +9,9 @@ from lockstep_config import load
 from lockstep_data_plane.core.append_trial import AppendFault
 from lockstep_data_plane.provenance import target_trial
 from lockstep_data_plane.provenance.target_trial import TargetTrial
-from lockstep_data_plane.wire.cluster import KafkaProtocolError
-from lockstep_protocol.events import decode_event
-from lockstep_protocol.names import Flow, events_topic
+from lockstep_kafka.wire.cluster import KafkaProtocolError
+from lockstep_state.events import decode_event
+from lockstep_state.names import Flow, events_topic
 from tests.support.flow_context import FILE
 from tests.support.memory_cluster import MemoryLog
 from tests.unit.data_plane.engine_scene import EngineCluster

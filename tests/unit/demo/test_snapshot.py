@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from lockstep_protocol.rows.state_rows import PartitionProgress
+from lockstep_state.rows.state_rows import PartitionProgress
 from tools.demo.snapshot import FlowLine, Snapshot, TopicLine, partition_lag, quantile
 from tools.demo.table import as_lines, as_table
 

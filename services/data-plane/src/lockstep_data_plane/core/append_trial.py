@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from lockstep_data_plane.record_batch.layout import Batch
-from lockstep_protocol.kafka_errors import ErrorMeaning, KafkaErrorCode, error_meaning
+from lockstep_state.kafka.kafka_errors import ErrorMeaning, KafkaErrorCode, error_meaning
 
 GAP = 7
 """The sequence of the trial's batch that leaves a gap."""

@@ -8,19 +8,19 @@ from lockstep_config import FlowSettings
 from lockstep_config.flow.client_settings import client_id
 from lockstep_data_plane.core.append_trial import AppendFault, AppendMode, choose_mode
 from lockstep_data_plane.provenance.target_trial import TargetTrial, new_producer
-from lockstep_data_plane.wire.cluster import KafkaProtocolError, connect_cluster
-from lockstep_data_plane.wire.connection import BrokerUnreachable, ProtocolUnfitError
-from lockstep_protocol.kafka_errors import KafkaErrorCode
-from lockstep_protocol.names import Flow
-from lockstep_protocol.rows.state_rows import Origin, PartitionProgress, Row
-from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.util.errors import (
+from lockstep_kafka.common.errors import (
     AppendsUnsafe,
     ClusterUnreachable,
     ProtocolUnfit,
     RequestRefused,
     RequestUnsupported,
 )
+from lockstep_kafka.wire.cluster import KafkaProtocolError, connect_cluster
+from lockstep_kafka.wire.connection import BrokerUnreachable, ProtocolUnfitError
+from lockstep_runtime.flow.context import FlowContext
+from lockstep_state.kafka.kafka_errors import KafkaErrorCode
+from lockstep_state.names import Flow
+from lockstep_state.rows.state_rows import Origin, PartitionProgress, Row
 
 MODE_TEXTS = {
     AppendMode.TRANSACTIONS: "copies in transactions: markers take offsets on the target",

@@ -9,27 +9,27 @@ from typing import Any, TypeVar
 from lockstep_config import FlowSettings
 from lockstep_config.flow.client_settings import client_id
 from lockstep_data_plane.core.append_trial import GAP, AppendFault, AppendTrial, TrialAnswer
+from lockstep_data_plane.log_reader import log_between
 from lockstep_data_plane.record_batch.codecs import NONE
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.record_batch.outgoing_batch import stamp
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import build
-from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError, connect_cluster
-from lockstep_data_plane.wire.connection import (
+from lockstep_kafka.wire.cluster import ClusterClient, KafkaProtocolError, connect_cluster
+from lockstep_kafka.wire.connection import (
     BrokerUnreachable,
     ConnectionClosedError,
     ProtocolUnfitError,
 )
-from lockstep_data_plane.wire.error_codes import BACK_PRESSURE, DENIED
-from lockstep_data_plane.wire.log_reader import log_between
-from lockstep_data_plane.wire.message_versions import message
-from lockstep_data_plane.wire.produce_codec import produce_answer, produce_request
-from lockstep_data_plane.wire.transaction_coordinator import Producer, ProducerFenced, TransactionCoordinators
-from lockstep_protocol.events import Event
-from lockstep_protocol.kafka_errors import ErrorMeaning, KafkaErrorCode, error_meaning
-from lockstep_protocol.names import events_topic, transactional_id
-from lockstep_protocol.offsets import TopicPartition
+from lockstep_kafka.wire.error_codes import BACK_PRESSURE, DENIED
+from lockstep_kafka.wire.message_versions import message
+from lockstep_kafka.wire.produce_codec import produce_answer, produce_request
+from lockstep_kafka.wire.transaction_coordinator import Producer, ProducerFenced, TransactionCoordinators
 from lockstep_runtime.util.clock import now_ms
+from lockstep_state.events import Event
+from lockstep_state.kafka.kafka_errors import ErrorMeaning, KafkaErrorCode, error_meaning
+from lockstep_state.names import events_topic, transactional_id
+from lockstep_state.offsets import TopicPartition
 
 T = TypeVar("T")
 

@@ -10,8 +10,8 @@ from lockstep_config.keys.spark_settings import MASTER, check_master
 from lockstep_config.keys.switch_keys import SwitchSettings
 from lockstep_config.keys.verify_keys import VerifySettings
 from lockstep_config.text.values import BadValue, choice, moment, version
-from lockstep_protocol.commands.command_vocabulary import SERVICES
-from lockstep_protocol.versions import DEFAULT_VERSION
+from lockstep_rules.versions import DEFAULT_VERSION
+from lockstep_state.commands.command_vocabulary import SERVICES
 
 MM2_VERSION = "lockstep.mm2.version"
 STATE = "lockstep.state"

@@ -2,17 +2,17 @@
 
 from collections.abc import Collection, Iterable
 
-from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.control_topic_faults import (
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.common.errors import ClusterError, RequestUnsupported
+from lockstep_kafka.topics.control_topic_faults import (
     ENDS_WORK,
     ControlTopicFault,
     ControlTopicUnfit,
     read_faults,
     set_right,
 )
-from lockstep_runtime.kafka.control_topics import ControlTopic
-from lockstep_runtime.util.errors import ClusterError, RequestUnsupported
+from lockstep_kafka.topics.control_topics import ControlTopic
+from lockstep_runtime.flow.context import FlowContext
 
 CHECK_INTERVAL_S = 60.0
 """Seconds between two checks. A policy that deletes takes effect after minutes."""
