@@ -49,19 +49,19 @@ def test_run_and_help_import_no_spark_faust_or_kafka_client(module: str) -> None
 @pytest.mark.parametrize(
     "module",
     [
-        "watch",
-        "status",
-        "takeover_io",
-        "command_client",
-        "migrate_commands",
-        "probe",
-        "rack",
-        "version",
-        "doctor.command",
+        "lockstep_cli.commands.doctor",
+        "lockstep_cli.commands.migrate_commands",
+        "lockstep_cli.commands.probe",
+        "lockstep_cli.commands.rack",
+        "lockstep_cli.commands.status",
+        "lockstep_cli.commands.version",
+        "lockstep_cli.commands.watch",
+        "lockstep_ops.command_client",
+        "lockstep_ops.takeover.takeover_io",
     ],
 )
 def test_no_command_imports_spark_or_faust(module: str) -> None:
-    code = f"import sys, lockstep_cli.{module}; print([m for m in ('pyspark', 'faust', 'mode') if m in sys.modules])"
+    code = f"import sys, {module}; print([m for m in ('pyspark', 'faust', 'mode') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 

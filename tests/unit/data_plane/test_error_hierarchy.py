@@ -8,6 +8,7 @@ import pytest
 from aiokafka.errors import CorruptRecordException, KafkaConnectionError
 
 import lockstep_data_plane
+import lockstep_kafka.wire
 from lockstep_data_plane.core.appended_skipper import RecordMismatch
 from lockstep_data_plane.core.quarantine_entry import BatchRejected
 from lockstep_data_plane.core.target_log.content_match import AmbiguousMatch
@@ -52,7 +53,9 @@ def _name(error: type[Exception]) -> str:
 
 def _exceptions() -> Iterator[type[Exception]]:
     """What the packages of the copy path define."""
-    for module in pkgutil.walk_packages(lockstep_data_plane.__path__, "lockstep_data_plane."):
+    own = pkgutil.walk_packages(lockstep_data_plane.__path__, "lockstep_data_plane.")
+    wire = pkgutil.walk_packages(lockstep_kafka.wire.__path__, "lockstep_kafka.wire.")
+    for module in (*own, *wire):
         package = ".".join(module.name.split(".")[:2])
         if module.ispkg or module.name.count(".") < 2 or package in OF_A_PROCESS:
             continue
