@@ -47,9 +47,9 @@ help: ## list the targets
 demo: setup spark-archive ## two Kafka clusters mirrored both ways, live, and compared (DURATION=30, KEEP=1 leaves them running, TIMELINE=1)
 	@$(PY) -m tools.demo
 
-test: setup spark-archive ## every test that takes at most 12 minutes together, on real brokers
+test: setup spark-archive ## every test that takes at most 12 minutes together, on real brokers (WITHOUT=tests/unit leaves a folder out)
 	@# In two halves that take as long: tests with brokers wait more than they compute.
-	$(call side_by_side,$(UNIT) -rs $(addprefix --ignore=,tests/kube $(SLOW)) tests,$(PY) -m pytest -q -rs -m "not long" $(SLOW))
+	$(call side_by_side,$(UNIT) -rs $(addprefix --ignore=,tests/kube $(SLOW) $(WITHOUT)) tests,$(PY) -m pytest -q -rs -m "not long" $(SLOW))
 
 setup: $(SYNCED) java $(PREPARED) ## Python packages, Java and Kafka, on a fresh machine too (the others do it by themselves)
 

@@ -71,6 +71,7 @@ def test_command_client_and_control_services_install_without_spark(release: Path
     place.run(python, "-c", "import pyspark", code=1)
 
 
+@pytest.mark.long
 def test_pip_installs_the_client_and_refuses_another_file_of_its_name(release: Path, tmp_path: Path) -> None:
     place = Installation(tmp_path, release)
     place.run(sys.executable, "-m", "venv", tmp_path / "lockstep")

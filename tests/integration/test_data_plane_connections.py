@@ -40,6 +40,7 @@ SOME_RECORDS = 600
 OFFSET_OUT_OF_RANGE, UNKNOWN_LEADER_EPOCH = 1, 75
 
 
+@pytest.mark.long
 async def test_connections_for_single_records_are_one_and_for_much_two(
     broker_a: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,7 +34,16 @@ def examined(folder: Path, broker: SecuredBroker, lines: Sequence[str], code: in
     return run_doctor(file, *categories, code=code)
 
 
-@pytest.mark.parametrize("how", ["TLS", "MTLS", "PLAIN", "SCRAM-SHA-256", "OAUTHBEARER"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        "TLS",
+        pytest.param("MTLS", marks=pytest.mark.long),
+        "PLAIN",
+        "SCRAM-SHA-256",
+        pytest.param("OAUTHBEARER", marks=pytest.mark.long),
+    ],
+)
 def test_each_login_is_let_in_and_each_certificate_dated(tmp_path: Path, broker: SecuredBroker, how: str) -> None:
     run = examined(tmp_path, broker, broker.lines(how, "s"), 1)  # for one cluster has two aliases
     assert run.not_ok().keys() - {("LD605", "s->t")} <= {(code, "s") for code in NOT_OK}
@@ -110,6 +119,7 @@ def test_token_server_that_is_away_is_the_step_of_the_token(tmp_path: Path, brok
     assert "https://localhost:1/token" in run.one("LD502", "s")["detail"]
 
 
+@pytest.mark.long
 def test_mechanism_that_a_broker_lacks_is_named_with_its_own(
     tmp_path: Path, broker: SecuredBroker, pair: GuardedPair
 ) -> None:

@@ -158,7 +158,9 @@ def test_a_group_with_members_on_the_target_is_left_alone(scene: Scene) -> None:
         until(lambda: scene.on_target() == 90, what="the group is synced once it is empty")
 
 
-@pytest.mark.parametrize("end", [Broker.kill, Broker.suspend], ids=["killed", "frozen"])
+@pytest.mark.parametrize(
+    "end", [Broker.kill, pytest.param(Broker.suspend, marks=pytest.mark.long)], ids=["killed", "frozen"]
+)
 def test_failover_moves_groups_while_a_round_waits_for_the_source(
     tmp_path: Path, broker_b: Broker, end: Callable[[Broker], None]
 ) -> None:

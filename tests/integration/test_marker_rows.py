@@ -1,5 +1,5 @@
 """What a release left that ended an empty transaction at each take-over (`lockstep.fence=marker`,
-docs/decisions/0057): records without transactions, under the producer id of the partition's transactional id."""
+docs/decisions/0018): records without transactions, under the producer id of the partition's transactional id."""
 
 import asyncio
 import uuid

@@ -87,7 +87,7 @@ def test_lag_is_shown_in_records_and_in_seconds_while_records_wait(
     wait_until(lambda: lags() == [0, 0, 0], within=COPIED_WITHIN, every=0.1, what="no record waits")
 
 
-@pytest.mark.parametrize("kind", ["CreateTime", "LogAppendTime"])
+@pytest.mark.parametrize("kind", ["CreateTime", pytest.param("LogAppendTime", marks=pytest.mark.long)])
 def test_lag_in_seconds_has_no_part_of_record_timestamps(
     mirror: Mirror, there: MirroredFlow, proxy_b: Proxy, kind: str
 ) -> None:

@@ -136,7 +136,7 @@ def test_a_source_topic_that_is_deleted_and_not_created_again_is_let_go(there: M
         assert there.events(kind, topic) == []
 
 
-@pytest.mark.parametrize("policy", ["skip", "restart"])
+@pytest.mark.parametrize("policy", [pytest.param("skip", marks=pytest.mark.long), "restart"])
 def test_a_source_topic_created_again(pair: Pair, there: MirroredFlow, policy: str) -> None:
     topic = copied(there, policy, numbered(50, b"first life"))
 

@@ -73,6 +73,7 @@ async def _described(admin: Admin) -> set[str]:
     return set()
 
 
+@pytest.mark.long
 def test_question_given_up_while_its_coordinator_was_away_does_no_harm() -> None:
     """librdkafka uses a request after its timeout when the coordinator comes back, and aborts the process. So a process
     of its own asks here."""

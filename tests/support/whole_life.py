@@ -147,10 +147,10 @@ class WholeLife:
         finally:
             run.kill()
 
-    def copy_over_kill(self, run: LockstepRun, first: int, count: int) -> None:
+    def copy_over_kill(self, run: LockstepRun, first: int, count: int, *, groups: bool = True) -> None:
         """Write the records from `first` up to `count` while they are copied. Kill the data plane in the middle
         (SIGKILL, with its JVM and its workers; the run starts it again). The second half is written once it is killed.
-        Compare all records, and move the group."""
+        Compare all records, and move the group, unless the source has no `groups` to read."""
         self.mirrored.wait_mirrored(self._topic, partitions=PARTITIONS, within=WITHIN)
         wait_until(lambda: self._count_copied() > 0, within=WITHIN, what="the copy begins")
         half = (count - first) // 2
@@ -168,7 +168,8 @@ class WholeLife:
         for topic in self._topics:
             self.mirrored.wait_copied(topic, isolation=self._isolation, within=WITHIN)
         assert self._count_copied() == count
-        self._wait_group_moved(committed)
+        if groups:
+            self._wait_group_moved(committed)
 
     def switch_over(self) -> dict[str, Any]:
         """Switch over once the group has read on, compare all records, and return what `switchover` prints."""
@@ -214,6 +215,11 @@ class WholeLife:
             return True
 
         wait_until(is_fine, within=WITHIN, every=2.0, what="status is fine")
+
+    def status_text(self) -> str:
+        """Return what `status` prints for people."""
+        words = [sys.executable, "-m", "lockstep_cli", "status", str(self._file)]
+        return subprocess.run(words, capture_output=True, text=True, timeout=WITHIN, check=False).stdout
 
     def _products(self) -> Mapping[str, str]:
         return {alias: cluster.product for alias, cluster in self.clusters.items() if cluster.product}

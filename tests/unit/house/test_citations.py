@@ -9,7 +9,7 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 FOLDERS = ("services", "shared", "tests", "tools", "deploy")
 PAGE = re.compile(r"(?<!`)`((?:[\w.-]+/)*[\w.-]+\.md)`((?:,? (?:and |to )?§\d+(?:\.\d+)*[a-z]?)*)")
 SECTION = re.compile(r"§(\d+(?:\.\d+)*[a-z]?)")
-DECISION = re.compile(r"decisions? (\d{4})(?:(?:,| and) (\d{4}))?")
+DECISION = re.compile(r"decisions?[ /](\d{4})(?:(?:,| and) (\d{4}))?")
 OUTSIDE = re.compile(r"(?<![\w/-])(?:wire|mm2|mm1|design|style|field|features|house|operate)\.md|\bdesign §")
 
 

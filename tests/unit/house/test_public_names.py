@@ -1,5 +1,5 @@
 """A class has a name of its own in the whole repository, so that one word has one meaning (`glossary.md`). A function
-without an underscore is used by another module (decision 0056)."""
+without an underscore is used by another module (`CONTRIBUTING.md`)."""
 
 import ast
 import re

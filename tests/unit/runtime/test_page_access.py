@@ -96,7 +96,7 @@ print(answered)
 """
 
 
-@pytest.mark.parametrize("number", [70, 300, 1_000])
+@pytest.mark.parametrize("number", [70, 300, pytest.param(1_000, marks=pytest.mark.long)])
 async def test_live_is_answered_while_a_crowd_comes_again_at_once(number: int) -> None:
     """The prober is a process of its own, as a kubelet is: it shares no event loop with the crowd."""
     async with served(AccessPolicy()) as address:

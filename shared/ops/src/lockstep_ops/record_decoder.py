@@ -179,7 +179,7 @@ def _fields(values: Mapping[str, Any]) -> str:
 
 def _printable(text: str) -> str:
     """The text on one line, without what a terminal would obey."""
-    return "".join(c if c.isprintable() else "?" for c in text)
+    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
 
 
 def _short(value: object) -> str:
@@ -190,5 +190,4 @@ def _short(value: object) -> str:
         text = value
     else:
         text = json.dumps(value, ensure_ascii=False, default=str, separators=(",", ":"))
-    text = _printable(text)
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    return _printable(text if len(text) <= LONGEST else text[: LONGEST - 1] + "…")

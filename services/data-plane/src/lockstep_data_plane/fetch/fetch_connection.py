@@ -147,7 +147,7 @@ class FetchConnection:
     def _wanted(self, partition: PartitionMachine) -> Wanted:
         leader, before = self.partitions[partition], partition.fetched_epoch
         if before == leader.epoch and leader.broker == self.broker:
-            # It appended that record itself, and keeps it as long as it leads (docs/decisions/0075).
+            # It appended that record itself, and keeps it as long as it leads (`kafka-wire.md` §2).
             before = UNKNOWN
         return partition.tp, leader, partition.fetch_from, before
 

@@ -2,7 +2,7 @@
 
 Three records that follow each other are known by one number. Each log keeps the numbers of what was read of it, and
 looks for its own in those of the other one. If there are too many, each log keeps every second one, then every fourth.
-The number itself decides which, so both logs keep the same ones (decision 0084)."""
+The number itself decides which, so both logs keep the same ones (decision 0061)."""
 
 from collections import deque
 from typing import NamedTuple

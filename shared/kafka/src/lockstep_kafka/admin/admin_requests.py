@@ -61,7 +61,7 @@ ASKING = {
     # groups would be answered any more.
     "metadata.recovery.strategy": "none",
     # Without that strategy, a request that waits for a broker asks for a connection at each change of the broker's
-    # state, and connects at once. While the cluster is away, that takes a whole core (docs/decisions/0053).
+    # state, and connects at once. While the cluster is away, that takes a whole core (docs/decisions/0040).
     "enable.sparse.connections": False,
     "reconnect.backoff.max.ms": 2_000,
 }

@@ -7,7 +7,8 @@ from lockstep_config.flow.client_settings import client_id
 from lockstep_kafka.session.broker_session import QuestionRefused, SessionRefused
 from lockstep_ops.plan.rules.flow_facts import ClusterState
 from lockstep_ops.plan.shared_cluster import SharedCluster
-from lockstep_rules.clusters.cluster_capabilities import Role, missing_capabilities, needed_apis, unfit_apis
+from lockstep_rules.clusters.cluster_capabilities import Role, missing_capabilities, needed_apis
+from lockstep_state.kafka.kafka_apis import unfit_requests
 
 
 async def add_capabilities(
@@ -22,4 +23,4 @@ async def add_capabilities(
         return state, f"which requests {state.alias} knows is not known: {why}"
     needed = needed_apis(role, transactions=settings.data_plane.exactly_once)
     missing = tuple(missing_capabilities(reading.versions, [role], cluster.refused_requests))
-    return replace(state, product=reading.kind, lacks=missing, unfit=unfit_apis(reading.versions, needed)), ""
+    return replace(state, product=reading.kind, lacks=missing, unfit=unfit_requests(reading.versions, needed)), ""

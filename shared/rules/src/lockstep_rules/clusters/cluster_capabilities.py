@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from lockstep_rules.clusters.cluster_kind import ApiVersions
-from lockstep_state.kafka.kafka_apis import APIS, OF_BOTH, OF_TARGET, OF_TRANSACTIONS, unfit_requests
+from lockstep_state.kafka.kafka_apis import OF_BOTH, OF_TARGET, OF_TRANSACTIONS
 from lockstep_state.kafka.kafka_requests import KafkaRequest as Request
 
 
@@ -167,12 +167,6 @@ def shared_versions(brokers: Iterable[ApiVersions]) -> dict[int, tuple[int, int]
     keys = frozenset(every[0]).intersection(*every[1:]) if every else frozenset[int]()
     ranges = {key: (max(one[key][0] for one in every), min(one[key][1] for one in every)) for key in keys}
     return {key: (oldest, newest) for key, (oldest, newest) in ranges.items() if oldest <= newest}
-
-
-def unfit_apis(versions: ApiVersions, needed: Iterable[str]) -> tuple[str, ...]:
-    """Return those of the needed requests, by their names, that a broker knows in no version of this release."""
-    names = {api.key: name for name, api in APIS.items()}
-    return tuple(names[request.api.key] for request in unfit_requests(versions, needed))
 
 
 def needed_apis(role: Role, *, transactions: bool) -> frozenset[str]:

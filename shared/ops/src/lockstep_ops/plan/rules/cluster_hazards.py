@@ -51,7 +51,12 @@ def find_unfit_clusters(facts: FlowFacts, copy: CopyForecast) -> Iterator[Findin
     for cluster in (facts.source, facts.target):
         if cluster.unfit:
             product = f" ({cluster.product})" if cluster.product else ""
-            yield cluster.alias, f"{cluster.alias}{product} does not know {', '.join(cluster.unfit)} in our versions"
+            requests = ", ".join(request.text for request in cluster.unfit)
+            yield (
+                cluster.alias,
+                f"{cluster.alias}{product} does not know what the flow needs in a version that Lockstep knows:"
+                f" {requests}",
+            )
 
 
 def find_missing_requests(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ from lockstep_rules.clusters.cluster_limits import TopicCount
 from lockstep_rules.selection_count import NOT_COUNTED, SelectionCount
 from lockstep_rules.topic_plan import Selection, TopicSyncPlan
 from lockstep_state.acl_binding import AclBinding
+from lockstep_state.kafka.kafka_apis import UnfitRequest
 from lockstep_state.offsets import TopicPartition
 
 RELIED_ON = (
@@ -89,8 +90,8 @@ class ClusterState:
     """What it looks like (`guess_cluster_kind`); "": not known."""
     lacks: tuple[Capability, ...] = ()
     """Requests without which the flow goes on."""
-    unfit: tuple[str, ...] = ()
-    """Requests that the flow needs, and that its brokers do not know in our versions, by their names in `APIS`."""
+    unfit: tuple[UnfitRequest, ...] = ()
+    """Requests that the flow needs, and that its brokers know in no version of ours."""
     min_insync: int | None = None
     """`min.insync.replicas` of its brokers, which counts for topics without a value of their own."""
 
