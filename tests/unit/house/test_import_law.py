@@ -1,8 +1,8 @@
 """What import-linter cannot say, because it sees of a third-party package only its name: which parts of it we import.
 
 aiokafka's errors, records and codecs are plain values and may be used wherever aiokafka may; its wire layer and kio's
-messages are spoken in the data plane's connections only, by what renews sessions, and by the questions that librdkafka
-does not have, so that a change of either touches few files (`architecture.md` §2).
+messages are spoken in connections of `lockstep_kafka` only: those of the data plane, what renews sessions, and the
+requests that librdkafka does not have. So a change of either touches few files (`architecture.md` §2).
 """
 
 import ast

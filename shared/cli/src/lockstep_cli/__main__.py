@@ -11,19 +11,19 @@ from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.commands import (
     config,
     control_commands,
+    doctor,
     legacy,
     migrate_commands,
     offsets,
+    plan,
     probe,
     rack,
     status,
+    switch,
+    verify,
     version,
     watch,
 )
-from lockstep_cli.commands import doctor as doctor
-from lockstep_cli.commands import plan as plan
-from lockstep_cli.commands import switch as switch
-from lockstep_cli.commands import verify as verify
 from lockstep_cli.options import file_argument, run_options
 from lockstep_runtime.http.access import AccessPolicy
 
