@@ -14,7 +14,7 @@ IMAGES  := $(if $(BASE),--base $(BASE)) $(if $(JAVA_BASE),--java-base $(JAVA_BAS
            $(if $(BUILDER),--builder $(BUILDER)) $(if $(REPOSITORY),--repository $(REPOSITORY)) $(if $(TAG),--tag $(TAG)) \
            $(if $(OFFLINE),--offline) $(if $(PUSH),--push)
 
-PAGES   := address chart client_keys clusters commands configuration conformance doctor events metrics permissions plan_hazards plan_schema sasl schemas schema_page strimzi \
+PAGES   := address bench_figures chart client_keys clusters commands configuration conformance doctor events metrics permissions plan_hazards plan_schema sasl schemas schema_page strimzi \
            switch_reasons values_schema
 
 # What runs beside something else writes no cache: both would.
@@ -61,7 +61,7 @@ check: $(SYNCED) ## format, lint, types, import law, lock and unit tests (under 
 	.venv/bin/lint-imports
 	$(call side_by_side,$(UNIT) $(FIRST),$(PY) -m pytest -q -m "not long" $(addprefix --ignore=,$(FIRST)) tests/unit)
 
-bench: setup spark-archive ## Lockstep beside MirrorMaker 2 on the same brokers (ONLY=lz4 runs one part)
+bench: setup spark-archive ## Lockstep beside MirrorMaker 2 on the same brokers (ONLY=lz4 runs one part, RECORD=1 keeps the figures)
 	@$(PY) -m tools.bench
 
 docs: $(SYNCED) ## write the generated pages and the chart's schema anew, from the declarations in the code

@@ -1,5 +1,5 @@
 """MirrorMaker 1 mirrors and is stopped or killed, we go on from its group, and it goes on from ours (`mm2-behaviour.md`
-§10).
+§9).
 
 Nothing carries the place over but the group's committed offsets. A writer does not stop meanwhile, and every record
 bears its number. MirrorMaker 1 chooses partitions itself, so a record is looked for in all of them.

@@ -1,4 +1,6 @@
-"""`docs/guides/disaster-recovery.md` is carried out from its first block to its last, on two clusters."""
+"""The runbook `docs/guides/disaster-recovery.md` is carried out from its first block to its last, on two clusters.
+
+The clusters are set up as `docs/guides/switchover.md` says."""
 
 import json
 import os
@@ -23,7 +25,8 @@ from tests.support.runs import LockstepRun
 
 pytestmark = pytest.mark.long
 
-GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "disaster-recovery.md"
+GUIDES = Path(__file__).resolve().parents[2] / "docs" / "guides"
+SET_UP = re.compile(r"^## Set it up\n(.*?)^## ", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^ *```(properties|sh)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 TOPICS, PARTITIONS, WITHIN = ("orders", "payments"), 3, 180.0
 COMMAND_WITHIN = 240.0
@@ -41,7 +44,9 @@ Said = subprocess.CompletedProcess[str]
 
 def blocks() -> list[tuple[str, str]]:
     """Language and text of each block that is to be carried out, in order."""
-    return [(language, textwrap.dedent(text).strip()) for language, text in BLOCK.findall(GUIDE.read_text("utf-8"))]
+    (set_up,) = SET_UP.findall((GUIDES / "switchover.md").read_text("utf-8"))
+    text = set_up + (GUIDES / "disaster-recovery.md").read_text("utf-8")
+    return [(language, textwrap.dedent(block).strip()) for language, block in BLOCK.findall(text)]
 
 
 class Day:

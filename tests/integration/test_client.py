@@ -1,5 +1,5 @@
 """The client against a real cluster, on checkpoints written by hand: what it finds, and what it says when it cannot
-(`mm2-behaviour.md` §3.8, §8 no. 36)."""
+(`mm2-behaviour.md` §3.8, §8 row 10)."""
 
 import logging
 import re

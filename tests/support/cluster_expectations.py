@@ -83,14 +83,14 @@ EXPECTED: Mapping[tuple[str, Role], Expectation] = MappingProxyType(
         ),
         ("msk-serverless", SOURCE): Expectation(
             lost=(CONFIGS, NO_ACLS),
-            hazards=frozenset({"LS026", "LS029"}),
+            hazards=frozenset({"LS026", "LS029", "LS030"}),
             lacks=frozenset({"DescribeAcls", "DescribeLogDirs"}),
             events=REFUSES_CONFIGS,
             acls="not-supported",
         ),
         ("msk-serverless", TARGET): Expectation(
             lost=(CONFIGS, NO_ACLS),
-            hazards=CONTROL_CONFIGS | {"LS029"},
+            hazards=CONTROL_CONFIGS | {"LS029", "LS030"},
             lacks=frozenset({"DescribeAcls"}),
             events=REFUSES_CONFIGS,
             acls="not-supported",

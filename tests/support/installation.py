@@ -58,7 +58,7 @@ class Installation:
 
     def install_line(self, choice: str, tool: str) -> list[str]:
         """Return the line of docs/guides/install.md that installs a choice with uv or pip, for this folder."""
-        lines = INSTALL_PAGE.read_text(encoding="utf-8").splitlines()
+        lines = map(str.strip, INSTALL_PAGE.read_text(encoding="utf-8").splitlines())
         (line,) = (each for each in lines if each.startswith(tool) and f"-requirements-{choice}.txt" in each)
         program, *arguments = shlex.split(line.replace(" release", f" {self.release}"))
         return [uv() if program == "uv" else program, *arguments]

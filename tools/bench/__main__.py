@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
@@ -19,10 +20,12 @@ from tests.support import kafka_jars
 from tests.support.broker import BrokerDied
 from tests.support.eventually import NeverHappened
 from tests.support.java import find_java, java_version
+from tools.bench import recorded
 from tools.bench.brokers import two_clusters
 from tools.bench.distance import Distance
 from tools.bench.figures import Part
 from tools.bench.flat_keys import failures, flat
+from tools.bench.killing import KILLS
 from tools.bench.load import NotLoaded
 from tools.bench.outcome import Scalar
 from tools.bench.parts import BY_DEFAULT, PARTS, run
@@ -32,6 +35,13 @@ from tools.bench.stage import PARTITIONS, Stage
 from tools.bench.systems import SYSTEMS
 
 WIDTH = 110  # where there is no terminal to ask
+SIZES = (
+    ("RECORDS", 6_000_000, "records of a throughput part"),
+    ("BYTES", 5_000_000_000, "keys and values of the backlog of catch_up"),
+    ("BATCH_BYTES", 256 << 10, "largest batch in the source's log, before compression"),
+    ("LATENCY_SECONDS", 30, "how long latency is measured"),
+    ("WARM_UP_SECONDS", 15, "how long it is not, before that"),
+)
 
 
 def arguments(environ: Mapping[str, str]) -> argparse.Namespace:
@@ -39,13 +49,7 @@ def arguments(environ: Mapping[str, str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--only", default=environ.get("ONLY") or "all", help=f"with commas: {', '.join(PARTS)}")
     parser.add_argument("--systems", default=environ.get("SYSTEMS") or ",".join(SYSTEMS), help="with commas")
-    for name, default, what in (
-        ("RECORDS", 6_000_000, "records of a throughput part"),
-        ("BYTES", 5_000_000_000, "keys and values of the backlog of catch_up"),
-        ("BATCH_BYTES", 256 << 10, "largest batch in the source's log, before compression"),
-        ("LATENCY_SECONDS", 30, "how long latency is measured"),
-        ("WARM_UP_SECONDS", 15, "how long it is not, before that"),
-    ):
+    for name, default, what in SIZES:
         option = "--" + name.lower().replace("_", "-")
         parser.add_argument(option, type=int, default=int(environ.get(name) or default), help=f"{what} ({default})")
     parser.add_argument(
@@ -60,6 +64,12 @@ def arguments(environ: Mapping[str, str]) -> argparse.Namespace:
         "--seed", type=int, default=int(seed) if seed else secrets.randbelow(1_000_000), help="the moments of kills"
     )
     parser.add_argument("--output", type=Path, default=Path("build/bench"))
+    parser.add_argument(
+        "--record",
+        action="store_true",
+        default=bool(environ.get("RECORD")),
+        help="keep the figures of these parts for docs/internals/bench-figures.md",
+    )
     chosen = parser.parse_args()
     chosen.parts = BY_DEFAULT if chosen.only == "all" else tuple(chosen.only.split(","))
     chosen.systems = tuple(chosen.systems.split(","))
@@ -71,6 +81,19 @@ def arguments(environ: Mapping[str, str]) -> argparse.Namespace:
     if chosen.records < PARTITIONS:
         parser.error(f"at least {PARTITIONS} records, one a partition")
     return chosen
+
+
+def command(chosen: argparse.Namespace, part: str) -> str:
+    """The command that measures `part` in the same way."""
+    settings: list[tuple[str, object, object]] = [
+        (name, getattr(chosen, name.lower()), default) for name, default, _ in SIZES
+    ]
+    settings += [("SYSTEMS", ",".join(chosen.systems), ",".join(SYSTEMS)), ("SLOW_CORES", chosen.slow_cores, 0)]
+    if part == KILLS:
+        settings.append(("SEED", chosen.seed, None))
+    return " ".join(
+        [f"make bench ONLY={part}", *(f"{name}={value}" for name, value, usual in settings if value != usual)]
+    )
 
 
 def environment() -> Mapping[str, Scalar]:
@@ -108,6 +131,7 @@ def main() -> int:
         console.print(line, style="dim", markup=False, highlight=False, soft_wrap=True)
 
     around, parts = {**environment(), "slow_cores": chosen.slow_cores}, list[Part]()
+    commit = recorded.commit_of_checkout() if chosen.record else ""
     source_afar, target_afar = Distance(), Distance()
     try:
         with (
@@ -138,6 +162,16 @@ def main() -> int:
         return 1
     show(parts, console)
     say(f"Written: {chosen.output}/latest.md, {chosen.output}/latest.json; logs in {chosen.output}/logs")
+    if chosen.record:
+        runs = recorded.runs_of(
+            flat(parts, around),
+            chosen.parts,
+            date=datetime.now(UTC).date().isoformat(),
+            commit=commit,
+            commands={part: command(chosen, part) for part in chosen.parts},
+        )
+        recorded.write(recorded.replaced(recorded.read(), runs, PARTS))
+        say(f"Recorded: {', '.join(run.part for run in runs) or 'nothing, as each part failed'}. `make docs` shows it")
     return 1 if failures(parts) else 0
 
 

@@ -174,7 +174,7 @@ SHEETS: Mapping[str, Sheet] = {
         "Control services: 10,000 topics; 1,000 groups in ten partitions; 1,000,000 offset syncs",
         {
             "topics_mirrored_s": Row("topics: until all are on the target for the first time, s", 1),
-            "topics_planned_s": Row("  from a restart until all were looked at, s", 1, "below 10"),
+            "topics_planned_s": Row("  from a restart until all were checked, s", 1, "below 10"),
             "topics_round_cpu_s": Row("  a steady round, CPU s", 2, "below 1"),
             "topics_cpu_share": Row("  at rest, % of a core", 1, "", 100),
             "topics_rss_mib": Row("  RSS of topic-sync, MiB", 0, "below 150"),

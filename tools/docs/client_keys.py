@@ -3,14 +3,12 @@
 They are between the lines that name them; the text around them is written by hand."""
 
 import re
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import get_args
 
 from lockstep_config.keys.client_keys import (
     CLIENT,
-    CONNECTION,
     CONNECTION_REFUSED,
     CONNECTION_USED,
     CONNECTION_WITHOUT_EFFECT,
@@ -28,49 +26,64 @@ def filled(page: str) -> str:
     return BLOCK.sub(lambda block: f"{block[1]}\n{TABLES[block[2]]()}\n", page)
 
 
-def _fate(key: ClientKey) -> str:
-    """The word for it in the table."""
-    if key.status is not Status.USED:
-        return "refused" if key.status is Status.REFUSED else "without effect"
-    return "used" if key.librdkafka in ("", key.name) else "translated"
+LETTERS: Mapping[ClientKind, str] = {"consumer": "C", "producer": "P", "admin": "A"}
 
 
 def _connection() -> str:
-    lines = ["| key | what becomes of it | how, or why not |", "|---|---|---|"]
-    for name in sorted(CONNECTION):
-        if name in CONNECTION_USED:
-            become = CONNECTION_USED[name]
-            lines.append(f"| `{name}` | {'translated' if _is_renamed(name) else 'used'} | {become} |")
-        elif name in CONNECTION_REFUSED:
-            lines.append(f"| `{name}` | refused | {CONNECTION_REFUSED[name]} |")
-        else:
-            lines.append(f"| `{name}` | without effect | {CONNECTION_WITHOUT_EFFECT[name]} |")
-    return "\n".join(lines) + "\n"
+    return _table(("key", "what it does"), [(f"`{name}`", CONNECTION_USED[name]) for name in sorted(CONNECTION_USED)])
 
 
-def _is_renamed(name: str) -> bool:
-    named = re.findall(r"`([^`]+)`", CONNECTION_USED[name])
-    return bool(named) and named != [name]
+def _clients() -> str:
+    """A row for each used key. Clients share it if the key is the same for them; admin clients carry no records."""
+    rows: dict[tuple[str, str], dict[str, list[ClientKind]]] = {}
+    for kind in get_args(ClientKind):
+        for key in CLIENT[kind].values():
+            if key.status is Status.USED:
+                records, elsewhere = how(key, kind)
+                same = rows.setdefault((key.name, elsewhere), {})
+                same.setdefault(next(iter(same)) if kind == "admin" and same else records, []).append(kind)
+    return _table(
+        ("key", "clients", "mirrored records", "librdkafka"),
+        [
+            (f"`{name}`", _letters(kinds), records or "-", elsewhere or "-")
+            for (name, elsewhere), same in sorted(rows.items())
+            for records, kinds in same.items()
+        ],
+    )
 
 
-def _of_client(kind: ClientKind) -> str:
-    order = ["used", "translated", "refused", "without effect"]
-    third = "how, or why not" if kind == "admin" else "records, or why not"
-    lines = [f"| key | what becomes of it | {third} | elsewhere |", "|---|---|---|---|"]
-    for key in sorted(CLIENT[kind].values(), key=lambda key: (order.index(_fate(key)), key.name)):
-        records, elsewhere = how(key, kind)
-        lines.append(f"| `{key.name}` | {_fate(key)} | {records} | {elsewhere} |")
-    return "\n".join(lines) + "\n"
+def _by_reason(status: Status, connection: Mapping[str, str]) -> str:
+    """Keys of one reason and of the same clients share a row."""
+    of_clients: dict[tuple[str, str], list[ClientKind]] = {}
+    for kind in get_args(ClientKind):
+        for key in CLIENT[kind].values():
+            if key.status is status:
+                of_clients.setdefault((key.name, key.why), []).append(kind)
+    rows: dict[tuple[str, str], list[str]] = {}
+    for name, why in sorted(connection.items()):
+        rows.setdefault(("all", why), []).append(f"`{name}`")
+    for (name, why), kinds in sorted(of_clients.items()):
+        rows.setdefault((_letters(kinds), why), []).append(f"`{name}`")
+    return _table(("keys", "clients", "why"), [(", ".join(names), kinds, why) for (kinds, why), names in rows.items()])
+
+
+def _letters(kinds: Sequence[ClientKind]) -> str:
+    return "".join(LETTERS[kind] for kind in kinds)
+
+
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    return "".join(f"| {' | '.join(row)} |\n" for row in (head, ("---",) * len(head), *rows))
 
 
 def how(key: ClientKey, kind: ClientKind) -> tuple[str, str]:
-    """The last two columns."""
+    """What a used key does to mirrored records, and how librdkafka has it; else why it does nothing, and nothing."""
     if key.status is not Status.USED:
         return key.why, ""
     values = f": {', '.join(key.choices)}" if key.choices else ""
-    elsewhere = f"`{key.librdkafka}`" if key.librdkafka else ""
-    if key.librdkafka and key.minimum is not None:
-        elsewhere += f", {key.minimum} to {key.maximum}"
+    renamed = key.librdkafka not in ("", key.name)
+    limits = f"{key.minimum} to {key.maximum}" if key.librdkafka and key.minimum is not None else ""
+    named = f"`{key.librdkafka}`" if renamed else "yes" if key.librdkafka else ""
+    elsewhere = ", ".join(part for part in (named, limits) if part)
     if key.not_records and kind != "admin":
         return f"without effect: {key.not_records}", elsewhere
     return key.records + values if key.records else "", elsewhere
@@ -78,7 +91,9 @@ def how(key: ClientKey, kind: ClientKind) -> tuple[str, str]:
 
 TABLES: Mapping[str, Callable[[], str]] = {
     "connection": _connection,
-    **{kind: partial(_of_client, kind) for kind in get_args(ClientKind)},
+    "clients": _clients,
+    "refused": lambda: _by_reason(Status.REFUSED, CONNECTION_REFUSED),
+    "unused": lambda: _by_reason(Status.WITHOUT_EFFECT, CONNECTION_WITHOUT_EFFECT),
 }
 
 if __name__ == "__main__":

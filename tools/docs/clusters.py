@@ -3,6 +3,7 @@
 `python -m tools.docs.clusters` writes it anew.
 """
 
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from tests.support.cluster_expectations import EXPECTED, UNTRIED, Expectation, R
 from tests.support.documented_clusters import DOCUMENTED
 from tests.support.known_clusters import KNOWN_CLUSTERS, Document, KnownCluster
 
+LINE = 160
 EXPECTED_ONLY = ", expected"
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "clusters.md"
 HEAD = """# Clusters
@@ -17,6 +19,8 @@ HEAD = """# Clusters
 What Lockstep does with services and brokers that are no Apache Kafka of today. `make docs` generates this page from
 `tests/support/known_clusters.py`, `cluster_expectations.py` and `documented_clusters.py`.
 [Broker versions](broker-versions.md) has Apache Kafka itself, and what replaces a request that a cluster does not know.
+**A profile is not the service.** Try your own cluster with `lockstep doctor` and `lockstep plan` first.
+The test copies 20,000 records of all codecs against a profile, with a consumer group, a SIGKILL and a switchover.
 
 | word | it means |
 |---|---|
@@ -25,17 +29,13 @@ What Lockstep does with services and brokers that are no Apache Kafka of today. 
 | by its documents | nothing was run. The documents say nothing against it |
 | does not work | the documents name something that is lacking, without which Lockstep copies nothing |
 
-In a whole life, 20,000 records of all codecs that the source takes are copied, with headers, null keys and tombstones.
-The data plane is killed (SIGKILL) in the middle. A consumer group is moved exactly. `lockstep switchover` ends it, and
-all records are compared. Before, `lockstep plan` has to name each loss. `lockstep doctor` and `lockstep status` have
-to name what the cluster does not know. **A profile is not the service.** Try your own cluster with `lockstep doctor`
-and `lockstep plan` first.
+ACLs are `in-sync`, if a cluster's table has no other [state](../guides/acls.md#states).
 """
 
 
 def page() -> str:
     """Return the whole page."""
-    lines = [HEAD, "| cluster | as source | as target | known from |", "|---|---|---|---|"]
+    lines = [HEAD.rstrip(), "", "| cluster | as source | as target | documents |", "|---|---|---|---|"]
     lines += [_row(name, known) for name, known in KNOWN_CLUSTERS.items()]
     for one in DOCUMENTED:
         lines.append(f"| {one.title} | {one.source} | {one.target} | {_documents(one.documents)} |")
@@ -46,20 +46,24 @@ def page() -> str:
 
 def _row(name: str, known: KnownCluster) -> str:
     shown = (EXPECTED[name, role].result.value + (EXPECTED_ONLY if (name, role) in UNTRIED else "") for role in Role)
-    return f"| [{known.title}](#{_anchor(known.title)}) | {' | '.join(shown)} | a profile |"
+    return f"| [{known.title}](#{_anchor(known.title)}) | {' | '.join(shown)} | |"
 
 
 def _section(name: str, known: KnownCluster) -> Iterator[str]:
     roles = [EXPECTED[name, role] for role in Role]
     yield from (f"## {known.title}", "", "| | as source | as target |", "|---|---|---|")
     for title, shown in SHOWN.items():
-        cells = [shown(expected) for expected in roles]
-        if any(cells):
-            yield f"| {title} | {' | '.join(cells)} |"
+        source, target = (shown(expected) for expected in roles)
+        if source or target:
+            yield f"| {title} | {source} | {'the same' if source == target else target} |"
     if known.documents:
-        yield from ("", f"From {_documents(known.documents)}.")
+        yield from ("", _wrapped(f"Documents: {_documents(known.documents)}."))
     if known.guesses:
-        yield from ("", "Assumed, because no document says it:", "", *(f"- {guess}" for guess in known.guesses))
+        yield from ("", _wrapped(f"Assumed, because no document says it: {_sentences(known.guesses)}"))
+
+
+def _wrapped(text: str) -> str:
+    return "\n".join(textwrap.wrap(text, LINE, break_long_words=False, break_on_hyphens=False))
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -71,12 +75,10 @@ def _sentences(parts: Iterable[str]) -> str:
 
 
 SHOWN: Mapping[str, Callable[[Expectation], str]] = {
-    "copy": lambda expected: expected.result.value,
-    "otherwise": lambda expected: _sentences(expected.lost),
+    "what differs": lambda expected: _sentences(expected.lost),
     "[`plan`](plan-hazards.md)": lambda expected: _listed(expected.hazards),
-    "`doctor` (LD652), `status`: without": lambda expected: ", ".join(sorted(expected.lacks)),
     "[events](events.md)": lambda expected: _listed(expected.events),
-    "[ACLs](../guides/acls.md#states)": lambda expected: f"`{expected.acls}`",
+    "[ACLs](../guides/acls.md#states)": lambda expected: "" if expected.acls == "in-sync" else f"`{expected.acls}`",
     "set": lambda expected: _listed(expected.advice),
 }
 """Rows of a cluster's table. One that is empty for both roles is left out."""
@@ -84,7 +86,7 @@ SHOWN: Mapping[str, Callable[[Expectation], str]] = {
 
 def _documents(documents: tuple[Document, ...]) -> str:
     links = ", ".join(f"[{number}]({one.address}) ({one.read})" for number, one in enumerate(documents, start=1))
-    return f"its documents: {links}"
+    return links
 
 
 def _anchor(title: str) -> str:

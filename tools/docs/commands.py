@@ -35,9 +35,17 @@ def _of_group(name: str, group: click.Group) -> Iterator[str]:
 
 
 def _verbs() -> Iterator[str]:
-    yield "| verb | subjects | event that answers it | what it does |\n|---|---|---|---|"
+    yield "| verb | subjects | event that answers it |\n|---|---|---|"
+    rows: dict[str, list[ControlCommand]] = {}
     for verb in VERBS.values():
-        yield f"| `{verb.verb}` | {_subjects(verb)} | `{verb.answer}` | {verb.summary} |"
+        rows.setdefault(_subjects(verb), []).append(verb)
+    for subjects, verbs in rows.items():
+        names, answers = (", ".join(f"`{name}`" for name in column) for column in zip(*map(_named, verbs), strict=True))
+        yield f"| {names} | {subjects} | {answers} |"
+
+
+def _named(verb: ControlCommand) -> tuple[str, str]:
+    return verb.verb, verb.answer
 
 
 def _subjects(verb: ControlCommand) -> str:

@@ -18,13 +18,13 @@ def filled(page: str) -> str:
 
 
 def _table(category: Category) -> str:
-    head = "| code | check | what it means | if it is not ok |\n|---|---|---|---|\n"
+    head = "| check | what it means | if it is not ok |\n|---|---|---|\n"
     return head + "".join(map(_row, checks_in(category)))
 
 
 def _row(check: DoctorCheck) -> str:
     anchor = f'<a id="{check.code.lower()}"></a>{check.code}'
-    return f"| {anchor} | {check.title} | {check.meaning} | {check.fix} |\n"
+    return f"| {anchor} {check.title} | {check.meaning} | {check.fix} |\n"
 
 
 if __name__ == "__main__":

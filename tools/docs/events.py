@@ -19,12 +19,14 @@ def filled(page: str) -> str:
 
 
 def table(kinds: Iterable[EventKind]) -> str:
-    """A line for each kind, in the order in which they are declared."""
-    lines = ["", "| kind | subject | level | meaning | detail |", "|---|---|---|---|---|"]
+    """Lines in the order in which kinds are declared. Kinds that differ in their name alone share one."""
+    lines = ["", "| kind | subject | meaning | detail |", "|---|---|---|---|"]
+    rows: dict[tuple[str, str, str], list[str]] = {}
     for kind in kinds:
-        level = logging.getLevelName(kind.level).lower()
-        detail = ", ".join(f"`{field}`" for field in kind.detail.split()) or "-"
-        lines.append(f"| `{kind.name}` | {kind.subject} | {level} | {kind.meaning} | {detail} |")
+        level = "" if kind.level == logging.INFO else f", {logging.getLevelName(kind.level).lower()}"
+        detail = ", ".join(f"`{field}`" for field in kind.detail.split())
+        rows.setdefault((kind.subject, kind.meaning, detail), []).append(f"`{kind.name}`{level}")
+    lines += [f"| {'; '.join(names)} | {' | '.join(cells)} |" for cells, names in rows.items()]
     return "\n".join([*lines, "", ""])
 
 

@@ -31,6 +31,9 @@ DECLARED: Mapping[str, Iterable[Metric]] = {"every service": COMMON, "lockstep r
 WITH_TLS = frozenset(metric.shown_as for metric in lockstep_runtime.flow.common_metrics.OF_TLS)
 """What a page shows beside that where its flows have certificates."""
 
+OF_A_WINDOW = ("min", "max", "avg")
+"""What ends the names of metrics over a time."""
+
 BLOCK = re.compile(r"(<!-- metrics of ([a-z -]+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 
@@ -45,21 +48,17 @@ def filled(page: str) -> str:
 
 
 def table(metrics: Iterable[Metric]) -> str:
-    """Ours and MM2's apart, ours first."""
-    ours = [metric for metric in metrics if not metric.like]
-    theirs = [metric for metric in metrics if metric.like]
-    lines = []
-    if ours:
-        lines += ["", "| metric | type | labels | meaning |", "|---|---|---|---|"]
-        lines += [f"| `{m.shown_as}` | {m.type.value} | {_labels(m)} | {m.meaning} |" for m in ours]
-    if theirs:
-        lines += ["", "| metric | type | labels | meaning | MBean |", "|---|---|---|---|---|"]
-        lines += [f"| `{m.shown_as}` | {m.type.value} | {_labels(m)} | {m.meaning} | `{m.like}` |" for m in theirs]
+    """Ours first, then MM2's. A metric that is the least, the most or the mean of another is in the row of that one."""
+    rows: dict[str, tuple[Metric, list[str]]] = {}
+    for metric in sorted(metrics, key=lambda metric: bool(metric.like)):
+        base, _, suffix = metric.shown_as.rpartition("_")
+        if suffix in OF_A_WINDOW and base in rows:
+            rows[base][1].append(f"`_{suffix}`")
+        else:
+            rows[metric.shown_as] = metric, [f"`{metric.shown_as}`"]
+    lines = ["", "| metric | labels | meaning |", "|---|---|---|"]
+    lines += [f"| {', '.join(names)} | {', '.join(m.labels)} | {m.meaning} |" for m, names in rows.values()]
     return "\n".join([*lines, "", ""])
-
-
-def _labels(metric: Metric) -> str:
-    return ", ".join(metric.labels) or "-"
 
 
 if __name__ == "__main__":

@@ -3,12 +3,13 @@
 They are between the lines that name them; the text around them is written by hand."""
 
 import re
+import shlex
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from lockstep_config import load
-from lockstep_config.credentials.permissions import Grant, grant_command, source_grants, target_grants
+from lockstep_config.credentials.permissions import Grant, source_grants, target_grants
 from lockstep_state.names import Flow
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "acls-needed.md"
@@ -45,23 +46,45 @@ def _declared() -> Mapping[str, Sequence[Grant]]:
 
 def _table(grants: Sequence[Grant], _: str) -> str:
     lines = ["", "| resource | name | operation | needed, for |", "|---|---|---|---|"]
-    for (resource, name, pattern, feature), operations in _merged(grants).items():
-        shown = "" if resource == "cluster" else f"`{name}`" + (" (prefix)" if pattern == "prefixed" else "")
-        lines.append(f"| {resource} | {shown} | {', '.join(operations)} | {feature} |")
+    for (resource, operations, feature), names in _merged(grants).items():
+        lines.append(f"| {resource} | {', '.join(names)} | {operations} | {feature} |")
     return "\n".join([*lines, "", ""])
 
 
-def _merged(grants: Sequence[Grant]) -> Mapping[tuple[str, str, str, str], list[str]]:
-    """Operations that one feature needs on one resource are one line."""
-    found: dict[tuple[str, str, str, str], list[str]] = {}
+def _merged(grants: Sequence[Grant]) -> Mapping[tuple[str, str, str], list[str]]:
+    """Operations that one feature needs on one resource are one line, and so are resources with the same operations."""
+    operations: dict[tuple[str, str, str], list[str]] = {}
     for one in grants:
-        found.setdefault((one.resource, one.name, one.pattern, one.feature), []).append(one.operation)
+        name = "" if one.resource == "cluster" else f"`{one.name}`" + (" (prefix)" if one.pattern == "prefixed" else "")
+        operations.setdefault((one.resource, name, one.feature), []).append(one.operation)
+    names: dict[tuple[str, str, str], list[str]] = {}
+    for (resource, name, feature), allowed in operations.items():
+        names.setdefault((resource, ", ".join(allowed), feature), []).append(name)
+    return names
+
+
+def _by_resource(grants: Sequence[Grant]) -> Mapping[tuple[str, str, str], tuple[str, ...]]:
+    """The operations on each resource."""
+    found: dict[tuple[str, str, str], tuple[str, ...]] = {}
+    for one in grants:
+        resource = one.resource, one.name, one.pattern
+        found[resource] = *found.get(resource, ()), one.operation
     return found
 
 
 def _commands(grants: Sequence[Grant], side: str) -> str:
+    """A command for all resources of one kind that need the same operations."""
+    names: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for (resource, name, pattern), operations in _by_resource(grants).items():
+        names.setdefault((resource, pattern, tuple(sorted(operations))), []).append(name)
     bootstrap = {"source": "a:9092", "target": "b:9092"}[side]
-    lines = [grant_command(one, "User:lockstep", bootstrap) for one in grants]
+    lines = []
+    for (resource, pattern, allowed), named in names.items():
+        words = ["kafka-acls", "--bootstrap-server", bootstrap, "--add", "--allow-principal", "User:lockstep"]
+        words += [word for one in allowed for word in ("--operation", one)]
+        words += [word for one in named for word in (f"--{resource}", *([] if resource == "cluster" else [one]))]
+        words += ["--resource-pattern-type", "prefixed"] if pattern == "prefixed" else []
+        lines.append(shlex.join(words))
     return "\n".join(["", "```sh", *lines, "```", "", ""])
 
 
@@ -69,16 +92,11 @@ def _yaml(grants: Sequence[Grant], side: str) -> str:
     lines = ["", "```yaml", "apiVersion: kafka.strimzi.io/v1", "kind: KafkaUser", "metadata:"]
     lines += [f"  name: lockstep-{side}", "  labels:", f"    strimzi.io/cluster: my-{side}-cluster", "spec:"]
     lines += ["  authentication:", "    type: tls", "  authorization:", "    type: simple", "    acls:"]
-    by_resource: dict[tuple[str, str, str], list[Grant]] = {}
-    for one in grants:
-        by_resource.setdefault((one.resource, one.name, one.pattern), []).append(one)
-    for (resource, name, pattern), ours in by_resource.items():
-        lines += [f"      - resource:  # {one}" for one in ["; ".join(dict.fromkeys(g.feature for g in ours))]]
-        lines += [f"          type: {YAML_TYPES.get(resource, resource)}"]
-        if resource != "cluster":
-            lines += [f'          name: "{name}"']
-            lines += ["          patternType: prefix"] if pattern == "prefixed" else []
-        lines += ["        operations:", *(f"          - {g.operation}" for g in ours)]
+    for (resource, name, pattern), operations in _by_resource(grants).items():
+        named = "" if resource == "cluster" else f', name: "{name}"'
+        prefix = ", patternType: prefix" if pattern == "prefixed" else ""
+        lines += [f"      - resource: {{type: {YAML_TYPES.get(resource, resource)}{named}{prefix}}}"]
+        lines += [f"        operations: [{', '.join(operations)}]"]
     return "\n".join([*lines, "```", "", ""])
 
 

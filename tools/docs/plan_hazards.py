@@ -1,5 +1,5 @@
-"""`docs/reference/plan-hazards.md` from the catalogue of hazards: `python -m tools.docs.plan_hazards` writes its table
-and its sections anew.
+"""`docs/reference/plan-hazards.md` from the catalogue of hazards: `python -m tools.docs.plan_hazards` writes its
+sections anew.
 
 They are between the lines that name them; the text around them is written by hand."""
 
@@ -28,12 +28,6 @@ def filled(page: str) -> str:
     return BLOCK.sub(lambda block: f"{block[1]}\n" + "\n".join(BLOCKS[block[2]]()) + "\n\n", page)
 
 
-def _table() -> Iterator[str]:
-    yield "| code | severity | hazard |\n|---|---|---|"
-    for one in HAZARDS:
-        yield f"| [{one.code}](#{one.page.partition('#')[2]}) | {one.severity} | {one.title} |"
-
-
 def _sections() -> Iterator[str]:
     for one in HAZARDS:
         yield from _section(one)
@@ -41,9 +35,8 @@ def _sections() -> Iterator[str]:
 
 def _section(one: HazardKind) -> Iterator[str]:
     yield f"## {one.heading}\n"
-    yield f"Severity: {one.severity}.\n"
-    yield "\n".join(textwrap.wrap(marked(one.meaning), LINE)) + "\n"
-    yield "\n".join(textwrap.wrap(f"**Fix.** {marked(one.fix)}.", LINE)) + "\n"
+    text = f"*{one.severity.capitalize()}.* {marked(one.meaning)} **Fix:** {marked(one.fix)}."
+    yield "\n".join(textwrap.wrap(text, LINE)) + "\n"
 
 
 def marked(text: str) -> str:
@@ -56,7 +49,7 @@ def _link(path: str) -> str:
     return f"[{page}](../{page}.md)"
 
 
-BLOCKS = {"table": _table, "sections": _sections}
+BLOCKS = {"sections": _sections}
 
 if __name__ == "__main__":
     PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -3,46 +3,29 @@ them anew.
 
 They are between the lines that name them; the text around them is written by hand."""
 
-import json
 import re
-import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tools.docs.schemas import OF_ALL, generated
+from tools.docs.schemas import generated
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "schemas.md"
 FOLDER = "../../shared/state/src/lockstep_state/schemas"
 BLOCK = re.compile(r"(<!-- schemas -->\n).*?(?=<!-- end -->)", re.DOTALL)
-LINE = 160
 OF_EVERY_SCHEMA = " Fields that are not listed here are to be ignored."
 
 
 def filled(page: str) -> str:
     """The page with the schemas of this release."""
-    text = "\n".join(line for name, schema in generated().items() for line in _section(name, schema))
-    return BLOCK.sub(lambda block: f"{block[1]}\n{text}\n", page)
+    rows = "".join(_row(name, schema) for name, schema in generated().items())
+    return BLOCK.sub(lambda block: f"{block[1]}\n| schema | key | what it is |\n|---|---|---|\n{rows}\n", page)
 
 
-def _section(name: str, schema: Mapping[str, Any]) -> Iterator[str]:
-    kind, _, version = name.rpartition(".v")
-    yield f"### {kind}\n\n{_escaped(schema['title'])}. Version {version}:\n[{name}.json]({FOLDER}/{name}.json)\n"
-    yield "\n".join(textwrap.wrap(_escaped(schema["description"].removesuffix(OF_EVERY_SCHEMA)), LINE)) + "\n"
-    yield "| field | type | default | meaning |\n|---|---|---|---|"
-    for field, about in schema["properties"].items():
-        if field != "version" and field not in OF_ALL:
-            default = f"`{json.dumps(about['default'])}`" if "default" in about else "required"
-            yield f"| `{field}` | {_type(about)} | {default} | {_escaped(about.get('description', ''))} |"
-    yield ""
-
-
-def _type(about: Mapping[str, Any]) -> str:
-    if about["type"] != "array":
-        return str(about["type"])
-    if "prefixItems" in about:
-        return f"[{', '.join(map(_type, about['prefixItems']))}]"
-    return f"list of {_type(about['items'])}"
+def _row(name: str, schema: Mapping[str, Any]) -> str:
+    key = schema["title"].partition(" in mm2-")[0].rpartition(", key ")[2]
+    meaning = _escaped(schema["description"].removesuffix(OF_EVERY_SCHEMA))
+    return f"| [{name}]({FOLDER}/{name}.json) | `{key}` | {meaning} |\n"
 
 
 def _escaped(text: str) -> str:

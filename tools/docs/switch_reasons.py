@@ -1,12 +1,11 @@
-"""The table of reasons in `disaster-recovery.md`, from their declarations: `python -m tools.docs.switch_reasons` writes
-it anew."""
+"""The table of reasons in `switch.md`, from their declarations: `python -m tools.docs.switch_reasons` writes it."""
 
 import re
 from pathlib import Path
 
 from lockstep_state.reasons.switch_reason import SwitchReason
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "disaster-recovery.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "switch.md"
 BLOCK = re.compile(r"(<!-- switch reasons -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 

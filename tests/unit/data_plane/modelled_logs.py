@@ -41,7 +41,7 @@ KINDS = (
     *("empty", "control", "aborted", "aborted later", "committed", "gap", "old 0", "old 1", "old 1 compressed"),
     *("passed on", "came from the target"),
 )
-"""What a source's log is made of, at least once each where it matters (the table of `architecture.md` §5)."""
+"""What a source's log is made of, at least once each where it matters (`batches.md`)."""
 
 
 @dataclass

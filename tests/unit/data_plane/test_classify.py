@@ -1,4 +1,4 @@
-"""What becomes of a batch: each row of the table in `architecture.md` §5 is a case."""
+"""What becomes of a batch: each row of the table in `batches.md` is a case."""
 
 import struct
 from typing import NamedTuple

@@ -21,7 +21,7 @@ TAG = re.compile(r"<[^>]+>")
 VERBATIM = re.compile(r"^ *\x08\n(?:.+\n)*|^ {4,}.*$", re.MULTILINE)
 """What click prints unwrapped, and what is indented as code in a docstring."""
 
-END = re.compile(r"(?<=[.!?])[)*_\"]*\s+")
+END = re.compile(r"(?<=[.!?])[)*_\"]*\s+|\n")
 
 VERB = re.compile(
     r"\b(?:bears?|bore|lies|lay|stood|tells|told|rests|rested|looks(?! (?:for|like|up))"
@@ -61,7 +61,7 @@ def _blocks(page: str) -> Iterator[tuple[int, str]]:
 def sentences(page: str) -> Iterator[tuple[int, str]]:
     """Each sentence with the line in which its paragraph begins."""
     for line, block in _blocks(page):
-        shown = TAG.sub(" ", LINK.sub(r"\1", block))
+        shown = TAG.sub(" ", LINK.sub(r"\1", block).replace("<br>", "\n"))
         yield from ((line, sentence) for sentence in END.split(shown) if sentence)
 
 

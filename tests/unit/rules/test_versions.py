@@ -1,4 +1,4 @@
-"""The rules of MM2's versions, where they differ (`mm2-behaviour.md` §0.1)."""
+"""The rules of MM2's versions, where they differ (`mm2-versions.md`)."""
 
 import pytest
 

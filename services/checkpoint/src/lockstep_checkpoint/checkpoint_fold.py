@@ -4,7 +4,7 @@
 The checkpoints topic is the memory. The service replays it before it emits anything, and follows it afterwards. So a
 restarted service, or another replica that takes a group over, continues from the last checkpoint written. A checkpoint
 of our own counts when it is acknowledged, not when it is sent. A lost one is due again (MirrorMaker 2 forgets it,
-`mm2-behaviour.md` §8 row 14).
+`mm2-behaviour.md` §8 row 6).
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What differs between MirrorMaker 2's versions, as far as it decides anything here (`mm2-behaviour.md` §0.1).
+"""What differs between MirrorMaker 2's versions, as far as it decides anything here (`mm2-versions.md`).
 
 A version is not a build of ours: it chooses the rules. So Lockstep can run beside an MM2 of that version, or take its
 place, without mirroring other topics than it did.

@@ -194,8 +194,8 @@ EVENTS_BY_SERVICE: Mapping[str, tuple[EventKind, ...]] = MappingProxyType(
             ),
             _warning("CommandRefused", "the command's", "A command is not carried out.", "verb reason cause"),
             *(
-                EventKind(answer, "the command's", f"The command `{verb}` is carried out.", f"verb {detail}".strip())
-                for verb, (answer, detail) in _ANSWERS.items()
+                EventKind(answer, "the command's", "A command of this name is carried out.", f"verb {detail}".strip())
+                for answer, detail in _ANSWERS.values()
             ),
         ),
     }

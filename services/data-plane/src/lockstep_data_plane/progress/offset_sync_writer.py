@@ -47,7 +47,7 @@ class OffsetSyncWriter:
     def acknowledged(self, tp: TopicPartition, acks: Iterable[Ack]) -> None:
         """The target has these: send the syncs that are due by MM2's rule. Acknowledgements of a partition must come
         with upstream offsets that do not fall. A smaller one makes every reader of MM2's forget what it knew
-        (`mm2-behaviour.md` §9)."""
+        (`mm2-behaviour.md` §3.2)."""
         rule = self._rules.get(tp)
         if rule is None:
             rule = self._rules[tp] = OffsetSyncRule(self._offset_lag_max)

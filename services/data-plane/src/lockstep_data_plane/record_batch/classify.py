@@ -1,7 +1,6 @@
 """What becomes of a batch: it passes as it is, is rebuilt, is passed over, or is refused.
 
-`BatchCase` is the table of `architecture.md` §5 in the order in which it is asked; `batches.md` shows it, with the
-reasons."""
+`BatchCase` has the cases in the order in which they are asked; `batches.md` has them with their reasons."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,5 +1,4 @@
-"""Read the records of a batch of any format. Build it anew from them if it cannot pass unchanged (the table of
-`architecture.md` §5).
+"""Read the records of a batch of any format. Build it anew from them if it cannot pass unchanged (`batches.md`).
 
 Key, value, headers, timestamp and order of each record stay; offsets within the batch, boundaries and compression frame
 do not."""

@@ -1,4 +1,4 @@
-"""The one Spark driver of this process, and slots as jobs on it (`architecture.md` §5 "SparkSession", `kafka-wire.md`
+"""The one Spark driver of this process, and slots as jobs on it (`architecture.md` §5 "Spark", `kafka-wire.md`
 §6).
 
 Each slot is a job of one task that runs until the slot is asked to end. There is one restart path, the driver's own, so

@@ -2,7 +2,7 @@
 
 A `Configuration` is a plain value: it compares, pickles (it travels to Spark's workers) and never changes. Intervals
 are `timedelta`; a replication factor of -1 means the broker's default; secrets are kept out of `repr`. Defaults are
-those of the keys (`keyed`), or of `mm2-behaviour.md` §5. Services receive the one section they need.
+those of the keys (`keyed`). Services receive the one section they need.
 """
 
 from collections.abc import Mapping

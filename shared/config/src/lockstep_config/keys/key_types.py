@@ -104,7 +104,6 @@ def interval(name: str, default: str, meaning: str) -> Key:
 
 def replication(name: str, default: str, meaning: str, scopes: frozenset[KeyLevel] = CONNECTOR) -> Key:
     """A key with a replication factor."""
-    meaning += "; -1 is the broker's default"
     return Key(
         name=name, kind=Kind.INTEGER, default=default, meaning=meaning, scopes=scopes, minimum=-1, maximum=32_767
     )

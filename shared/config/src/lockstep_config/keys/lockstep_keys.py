@@ -38,32 +38,30 @@ class CopySettings:
         _policy(
             "lockstep.on.gap",
             ("halt", "skip", "restart"),
-            "when the source has lost records that were not copied, or either side has lost copied ones. halt: wait "
-            "for an operator. skip: the lost records. restart: the copy from the first record that exists",
+            "when the source has lost records that were not copied, or either side has lost copied ones. halt: an "
+            "operator decides. skip the lost records, or restart from the first record that exists",
         )
     )
     on_recreate: PerTopic[str] = keyed(
         _policy(
             "lockstep.on.recreate",
             ("halt", "skip", "restart"),
-            "when a topic was deleted and created again. halt: wait for an operator. skip: the records that exist "
-            "already. restart: the copy from the first record that exists",
+            "when a topic was deleted and created again. skip: the records that exist already",
         )
     )
     on_doubt: PerTopic[str] = keyed(
         _policy(
             "lockstep.on.doubt",
             ("halt", "progress"),
-            "when the target's log does not show how far the copy is. halt: wait for an operator. progress: continue "
-            "from the last saved progress, which may duplicate records",
+            "when the target's log does not show how far the copy is. progress: continue from the last saved progress, "
+            "which may duplicate records",
         )
     )
     on_refused: PerTopic[str] = keyed(
         _policy(
             "lockstep.on.refused",
             ("halt", "quarantine"),
-            "when the target refuses a record, or a batch is corrupt: halt the partition, or write it to the "
-            "quarantine topic and continue",
+            "when the target refuses a record, or a batch is corrupt. quarantine: write it to the quarantine topic",
         )
     )
     start_timestamp: PerTopic[int | None] = keyed(
@@ -124,7 +122,7 @@ OUR_KEYS = (
         Key(
             name=ours,
             kind=Kind.PYTHON_CLASS,
-            meaning=f"a Python class that says {_INSTEAD[java]}, in the place of the Java class of `{java}`",
+            meaning=f"a Python class that says {_INSTEAD[java]}",
         )
         for ours, java in PYTHON_KEYS.items()
     ),
@@ -132,8 +130,7 @@ OUR_KEYS = (
         name=MM2_VERSION,
         parse=version,
         default=DEFAULT_VERSION,
-        meaning="the version of MirrorMaker 2 whose rules hold where versions differ: internal topics, cycles, the "
-        "defaults of topics.exclude and config.properties.exclude",
+        meaning="the version of MirrorMaker 2 whose [rules](mm2-versions.md) hold",
     ),
     flag("lockstep.acls.prefixed", "false", "copy ACLs of prefixed patterns too, where every topic they can match is"),
     flag("lockstep.acls.groups", "false", "copy READ and DESCRIBE of the consumer groups that are mirrored too"),
@@ -143,7 +140,7 @@ OUR_KEYS = (
         kind=Kind.INTEGER,
         default="10",
         minimum=1,
-        meaning="ACLs deleted in one round at most; where more would be, none is and the state says so",
+        meaning="ACLs deleted in one round at most; if more would be, none is",
     ),
     Key(
         name="lockstep.checkpoint.opposite",
@@ -231,7 +228,7 @@ OUR_KEYS = (
         default="info",
         choices=tuple(LEVELS),
         scopes=TOP_ONLY,
-        meaning="how much services log, where they are started without --log-level",
+        meaning="how much services log, all or one, if they are started without --log-level",
     ),
     *(
         Key(

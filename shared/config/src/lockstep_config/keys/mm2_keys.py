@@ -1,8 +1,8 @@
 """Every property of MM2 and every one of ours: type, default, meaning, where it is allowed, what becomes of it here.
 
 One table drives validation, the nearest known key in a message, and the documentation. Client properties (behind
-`consumer.`, `producer.`, `admin.`) and connection properties have tables of their own in `client_keys`. The source is
-`mm2-behaviour.md` §5; defaults are written as in the file.
+`consumer.`, `producer.`, `admin.`) and connection properties have tables of their own in `client_keys`. Defaults are
+those of MM2's code, written as in the file (`mm2-behaviour.md` §5).
 """
 
 from collections.abc import Mapping, Sequence

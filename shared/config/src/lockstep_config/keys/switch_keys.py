@@ -11,7 +11,7 @@ def _hook(name: str, when: str) -> Key:
     return Key(
         name=f"lockstep.switch.hook.{name}",
         default="",
-        meaning=f"a command, or an address that begins with http, for switchover, failover and failback: runs {when}",
+        meaning=f"a command, or an http address, that a switch runs {when}",
     )
 
 
@@ -27,10 +27,8 @@ class SwitchSettings:
             "seconds that a record may wait in the source's log, in each partition, while the flow is ready to switch",
         )
     )
-    hook_before: str = keyed(_hook("before", "before anything changes. If it fails, nothing is changed"))
-    hook_fence: str = keyed(
-        _hook("fence", "when the writers of the source are to stop. If it fails, nothing is changed")
-    )
+    hook_before: str = keyed(_hook("before", "before anything changes; if it fails, nothing is"))
+    hook_fence: str = keyed(_hook("fence", "when the source's writers are to stop; if it fails, nothing is changed"))
     hook_redirect: str = keyed(_hook("redirect", "when clients are to go to the target"))
     hook_after: str = keyed(_hook("after", "at the end, also of an aborted switch"))
     hook_timeout: timedelta = keyed(

@@ -5,7 +5,7 @@ import contextvars
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -18,6 +18,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ClusterMetadata
 
 from lockstep_config.credentials.permissions import NO_ACCESS, Access
+from lockstep_kafka.admin.closed_requests import ClosedRequests
 from lockstep_kafka.common.admin_types import Outcome
 from lockstep_kafka.common.asyncio_util import error_retrieved
 from lockstep_kafka.common.auth_errors import (
@@ -88,9 +89,8 @@ UNANNOUNCED = frozenset({KafkaError._UNSUPPORTED_FEATURE, KafkaError._NOT_IMPLEM
 UNSUPPORTED = UNANNOUNCED | {KafkaError.UNSUPPORTED_VERSION}
 """By librdkafka, or by a broker."""
 
-CLOSED_WITHIN_S, ANSWERS_AT_ONCE_S = 60.0, 1.0
-"""A request is not known if brokers close the connection at it twice within the one, and answer another one within the
-other."""
+ANSWERS_AT_ONCE_S = 1.0
+"""Brokers that close the connection at a request are there if they answer another one within this time."""
 
 
 async def _close_client(former: list[AdminClient | None], after: float = 0.0) -> None:
@@ -134,8 +134,7 @@ class AdminRequests:
         self.refused_requests: set[KafkaRequest] = set()
         """Requests that the cluster announces, and has shown not to know."""
         self._unanswered = ClientReset()
-        self._closed_at: dict[tuple[str, str], float] = {}
-        """When brokers have closed the connection at a kind of request (`time.monotonic`)."""
+        self._closes = ClosedRequests()
         self._ending: set[asyncio.Task[None]] = set()
         self._threads = ThreadPoolExecutor(BLOCKED_AT_MOST, thread_name_prefix=f"admin {alias}")
         """Calls to a cluster that is gone wait for long, and hold up no call to another cluster."""
@@ -320,15 +319,24 @@ class AdminRequests:
             return NotPermitted(self.alias, words(operation), resource, remedy)
         return RequestRefused(self.alias, operation, resource, error.code(), error_text(error))
 
+    async def _again_if_closed(self, ask: Callable[[T], Awaitable[R]], subject: T) -> R:
+        """Return the answer to a request, which is made once more if brokers close the connection at it and answer
+        another one. Two closes show that they do not know it. It has to be one that does no harm if it comes twice."""
+        closes = self._closes.count
+        try:
+            return await ask(subject)
+        except ClusterUnreachable:
+            if closes == self._closes.count:
+                raise
+            await self._metadata(ANSWERS_AT_ONCE_S, OFFSETS_TOPIC)
+            return await ask(subject)
+
     async def _is_closed_at(self, code: int, asked: tuple[str, str], began: float) -> bool:
         """Return whether brokers close each connection on which such a request comes: those that do not know it may.
-        They answer another request at once, and announced their versions anew between the two attempts. What was under
-        way at the former close ended with it."""
+        They answer another request at once, and announced their versions anew between the two attempts."""
         if code != KafkaError._TRANSPORT or asked == REACH:
             return False
-        now = time.monotonic()
-        former, self._closed_at[asked] = self._closed_at.get(asked, -CLOSED_WITHIN_S), now
-        if now - former > CLOSED_WITHIN_S or began < former:
+        if not self._closes.closes_again(asked, began, time.monotonic()):
             return False
         try:
             await self._metadata(ANSWERS_AT_ONCE_S, OFFSETS_TOPIC)

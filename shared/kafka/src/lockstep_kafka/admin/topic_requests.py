@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from confluent_kafka import OFFSET_INVALID, KafkaError, TopicCollection, TopicPartition
@@ -104,7 +105,7 @@ class TopicRequests(OperationRequests):
             )
             return await self._many(futures, "create", lambda name: f"topic {name}", str)
 
-        return await together(in_pieces(topics, CHANGED_AT_ONCE, create))
+        return await together(in_pieces(topics, CHANGED_AT_ONCE, partial(self._again_if_closed, create)))
 
     async def delete_topics(self, names: Iterable[str]) -> Outcome[None]:
         """Delete each topic. One that does not exist is in `failed`."""
@@ -147,7 +148,8 @@ class TopicRequests(OperationRequests):
     def config_pieces(self, topics: Iterable[str]) -> AsyncIterator[Outcome[tuple[TopicConfig, ...]]]:
         """Every effective config of each topic, `CHANGED_AT_ONCE` topics at a time, in the order given: all at once are
         350,000 values for 10,000 topics. A topic that does not exist is in none of the three."""
-        return in_pieces(dict.fromkeys(topics), CHANGED_AT_ONCE, self._describe_configs)
+        ask = partial(self._again_if_closed, self._describe_configs)
+        return in_pieces(dict.fromkeys(topics), CHANGED_AT_ONCE, ask)
 
     async def _describe_configs(self, topics: Sequence[str]) -> Outcome[tuple[TopicConfig, ...]]:
         resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics]
@@ -213,7 +215,7 @@ class TopicRequests(OperationRequests):
             futures = (await self._connected()).incremental_alter_configs(resources, request_timeout=self._timeout)
             return await self._many(futures, ALTERS_CONFIGS, lambda r: f"topic {r.name}", lambda r: str(r.name))
 
-        return await together(in_pieces(changes.items(), CHANGED_AT_ONCE, alter))
+        return await together(in_pieces(changes.items(), CHANGED_AT_ONCE, partial(self._again_if_closed, alter)))
 
     async def end_offsets(
         self, partitions: Iterable[tuple[str, int]], *, read_committed: bool = False

@@ -82,7 +82,7 @@ def blockers_without_rows(flow: Flow, why: str, *, never_run: bool) -> tuple[Blo
 
 
 def blockers_as_json(blockers: Iterable[Blocker]) -> list[dict[str, Any]]:
-    """For programs: the reason is a word of `docs/guides/disaster-recovery.md`."""
+    """For programs: the reason is a word of `docs/reference/switch.md`."""
     return [
         {"reason": blocker.reason.word, "subject": blocker.subject, "text": format_blocker(blocker)}
         | {"blocks": blocker.blocks, "cause": blocker.cause.to_json(), "details": dict(blocker.details)}

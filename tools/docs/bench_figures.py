@@ -1,0 +1,139 @@
+"""`docs/internals/bench-figures.md` from the recorded runs of the bench, `tools/bench/recorded.json`.
+
+`python -m tools.docs.bench_figures` writes it anew.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from tools.bench.figures import OURS, PEERS, TWO_SLOTS
+from tools.bench.outcome import Scalar
+from tools.bench.readings import SHEETS, Row
+from tools.bench.recorded import Run, read
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "internals" / "bench-figures.md"
+PREFACE = """\
+# The last figures of the bench
+
+[The bench](bench.md) describes each part and each figure. This page has the last recorded run of each part.
+`make bench RECORD=1` puts the figures of the parts that it runs into `tools/bench/recorded.json`, and `make docs`
+writes this page from it.
+
+All runs were on two cores, with brokers, readers and both systems on one machine, and Kafka 4.3.1. The speed of the
+cores differs from run to run: compare the figures of one row, and ratios. *Additions* is the CPU time of five million
+additions in Python: 0.11 s on quick cores, 0.18 s and more on slow ones. The commit of a run before 29 November 2026
+is the one that recorded it.
+
+A ratio is Lockstep's figure divided by MM2's. *Beside* has other measurements of the same run. In parentheses is what
+is wanted of a figure. The file has more figures.
+"""
+AFTER = """\
+
+## What is not reached
+
+- **0.9 of the limit for `lz4`, 0.75 for `none`.** Both brokers use the same two cores. *Both at once* is itself below.
+- **p50 at 500 records/s at a fifth of MM2's.** On slow cores `relay` is itself at 0.19 to 0.28 of MM2's.
+- **Latency at 5,000 records/s at a quarter of MM2's** if MM2 does not fill both cores. A record waits until its
+  connection asks again ([0058](../decisions/0058-a-second-fetch-connection-under-high-traffic.md)).
+- **A copy that is verified as it grows, less than 10 % slower**, on two full cores.
+"""
+MEASURES = {
+    "records_per_s": Row("records/s", 0),
+    "cpu_s_per_million": Row("CPU s per million records", 2),
+    "brokers_cpu_s_per_million": Row("CPU s of both brokers", 2),
+    "startup_s": Row("start to first record, s", 1),
+    "p50_ms": Row("p50, ms", 2),
+    "p99_ms": Row("p99, ms", 1),
+    "p99_9_ms": Row("p99.9, ms", 1),
+    "cpu_share": Row("CPU, % of a core", 0, "", 100),
+    "idle_rss_mib": Row("RSS when idle, MiB", 0),
+    "idle_cpu_share": Row("CPU when idle, % of a core", 1, "", 100),
+}
+"""What is shown of parts in which MM2 runs too, or that have no sheet of their own."""
+NAMES = {TWO_SLOTS: "two slots", "floor": "no mirror", "both_at_once": "both at once"}
+LEFT_OUT = ("fetch_only", "produce_only")
+WITHOUT_A_GOAL = (
+    "crc_records_per_s",
+    "record_records_per_s",
+    "records",
+    "records_per_s",
+    "syncs_replayed_s",
+    "syncs_java_s",
+    "both_copies_after_s",
+    "unplanned_lost",
+    "plan_first_ms",
+    "plan_lost_moved",
+    "plan_lost_least",
+    "imbalance_before",
+    "imbalance_after",
+    "metrics_page_ms",
+    "state_rows_per_s",
+    "state_row_bytes",
+    "spread_records_per_s",
+)
+"""Figures of a sheet that are shown although nothing is wanted of them. All others are in the file only."""
+EMPTY = "-"
+
+
+def page(runs: Iterable[Run]) -> str:
+    """The whole page, from nothing but what is given."""
+    head = ["part", "figure", "Lockstep", "MM2 tuned", "MM2 as shipped", "ratio to tuned; as shipped", "beside", "run"]
+    lines = [f"| {' | '.join(head)} |", "|---|---|---:|---:|---:|---|---|---|", *(_line(run) for run in runs)]
+    return f"{PREFACE}\n" + "\n".join(lines) + f"\n{AFTER}"
+
+
+def _line(run: Run) -> str:
+    rows = list(_rows(run))
+    columns = (_cell(column) for column in zip(*rows, strict=True))
+    ran = f"{run.date}<br>`{run.commit}`<br>{run.machine}<br>`{run.command}`"
+    return f"| `{run.part}` | {' | '.join(columns)} | {ran} |"
+
+
+def _cell(lines: tuple[str, ...]) -> str:
+    return "<br>".join(lines) if any(line != EMPTY for line in lines) else ""
+
+
+def _rows(run: Run) -> Iterator[tuple[str, str, str, str, str, str]]:
+    """The figure's words, Lockstep, both MM2, the ratios, and what was measured beside."""
+    measures = SHEETS[run.part].rows if run.part in SHEETS else MEASURES
+    for key, row in measures.items():
+        systems = {
+            name.removeprefix(f"{key}."): value for name, value in run.figures.items() if name.startswith(f"{key}.")
+        }
+        if OURS not in systems or not (run.part not in SHEETS or row.wanted or key in WITHOUT_A_GOAL):
+            continue
+        peers = [_shown(row, systems.get(peer)) for peer in PEERS]
+        ratios = EMPTY if run.part in SHEETS else "; ".join(_ratio(run, key, systems, peer) for peer in PEERS)
+        beside = [
+            f"{NAMES.get(name, name)} {_shown(row, value)}"
+            for name, value in systems.items()
+            if name not in (OURS, *PEERS, *LEFT_OUT)
+        ]
+        words = f"{row.words.strip()} ({row.wanted})" if row.wanted else row.words.strip()
+        yield (
+            words,
+            _shown(row, systems[OURS]),
+            peers[0],
+            peers[1],
+            EMPTY if ratios == f"{EMPTY}; {EMPTY}" else ratios,
+            "; ".join(beside) or EMPTY,
+        )
+
+
+def _shown(row: Row, value: Scalar | None) -> str:
+    return EMPTY if value is None else row.shown(float(value))
+
+
+def _ratio(run: Run, key: str, systems: dict[str, Scalar], peer: str) -> str:
+    """From the two figures; a run of which only the ratio was kept has it under its flat key."""
+    if theirs := systems.get(peer):
+        ratio = float(systems[OURS]) / float(theirs)
+    elif key == "records_per_s" and f"ratio_to_{peer}" in run.figures:
+        ratio = float(run.figures[f"ratio_to_{peer}"])
+    else:
+        return EMPTY
+    return f"{ratio:.1f}x" if ratio >= 10 else f"{ratio:.2f}x"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(read()))
