@@ -82,5 +82,11 @@ def test_copy_with_invented_cluster_is_exact_over_a_kill(tmp_path: Path, cluster
 def test_target_that_lacks_what_is_needed_is_refused_by_name(tmp_path: Path, clusters: Pair, name: str) -> None:
     profile, word = REFUSED[name]
     life = begin(tmp_path, clusters, Role.TARGET, profile)
+
+    def is_named() -> bool:
+        text = life.status_text()
+        assert word in text, text
+        return True
+
     with life.running():
-        wait_until(lambda: word in life.status_text(), within=WITHIN, every=1.0, what=f"status names {word}")
+        wait_until(is_named, within=WITHIN, every=1.0, what=f"status names {word}")

@@ -31,6 +31,7 @@ from lockstep_runtime.kafka.auth_errors import (
 )
 from lockstep_runtime.kafka.client_factory import certificate_error, create_client
 from lockstep_runtime.kafka.client_reset import ClientReset
+from lockstep_runtime.kafka.closed_requests import ClosedRequests
 from lockstep_runtime.kafka.error_verdicts import error_verdict, missing_operation, words
 from lockstep_runtime.telemetry.tracing import step
 from lockstep_runtime.util.asyncio_util import error_retrieved
@@ -88,9 +89,8 @@ UNANNOUNCED = frozenset({KafkaError._UNSUPPORTED_FEATURE, KafkaError._NOT_IMPLEM
 UNSUPPORTED = UNANNOUNCED | {KafkaError.UNSUPPORTED_VERSION}
 """By librdkafka, or by a broker."""
 
-CLOSED_WITHIN_S, ANSWERS_AT_ONCE_S = 60.0, 1.0
-"""A request is not known if brokers close the connection at it twice within the one, and answer another one within the
-other."""
+ANSWERS_AT_ONCE_S = 1.0
+"""Brokers that close the connection at a request are there if they answer another one within this time."""
 
 
 async def _close_client(former: list[AdminClient | None], after: float = 0.0) -> None:
@@ -134,8 +134,7 @@ class AdminRequests:
         self.refused_requests: set[KafkaRequest] = set()
         """Requests that the cluster announces, and has shown not to know."""
         self._unanswered = ClientReset()
-        self._closed_at: dict[tuple[str, str], float] = {}
-        """When brokers have closed the connection at a kind of request (`time.monotonic`)."""
+        self._closes = ClosedRequests()
         self._ending: set[asyncio.Task[None]] = set()
         self._threads = ThreadPoolExecutor(BLOCKED_AT_MOST, thread_name_prefix=f"admin {alias}")
         """Calls to a cluster that is gone wait for long, and hold up no call to another cluster."""
@@ -323,24 +322,21 @@ class AdminRequests:
     async def _again_if_closed(self, ask: Callable[[T], Awaitable[R]], subject: T) -> R:
         """Return the answer to a request, which is made once more if brokers close the connection at it and answer
         another one. Two closes show that they do not know it. It has to be one that does no harm if it comes twice."""
-        closed_at = dict(self._closed_at)
+        closes = self._closes.count
         try:
             return await ask(subject)
         except ClusterUnreachable:
-            if closed_at == self._closed_at:
+            if closes == self._closes.count:
                 raise
             await self._metadata(ANSWERS_AT_ONCE_S, OFFSETS_TOPIC)
             return await ask(subject)
 
     async def _is_closed_at(self, code: int, asked: tuple[str, str], began: float) -> bool:
         """Return whether brokers close each connection on which such a request comes: those that do not know it may.
-        They answer another request at once, and announced their versions anew between the two attempts. What was under
-        way at the former close ended with it."""
+        They answer another request at once, and announced their versions anew between the two attempts."""
         if code != KafkaError._TRANSPORT or asked == REACH:
             return False
-        now = time.monotonic()
-        former, self._closed_at[asked] = self._closed_at.get(asked, -CLOSED_WITHIN_S), now
-        if now - former > CLOSED_WITHIN_S or began < former:
+        if not self._closes.closes_again(asked, began, time.monotonic()):
             return False
         try:
             await self._metadata(ANSWERS_AT_ONCE_S, OFFSETS_TOPIC)

@@ -1,0 +1,43 @@
+"""Tell a request that brokers do not know from brokers that went away: both end the connection.
+
+Kafka's brokers say that they do not know a request. Others close the connection at it, each time.
+"""
+
+from collections.abc import Hashable
+from math import inf
+from typing import NamedTuple
+
+AGAIN_WITHIN_S = 60.0
+"""Two closes within this time, at requests of one kind that followed each other, are no accident."""
+
+
+class _Close(NamedTuple):
+    began: float = -inf
+    at: float = -inf
+    is_second: bool = False
+
+
+class ClosedRequests:
+    """The last request of each kind at which the brokers of a cluster closed the connection."""
+
+    def __init__(self) -> None:
+        self._last: dict[Hashable, _Close] = {}
+        self.count = 0
+        """How many requests ended so."""
+
+    def closes_again(self, kind: Hashable, began: float, now: float) -> bool:
+        """Note a close, and return whether the former request of this kind ended so, too. What was under way at the
+        former close ended with it, and proves nothing. All subjects of one request get the same answer.
+
+        Args:
+            kind: Of the request.
+            began: When the request was made (seconds of a clock that is never set back); inf: after all others.
+            now: The present time of that clock.
+        """
+        former = self._last.get(kind, _Close())
+        if began == former.began != inf:
+            return former.is_second
+        is_second = now - former.at <= AGAIN_WITHIN_S and began >= former.at
+        self._last[kind] = _Close(began, now, is_second)
+        self.count += 1
+        return is_second
