@@ -6,7 +6,7 @@ from typing import Any
 
 from lockstep_cli.doctor.access_reader import AccessReader
 from lockstep_cli.doctor.flow_clusters import FlowClusters
-from lockstep_cli.doctor.limits import FlowLimits, SideLimits, TopicPair
+from lockstep_cli.doctor.limits import FlowLimits, SideLimits, TopicFault, TopicPair
 from lockstep_cli.doctor.quotas import ClientQuota
 from lockstep_cli.plan.topic_reader import needed_topics
 from lockstep_config.clients.principal import find_principal
@@ -83,17 +83,19 @@ async def _new_control_topics(clusters: FlowClusters) -> dict[str, Any]:
     return {"refused_topics": tuple(refused), "changed_topics": tuple(changed), "new_topics": count}
 
 
-async def _control_faults(clusters: FlowClusters) -> tuple[tuple[str, str], ...]:
-    faults: list[tuple[str, str]] = []
+async def _control_faults(clusters: FlowClusters) -> tuple[TopicFault, ...]:
+    faults: list[TopicFault] = []
     for admin in (clusters.source, clusters.target):
         topics = [topic for alias, topic in needed_topics(clusters.settings) if alias == admin.alias]
         control_faults, unknown = await read_faults(admin, topics)
-        faults += [(fault.sentence, fault.command(admin.bootstrap)) for fault in control_faults]
+        faults += [
+            TopicFault(fault.sentence, fault.command(admin.bootstrap), fault.ends_work) for fault in control_faults
+        ]
         for topic, trouble in unknown.items():
             if isinstance(trouble, RequestUnsupported):
                 continue
             remedy = admin.access.remedy("topic", topic, "DescribeConfigs")
-            faults.append((f"the settings of {topic} are not known: {trouble}", remedy.command))
+            faults.append(TopicFault(f"the settings of {topic} are not known: {trouble}", remedy.command))
     return tuple(faults)
 
 

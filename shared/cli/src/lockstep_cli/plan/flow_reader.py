@@ -35,7 +35,7 @@ from lockstep_config.credentials.permissions import EVERY, source_grants, target
 from lockstep_protocol.cluster_capabilities import Role
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.control_topic_faults import read_faults
+from lockstep_runtime.kafka.control_topic_faults import TIMESTAMP_TYPE, read_faults
 from lockstep_runtime.state.desired_state import DesiredState
 from lockstep_runtime.util.clock import now_ms
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable
@@ -159,7 +159,11 @@ class FlowReader:
         for alias, admin in self._clusters().items():
             topics = [topic for topic_alias, topic in needed_topics(self._settings) if topic_alias == alias]
             faults, _ = await read_faults(admin, topics)
-            control_faults += [(fault.topic, fault.sentence, fault.command(admin.bootstrap)) for fault in faults]
+            control_faults += [
+                (fault.topic, fault.sentence, fault.command(admin.bootstrap))
+                for fault in faults
+                if fault.setting != TIMESTAMP_TYPE  # records are kept all the same
+            ]
         return tuple(control_faults)
 
     def _clusters(self) -> Mapping[str, Admin]:
