@@ -24,7 +24,6 @@ The test copies 20,000 records of all codecs against a profile, with a consumer 
 | word | it means |
 |---|---|
 | exact | each record is copied once and in order, also over a kill. `tests/e2e/test_known_clusters.py` has shown it |
-| expected | that test is there, and has not run to its end yet |
 | by its documents | nothing was run. The documents say nothing against it |
 | does not work | the documents name something that is lacking, without which Lockstep copies nothing |
 
