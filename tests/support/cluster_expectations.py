@@ -168,21 +168,3 @@ EXPECTED: Mapping[tuple[str, Role], Expectation] = MappingProxyType(
         ),
     }
 )
-
-UNTRIED: frozenset[tuple[str, Role]] = frozenset(
-    {
-        ("confluent-cloud", SOURCE),
-        ("msk-serverless", SOURCE),
-        ("redpanda-25.3", SOURCE),
-        ("redpanda-25.3", TARGET),
-        ("warpstream", SOURCE),
-        ("ursa", SOURCE),
-        ("ursa", TARGET),
-        ("no-producer-ids", SOURCE),
-        ("lying-epochs", SOURCE),
-        ("lying-epochs", TARGET),
-        ("kafka-2.1", SOURCE),
-        ("kafka-2.1", TARGET),
-    }
-)
-"""Cases that have tests and that have not run to their end yet. Remove each that has."""

@@ -159,20 +159,26 @@ def page(table: Table, tests: list[NamedTest]) -> str:
         "",
         "| no. | what MirrorMaker 2 does | here |",
         "|---|---|---|",
-        *_not_tested(lines),
+        *(
+            f"| {one.number} | {one.sentence} | **{one.standing}**{one.partly and f': {one.partly}'} |"
+            for one in lines
+            if one.standing in (Standing.PARTLY, Standing.NOT_YET)
+        ),
+        "",
+        f"| nos. | {Standing.JAVA} |",
+        "|---|---|",
+        *(f"| {', '.join(map(str, numbers))} | {reason} |" for reason, numbers in _java(lines).items()),
     ]
     return "\n".join([*out, ""])
 
 
-def _not_tested(lines: Iterable[Behaviour]) -> Iterator[str]:
-    """A row for each behaviour that is not tested. The word "same" stands for the reason of the row before."""
-    before = ""
+def _java(lines: Iterable[Behaviour]) -> Mapping[str, list[int]]:
+    """The numbers by the reason why they have no counterpart here."""
+    numbers: dict[str, list[int]] = {}
     for one in lines:
-        reason = one.java or one.partly
-        if one.standing is not Standing.TESTED:
-            why = ("the same" if reason == before else reason) if reason else ""
-            yield f"| {one.number} | {one.sentence} | **{one.standing}**{why and f': {why}'} |"
-            before = reason
+        if one.java:
+            numbers.setdefault(one.java, []).append(one.number)
+    return numbers
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import pytest
 
 from lockstep_config import FlowSettings
 from lockstep_ops.doctor.checks.check import CheckFinding, Result
-from lockstep_ops.doctor.checks.limits import FlowLimits, SideLimits, TopicPair, judge_limits
+from lockstep_ops.doctor.checks.limits import FlowLimits, SideLimits, TopicFault, TopicPair, judge_limits
 from lockstep_ops.doctor.checks.quotas import ClientQuota, effective_quota
 from lockstep_ops.doctor.limit_reader import created_factors
 
@@ -42,6 +42,13 @@ def test_control_topic_that_a_cluster_refuses_is_a_failure() -> None:
         (Result.OK, "events"),
     ]
     assert judged(replace(FACTS, new_topics=2))["LD808"].detail == "2 topics would be created"
+
+
+@pytest.mark.parametrize(("ends_work", "result"), [(True, Result.FAILED), (False, Result.WARNING)])
+def test_fault_of_a_control_topic_fails_if_it_ends_the_work(ends_work: bool, result: Result) -> None:
+    fault = TopicFault("the state topic has x=1, and needs 2", "kafka-configs ...", ends_work)
+    finding = judged(replace(FACTS, control_faults=(fault,)))["LD807"]
+    assert (finding.result, finding.detail, finding.fix) == (result, fault.sentence, fault.command)
 
 
 def test_smaller_limit_of_the_target_is_a_warning() -> None:

@@ -49,6 +49,11 @@ class ControlTopicFault:
         return f"{self.topic} has {self.setting}={self.actual}, and needs {self.needed}: {MEANINGS[self.setting]}"
 
     @property
+    def ends_work(self) -> bool:
+        """Return whether the flow does not run with it. Otherwise a cluster may refuse the change, and it stays so."""
+        return self.setting in ENDS_WORK
+
+    @property
     def is_too_many(self) -> bool:
         """Return whether it has partitions that it must not have."""
         return self.setting == PARTITIONS and int(self.actual) > int(self.needed)

@@ -16,7 +16,7 @@ from lockstep_kafka.session.broker_session import BrokerSession, QuestionRefused
 from lockstep_kafka.topics.control_topic_faults import read_faults
 from lockstep_kafka.topics.control_topics import KEPT_CONFIGS, new_topic, refused_configs_text
 from lockstep_ops.doctor.access_reader import AccessReader
-from lockstep_ops.doctor.checks.limits import FlowLimits, SideLimits, TopicPair
+from lockstep_ops.doctor.checks.limits import FlowLimits, SideLimits, TopicFault, TopicPair
 from lockstep_ops.doctor.checks.quotas import ClientQuota
 from lockstep_ops.doctor.flow_clusters import FlowClusters
 from lockstep_ops.plan.topic_reader import needed_topics
@@ -83,17 +83,19 @@ async def _new_control_topics(clusters: FlowClusters) -> dict[str, Any]:
     return {"refused_topics": tuple(refused), "changed_topics": tuple(changed), "new_topics": count}
 
 
-async def _control_faults(clusters: FlowClusters) -> tuple[tuple[str, str], ...]:
-    faults: list[tuple[str, str]] = []
+async def _control_faults(clusters: FlowClusters) -> tuple[TopicFault, ...]:
+    faults: list[TopicFault] = []
     for admin in (clusters.source, clusters.target):
         topics = [topic for alias, topic in needed_topics(clusters.settings) if alias == admin.alias]
         control_faults, unknown = await read_faults(admin, topics)
-        faults += [(fault.sentence, fault.command(admin.bootstrap)) for fault in control_faults]
+        faults += [
+            TopicFault(fault.sentence, fault.command(admin.bootstrap), fault.ends_work) for fault in control_faults
+        ]
         for topic, trouble in unknown.items():
             if isinstance(trouble, RequestUnsupported):
                 continue
             remedy = admin.access.remedy("topic", topic, "DescribeConfigs")
-            faults.append((f"the settings of {topic} are not known: {trouble}", remedy.command))
+            faults.append(TopicFault(f"the settings of {topic} are not known: {trouble}", remedy.command))
     return tuple(faults)
 
 

@@ -14,7 +14,7 @@ from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import EVERY, source_grants, target_grants
 from lockstep_kafka.admin.admin import Admin
 from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable
-from lockstep_kafka.topics.control_topic_faults import read_faults
+from lockstep_kafka.topics.control_topic_faults import TIMESTAMP_TYPE, read_faults
 from lockstep_ops.permission_reader import missing_rights, unknown_rights
 from lockstep_ops.plan.acl_facts_reader import read_acl_facts
 from lockstep_ops.plan.capability_reader import add_capabilities
@@ -159,7 +159,11 @@ class FlowReader:
         for alias, admin in self._clusters().items():
             topics = [topic for topic_alias, topic in needed_topics(self._settings) if topic_alias == alias]
             faults, _ = await read_faults(admin, topics)
-            control_faults += [(fault.topic, fault.sentence, fault.command(admin.bootstrap)) for fault in faults]
+            control_faults += [
+                (fault.topic, fault.sentence, fault.command(admin.bootstrap))
+                for fault in faults
+                if fault.setting != TIMESTAMP_TYPE  # records are kept all the same
+            ]
         return tuple(control_faults)
 
     def _clusters(self) -> Mapping[str, Admin]:

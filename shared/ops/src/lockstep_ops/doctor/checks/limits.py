@@ -57,6 +57,15 @@ class TopicPair:
 
 
 @dataclass(frozen=True, slots=True)
+class TopicFault:
+    """What is wrong with a control topic, the command that sets it right, and whether the flow does not run so."""
+
+    sentence: str
+    command: str
+    ends_work: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class FlowLimits:
     """Of one flow. `pairs` are those that were read, of `topics`. `request_bytes`: `max.request.size` of the file."""
 
@@ -66,8 +75,8 @@ class FlowLimits:
     pairs: tuple[TopicPair, ...] = ()
     topics: int = 0
     request_bytes: int | None = None
-    control_faults: tuple[tuple[str, str], ...] = ()
-    """What is wrong with a control topic that exists, with the command that sets it right."""
+    control_faults: tuple[TopicFault, ...] = ()
+    """What is wrong with control topics that exist."""
     refused_topics: tuple[str, ...] = ()
     """Sentences about control topics that a cluster would not create."""
     changed_topics: tuple[str, ...] = ()
@@ -93,10 +102,11 @@ def judge_limits(facts: FlowLimits) -> Iterator[CheckFinding]:
 
 
 def _control_topics(facts: FlowLimits) -> Iterator[CheckFinding]:
-    for sentence, command in facts.control_faults:
-        yield limit_checks.CONTROL_TOPICS.failed(facts.flow, sentence, command)
+    check = limit_checks.CONTROL_TOPICS
+    for fault in facts.control_faults:
+        yield (check.failed if fault.ends_work else check.warning)(facts.flow, fault.sentence, fault.command)
     if not facts.control_faults:
-        yield limit_checks.CONTROL_TOPICS.ok(facts.flow, "those that exist are as they have to be")
+        yield check.ok(facts.flow, "those that exist are as they have to be")
 
 
 def _new_control_topics(facts: FlowLimits) -> Iterator[CheckFinding]:
