@@ -36,7 +36,7 @@ def test_cluster_without_producer_ids_is_named_by_the_request(code: int) -> None
     assert NO_IDS not in str(trouble(code, None)), "of the record itself, not of its producer"
 
 
-def test_record_without_a_cause_of_the_end_says_so() -> None:
+def test_record_of_an_end_without_a_cause_admits_it() -> None:
     assert str(trouble(KafkaError._FATAL, None)).endswith(ENDED)
 
 
