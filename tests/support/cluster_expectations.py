@@ -191,7 +191,6 @@ UNTRIED: frozenset[tuple[str, Role]] = frozenset(
         ("ursa", TARGET),
         ("no-producer-ids", SOURCE),
         ("no-producer-id-given", SOURCE),
-        ("no-producer-id-given", TARGET),
         ("lying-epochs", SOURCE),
         ("lying-epochs", TARGET),
         ("kafka-2.1", SOURCE),
