@@ -190,7 +190,6 @@ UNTRIED: frozenset[tuple[str, Role]] = frozenset(
         ("ursa", SOURCE),
         ("ursa", TARGET),
         ("no-producer-ids", SOURCE),
-        ("no-producer-id-given", SOURCE),
         ("lying-epochs", SOURCE),
         ("lying-epochs", TARGET),
         ("kafka-2.1", SOURCE),
