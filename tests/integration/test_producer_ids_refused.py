@@ -1,10 +1,12 @@
 """Appends to control topics where the cluster gives no producer ids, or does not permit us to have one."""
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterator
 
 import pytest
 
+from lockstep_cli.doctor.rate_meter import WriteMeter
 from lockstep_config.credentials.permissions import Access, Grant
 from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
 from lockstep_runtime.kafka.producer_id_support import refuses_producer_ids
@@ -63,6 +65,13 @@ async def test_rows_sent_while_the_producer_ends_stay_in_order(refusing: Proxy, 
     finally:
         await control.stop()
     assert [record.value for record in read_topic(refusing.bootstrap, topic)] == [b"%d" % n for n in range(len(sent))]
+
+
+def test_doctor_measures_its_writing_without_producer_ids(refusing: Proxy, topic_name: str) -> None:
+    topic = create_topic(refusing.bootstrap, topic_name, partitions=1)
+    conf = {"bootstrap.servers": refusing.bootstrap, "acks": "all", "enable.idempotence": "true"}
+    _, rate = WriteMeter("B", conf, topic, threading.Event()).measure(0.3)
+    assert rate.trouble == ""
 
 
 async def test_producer_that_stops_before_it_appends_names_the_request(proxy_b: Proxy, topic_name: str) -> None:
