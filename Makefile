@@ -21,7 +21,7 @@ PAGES   := address bench_figures chart client_keys clusters commands configurati
 UNIT := $(PY) -m pytest -q -m "not long" -p no:cacheprovider
 LONG := $(PY) -m pytest -q -rs -m long --durations=15 -p no:cacheprovider
 SLOW := $(filter-out tests/integration/test_a% tests/integration/test_r% tests/integration/test_v%,$(wildcard tests/integration/test_*.py))
-FIRST := tests/unit/config tests/unit/cli tests/unit/runtime
+FIRST := tests/unit/config tests/unit/cli tests/unit/ops tests/unit/kafka tests/unit/runtime
 PART_1 := tests/faults $(wildcard tests/integration/test_ch*.py tests/integration/test_a*.py tests/integration/test_r*.py)
 PART_2 := tests/e2e tests/contract $(wildcard tests/integration/test_b*.py)
 

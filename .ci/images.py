@@ -21,7 +21,7 @@ import requirements
 import sbom
 from lock_part import part_of
 
-from lockstep_protocol import project_address
+from lockstep_state import project_address
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 WHEELS = REPOSITORY / "deploy" / "images" / "wheels"

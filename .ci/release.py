@@ -23,7 +23,7 @@ from pathlib import Path
 import requirements
 import sbom
 
-from lockstep_protocol import project_address
+from lockstep_state import project_address
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 RELEASE = REPOSITORY / "build" / "release"
@@ -87,7 +87,7 @@ def check_repository(address: str) -> None:
     if address.rstrip("/").lower() != project_address.REPOSITORY.lower():
         raise NotReleasable(
             f"this is {address}, and the files state {project_address.REPOSITORY}: write the address into "
-            "lockstep_protocol/project_address.py, run make docs, and commit both"
+            "lockstep_state/project_address.py, run make docs, and commit both"
         )
 
 

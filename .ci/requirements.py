@@ -35,8 +35,10 @@ IMAGES = (*CONTROL, "cli", "data-plane")
 PARTS = ("build", "bill", "control", "cli", "data-plane", "pyspark")
 """What an image is put together from, and what builds it."""
 BUILDERS = ("setuptools", "hatchling")
-COMMON = ("protocol", "config", "runtime")
+COMMON = ("state", "rules", "config", "kafka", "runtime")
 """Members that all of them have."""
+OF_CLI = ("ops", "cli")
+"""Members that only the command's image has."""
 
 
 def members() -> dict[str, Mapping[str, Any]]:
@@ -112,7 +114,8 @@ def _name(requirement: str) -> str:
 
 def needed(image: str, known: Mapping[str, Mapping[str, Any]]) -> set[str]:
     """Return the names of the packages that an image needs. `known`: the members."""
-    return sbom.needed_to_run([known[name] for name in (*COMMON, image)]) - set(LEFT_OUT)
+    own = OF_CLI if image == "cli" else (image,)
+    return sbom.needed_to_run([known[name] for name in (*COMMON, *own)]) - set(LEFT_OUT)
 
 
 def of_images() -> dict[str, set[str]]:

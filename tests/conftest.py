@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 from tests.support.broker import Broker, started
 from tests.support.clusters import unique_name
 from tests.support.guarded import GuardedBroker

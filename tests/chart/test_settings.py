@@ -7,8 +7,8 @@ import pytest
 
 from lockstep_config import Configuration, load
 from lockstep_config.flow.model import FlowSettings
-from lockstep_protocol import project_address
-from lockstep_protocol.names import Flow
+from lockstep_state import project_address
+from lockstep_state.names import Flow
 from tests.chart.helm import CHART, NEEDS_PINNED_HELM, rendered
 
 pytestmark = NEEDS_PINNED_HELM

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 import yaml
 
-from lockstep_cli.services import plan_services
 from lockstep_config.loader.configuration import configured
 from lockstep_config.strimzi.resource import read_resource
 from lockstep_config.text.properties import PropertiesText
+from lockstep_ops.services import plan_services
 from tests.chart.helm import NEEDS_PINNED_HELM, SEEDS, Objects, refused, rendered
 
 pytestmark = NEEDS_PINNED_HELM

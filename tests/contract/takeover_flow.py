@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 from tests.contract.turns import NumberedCopy
 from tests.faults.counting import Count
 from tests.faults.numbered import Writer

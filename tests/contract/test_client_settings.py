@@ -22,8 +22,8 @@ from lockstep_config.flow.client_settings import (
 )
 from lockstep_config.keys.client_keys import CLIENT, ClientKind
 from lockstep_config.keys.key_types import Status
-from lockstep_protocol.names import Flow
-from lockstep_runtime.kafka.aiokafka_client import client_arguments, connection_arguments
+from lockstep_kafka.session.aiokafka_client import client_arguments, connection_arguments
+from lockstep_state.names import Flow
 
 LISTENING_NOWHERE = "127.0.0.1:1"
 

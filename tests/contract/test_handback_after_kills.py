@@ -19,7 +19,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 from tests.contract.turns import NumberedCopy, until
 from tests.faults.numbered import Writer
 from tests.support.broker import Broker

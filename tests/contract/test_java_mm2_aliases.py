@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from lockstep_config import ConfigurationError, FlowSettings, load
-from lockstep_protocol.mm2_codec import encode_source_progress
-from lockstep_protocol.names import Flow
-from lockstep_protocol.policy import is_cycle
+from lockstep_rules.policy import is_cycle
+from lockstep_state.codecs.mm2_codec import encode_source_progress
+from lockstep_state.names import Flow
 from tests.support.jvm import call, jvm
 from tests.unit.config.conftest import TWO_CLUSTERS
 

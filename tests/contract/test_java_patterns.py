@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from lockstep_protocol.filters import NameFilter
-from lockstep_protocol.java_regex.tokens import UntranslatablePattern
+from lockstep_rules.filters import NameFilter
+from lockstep_rules.patterns.java_regex.tokens import UntranslatablePattern
 from tests.support.jvm import jvm
 
 LEAVES = [

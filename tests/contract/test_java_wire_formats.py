@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lockstep_protocol import mm2_codec
-from lockstep_protocol.mm2_codec import Checkpoint, Heartbeat, OffsetSync
-from lockstep_protocol.murmur2 import murmur2, partition_for
-from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_state.codecs import mm2_codec
+from lockstep_state.codecs.mm2_codec import Checkpoint, Heartbeat, OffsetSync
+from lockstep_state.codecs.murmur2 import murmur2, partition_for
+from lockstep_state.offsets import DownstreamOffset, UpstreamOffset
 from tests.support.jvm import call, jvm
 
 MIRROR = "org.apache.kafka.connect.mirror"

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.events import Event, decode_event
-from lockstep_protocol.names import Flow, events_topic
+from lockstep_state.events import Event, decode_event
+from lockstep_state.names import Flow, events_topic
 from tests.contract.turns import NumberedCopy, until
 from tests.faults.numbered import Writer, read_numbers
 from tests.support.broker import Broker

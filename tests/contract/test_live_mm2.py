@@ -25,7 +25,7 @@ from lockstep_client import (
     translate_offsets,
     upstream_clusters,
 )
-from lockstep_protocol.mm2_codec import Checkpoint, decode_checkpoint, decode_heartbeat, decode_offset_sync
+from lockstep_state.codecs.mm2_codec import Checkpoint, decode_checkpoint, decode_heartbeat, decode_offset_sync
 from tests.support.broker import Broker
 from tests.support.clusters import (
     Record,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 from tests.contract.turns import NumberedCopy
 from tests.faults.numbered import Writer
 from tests.support.broker import Broker

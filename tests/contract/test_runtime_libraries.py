@@ -20,7 +20,7 @@ from faust.transport.consumer import ThreadDelegateConsumer
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread
 from mode.threads import MethodQueue, ServiceThread, WorkerThread
 
-from lockstep_runtime.kafka.sasl_session import SessionConnection
+from lockstep_kafka.session.sasl_session import SessionConnection
 from lockstep_runtime.membership.faust_membership import UNKNOWN_MEMBER
 
 

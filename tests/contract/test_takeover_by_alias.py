@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.mm2_codec import decode_checkpoint
-from lockstep_protocol.names import progress_topic
+from lockstep_state.codecs.mm2_codec import decode_checkpoint
+from lockstep_state.names import progress_topic
 from tests.contract.takeover_flow import EVERY_SECOND, MORE, Moved, dedicated, equal, flushes
 from tests.contract.turns import until
 from tests.support.broker import Broker

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.mm2_codec import Checkpoint, decode_checkpoint
+from lockstep_state.codecs.mm2_codec import Checkpoint, decode_checkpoint
 from tests.contract.takeover_flow import EVERY_SECOND, MORE, PARTITIONS, Moved, dedicated, flushes, plan_of, say
 from tests.contract.turns import until
 from tests.support.broker import Broker

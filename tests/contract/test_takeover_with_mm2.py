@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 from tests.contract.takeover_flow import MORE, PARTITIONS, STRIMZI, Moved, dedicated, equal, flushes, plan_of, say
 from tests.contract.turns import until
 from tests.support.broker import Broker

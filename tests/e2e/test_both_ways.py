@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Consumer
 from confluent_kafka.admin import ConfigResource
 
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 from tests.conftest import Pair
 from tests.support.clusters import (
     Record,

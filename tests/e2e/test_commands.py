@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lockstep_protocol.names import Flow, events_topic
+from lockstep_state.names import Flow, events_topic
 from tests.conftest import Pair
 from tests.support.clusters import Record, produce
 from tests.support.commands import lockstep

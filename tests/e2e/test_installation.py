@@ -31,7 +31,7 @@ offset-syncs.topic.replication.factor = 1
 offset.storage.replication.factor = 1
 """
 CONTROL = ("topic_sync", "acl_sync", "checkpoint", "heartbeat")
-COMMON = ("protocol", "config", "runtime", "cli")
+COMMON = ("state", "rules", "config", "kafka", "runtime", "ops", "cli")
 
 
 @pytest.fixture(scope="module")

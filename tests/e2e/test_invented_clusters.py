@@ -39,10 +39,10 @@ COPIED: dict[str, tuple[Role, ClusterProfile]] = {
         Role.SOURCE,
         ClusterProfile(versions=OLDEST, absent=NO_CONFIGS | {"offset_for_leader_epoch", "list_groups"}),
     ),
+    "does not announce InitProducerId": (Role.TARGET, ClusterProfile(absent=frozenset({"init_producer_id"}))),
+    "closes at InitProducerId": (Role.TARGET, ClusterProfile(closes_on=frozenset({"init_producer_id"}))),
 }
 REFUSED: dict[str, tuple[ClusterProfile, str]] = {
-    "does not announce InitProducerId": (ClusterProfile(absent=frozenset({"init_producer_id"})), "InitProducerId"),
-    "closes at InitProducerId": (ClusterProfile(closes_on=frozenset({"init_producer_id"})), "InitProducerId"),
     "closes at CreateTopics": (ClusterProfile(closes_on=frozenset({"create_topics"})), "create topic"),
     "takes no compaction": (
         ClusterProfile(configs=ConfigRules(refused=frozenset({"cleanup.policy"}))),

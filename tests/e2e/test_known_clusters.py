@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.rows.state_rows import AclStatus
+from lockstep_state.rows.state_rows import AclStatus
 from tests.conftest import Pair
 from tests.support.broker import Broker, started
 from tests.support.cluster_expectations import EXPECTED, Role

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lockstep_cli.services import SERVICES
+from lockstep_ops.services import SERVICES
 from tests.conftest import Pair
 from tests.support.clusters import Record, create_topic, produce, unique_name
 from tests.support.collector import Collector, Received

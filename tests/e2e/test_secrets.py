@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 import pytest
 
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 from tests.support.broker import Broker, started
 from tests.support.clusters import Record, admin, create_topic, produce, read_topic
 from tests.support.eventually import wait_until

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from lockstep_cli.status import command
+from lockstep_cli.commands.status import command
 from tests.faults.deployment import PARTITIONS, Deployment, one_broker_each
 from tests.faults.numbered import Writer, read_numbers
 from tests.faults.scene import Scene

@@ -45,7 +45,7 @@ SERVICES = {
 DRIVER = """
 import asyncio, sys
 from datetime import timedelta
-from lockstep_cli import supervisor
+from lockstep_cli.processes import supervisor
 
 def say(level, message): print(f"{level}: {message}", flush=True)
 def hear(service, line):

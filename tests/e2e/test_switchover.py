@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.rows.state_rows import GroupStatus
+from lockstep_state.rows.state_rows import GroupStatus
 from tests.support.broker import Broker, two_brokers
 from tests.support.clusters import commit_offset, committed_offset
 from tests.support.eventually import wait_until

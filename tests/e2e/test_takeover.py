@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.mm2_codec import encode_source_progress
-from lockstep_protocol.names import progress_topic, state_topic
-from lockstep_protocol.rows.state_rows import Handover, PartitionProgress, SlotStatus
+from lockstep_state.codecs.mm2_codec import encode_source_progress
+from lockstep_state.names import progress_topic, state_topic
+from lockstep_state.rows.state_rows import Handover, PartitionProgress, SlotStatus
 from tests.conftest import Pair
 from tests.support.clusters import Record, create_topic, end_offsets, produce, unique_name
 from tests.support.commands import lockstep

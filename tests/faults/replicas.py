@@ -5,7 +5,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from lockstep_protocol.names import COMMANDS_PARTITIONS
+from lockstep_state.names import COMMANDS_PARTITIONS
 from tests.faults.subjects import Subject, until
 from tests.support.processes import show
 from tests.support.services import ServiceProcess

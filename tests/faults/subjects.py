@@ -18,11 +18,11 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from lockstep_protocol.events import Event, decode_event
-from lockstep_protocol.mm2_codec import OffsetSync, decode_checkpoint, decode_heartbeat, encode_offset_sync
-from lockstep_protocol.names import Flow, events_topic, state_topic
-from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from lockstep_protocol.rows.state_rows import Leader, MirroredTopic, Row, decode_row
+from lockstep_state.codecs.mm2_codec import OffsetSync, decode_checkpoint, decode_heartbeat, encode_offset_sync
+from lockstep_state.events import Event, decode_event
+from lockstep_state.names import Flow, events_topic, state_topic
+from lockstep_state.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_state.rows.state_rows import Leader, MirroredTopic, Row, decode_row
 from tests.support.broker import Broker
 from tests.support.clusters import Record, admin, commit_offset, create_topic, delete_topic, produce
 from tests.support.control import last_row, read_so_far

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import KafkaException
 
-from lockstep_protocol.names import state_topic
-from lockstep_protocol.rows.state_rows import SlotStatus
+from lockstep_state.names import state_topic
+from lockstep_state.rows.state_rows import SlotStatus
 from tests.conftest import Pair
 from tests.support.broker import two_brokers
 from tests.support.clusters import Record, create_topic, end_offsets, produce, unique_name

@@ -12,7 +12,7 @@ from typing import Self
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from lockstep_protocol.rows.state_rows import PartitionProgress
+from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.broker import two_brokers
 from tests.support.clusters import create_topic, read_topic
 from tests.support.eventually import wait_until

@@ -15,13 +15,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lockstep_protocol.commands.command import Command
-from lockstep_protocol.commands.command_vocabulary import Scope, service_connector
-from lockstep_protocol.events import Event
-from lockstep_protocol.names import commands_topic
-from lockstep_protocol.rows.state_rows import GroupStatus, Leader, Wanted
 from lockstep_runtime.state.leadership import leader_label
 from lockstep_runtime.state.state_fold import owner_label
+from lockstep_state.commands.command import Command
+from lockstep_state.commands.command_vocabulary import Scope, service_connector
+from lockstep_state.events import Event
+from lockstep_state.names import commands_topic
+from lockstep_state.rows.state_rows import GroupStatus, Leader, Wanted
 from tests.conftest import Pair
 from tests.faults.replicas import Replicas
 from tests.faults.subjects import SUBJECTS, Checkpoints, Subject, until

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_cli.switch.switch_steps import DONE, RUNNING, Step, step_states
+from lockstep_ops.switch.switch_steps import DONE, RUNNING, Step, step_states
 from tests.faults.test_switch_kills import Begun
 from tests.support.broker import Broker, two_brokers
 from tests.support.eventually import wait_until

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from lockstep_protocol.names import state_topic
+from lockstep_state.names import state_topic
 from tests.conftest import Pair
 from tests.support.broker import Broker, started
 from tests.support.clusters import Record, create_topic, delete_records, produce, read_topic, unique_name

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 from tests.conftest import Pair
 from tests.support.broker import Broker, started
 from tests.support.clusters import Record, create_topic, produce, unique_name

@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lockstep_protocol.names import Flow
-from lockstep_protocol.rows.state_rows import Origin
+from lockstep_state.names import Flow
+from lockstep_state.rows.state_rows import Origin
 from tests.faults.counting import Count
 from tests.faults.numbered import Writer
 from tests.faults.origins import first_of, same_everywhere

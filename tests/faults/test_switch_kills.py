@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lockstep_cli.switch.switch_steps import DONE, RUNNING, Step, step_states
+from lockstep_ops.switch.switch_steps import DONE, RUNNING, Step, step_states
 from tests.support.broker import two_brokers
 from tests.support.eventually import wait_until
 from tests.support.switch_scene import WITHIN, SwitchScene

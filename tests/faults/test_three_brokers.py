@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic, PartitionMetadata
 
-from lockstep_protocol.names import Flow, progress_topic
+from lockstep_state.names import Flow, progress_topic
 from tests.faults.deployment import THREE
 from tests.support.broker import Broker, Quorum, started
 from tests.support.clusters import Record, admin, create_topic, end_offsets, produce, unique_name, wait_for_brokers

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 from tests.conftest import Pair
 from tests.faults.counting import Count, count
 from tests.faults.numbered import Writer, read_numbers

@@ -22,10 +22,10 @@ from lockstep_config import FlowSettings, load
 from lockstep_data_plane.provenance.producer_ids import new_producer_id
 from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_data_plane.slot.worker import run_slot
-from lockstep_data_plane.wire.cluster import KafkaProtocolError
-from lockstep_data_plane.wire.connection import BrokerUnreachable
-from lockstep_protocol.names import Flow, progress_topic, state_topic
-from lockstep_protocol.rows.state_rows import Assignment, PartitionProgress, Row, decode_row
+from lockstep_kafka.wire.cluster import KafkaProtocolError
+from lockstep_kafka.wire.connection import BrokerUnreachable
+from lockstep_state.names import Flow, progress_topic, state_topic
+from lockstep_state.rows.state_rows import Assignment, PartitionProgress, Row, decode_row
 from tests.support import eventually, processes
 from tests.support.clusters import create_topic, read_topic
 from tests.support.mirror import MirroredFlow

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 from tests.conftest import GuardedPair
 from tests.support.broker import Broker
 from tests.support.clusters import unique_name

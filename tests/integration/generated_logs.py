@@ -15,13 +15,13 @@ from confluent_kafka import KafkaError, Message, Producer
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from lockstep_data_plane.log_reader import log_between
 from lockstep_data_plane.record_batch.codecs import CODECS
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, Batch
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
-from lockstep_data_plane.wire.cluster import ClusterClient, connect_cluster
-from lockstep_data_plane.wire.log_reader import log_between
-from lockstep_data_plane.wire.produce_codec import produce_request
-from lockstep_protocol.offsets import TopicPartition
+from lockstep_kafka.wire.cluster import ClusterClient, connect_cluster
+from lockstep_kafka.wire.produce_codec import produce_request
+from lockstep_state.offsets import TopicPartition
 from tests.support.batch_bytes import COMPRESS, DELETE_HORIZON, batch_bytes
 from tests.support.clusters import unique_name
 

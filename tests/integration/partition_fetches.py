@@ -5,13 +5,13 @@ from collections.abc import Callable
 from lockstep_config.flow.model import DataPlaneSettings, FetchSettings
 from lockstep_data_plane.core.events import Fetched, Resumed
 from lockstep_data_plane.core.machine import PartitionMachine
-from lockstep_data_plane.core.target_tail import LastAppend
+from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.fetch.fetch_request import Delivery
 from lockstep_data_plane.fetch.fetcher import Fetcher
 from lockstep_data_plane.record_batch.classify import AbortedTransactions
 from lockstep_data_plane.record_batch.layout import Batch
-from lockstep_data_plane.wire.cluster import ClusterClient
-from lockstep_protocol.rows.state_rows import PartitionProgress
+from lockstep_kafka.wire.cluster import ClusterClient
+from lockstep_state.rows.state_rows import PartitionProgress
 
 
 def copying(topic: str, number: int = 0) -> PartitionMachine:

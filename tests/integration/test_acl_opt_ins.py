@@ -14,12 +14,12 @@ from confluent_kafka.admin import AclBinding as ConfluentAcl
 from lockstep_acl_sync.app import AclSync
 from lockstep_acl_sync.binding_ledger import BindingLedger
 from lockstep_config import load
-from lockstep_protocol.acl_binding import AclBinding
-from lockstep_protocol.binding_ownership import LOOKS_APART
-from lockstep_protocol.names import state_topic
-from lockstep_protocol.rows.state_rows import AclStatus, CopiedAcl, Leader, Row, decode_row
+from lockstep_kafka.common.errors import LeadershipLost
+from lockstep_rules.acls.binding_ownership import LOOKS_APART
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.util.errors import LeadershipLost
+from lockstep_state.acl_binding import AclBinding
+from lockstep_state.names import state_topic
+from lockstep_state.rows.state_rows import AclStatus, CopiedAcl, Leader, Row, decode_row
 from tests.support.acls import AclScene, acl, acls_of, add, remove, remove_all, until
 from tests.support.acting_context import acting_context
 from tests.support.broker import Broker

@@ -10,11 +10,11 @@ import psutil
 import pytest
 from confluent_kafka.admin import AclBinding
 
-from lockstep_protocol.names import state_topic
-from lockstep_protocol.rows.state_rows import MirroredTopic
-from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics
-from lockstep_runtime.util.errors import NotPermitted
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.common.errors import NotPermitted
+from lockstep_kafka.topics.control_topics import ControlTopic, ensure_control_topics
+from lockstep_state.names import state_topic
+from lockstep_state.rows.state_rows import MirroredTopic
 from tests.support.acls import GUARDS, WITHIN, AclScene, acl, acls_of, add, remove, until
 from tests.support.broker import Broker
 from tests.support.clusters import Record, produce

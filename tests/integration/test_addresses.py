@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_data_plane.wire.cluster import ClusterClient
-from lockstep_data_plane.wire.connection import BrokerUnreachable, TopicDeletedError
-from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.util.errors import ClusterUnreachable
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.common.errors import ClusterUnreachable
+from lockstep_kafka.wire.cluster import ClusterClient
+from lockstep_kafka.wire.connection import BrokerUnreachable, TopicDeletedError
 from tests.support.broker import Broker, Quorum
 from tests.support.commands import lockstep
 from tests.support.doctor_runs import run_doctor

@@ -22,7 +22,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from lockstep_protocol.mm2_codec import decode_checkpoint, decode_heartbeat
+from lockstep_state.codecs.mm2_codec import decode_checkpoint, decode_heartbeat
 from tests.support.broker_pairs import WITHIN, Brokers, created_again, numbered_records, until
 from tests.support.clusters import (
     Record,

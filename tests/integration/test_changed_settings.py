@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.rows.state_rows import Assignment
+from lockstep_state.rows.state_rows import Assignment
 from tests.support.broker import Broker
 from tests.support.clusters import Record, create_topic, delete_records, produce, read_topic
 from tests.support.eventually import wait_until

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Message, TopicPartition
 
-from lockstep_protocol.mm2_codec import OffsetSync, decode_checkpoint, encode_checkpoint, encode_offset_sync
-from lockstep_protocol.names import Flow, state_topic
-from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from lockstep_protocol.reason_catalogue import ReasonCode
-from lockstep_protocol.rows.state_rows import MirroredTopic
+from lockstep_state.codecs.mm2_codec import OffsetSync, decode_checkpoint, encode_checkpoint, encode_offset_sync
+from lockstep_state.names import Flow, state_topic
+from lockstep_state.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_state.reasons.reason_catalogue import ReasonCode
+from lockstep_state.rows.state_rows import MirroredTopic
 from tests.support.broker import Broker
 from tests.support.checkpoint_scene import WITHIN, Scene, commit, reading, until
 from tests.support.clusters import (

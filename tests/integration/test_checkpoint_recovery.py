@@ -9,9 +9,9 @@ import psutil
 import pytest
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 
-from lockstep_protocol.mm2_codec import decode_checkpoint, encode_checkpoint
-from lockstep_protocol.names import COMMANDS_PARTITIONS
-from lockstep_protocol.rows.state_rows import GroupStatus
+from lockstep_state.codecs.mm2_codec import decode_checkpoint, encode_checkpoint
+from lockstep_state.names import COMMANDS_PARTITIONS
+from lockstep_state.rows.state_rows import GroupStatus
 from tests.support.acls import GUARDS, acl, add, remove
 from tests.support.broker import Broker
 from tests.support.checkpoint_scene import SETTLED, WITHIN, Scene, commit, until

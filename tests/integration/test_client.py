@@ -19,8 +19,8 @@ from lockstep_client import (
     remote_topics,
     translate_offsets,
 )
-from lockstep_protocol.mm2_codec import Checkpoint, encode_checkpoint
-from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_state.codecs.mm2_codec import Checkpoint, encode_checkpoint
+from lockstep_state.offsets import DownstreamOffset, UpstreamOffset
 from tests.support.broker import Broker
 from tests.support.clusters import Record, create_topic, produce
 from tests.support.proxy import Proxy

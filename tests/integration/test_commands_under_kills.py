@@ -22,8 +22,8 @@ from typing import TypeVar
 import psutil
 import pytest
 
-from lockstep_protocol.names import state_topic
-from lockstep_protocol.rows.state_rows import SlotStatus, Wanted, decode_row
+from lockstep_state.names import state_topic
+from lockstep_state.rows.state_rows import SlotStatus, Wanted, decode_row
 from tests.faults.counting import Count, count
 from tests.faults.numbered import Writer, read_numbers
 from tests.support.broker import Broker

@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.compacted_topic import CompactedTopic, CreateTopics
-from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics
-from lockstep_runtime.kafka.topic_reader import Record
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.common.asyncio_util import cancelled
+from lockstep_kafka.topics.control_topics import ControlTopic, ensure_control_topics
+from lockstep_kafka.topics.topic_reader import Record
+from lockstep_runtime.state.compacted_topic import CompactedTopic, CreateTopics
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_runtime.util.asyncio_util import cancelled
 from tests.support.broker import Broker
 from tests.support.clusters import Record as Written
 from tests.support.clusters import create_topic, delete_topic, produce

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from lockstep_protocol.names import quarantine_topic
-from lockstep_protocol.offset_runs import RunMap
-from lockstep_protocol.offsets import UpstreamOffset
-from lockstep_protocol.rows.state_rows import OffsetRuns
+from lockstep_rules.offsets.offset_runs import RunMap
+from lockstep_state.names import quarantine_topic
+from lockstep_state.offsets import UpstreamOffset
+from lockstep_state.rows.state_rows import OffsetRuns
 from tests.support.clusters import Record, create_topic, end_offsets, produce, read_topic, unique_name
 from tests.support.eventually import wait_until
 from tests.support.mirror import MirroredFlow

@@ -17,7 +17,7 @@ import pytest
 
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, Batch
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
-from lockstep_protocol.names import Flow, quarantine_topic
+from lockstep_state.names import Flow, quarantine_topic
 from tests.conftest import Pair
 from tests.integration.generated_logs import DAY_MS, UNKNOWN_BITS, Log, Step, Whole, Writer, generated, send
 from tests.support.batch_bytes import ZSTD

@@ -6,8 +6,8 @@ import pytest
 
 from lockstep_config import load
 from lockstep_data_plane.resume.evidence import first_offset
-from lockstep_data_plane.wire.cluster import connect_cluster
-from lockstep_protocol.names import Flow
+from lockstep_kafka.wire.cluster import connect_cluster
+from lockstep_state.names import Flow
 from tests.conftest import Pair
 from tests.support.clusters import Record, create_topic, produce
 from tests.support.services import two_cluster_file

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import pytest
 
-from lockstep_protocol.rows.state_rows import SourceEnds
+from lockstep_state.rows.state_rows import SourceEnds
 from tests.conftest import Pair
 from tests.support.clusters import Record, create_topic, produce, unique_name
 from tests.support.eventually import wait_until

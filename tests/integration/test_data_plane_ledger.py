@@ -13,10 +13,10 @@ from lockstep_data_plane.core.events import RowLoaded
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.quarantine_entry import QuarantineEntry, RefusedRecords
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
-from lockstep_protocol.names import Flow, events_topic, progress_topic, quarantine_topic, state_topic
-from lockstep_protocol.rows.state_rows import PartitionProgress
+from lockstep_kafka.common.errors import NotAppended
 from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_runtime.util.errors import NotAppended
+from lockstep_state.names import Flow, events_topic, progress_topic, quarantine_topic, state_topic
+from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.broker import Broker
 from tests.support.clusters import create_topic, read_topic, set_configs
 from tests.support.eventually import eventually

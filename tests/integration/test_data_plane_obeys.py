@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.rows.state_rows import PartitionProgress, Restarts, SlotStatus
+from lockstep_state.rows.state_rows import PartitionProgress, Restarts, SlotStatus
 from tests.conftest import Pair
 from tests.integration.test_data_plane_topics import MAX_MESSAGE_BYTES, holders, numbered, small_target
 from tests.support.clusters import create_topic, produce, read_topic, set_configs, unique_name

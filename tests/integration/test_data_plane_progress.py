@@ -14,11 +14,11 @@ import psutil
 import pytest
 from confluent_kafka import TopicPartition
 
-from lockstep_protocol.mm2_codec import encode_source_progress
-from lockstep_protocol.names import progress_topic
-from lockstep_protocol.offset_runs import RunMap
-from lockstep_protocol.offsets import UpstreamOffset
-from lockstep_protocol.rows.state_rows import OffsetRuns
+from lockstep_rules.offsets.offset_runs import RunMap
+from lockstep_state.codecs.mm2_codec import encode_source_progress
+from lockstep_state.names import progress_topic
+from lockstep_state.offsets import UpstreamOffset
+from lockstep_state.rows.state_rows import OffsetRuns
 from tests.conftest import Pair
 from tests.support.clusters import Record, admin, create_topic, produce, produce_transaction, read_topic, unique_name
 from tests.support.compaction import compacted_topic

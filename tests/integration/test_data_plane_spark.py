@@ -94,7 +94,7 @@ from lockstep_config import load
 from lockstep_config.keys.spark_settings import SparkSettings
 from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_data_plane.spark.session import SparkSession, in_thread, job_group
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 
 async def main():
     settings = load(Path(sys.argv[1]), {}).flow(Flow("A", "B"))

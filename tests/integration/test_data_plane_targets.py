@@ -7,8 +7,8 @@ from datetime import timedelta
 
 from lockstep_data_plane.record_batch.layout import scan
 from lockstep_data_plane.record_batch.outgoing_batch import as_outgoing, stamp
-from lockstep_data_plane.wire.cluster import connect_cluster
-from lockstep_data_plane.wire.produce_codec import ProduceAnswer, produce_answer, produce_request
+from lockstep_kafka.wire.cluster import connect_cluster
+from lockstep_kafka.wire.produce_codec import ProduceAnswer, produce_answer, produce_request
 from tests.support.batch_bytes import batch_bytes, records
 from tests.support.clusters import Record, create_topic, produce, read_topic, unique_name
 from tests.support.eventually import wait_until
@@ -103,7 +103,7 @@ async def test_the_answer_to_a_duplicate_is_no_time_of_the_targets_own(there: Mi
     for answers in (plain, stamped):
         assert [(answer.code, answer.base_offset) for answer in answers] == [(0, 0), (0, 0)]
     assert plain[1].append_time_ms == piece.max_timestamp
-    assert [answer.rewrote_times(piece) for answer in (*plain, *stamped)] == [False, False, True, True]
+    assert [answer.rewrote_times(piece.max_timestamp) for answer in (*plain, *stamped)] == [False, False, True, True]
 
 
 def test_a_target_that_compresses_by_itself_holds_the_same_records(there: MirroredFlow) -> None:

@@ -5,7 +5,7 @@ import os
 import psutil
 import pytest
 
-from lockstep_protocol.rows.state_rows import SlotStatus
+from lockstep_state.rows.state_rows import SlotStatus
 from tests.support.clusters import Record, add_partitions, create_topic, delete_topic, produce, read_topic, unique_name
 from tests.support.eventually import wait_until
 from tests.support.mirror import Mirror, MirroredFlow

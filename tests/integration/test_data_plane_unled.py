@@ -6,7 +6,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lockstep_protocol.rows.state_rows import SlotStatus
+from lockstep_state.rows.state_rows import SlotStatus
 from tests.conftest import Pair
 from tests.support.clusters import create_topic, unique_name
 from tests.support.eventually import wait_until

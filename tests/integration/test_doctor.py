@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_cli.doctor.scratch_topic import PREFIX
 from lockstep_config.credentials.permissions import Grant, source_grants, target_grants
-from lockstep_protocol.names import Flow
+from lockstep_ops.doctor.checks.scratch_topic import PREFIX
+from lockstep_state.names import Flow
 from tests.conftest import GuardedPair, Pair
 from tests.support.broker import Broker
 from tests.support.broker_pairs import KINDS

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.names import Flow
-from lockstep_protocol.rows.state_rows import GroupStatus
+from lockstep_state.names import Flow
+from lockstep_state.rows.state_rows import GroupStatus
 from tests.support.broker import Broker, started
 from tests.support.checkpoint_scene import commit
 from tests.support.clusters import Record, committed_offset, create_topic, produce, read_topic, unique_name

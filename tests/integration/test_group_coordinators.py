@@ -8,9 +8,9 @@ from datetime import timedelta
 
 import pytest
 
-from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.admin_types import GroupOffset
-from lockstep_runtime.util.errors import ClusterUnreachable
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.common.admin_types import GroupOffset
+from lockstep_kafka.common.errors import ClusterUnreachable
 from tests.support.broker import Broker, Quorum, started
 from tests.support.clusters import Record, commit_offset, create_topic, produce, unique_name, wait_for_brokers
 from tests.support.eventually import eventually
@@ -101,7 +101,7 @@ async def test_frozen_broker_is_not_the_first_that_each_attempt_asks(
     two_nodes: tuple[Broker, Broker], topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is named first, and takes the whole of the first attempt."""
-    monkeypatch.setattr("lockstep_runtime.kafka.group_requests.COORDINATOR_ANSWERS_S", 2.0)
+    monkeypatch.setattr("lockstep_kafka.admin.group_requests.COORDINATOR_ANSWERS_S", 2.0)
     with frozen_listener() as address:
         admin = Admin("N", {"bootstrap.servers": f"{address},{two_nodes[0].bootstrap}"})
         assert await offsets(admin, topic) == EXPECTED
@@ -113,8 +113,8 @@ async def test_cluster_that_is_away_is_not_asked_until_the_timeout(
     monkeypatch: pytest.MonkeyPatch, frozen: bool
 ) -> None:
     """No broker of it answers. That is known as soon as a listing would know it."""
-    monkeypatch.setattr("lockstep_runtime.kafka.admin_requests.QUICK", 2.0)
-    monkeypatch.setattr("lockstep_runtime.kafka.group_requests.COORDINATOR_ANSWERS_S", 1.0)
+    monkeypatch.setattr("lockstep_kafka.admin.admin_requests.QUICK", 2.0)
+    monkeypatch.setattr("lockstep_kafka.admin.group_requests.COORDINATOR_ANSWERS_S", 1.0)
     with frozen_listener() if frozen else contextlib.nullcontext(f"127.0.0.1:{free_port()}") as address:
         admin = Admin("N", {"bootstrap.servers": address}, timedelta(hours=1))
         async with asyncio.timeout(60):
@@ -126,7 +126,7 @@ async def test_cluster_that_is_away_is_not_asked_until_the_timeout(
 async def test_frozen_coordinator_is_named_and_asked_again(
     two_nodes: tuple[Broker, Broker], topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lockstep_runtime.kafka.group_requests.COORDINATOR_ANSWERS_S", 1.0)
+    monkeypatch.setattr("lockstep_kafka.admin.group_requests.COORDINATOR_ANSWERS_S", 1.0)
     first, second = two_nodes
     admin = Admin("N", {"bootstrap.servers": first.bootstrap}, timedelta(seconds=2))
     assert await offsets(admin, topic) == EXPECTED

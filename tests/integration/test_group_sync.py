@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from lockstep_cli.switch.switch_clusters import SwitchClusters
 from lockstep_config import load
-from lockstep_protocol.mm2_codec import decode_checkpoint
-from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.admin_types import GroupOffset
-from lockstep_runtime.kafka.group_requests import GROUPS_AT_ONCE
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.admin.group_requests import GROUPS_AT_ONCE
+from lockstep_kafka.common.admin_types import GroupOffset
+from lockstep_ops.switch.switch_clusters import SwitchClusters
+from lockstep_state.codecs.mm2_codec import decode_checkpoint
 from tests.support.broker import Broker
 from tests.support.checkpoint_scene import SETTLED, WITHIN, Scene, commit, reading, until
 from tests.support.clusters import committed_offset, create_topic

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.kafka_requests import KafkaRequest as Request
-from lockstep_protocol.rows.state_rows import GroupStatus
+from lockstep_state.kafka.kafka_requests import KafkaRequest as Request
+from lockstep_state.rows.state_rows import GroupStatus
 from tests.support.acls import GUARDS, acl, add
 from tests.support.broker import Broker
 from tests.support.checkpoint_scene import Scene, commit, until

@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
-from lockstep_protocol.mm2_codec import Heartbeat, decode_heartbeat, encode_heartbeat
+from lockstep_state.codecs.mm2_codec import Heartbeat, decode_heartbeat, encode_heartbeat
 from tests.support.broker import Broker
 from tests.support.clusters import Record, create_topic, produce, read_topic
 from tests.support.eventually import wait_until

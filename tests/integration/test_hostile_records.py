@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.commands.command import Command
-from lockstep_protocol.names import commands_topic, events_topic, progress_topic, state_topic
-from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
+from lockstep_state.commands.command import Command
+from lockstep_state.names import commands_topic, events_topic, progress_topic, state_topic
+from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress
 from tests.support.broker import Broker
 from tests.support.clusters import Record, create_topic, produce
 from tests.support.control_records import GARBAGE, damaged

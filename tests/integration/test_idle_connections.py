@@ -11,8 +11,8 @@ import pytest
 
 from lockstep_data_plane.core.events import Acked
 from lockstep_data_plane.produce.sender import AnsweredBatch, Sender
-from lockstep_data_plane.wire.cluster import connect_cluster
-from lockstep_data_plane.wire.produce_codec import ProduceAnswer
+from lockstep_kafka.wire.cluster import connect_cluster
+from lockstep_kafka.wire.produce_codec import ProduceAnswer
 from lockstep_runtime.util.clock import now_ms
 from tests.conftest import Pair
 from tests.integration.partition_fetches import copying, fetched_elsewhere

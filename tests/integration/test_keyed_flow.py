@@ -9,8 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lockstep_protocol.murmur2 import partition_for
-from lockstep_protocol.names import Flow, quarantine_topic
+from lockstep_state.codecs.murmur2 import partition_for
+from lockstep_state.names import Flow, quarantine_topic
 from tests.conftest import Pair
 from tests.support.clusters import (
     Record,

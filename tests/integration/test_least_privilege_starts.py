@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lockstep_config.credentials.permissions import Grant, source_grants, target_grants
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 from tests.conftest import GuardedPair
 from tests.support.clusters import (
     admin,

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.events import Event, decode_event
-from lockstep_protocol.names import Flow, events_topic, state_topic
-from lockstep_protocol.rows.state_rows import MirroredTopic, decode_row
+from lockstep_state.events import Event, decode_event
+from lockstep_state.names import Flow, events_topic, state_topic
+from lockstep_state.rows.state_rows import MirroredTopic, decode_row
 from tests.support import eventually
 from tests.support.broker import Broker
 from tests.support.clusters import admin, create_topic, delete_topic, read_topic

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.names import Flow, quarantine_topic
+from lockstep_state.names import Flow, quarantine_topic
 from tests.conftest import Pair
 from tests.support.clusters import (
     Record,

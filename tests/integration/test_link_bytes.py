@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from lockstep_data_plane.wire.cluster import connect_cluster
-from lockstep_data_plane.wire.log_reader import log_between
+from lockstep_data_plane.log_reader import log_between
+from lockstep_kafka.wire.cluster import connect_cluster
 from tests.support.broker import Broker
 from tests.support.clusters import Record, create_topic, produce
 from tests.support.proxy import Proxy

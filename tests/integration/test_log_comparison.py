@@ -9,8 +9,8 @@ from lockstep_data_plane.verify.log_comparison import LogStretch, ReadLimit, com
 from lockstep_data_plane.verify.offset_map import OffsetMap
 from lockstep_data_plane.verify.partition_verifier import PartitionVerifier
 from lockstep_data_plane.verify.record_alignment import TargetRules
-from lockstep_data_plane.wire.cluster import connect_cluster
-from lockstep_protocol.offset_runs import Run
+from lockstep_kafka.wire.cluster import connect_cluster
+from lockstep_rules.offsets.offset_runs import Run
 from tests.support.broker import Broker
 from tests.support.clusters import Record, create_topic, end_offsets, produce, unique_name
 

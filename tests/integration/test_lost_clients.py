@@ -12,11 +12,11 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
 from lockstep_heartbeat.upstream_monitor import UpstreamMonitor
-from lockstep_protocol.mm2_codec import Heartbeat, encode_heartbeat
-from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.common.errors import ClusterUnreachable, NotAppended
+from lockstep_kafka.librdkafka.control_producer import ControlProducer, ControlTopicLog
 from lockstep_runtime.util.clock import now_ms
-from lockstep_runtime.util.errors import ClusterUnreachable, NotAppended
+from lockstep_state.codecs.mm2_codec import Heartbeat, encode_heartbeat
 from tests.support.broker import Broker
 from tests.support.clusters import Record, create_topic, end_offsets, produce, read_topic
 from tests.support.eventually import eventually
@@ -46,8 +46,8 @@ def first_lost(
 async def test_admin_without_answers_continues_with_another_client(
     broker_b: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = first_lost(monkeypatch, "lockstep_runtime.kafka.admin_requests.AdminClient", AdminClient)
-    monkeypatch.setattr("lockstep_runtime.kafka.admin_requests.QUICK", 1.0)
+    made = first_lost(monkeypatch, "lockstep_kafka.admin.admin_requests.AdminClient", AdminClient)
+    monkeypatch.setattr("lockstep_kafka.admin.admin_requests.QUICK", 1.0)
     admin = Admin("B", conf(broker_b))
     for _ in range(2):
         with pytest.raises(ClusterUnreachable):
@@ -59,7 +59,7 @@ async def test_admin_without_answers_continues_with_another_client(
 async def test_rows_without_an_ack_are_sent_by_another_producer(
     broker_b: Broker, topic_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = first_lost(monkeypatch, "lockstep_runtime.kafka.control_producer.Producer", Producer)
+    made = first_lost(monkeypatch, "lockstep_kafka.librdkafka.control_producer.Producer", Producer)
     create_topic(broker_b.bootstrap, topic_name)
     producer = ControlProducer("B", conf(broker_b), within=1.0)
     facts = ControlTopicLog(producer, topic_name)

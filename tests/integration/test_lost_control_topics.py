@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.mm2_codec import decode_checkpoint
-from lockstep_protocol.names import commands_topic, events_topic, progress_topic, state_topic
+from lockstep_state.codecs.mm2_codec import decode_checkpoint
+from lockstep_state.names import commands_topic, events_topic, progress_topic, state_topic
 from tests.support.broker import Broker
 from tests.support.checkpoint_scene import commit
 from tests.support.clusters import admin, create_topic, delete_topic, end_offsets, read_topic

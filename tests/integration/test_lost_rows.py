@@ -11,15 +11,15 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from lockstep_data_plane.core.machine import PartitionMachine
-from lockstep_data_plane.core.target_tail import SEARCHED, LastAppend, LogContradiction
+from lockstep_data_plane.core.target_log.target_tail import SEARCHED, LastAppend, LogContradiction
 from lockstep_data_plane.record_batch.outgoing_batch import stamp
 from lockstep_data_plane.resume.evidence import read_tail
-from lockstep_data_plane.wire.cluster import ClusterClient, connect_cluster
-from lockstep_data_plane.wire.optional_requests import active_producers
-from lockstep_data_plane.wire.produce_codec import produce_answer, produce_request
-from lockstep_protocol.names import state_topic
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import Origin, PartitionProgress
+from lockstep_kafka.wire.cluster import ClusterClient, connect_cluster
+from lockstep_kafka.wire.optional_requests import active_producers
+from lockstep_kafka.wire.produce_codec import produce_answer, produce_request
+from lockstep_state.names import state_topic
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.rows.state_rows import Origin, PartitionProgress
 from tests.conftest import Pair
 from tests.support.batch_bytes import batch_bytes, record
 from tests.support.broker import Broker

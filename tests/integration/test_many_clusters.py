@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from lockstep_client import heartbeat_topics, replication_hops, upstream_clusters
-from lockstep_protocol.names import Flow, service_group, state_topic
+from lockstep_state.names import Flow, service_group, state_topic
 from tests.support.broker import Broker, started
 from tests.support.clusters import Record, admin, create_topic, produce, read_topic
 from tests.support.control import read_so_far

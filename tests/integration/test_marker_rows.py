@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from lockstep_data_plane.admin.offset_admin import with_position
-from lockstep_data_plane.wire.transaction_coordinator import Producer, TransactionCoordinators
-from lockstep_protocol.names import state_topic, transactional_id
-from lockstep_protocol.rows.state_rows import Origin, PartitionProgress
+from lockstep_kafka.wire.transaction_coordinator import Producer, TransactionCoordinators
+from lockstep_state.names import state_topic, transactional_id
+from lockstep_state.rows.state_rows import Origin, PartitionProgress
 from tests.conftest import Pair
 from tests.integration.test_lost_rows import append, cluster, numbered, own_id, untroubled
 from tests.support.clusters import Record, create_topic, produce, unique_name

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.kafka_apis import APIS
-from lockstep_protocol.kafka_requests import KafkaRequest as Request
-from lockstep_protocol.names import Flow
-from lockstep_protocol.rows.state_rows import AclStatus, ClusterCapabilities, MirroredTopic
+from lockstep_state.kafka.kafka_apis import APIS
+from lockstep_state.kafka.kafka_requests import KafkaRequest as Request
+from lockstep_state.names import Flow
+from lockstep_state.rows.state_rows import AclStatus, ClusterCapabilities, MirroredTopic
 from tests.support.broker import Broker
 from tests.support.cluster_profile import ClusterProfile, ConfigRules, ReplicationRule
 from tests.support.clusters import config_of, create_topic, set_configs

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from lockstep_protocol.names import quarantine_topic
+from lockstep_state.names import quarantine_topic
 from tests.conftest import Pair
 from tests.support.clusters import (
     Record,

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.kafka_apis import APIS
-from lockstep_protocol.reason_catalogue import ReasonCode
-from lockstep_protocol.rows.state_rows import SlotStatus
-from lockstep_protocol.trouble_report import TROUBLES_REPORTED, TroubleReport
+from lockstep_state.kafka.kafka_apis import APIS
+from lockstep_state.reasons.reason_catalogue import ReasonCode
+from lockstep_state.rows.state_rows import SlotStatus
+from lockstep_state.trouble_report import TROUBLES_REPORTED, TroubleReport
 from tests.support.broker import Broker
 from tests.support.clusters import Record, create_topic, produce
 from tests.support.commands import lockstep

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from lockstep_protocol.kafka_apis import APIS
+from lockstep_state.kafka.kafka_apis import APIS
 from tests.support.broker import Broker
 from tests.support.clusters import create_topic, end_offsets
 from tests.support.mirror import Mirror

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.mm2_codec import encode_source_progress
-from lockstep_protocol.names import Flow, progress_topic, state_topic
-from lockstep_protocol.rows.state_rows import PartitionProgress, Wanted
+from lockstep_state.codecs.mm2_codec import encode_source_progress
+from lockstep_state.names import Flow, progress_topic, state_topic
+from lockstep_state.rows.state_rows import PartitionProgress, Wanted
 from tests.support.clusters import Record, commit_offset, create_topic, delete_topic, produce
 from tests.support.planned_flow import FACTORS, PlannedFlow, hazards, numbered, only_partition
 from tests.support.runs import LockstepRun

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.schemas import schema
+from lockstep_state.schemas import schema
 from tests.support.clusters import add_partitions, create_topic, delete_topic, produce, set_configs
 from tests.support.commands import lockstep
 from tests.support.eventually import wait_until

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import ConfigResource
 
-from lockstep_protocol.rows.state_rows import Origin
+from lockstep_state.rows.state_rows import Origin
 from tests.faults.numbered import Writer, read_numbers
 from tests.faults.origins import counts, first_of, same_everywhere
 from tests.support.clusters import Record, admin, create_topic, produce, read_topic, set_configs

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from lockstep_client import CheckpointsTopicMissing, ReplicationPolicy, translate_offsets
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 from tests.support.broker import Broker
 from tests.support.clusters import Record, admin, commit_offset, create_topic, produce
 from tests.support.eventually import wait_until
@@ -20,7 +20,7 @@ from tests.support.services import ServiceProcess
 
 MODULE = "lockstep_example_rules"
 TEXT = """
-from lockstep_protocol.policy import ReplicationPolicy
+from lockstep_rules.policy import ReplicationPolicy
 
 
 class Suffixed(ReplicationPolicy):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.rows.state_rows import Leader, Origin
+from lockstep_state.rows.state_rows import Leader, Origin
 from tests.faults.cutting import CUTS
 from tests.support.broker import Broker
 from tests.support.cluster_profile import ClusterProfile

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lockstep_protocol.names import Flow, commands_topic, state_topic
+from lockstep_state.names import Flow, commands_topic, state_topic
 from tests.support.clusters import Record, admin, create_topic, produce
 from tests.support.commands import lockstep
 from tests.support.control import events

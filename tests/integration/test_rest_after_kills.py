@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.rows.state_rows import SlotStatus
+from lockstep_state.rows.state_rows import SlotStatus
 from tests.faults.numbered import Writer
 from tests.support.broker import Broker
 from tests.support.clusters import create_topic, end_offsets

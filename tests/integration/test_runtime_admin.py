@@ -8,9 +8,9 @@ from multiprocessing.connection import Connection
 
 import pytest
 
-from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.group_requests import COORDINATOR_ANSWERS_S
-from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.admin.group_requests import COORDINATOR_ANSWERS_S
+from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable
 from tests.support.broker import Broker, Quorum, started
 from tests.support.clusters import Record, commit_offset, create_topic, produce, unique_name, wait_for_brokers
 from tests.support.eventually import eventually

@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from lockstep_protocol.acl_binding import AclBinding
-from lockstep_protocol.murmur2 import partition_for
-from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.admin_types import NewTopic
-from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
-from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics
-from lockstep_runtime.kafka.request_pieces import together
-from lockstep_runtime.kafka.topic_follower import TopicFollower
-from lockstep_runtime.kafka.topic_reader import Record
-from lockstep_runtime.util.errors import ClusterUnreachable, LogTruncated, RequestRefused, TopicMissing
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.admin.request_pieces import together
+from lockstep_kafka.common.admin_types import NewTopic
+from lockstep_kafka.common.errors import ClusterUnreachable, LogTruncated, RequestRefused, TopicMissing
+from lockstep_kafka.librdkafka.control_producer import ControlProducer, ControlTopicLog
+from lockstep_kafka.topics.control_topics import ControlTopic, ensure_control_topics
+from lockstep_kafka.topics.topic_follower import TopicFollower
+from lockstep_kafka.topics.topic_reader import Record
+from lockstep_state.acl_binding import AclBinding
+from lockstep_state.codecs.murmur2 import partition_for
 from tests.support.broker import Broker
 from tests.support.clusters import Record as Written
 from tests.support.clusters import create_topic, delete_topic, end_offsets, produce, produce_transaction, unique_name
@@ -143,8 +143,8 @@ async def test_partition_not_fetched_by_librdkafka_is_read_anew_at_its_offset(
                 asked.clear()
             return super().poll(timeout)
 
-    monkeypatch.setattr("lockstep_runtime.kafka.topic_reader.Consumer", Losing)
-    monkeypatch.setattr("lockstep_runtime.kafka.topic_reader.CHECK_INTERVAL", 2.0)
+    monkeypatch.setattr("lockstep_kafka.topics.topic_reader.Consumer", Losing)
+    monkeypatch.setattr("lockstep_kafka.topics.topic_reader.CHECK_INTERVAL", 2.0)
     create_topic(broker_b.bootstrap, topic_name, partitions=2)
     produce(broker_b.bootstrap, topic_name, [Written(value=b"%d" % n, partition=n % 2) for n in range(10)])
     seen: list[Record] = []
@@ -184,8 +184,8 @@ async def test_lost_client_is_replaced_and_continues_at_its_offset(
                 raise KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION))
             return super().get_watermark_offsets(partition, timeout, cached)
 
-    monkeypatch.setattr("lockstep_runtime.kafka.topic_reader.Consumer", Lost)
-    monkeypatch.setattr("lockstep_runtime.kafka.topic_reader.CHECK_INTERVAL", 1.0)
+    monkeypatch.setattr("lockstep_kafka.topics.topic_reader.Consumer", Lost)
+    monkeypatch.setattr("lockstep_kafka.topics.topic_reader.CHECK_INTERVAL", 1.0)
     create_topic(broker_b.bootstrap, topic_name)
     _write(broker_b, topic_name, range(10))
     seen: list[Record] = []
@@ -206,7 +206,7 @@ async def test_lost_client_is_replaced_and_continues_at_its_offset(
 async def test_a_follower_goes_on_when_its_broker_was_away_for_long(
     topic_name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("lockstep_runtime.kafka.topic_reader.CHECK_INTERVAL", 1.0)
+    monkeypatch.setattr("lockstep_kafka.topics.topic_reader.CHECK_INTERVAL", 1.0)
     with Broker("away") as broker:
         create_topic(broker.bootstrap, topic_name)
         _write(broker, topic_name, range(10))

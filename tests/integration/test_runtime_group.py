@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from lockstep_config import load
-from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow, commands_topic
 from lockstep_runtime.membership import faust_membership
 from lockstep_runtime.membership.faust_membership import FaustMembership
 from lockstep_runtime.membership.flow_runner import FlowRunner
 from lockstep_runtime.membership.group_watch import GroupLost
+from lockstep_state.names import COMMANDS_PARTITIONS, Flow, commands_topic
 from tests.support import eventually, threads
 from tests.support.broker import Broker
 from tests.support.clusters import create_topic, delete_topic

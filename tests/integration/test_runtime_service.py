@@ -13,11 +13,11 @@ from typing import Any
 import psutil
 import pytest
 
-from lockstep_protocol.commands.command import Command
-from lockstep_protocol.events import Event, decode_event
-from lockstep_protocol.mm2_codec import connect_json
-from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow, commands_topic, events_topic, progress_topic, state_topic
-from lockstep_protocol.rows.state_rows import Leader, decode_row
+from lockstep_state.codecs.mm2_codec import connect_json
+from lockstep_state.commands.command import Command
+from lockstep_state.events import Event, decode_event
+from lockstep_state.names import COMMANDS_PARTITIONS, Flow, commands_topic, events_topic, progress_topic, state_topic
+from lockstep_state.rows.state_rows import Leader, decode_row
 from tests.support.broker import Broker
 from tests.support.clusters import Record, produce, read_topic
 from tests.support.heartbeat_service import HEARTBEAT, wait_until

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lockstep_protocol.names import Flow, state_topic
+from lockstep_state.names import Flow, state_topic
 from tests.support.broker import Broker
 from tests.support.clusters import Record, produce
 from tests.support.heartbeat_service import HEARTBEAT, wait_until

@@ -12,8 +12,8 @@ from lockstep_config import load
 from lockstep_data_plane.driver.driver import Driver
 from lockstep_data_plane.driver.metrics_collector import MetricsCollector
 from lockstep_data_plane.driver.source_monitor import SourceMonitor
-from lockstep_protocol.names import Flow, state_topic
-from lockstep_protocol.rows.state_rows import MirroredTopic, SourceEnds, decode_row
+from lockstep_state.names import Flow, state_topic
+from lockstep_state.rows.state_rows import MirroredTopic, SourceEnds, decode_row
 from tests.support.acting_context import acting_context
 from tests.support.broker import Broker, started
 from tests.support.clusters import Record, create_topic, produce, unique_name

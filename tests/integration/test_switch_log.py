@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_cli.switch.switch_log import SwitchLog, TakenOver
-from lockstep_cli.switch.switch_steps import DONE, RUNNING, Step, with_step
-from lockstep_protocol.names import Flow, state_topic
-from lockstep_protocol.rows.switch_rows import Switch
+from lockstep_ops.switch.switch_log import SwitchLog, TakenOver
+from lockstep_ops.switch.switch_steps import DONE, RUNNING, Step, with_step
+from lockstep_state.names import Flow, state_topic
+from lockstep_state.rows.switch_rows import Switch
 from tests.support.broker import Broker
 from tests.support.clusters import create_topic
 from tests.support.mirror_permissions import settings_of

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from lockstep_config import load
 from lockstep_data_plane.provenance.target_trial import TargetTrial
-from lockstep_protocol.names import Flow, events_topic
+from lockstep_state.names import Flow, events_topic
 from tests.conftest import Pair
 from tests.support.clusters import create_topic
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lockstep_protocol.events import Event, decode_event
-from lockstep_protocol.names import events_topic, state_topic
+from lockstep_state.events import Event, decode_event
+from lockstep_state.names import events_topic, state_topic
 from tests.support.broker import Broker
 from tests.support.clusters import (
     add_partitions,

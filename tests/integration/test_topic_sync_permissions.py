@@ -16,8 +16,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from lockstep_protocol.names import Flow
-from lockstep_protocol.rows.state_rows import MirroredTopic
+from lockstep_state.names import Flow
+from lockstep_state.rows.state_rows import MirroredTopic
 from tests.support.acls import GUARDS
 from tests.support.broker import Broker
 from tests.support.clusters import (

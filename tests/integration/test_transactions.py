@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from lockstep_data_plane.record_batch.layout import CONTROL, TRANSACTIONAL, Batch
-from lockstep_protocol.mm2_codec import encode_source_progress_reset
-from lockstep_protocol.murmur2 import partition_for
-from lockstep_protocol.names import progress_topic
+from lockstep_state.codecs.mm2_codec import encode_source_progress_reset
+from lockstep_state.codecs.murmur2 import partition_for
+from lockstep_state.names import progress_topic
 from tests.conftest import Pair
 from tests.integration.transactional import (
     LATE,

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from lockstep_protocol.names import progress_topic, state_topic
+from lockstep_state.names import progress_topic, state_topic
 from tests.conftest import Pair
 from tests.integration.transactional import (
     LATE,

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from lockstep_protocol.names import commands_topic, events_topic, state_topic
+from lockstep_state.names import commands_topic, events_topic, state_topic
 from tests.support.clusters import admin, config_of, create_topic, set_configs
 from tests.support.control import events
 from tests.support.doctor_runs import run_doctor

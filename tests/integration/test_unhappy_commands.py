@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.names import commands_topic, events_topic, state_topic
-from lockstep_protocol.rows.state_rows import PartitionProgress
+from lockstep_state.names import commands_topic, events_topic, state_topic
+from lockstep_state.rows.state_rows import PartitionProgress
 from tests.conftest import Pair
 from tests.support.clusters import Record, create_topic, produce, read_topic, unique_name
 from tests.support.commands import lockstep

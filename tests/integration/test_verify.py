@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lockstep_protocol.rows.state_rows import Verification, VerifiedPartition
+from lockstep_state.rows.state_rows import Verification, VerifiedPartition
 from tests.support.broker import Broker
 from tests.support.clusters import Record, create_topic, produce, produce_transaction, unique_name
 from tests.support.eventually import wait_until

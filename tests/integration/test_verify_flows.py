@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lockstep_protocol.rows.state_rows import VerifiedPartition
+from lockstep_state.rows.state_rows import VerifiedPartition
 from tests.support.broker import Broker
 from tests.support.clusters import Record, create_topic, delete_records, produce, produce_transaction, unique_name
 from tests.support.compaction import compacted_topic

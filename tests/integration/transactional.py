@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lockstep_protocol.names import quarantine_topic
+from lockstep_state.names import quarantine_topic
 from tests.conftest import Pair
 from tests.support.broker import Broker
 from tests.support.clusters import Record, create_topic, unique_name

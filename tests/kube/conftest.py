@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 from tests.kube import images
 from tests.kube.kubernetes import CommandFailed, Namespace, environment, run
 from tests.support.broker import Broker, started

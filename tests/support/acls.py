@@ -17,9 +17,9 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from lockstep_protocol.events import Event
-from lockstep_protocol.names import Flow
-from lockstep_protocol.rows.state_rows import AclStatus
+from lockstep_state.events import Event
+from lockstep_state.names import Flow
+from lockstep_state.rows.state_rows import AclStatus
 from tests.support.broker import Broker
 from tests.support.clusters import admin
 from tests.support.control import events, last_row

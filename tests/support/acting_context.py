@@ -5,15 +5,15 @@ from contextlib import asynccontextmanager
 
 from lockstep_config import FlowSettings
 from lockstep_config.flow import client_settings
-from lockstep_protocol.names import events_topic, state_topic
-from lockstep_protocol.rows.state_rows import Leader, Row
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.librdkafka.control_producer import ControlProducer, ControlTopicLog
+from lockstep_kafka.topics.control_topics import ensure_control_topics, flow_topics
+from lockstep_kafka.topics.topic_follower import TopicFollower
 from lockstep_runtime.flow.context import Clock, FlowContext
-from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
-from lockstep_runtime.kafka.control_topics import ensure_control_topics, flow_topics
-from lockstep_runtime.kafka.topic_follower import TopicFollower
 from lockstep_runtime.state.leadership import Leadership
 from lockstep_runtime.telemetry.metrics import Metrics
+from lockstep_state.names import events_topic, state_topic
+from lockstep_state.rows.state_rows import Leader, Row
 
 
 @asynccontextmanager

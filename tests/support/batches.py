@@ -2,10 +2,10 @@
 
 import asyncio
 
+from lockstep_data_plane.log_reader import log_between
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, CONTROL, Batch
-from lockstep_data_plane.wire.cluster import ClusterClient, connect_cluster
-from lockstep_data_plane.wire.log_reader import log_between
-from lockstep_protocol.offsets import TopicPartition
+from lockstep_kafka.wire.cluster import ClusterClient, connect_cluster
+from lockstep_state.offsets import TopicPartition
 from tests.support.batch_bytes import decoded
 
 HEADER = 61

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
-from lockstep_protocol.events import Event
-from lockstep_protocol.mm2_codec import Checkpoint, OffsetSync, decode_checkpoint, encode_offset_sync
-from lockstep_protocol.names import Flow
-from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from lockstep_protocol.rows.state_rows import GroupStatus
+from lockstep_state.codecs.mm2_codec import Checkpoint, OffsetSync, decode_checkpoint, encode_offset_sync
+from lockstep_state.events import Event
+from lockstep_state.names import Flow
+from lockstep_state.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_state.rows.state_rows import GroupStatus
 from tests.support.broker import Broker
 from tests.support.clusters import (
     Record,

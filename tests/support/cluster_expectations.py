@@ -18,6 +18,7 @@ class Result(StrEnum):
 
     EXACT = "exact"
     IN_TRANSACTIONS = "exact, in transactions"
+    READ_BACK = "exact, and the target's log is read back"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +57,8 @@ LYING = "its answers about leader epochs are not believed: its log decides"
 WHOLE_CONFIGS = "configs are read and written as a whole"
 NO_CODECS = "batches are copied without compression"
 FEW_TOPICS = "topics are few: plan counts those that a flow needs"
+FROZEN = "a writer that was frozen may double a batch, and that is reported"
+DOUBLED = "records of control topics may be appended twice"
 MARKERS = "offsets of copies differ by the markers of transactions"
 
 NO_EVENTS: frozenset[str] = frozenset()
@@ -152,6 +155,14 @@ EXPECTED: Mapping[tuple[str, Role], Expectation] = MappingProxyType(
         ("no-producer-ids", TARGET): Expectation(
             result=Result.IN_TRANSACTIONS, lost=(MARKERS,), events=frozenset({"AppendModeChosen"})
         ),
+        ("no-producer-id-given", SOURCE): Expectation(),
+        ("no-producer-id-given", TARGET): Expectation(
+            result=Result.READ_BACK,
+            lost=(FROZEN, DOUBLED),
+            hazards=frozenset({"LS029"}),
+            lacks=frozenset({"InitProducerId", "AddPartitionsToTxn"}),
+            events=frozenset({"AppendModeChosen"}),
+        ),
         ("lying-epochs", SOURCE): Expectation(lost=(LYING,), events=UNSUPPORTED),
         ("lying-epochs", TARGET): Expectation(),
         ("kafka-2.1", SOURCE): Expectation(
@@ -168,21 +179,3 @@ EXPECTED: Mapping[tuple[str, Role], Expectation] = MappingProxyType(
         ),
     }
 )
-
-UNTRIED: frozenset[tuple[str, Role]] = frozenset(
-    {
-        ("confluent-cloud", SOURCE),
-        ("msk-serverless", SOURCE),
-        ("redpanda-25.3", SOURCE),
-        ("redpanda-25.3", TARGET),
-        ("warpstream", SOURCE),
-        ("ursa", SOURCE),
-        ("ursa", TARGET),
-        ("no-producer-ids", SOURCE),
-        ("lying-epochs", SOURCE),
-        ("lying-epochs", TARGET),
-        ("kafka-2.1", SOURCE),
-        ("kafka-2.1", TARGET),
-    }
-)
-"""Cases that have tests and that have not run to their end yet. Remove each that has."""

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 
 from confluent_kafka import KafkaError, KafkaException
 
-from lockstep_protocol.connect_offsets import OffsetChange
-from lockstep_protocol.events import Event, decode_event
-from lockstep_protocol.names import Flow, events_topic, state_topic
-from lockstep_protocol.rows.state_rows import Row, decode_row
+from lockstep_state.codecs.connect_offsets import OffsetChange
+from lockstep_state.events import Event, decode_event
+from lockstep_state.names import Flow, events_topic, state_topic
+from lockstep_state.rows.state_rows import Row, decode_row
 from tests.support.clusters import Record, read_topic
 
 NOT_YET = frozenset(

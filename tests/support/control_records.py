@@ -7,8 +7,8 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
 
-from lockstep_protocol.reason import Reason
-from lockstep_protocol.rows.value_types import ANY_INTEGER, Bounds
+from lockstep_state.reasons.reason import Reason
+from lockstep_state.rows.value_types import ANY_INTEGER, Bounds
 
 texts = st.text(st.characters(codec="utf-8"), max_size=20)
 json_values = st.recursive(

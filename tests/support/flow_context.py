@@ -3,14 +3,14 @@
 from pathlib import Path
 
 from lockstep_config import load
-from lockstep_protocol.names import Flow
-from lockstep_protocol.rows.state_rows import Row
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.common.tracing import NO_TRACING, Tracing
+from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.flow.context import Clock, FlowContext
-from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.state.leadership import Leadership, leader_label
 from lockstep_runtime.telemetry.metrics import Metrics
-from lockstep_runtime.telemetry.tracing import NO_TRACING, Tracing
+from lockstep_state.names import Flow
+from lockstep_state.rows.state_rows import Row
 
 FILE = "clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:9092\nA->B.enabled = true\n"
 

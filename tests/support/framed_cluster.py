@@ -12,8 +12,8 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
-from lockstep_data_plane.wire.connection import Connection
-from lockstep_data_plane.wire.message_versions import message
+from lockstep_kafka.wire.connection import Connection
+from lockstep_kafka.wire.message_versions import message
 from tests.support.memory_cluster import MemoryCluster, _MemoryConnection
 
 SESSION = 7

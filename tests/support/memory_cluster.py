@@ -13,12 +13,12 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
-from lockstep_data_plane.wire.cluster import ClusterClient
-from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, ConnectionClosedError
-from lockstep_data_plane.wire.frame_protocol import EncodedRequest
-from lockstep_data_plane.wire.message_versions import message
-from lockstep_protocol.kafka_apis import APIS
-from lockstep_protocol.offsets import TopicPartition
+from lockstep_kafka.wire.cluster import ClusterClient
+from lockstep_kafka.wire.connection import BrokerUnreachable, Connection, ConnectionClosedError
+from lockstep_kafka.wire.frame_protocol import EncodedRequest
+from lockstep_kafka.wire.message_versions import message
+from lockstep_state.kafka.kafka_apis import APIS
+from lockstep_state.offsets import TopicPartition
 from tests.support.batch_bytes import CONTROL, TRANSACTIONAL, batch_bytes, record
 from tests.support.kio_codec import read_back
 

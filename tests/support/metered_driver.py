@@ -10,24 +10,24 @@ from lockstep_data_plane.driver.end_history import ObservedPartition
 from lockstep_data_plane.driver.metrics_collector import MetricsCollector, SlotRun
 from lockstep_data_plane.driver.replica_monitor import ReplicaMonitor
 from lockstep_data_plane.driver.switch_metrics import SwitchMetrics
-from lockstep_protocol.commands.command_vocabulary import SERVICES
-from lockstep_protocol.lag import LogRange
-from lockstep_protocol.names import Flow
-from lockstep_protocol.rows.state_rows import (
+from lockstep_kafka.topics.topic_reader import Record
+from lockstep_rules.offsets.lag import LogRange
+from lockstep_rules.switch.switch_readiness import SwitchLimits
+from lockstep_runtime.flow.context import Clock
+from lockstep_runtime.state.desired_state import DesiredState
+from lockstep_runtime.state.state_log import StateLog
+from lockstep_runtime.state.unreadable_records import UnreadableRecords
+from lockstep_runtime.telemetry.failure_tracker import FailureTracker
+from lockstep_runtime.telemetry.log import FlowLog
+from lockstep_runtime.telemetry.metrics import Metrics
+from lockstep_state.commands.command_vocabulary import SERVICES
+from lockstep_state.names import Flow
+from lockstep_state.rows.state_rows import (
     Assignment,
     MirroredTopic,
     PartitionProgress,
     Row,
 )
-from lockstep_protocol.switch_readiness import SwitchLimits
-from lockstep_runtime.flow.context import Clock
-from lockstep_runtime.kafka.topic_reader import Record
-from lockstep_runtime.kafka.unreadable_records import UnreadableRecords
-from lockstep_runtime.state.desired_state import DesiredState
-from lockstep_runtime.state.state_log import StateLog
-from lockstep_runtime.telemetry.failure_tracker import FailureTracker
-from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_runtime.telemetry.metrics import Metrics
 
 T = 1_700_000_000_000
 FLOW = Flow("A", "B")

@@ -14,11 +14,11 @@ from typing import Any, Self, TypeVar
 
 import psutil
 
-from lockstep_protocol.commands.command import Command
-from lockstep_protocol.events import Event, decode_event
-from lockstep_protocol.mm2_codec import OffsetSync, decode_offset_sync
-from lockstep_protocol.names import Flow, commands_topic, events_topic, progress_topic, state_topic
-from lockstep_protocol.rows.state_rows import (
+from lockstep_state.codecs.mm2_codec import OffsetSync, decode_offset_sync
+from lockstep_state.commands.command import Command
+from lockstep_state.events import Event, decode_event
+from lockstep_state.names import Flow, commands_topic, events_topic, progress_topic, state_topic
+from lockstep_state.rows.state_rows import (
     Assignment,
     MalformedRow,
     MirroredTopic,

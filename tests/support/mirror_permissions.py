@@ -18,7 +18,7 @@ from confluent_kafka import KafkaException
 
 from lockstep_config import FlowSettings, load
 from lockstep_config.credentials.permissions import EVERY, PREFIXED, Grant, grant_command, source_grants, target_grants
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 from tests.conftest import GuardedPair
 from tests.support.acls import acl, acls_of, add
 from tests.support.clusters import (

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from lockstep_data_plane.core.offset_run_log import RunLog
-from lockstep_protocol.offset_runs import RunMap, Translation
-from lockstep_protocol.offsets import UpstreamOffset
-from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress, decode_row
+from lockstep_rules.offsets.offset_runs import RunMap, Translation
+from lockstep_state.offsets import UpstreamOffset
+from lockstep_state.rows.state_rows import OffsetRuns, PartitionProgress, decode_row
 
 Stretch = tuple[int, int, int]
 """(first upstream, first downstream, records)"""

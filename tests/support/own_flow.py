@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from lockstep_protocol.names import Flow, state_topic
-from lockstep_protocol.rows.state_rows import Row
+from lockstep_state.names import Flow, state_topic
+from lockstep_state.rows.state_rows import Row
 from tests.support.broker import Broker
 from tests.support.clusters import Record, admin, produce
 from tests.support.services import one_flow_file

@@ -7,11 +7,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from lockstep_cli.plan.copy_forecast import CopyRate, copy_forecast
-from lockstep_cli.plan.flow_facts import ClusterState, FlowFacts, LogFacts, TopicFacts
-from lockstep_cli.plan.flow_plan import CopyForecast, PartitionForecast, TopicForecast
 from lockstep_config import FlowSettings, load
-from lockstep_protocol.topic_plan import Create, Selection, TopicSyncPlan
+from lockstep_ops.plan.rules.copy_forecast import CopyRate, copy_forecast
+from lockstep_ops.plan.rules.flow_facts import ClusterState, FlowFacts, LogFacts, TopicFacts
+from lockstep_ops.plan.rules.flow_plan import CopyForecast, PartitionForecast, TopicForecast
+from lockstep_rules.topic_plan import Create, Selection, TopicSyncPlan
 
 NOW_MS = 1_790_000_000_000
 HOUR_MS = 3_600_000

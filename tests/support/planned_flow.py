@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from lockstep_protocol.schemas import schema
+from lockstep_state.schemas import schema
 from tests.support.clusters import Record, create_topic, produce
 from tests.support.commands import lockstep
 from tests.support.json_schema import faults

@@ -1,7 +1,7 @@
 """Reasons for tests."""
 
-from lockstep_protocol.reason import Reason
-from lockstep_protocol.reason_catalogue import ReasonCode
+from lockstep_state.reasons.reason import Reason
+from lockstep_state.reasons.reason_catalogue import ReasonCode
 
 
 def reported(text: str) -> Reason:

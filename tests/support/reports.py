@@ -7,16 +7,16 @@ from typing import Any
 
 from rich.console import Console
 
-from lockstep_cli.partition_status import LogOffsets
-from lockstep_cli.report import Report
-from lockstep_cli.report_builder import build_report
-from lockstep_cli.report_tables import as_tables
-from lockstep_protocol.commands.command_vocabulary import SERVICES
-from lockstep_protocol.lag import LogRange
-from lockstep_protocol.names import Flow
-from lockstep_protocol.reason import NO_REASON
-from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
-from lockstep_protocol.switch_readiness import SwitchLimits
+from lockstep_cli.rendering.report_tables import as_tables
+from lockstep_ops.status.partition_status import LogOffsets
+from lockstep_ops.status.report import Report
+from lockstep_ops.status.report_builder import build_report
+from lockstep_rules.offsets.lag import LogRange
+from lockstep_rules.switch.switch_readiness import SwitchLimits
+from lockstep_state.commands.command_vocabulary import SERVICES
+from lockstep_state.names import Flow
+from lockstep_state.reasons.reason import NO_REASON
+from lockstep_state.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
 from tests.support import reasons
 from tests.support.source_groups import groups_read_at
 

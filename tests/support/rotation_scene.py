@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 from cryptography.x509 import load_pem_x509_certificates
 
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 from tests.support.broker import Broker, started
 from tests.support.clusters import (
     Record,

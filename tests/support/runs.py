@@ -11,7 +11,7 @@ from typing import Any
 
 import psutil
 
-from lockstep_cli.services import SERVICES, module_name
+from lockstep_ops.services import SERVICES, module_name
 from tests.support.eventually import PATIENCE_S, NeverHappened, wait_until
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 from tests.support.eventually import PATIENCE_S, NeverHappened, wait_until
 from tests.support.processes import end, kill, spawn
 

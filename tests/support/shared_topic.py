@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from lockstep_cli.switch.switch_log import SwitchLog
 from lockstep_config import FlowSettings
-from lockstep_protocol.rows.state_rows import Row
-from lockstep_runtime.kafka.topic_reader import Record
+from lockstep_kafka.topics.topic_reader import Record
+from lockstep_ops.switch.switch_log import SwitchLog
+from lockstep_state.rows.state_rows import Row
 
 Happens = Callable[[], object]
 

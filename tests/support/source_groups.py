@@ -1,7 +1,7 @@
 """Rows that say that the consumer groups of the source are known."""
 
-from lockstep_protocol.names import COMMANDS_PARTITIONS
-from lockstep_protocol.rows.state_rows import SourceGroupsStatus
+from lockstep_state.names import COMMANDS_PARTITIONS
+from lockstep_state.rows.state_rows import SourceGroupsStatus
 
 
 def groups_read_at(read_ms: int) -> tuple[SourceGroupsStatus, ...]:

@@ -11,8 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from lockstep_protocol.names import Flow
-from lockstep_protocol.rows.state_rows import GroupStatus, SlotStatus, Switch
+from lockstep_state.names import Flow
+from lockstep_state.rows.state_rows import GroupStatus, SlotStatus, Switch
 from tests.support.application import Application
 from tests.support.broker import Broker
 from tests.support.clusters import committed_offset, create_topic, unique_name

@@ -7,8 +7,8 @@ from confluent_kafka.admin import (
     ConfigResource,
 )
 
-from lockstep_protocol.names import Flow, state_topic
-from lockstep_protocol.rows.state_rows import MirroredTopic, decode_row
+from lockstep_state.names import Flow, state_topic
+from lockstep_state.rows.state_rows import MirroredTopic, decode_row
 from tests.support import eventually
 from tests.support.broker import Broker
 from tests.support.clusters import (

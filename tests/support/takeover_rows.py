@@ -7,9 +7,9 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
-from lockstep_cli.offset_location import offset_location
-from lockstep_protocol.names import Flow
-from lockstep_protocol.rows.state_rows import (
+from lockstep_ops.takeover.offset_location import offset_location
+from lockstep_state.names import Flow
+from lockstep_state.rows.state_rows import (
     MirroredTopic,
     PartitionProgress,
     Row,

@@ -2,13 +2,13 @@
 
 from hypothesis import strategies as st
 
-from lockstep_protocol.filters import DEFAULT_TOPICS_EXCLUDE, ConfigPropertyExclude, NameFilter
-from lockstep_protocol.names import Flow
-from lockstep_protocol.policy import DefaultReplicationPolicy
-from lockstep_protocol.topic_config import TopicConfig
-from lockstep_protocol.topic_plan import (
+from lockstep_rules.filters import DEFAULT_TOPICS_EXCLUDE, ConfigPropertyExclude, NameFilter
+from lockstep_rules.policy import DefaultReplicationPolicy
+from lockstep_rules.topic_plan import (
     Rules,
 )
+from lockstep_state.names import Flow
+from lockstep_state.topic_config import TopicConfig
 
 PREFIXED = Rules(
     flow=Flow("A", "B"),

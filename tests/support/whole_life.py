@@ -19,9 +19,9 @@ from typing import Any
 
 import psutil
 
-from lockstep_cli.doctor.registry import PRODUCT, REQUESTS
-from lockstep_protocol.names import Flow
-from lockstep_protocol.rows.state_rows import GroupStatus
+from lockstep_ops.doctor.checks.registry import PRODUCT, REQUESTS
+from lockstep_state.names import Flow
+from lockstep_state.rows.state_rows import GroupStatus
 from tests.support.broker_pairs import numbered_records
 from tests.support.clusters import (
     Isolation,
@@ -188,14 +188,16 @@ class WholeLife:
         each cluster has to answer."""
         code, said = self._answer("plan")
         flow = self._only_flow(said)
-        assert (flow["rights"], [remark for remark in flow["remarks"] if "cannot be reached" in remark]) == ([], [])
+        unreached = [remark for remark in flow["remarks"] if "cannot be reached" in remark]
+        assert (flow["rights"], unreached) == ([], []), flow["remarks"]
         return code, hazards(flow)
 
     def check_doctor(self) -> None:
         """Assert that `doctor` finds no failure, and says of each cluster what it is and whether it lacks requests."""
         _, said = self._answer("doctor")
         checks = [check for category in said["categories"] for check in category["checks"]]
-        assert [check for check in checks if check["result"] == "failed"] == []
+        failed = [check for check in checks if check["result"] == "failed"]
+        assert failed == [], failed
         lacking = {check["subject"]: check["detail"] != KNOWS_ALL for check in checks if check["code"] == REQUESTS.code}
         assert lacking == {alias: bool(cluster.lacks) for alias, cluster in self.clusters.items()}
         details = {check["subject"]: check["detail"] for check in checks if check["code"] == PRODUCT.code}

@@ -13,8 +13,8 @@ import psutil
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import NewTopic
 
-from lockstep_protocol.mm2_codec import OffsetSync, encode_offset_sync
-from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_state.codecs.mm2_codec import OffsetSync, encode_offset_sync
+from lockstep_state.offsets import DownstreamOffset, UpstreamOffset
 from tests.support.clusters import Record, admin, create_topic, end_offsets, produce
 from tests.support.eventually import wait_until
 from tests.support.jvm import call, jvm

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from confluent_kafka.admin import NewTopic
 
-from lockstep_protocol.names import Flow
-from lockstep_protocol.rows.state_rows import SlotStatus
+from lockstep_state.names import Flow
+from lockstep_state.rows.state_rows import SlotStatus
 from tests.faults.deployment import THREE
 from tests.support.broker import Broker, Quorum, started
 from tests.support.clusters import Record, admin, end_offsets, produce, wait_for_brokers

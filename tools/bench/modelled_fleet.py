@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import MirroredTopic
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.rows.state_rows import MirroredTopic
 
 SEED = 36
 SIZES = (4, 6, 8, 12, 16, 24, 32, 48, 96)

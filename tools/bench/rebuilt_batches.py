@@ -19,7 +19,7 @@ from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, compress, deco
 from lockstep_data_plane.record_batch.gapped_offsets import stretches_within
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, HEADER_SIZE, Batch, scan
 from lockstep_data_plane.record_batch.rebuild import read_records, rebuild
-from lockstep_protocol.offset_sync_rule import OffsetSyncRule
+from lockstep_rules.offsets.offset_sync_rule import OffsetSyncRule
 from tests.support.batch_bytes import LOG_APPEND_TIME, LZ4, batch, record
 from tests.support.message_sets import Message, message_set
 from tools.bench.orders import Orders

@@ -17,16 +17,16 @@ from lockstep_config import load
 from lockstep_data_plane.driver.load_balancer import PATIENCE_S, UNEVEN, LoadBalancer, assign, mirrored_partitions
 from lockstep_data_plane.driver.metrics_collector import MetricsCollector
 from lockstep_data_plane.slot.desired_state import closed_slots
-from lockstep_protocol.names import Flow
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress
-from lockstep_protocol.rows.state_rows import Row as StateRow
-from lockstep_protocol.sliding_window import SAMPLE_MS
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.topics.topic_reader import Record
+from lockstep_rules.sliding_window import SAMPLE_MS
 from lockstep_runtime.flow.context import Clock, FlowContext
-from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.state.leadership import Leadership, leader_label
 from lockstep_runtime.telemetry.metrics import Metrics
+from lockstep_state.names import Flow
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.rows.state_rows import Assignment, MirroredTopic, PartitionProgress
+from lockstep_state.rows.state_rows import Row as StateRow
 from tests.support.mm2 import properties
 from tools.bench.modelled_fleet import ModelledFleet
 from tools.bench.results import OURS, Failed, Readings, Row, Scalar, Systems

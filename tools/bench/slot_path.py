@@ -26,12 +26,12 @@ from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.progress.offset_sync_writer import OffsetSyncWriter
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.slot.engine import SlotEngine
-from lockstep_protocol.names import Flow
-from lockstep_protocol.rows.state_rows import MirroredTopic
-from lockstep_runtime.kafka.control_producer import ControlTopicLog
-from lockstep_runtime.kafka.unreadable_records import UnreadableRecords
+from lockstep_kafka.librdkafka.control_producer import ControlTopicLog
+from lockstep_runtime.state.unreadable_records import UnreadableRecords
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
+from lockstep_state.names import Flow
+from lockstep_state.rows.state_rows import MirroredTopic
 from tests.support.batch_bytes import LZ4, batch_bytes, record
 from tests.support.flow_context import FILE
 from tests.support.framed_cluster import BrokerTime, EndlessLog, FramedCluster

@@ -20,11 +20,11 @@ from lockstep_config import FlowSettings, load
 from lockstep_data_plane.driver.driver import Driver
 from lockstep_data_plane.slot.progress_rows import ProgressRows
 from lockstep_heartbeat.app import Heartbeats
-from lockstep_protocol.names import Flow, state_topic
-from lockstep_protocol.rows.state_rows import Row, decode_row
-from lockstep_runtime.kafka.topic_follower import target_follower
-from lockstep_runtime.kafka.topic_reader import Record
+from lockstep_kafka.topics.topic_follower import target_follower
+from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.state.state_fold import StateFold
+from lockstep_state.names import Flow, state_topic
+from lockstep_state.rows.state_rows import Row, decode_row
 from lockstep_topic_sync.app import TopicSync
 from tools.bench.results import MEBIBYTE
 

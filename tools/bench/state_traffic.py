@@ -18,14 +18,14 @@ from lockstep_config.flow import client_settings
 from lockstep_data_plane.driver.end_history import ObservedPartition
 from lockstep_data_plane.driver.source_ends_watch import look_interval_s, source_ends_row
 from lockstep_data_plane.slot.slot import ALIVE_EVERY_S
-from lockstep_protocol.lag import LogRange
-from lockstep_protocol.names import Flow
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import Assignment, PartitionProgress, Row, SlotStatus
-from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
-from lockstep_runtime.kafka.control_topics import flow_topics
+from lockstep_kafka.common.errors import ClusterError
+from lockstep_kafka.librdkafka.control_producer import ControlProducer, ControlTopicLog
+from lockstep_kafka.topics.control_topics import flow_topics
+from lockstep_rules.offsets.lag import LogRange
 from lockstep_runtime.util.clock import now_ms
-from lockstep_runtime.util.errors import ClusterError
+from lockstep_state.names import Flow
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.rows.state_rows import Assignment, PartitionProgress, Row, SlotStatus
 from tests.support.clusters import set_configs
 from tests.support.mm2 import properties
 from tests.support.systems import SystemEnded

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from lockstep_protocol.names import Flow
-from lockstep_protocol.rows.state_rows import Verification, VerifiedPartition
+from lockstep_state.names import Flow
+from lockstep_state.rows.state_rows import Verification, VerifiedPartition
 from tests.support.eventually import NeverHappened
 from tests.support.mirror import MirroredFlow
 from tests.support.systems import SystemEnded, SystemRun

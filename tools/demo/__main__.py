@@ -17,7 +17,7 @@ from types import FrameType
 
 from confluent_kafka import KafkaException
 
-from lockstep_protocol.names import state_topic
+from lockstep_state.names import state_topic
 from tests.support import broker, processes
 from tests.support.broker import BrokerDied
 from tests.support.java import NoJava

@@ -13,7 +13,7 @@ from typing import Self
 from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import AdminClient
 
-from lockstep_protocol.mm2_codec import Checkpoint
+from lockstep_state.codecs.mm2_codec import Checkpoint
 from tests.support import clusters, processes
 from tests.support.acls import acls_of
 from tests.support.broker import Broker, started

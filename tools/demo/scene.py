@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 from tests.support.acls import acl, add
 from tests.support.broker import Broker
 from tests.support.clusters import create_topic

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from lockstep_cli.log_lines import parse
+from lockstep_cli.processes.log_lines import parse
 
 STEPS = frozenset(
     {

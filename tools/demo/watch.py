@@ -8,9 +8,9 @@ from concurrent.futures import Future
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
-from lockstep_protocol.mm2_codec import Checkpoint, decode_checkpoint, decode_heartbeat
-from lockstep_protocol.names import Flow, state_topic
-from lockstep_protocol.rows.state_rows import PartitionProgress, decode_row
+from lockstep_state.codecs.mm2_codec import Checkpoint, decode_checkpoint, decode_heartbeat
+from lockstep_state.names import Flow, state_topic
+from lockstep_state.rows.state_rows import PartitionProgress, decode_row
 from tools.demo.actors import LateReader
 from tools.demo.scene import FLOWS, SHOP, client, remote
 from tools.demo.screen import FlowLine, TopicLine

@@ -1,14 +1,14 @@
 """The project's address in files that cannot ask for it: `python -m tools.docs.address` writes it anew.
 
 The chart, its rules and dashboards, the quick starts, pages and golden files state it. The chart's `home` says which
-one they have until then. `lockstep_protocol.project_address` is the one place where it is chosen.
+one they have until then. `lockstep_state.project_address` is the one place where it is chosen.
 """
 
 import re
 import subprocess
 from pathlib import Path
 
-from lockstep_protocol.project_address import REPOSITORY, image_registry
+from lockstep_state.project_address import REPOSITORY, image_registry
 
 FOLDER = Path(__file__).resolve().parents[2]
 CHART = FOLDER / "deploy" / "helm" / "lockstep" / "Chart.yaml"

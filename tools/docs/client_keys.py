@@ -30,7 +30,10 @@ LETTERS: Mapping[ClientKind, str] = {"consumer": "C", "producer": "P", "admin": 
 
 
 def _connection() -> str:
-    return _table(("key", "what it does"), [(f"`{name}`", CONNECTION_USED[name]) for name in sorted(CONNECTION_USED)])
+    rows: dict[str, list[str]] = {}
+    for name, meaning in sorted(CONNECTION_USED.items()):
+        rows.setdefault(meaning, []).append(f"`{name}`")
+    return _table(("key", "what it does"), [(", ".join(names), meaning) for meaning, names in rows.items()])
 
 
 def _clients() -> str:
@@ -42,13 +45,12 @@ def _clients() -> str:
                 records, elsewhere = how(key, kind)
                 same = rows.setdefault((key.name, elsewhere), {})
                 same.setdefault(next(iter(same)) if kind == "admin" and same else records, []).append(kind)
+    names: dict[tuple[str, str, str], list[str]] = {}
+    for (name, elsewhere), same in sorted(rows.items()):
+        for records, kinds in same.items():
+            names.setdefault((_letters(kinds), records or "-", elsewhere or "-"), []).append(f"`{name}`")
     return _table(
-        ("key", "clients", "mirrored records", "librdkafka"),
-        [
-            (f"`{name}`", _letters(kinds), records or "-", elsewhere or "-")
-            for (name, elsewhere), same in sorted(rows.items())
-            for records, kinds in same.items()
-        ],
+        ("key", "clients", "mirrored records", "librdkafka"), [(", ".join(keys), *row) for row, keys in names.items()]
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from lockstep_cli.__main__ import main
-from lockstep_protocol.commands.command_vocabulary import SCOPE_FORMS, VERBS, ControlCommand
+from lockstep_state.commands.command_vocabulary import SCOPE_FORMS, VERBS, ControlCommand
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "commands.md"
 BLOCK = re.compile(r"(<!-- commands: ([a-z]+) -->\n).*?(?=<!-- end -->)", re.DOTALL)

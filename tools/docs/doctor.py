@@ -5,8 +5,8 @@ They are between the lines that name them; the text around them is written by ha
 import re
 from pathlib import Path
 
-from lockstep_cli.doctor.check import Category, DoctorCheck
-from lockstep_cli.doctor.registry import checks_in
+from lockstep_ops.doctor.checks.check import Category, DoctorCheck
+from lockstep_ops.doctor.checks.registry import checks_in
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "doctor.md"
 BLOCK = re.compile(r"(<!-- checks of ([a-z]+) -->\n).*?(?=<!-- end -->)", re.DOTALL)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from lockstep_protocol.event_kinds import EVENTS_BY_SERVICE, EventKind
+from lockstep_state.event_kinds import EVENTS_BY_SERVICE, EventKind
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "events.md"
 BLOCK = re.compile(r"(<!-- events of ([a-z -]+) -->\n).*?(?=<!-- end -->)", re.DOTALL)

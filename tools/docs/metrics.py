@@ -8,12 +8,12 @@ from pathlib import Path
 
 import lockstep_acl_sync.metrics
 import lockstep_checkpoint.metrics
-import lockstep_cli.run_metrics
+import lockstep_cli.processes.run_metrics
 import lockstep_data_plane.driver.metrics
 import lockstep_heartbeat.metrics
 import lockstep_runtime.flow.common_metrics
 import lockstep_topic_sync.metrics
-from lockstep_protocol.metric import Metric
+from lockstep_state.metric import Metric
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "metrics.md"
 
@@ -25,7 +25,7 @@ SERVICES: Mapping[str, Iterable[Metric]] = {
     "heartbeat": lockstep_heartbeat.metrics.METRICS,
 }
 COMMON = lockstep_runtime.flow.common_metrics.METRICS
-RUN = lockstep_cli.run_metrics.METRICS
+RUN = lockstep_cli.processes.run_metrics.METRICS
 DECLARED: Mapping[str, Iterable[Metric]] = {"every service": COMMON, "lockstep run": RUN, **SERVICES}
 
 WITH_TLS = frozenset(metric.shown_as for metric in lockstep_runtime.flow.common_metrics.OF_TLS)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lockstep_config import load
 from lockstep_config.credentials.permissions import Grant, source_grants, target_grants
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "acls-needed.md"
 BLOCK = re.compile(r"(<!-- (\w+) of (\w+) -->\n).*?(?=<!-- end -->)", re.DOTALL)

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from lockstep_cli.plan.hazards import HAZARDS, HazardKind
+from lockstep_ops.plan.rules.hazards import HAZARDS, HazardKind
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "plan-hazards.md"
 BLOCK = re.compile(r"(<!-- hazards: ([a-z]+) -->\n).*?(?=<!-- end -->)", re.DOTALL)

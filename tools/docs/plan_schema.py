@@ -5,8 +5,8 @@ They are beside those of the records. Nested values are written out where they a
 
 from typing import Any
 
-from lockstep_cli.plan.comparison import PlanComparison
-from lockstep_cli.plan.flow_plan import VERSION, Plan
+from lockstep_ops.plan.rules.comparison import PlanComparison
+from lockstep_ops.plan.rules.flow_plan import VERSION, Plan
 from tools.docs.schemas import FOLDER, OTHER_FIELDS, document, object_schema, text_of
 
 DOCUMENTS = {

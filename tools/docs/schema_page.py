@@ -11,7 +11,7 @@ from typing import Any
 from tools.docs.schemas import OTHER_FIELDS, generated
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "schemas.md"
-FOLDER = "../../shared/protocol/src/lockstep_protocol/schemas"
+FOLDER = "../../shared/state/src/lockstep_state/schemas"
 BLOCK = re.compile(r"(<!-- schemas -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 

@@ -12,15 +12,15 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-import lockstep_protocol.schemas
-from lockstep_protocol.commands.command import Command
-from lockstep_protocol.events import Event
-from lockstep_protocol.metric import row_metrics
-from lockstep_protocol.reason import Reason
-from lockstep_protocol.rows.reasoned_row import ReasonedRow
-from lockstep_protocol.rows.state_rows import ROWS, Row
+import lockstep_state.schemas
+from lockstep_state.commands.command import Command
+from lockstep_state.events import Event
+from lockstep_state.metric import row_metrics
+from lockstep_state.reasons.reason import Reason
+from lockstep_state.rows.reasoned_row import ReasonedRow
+from lockstep_state.rows.state_rows import ROWS, Row
 
-FOLDER = Path(lockstep_protocol.schemas.__file__).parent
+FOLDER = Path(lockstep_state.schemas.__file__).parent
 
 TYPES: Mapping[object, str] = {int: "integer", float: "number", str: "string", bool: "boolean"}
 OTHER_FIELDS = " Fields that are not listed here are to be ignored."

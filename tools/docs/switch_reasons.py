@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from lockstep_protocol.switch_reason import SwitchReason
+from lockstep_state.reasons.switch_reason import SwitchReason
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "switch.md"
 BLOCK = re.compile(r"(<!-- switch reasons -->\n).*?(?=<!-- end -->)", re.DOTALL)

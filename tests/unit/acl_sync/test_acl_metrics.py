@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from lockstep_acl_sync.app import AclSync
-from lockstep_protocol.acl_binding import AclBinding
-from lockstep_protocol.reason import NO_REASON
-from lockstep_protocol.rows.state_rows import AclStatus, Row
+from lockstep_kafka.common.errors import NotPermitted
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.util.errors import NotPermitted
+from lockstep_state.acl_binding import AclBinding
+from lockstep_state.reasons.reason import NO_REASON
+from lockstep_state.rows.state_rows import AclStatus, Row
 from tests.support.flow_context import leading, read_row
 
 BINDING = AclBinding("t", "User:u", "READ", "ALLOW")

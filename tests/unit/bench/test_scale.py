@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from lockstep_data_plane.driver.load_balancer import assign
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress
-from lockstep_runtime.kafka.topic_reader import Record
+from lockstep_kafka.topics.topic_reader import Record
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.rows.state_rows import Assignment, MirroredTopic, PartitionProgress
 from tools.bench.modelled_fleet import ModelledFleet
 from tools.bench.results import Failed, Readings
 from tools.bench.scale import PARTS, balance, heavy_slots, imbalance, least_moved, measure_planning, merged, moved

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_checkpoint.checkpoint_fold import WrittenCheckpoints
-from lockstep_protocol.mm2_codec import Checkpoint, MalformedRecord, UnsupportedRecordVersion, encode_checkpoint
-from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_state.codecs.mm2_codec import Checkpoint, MalformedRecord, UnsupportedRecordVersion, encode_checkpoint
+from lockstep_state.offsets import DownstreamOffset, UpstreamOffset
 
 TP = ("A.orders", 0)
 

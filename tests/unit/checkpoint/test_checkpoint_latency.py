@@ -1,9 +1,9 @@
 """MM2's checkpoint latency, by group and partition."""
 
 from lockstep_checkpoint.checkpoint_latency import CheckpointLatencies
-from lockstep_protocol.mm2_codec import Checkpoint
-from lockstep_protocol.names import Flow
-from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_state.codecs.mm2_codec import Checkpoint
+from lockstep_state.names import Flow
+from lockstep_state.offsets import DownstreamOffset, UpstreamOffset
 
 
 def checkpoint(group: str, partition: int = 0) -> Checkpoint:

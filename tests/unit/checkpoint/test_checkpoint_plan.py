@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_checkpoint.offset_translator import OffsetTranslator
 from lockstep_checkpoint.plan import CheckpointPlan, beyond, is_more_recent, plan_checkpoints, within
-from lockstep_checkpoint.run_translator import RunTranslator, TranslatedOffset
-from lockstep_checkpoint.translation import OffsetSyncStore
-from lockstep_protocol.filters import NameFilter
-from lockstep_protocol.group_selection import CheckpointRule, Committed, came_from, consumes_mirrored, target_topic
-from lockstep_protocol.mm2_codec import Checkpoint, OffsetSync
-from lockstep_protocol.names import Flow
-from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
-from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
-from lockstep_protocol.reason_catalogue import ReasonCode
+from lockstep_rules.filters import NameFilter
+from lockstep_rules.groups.group_selection import CheckpointRule, Committed, came_from, consumes_mirrored, target_topic
+from lockstep_rules.offsets.offset_translator import OffsetTranslator
+from lockstep_rules.offsets.run_translator import RunTranslator, TranslatedOffset
+from lockstep_rules.offsets.translation import OffsetSyncStore
+from lockstep_rules.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
+from lockstep_state.codecs.mm2_codec import Checkpoint, OffsetSync
+from lockstep_state.names import Flow
+from lockstep_state.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
+from lockstep_state.reasons.reason_catalogue import ReasonCode
 
 FLOW = Flow("A", "B")
 EVERYTHING = NameFilter((".*",), ())

@@ -6,19 +6,19 @@ from pathlib import Path
 from typing import Any
 
 from lockstep_checkpoint.group_report import GroupReport
-from lockstep_checkpoint.group_sync import IN_USE, REFUSED, Ahead
 from lockstep_checkpoint.group_view import ReadingTime, TranslationState
-from lockstep_checkpoint.run_translator import TranslatedOffset
-from lockstep_protocol.events import Event, decode_event
-from lockstep_protocol.mm2_codec import Checkpoint
-from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
-from lockstep_protocol.reason_catalogue import ReasonCode
-from lockstep_protocol.rows.group_rows import REWOUND_ON_SOURCE
-from lockstep_protocol.rows.state_rows import GroupStatus, decode_row
-from lockstep_protocol.selection_count import SelectionCount
+from lockstep_kafka.librdkafka.control_producer import ControlProducer, ControlTopicLog
+from lockstep_kafka.topics.topic_reader import Record
+from lockstep_rules.groups.group_sync import IN_USE, REFUSED, Ahead
+from lockstep_rules.offsets.run_translator import TranslatedOffset
+from lockstep_rules.selection_count import SelectionCount
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
-from lockstep_runtime.kafka.topic_reader import Record
+from lockstep_state.codecs.mm2_codec import Checkpoint
+from lockstep_state.events import Event, decode_event
+from lockstep_state.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
+from lockstep_state.reasons.reason_catalogue import ReasonCode
+from lockstep_state.rows.group_rows import REWOUND_ON_SOURCE
+from lockstep_state.rows.state_rows import GroupStatus, decode_row
 from tests.support.flow_context import leading
 from tests.support.reasons import reported
 

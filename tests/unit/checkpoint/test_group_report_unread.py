@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from lockstep_checkpoint.group_report import GroupReport
-from lockstep_checkpoint.group_sync import IN_USE, REFUSED, Ahead
 from lockstep_checkpoint.group_view import ReadingTime, TranslationState
-from lockstep_checkpoint.run_translator import TranslatedOffset
-from lockstep_protocol.mm2_codec import Checkpoint
-from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
-from lockstep_protocol.reason_catalogue import ReasonCode
-from lockstep_protocol.rows.group_rows import AHEAD_ON_TARGET, REWOUND_ON_SOURCE
-from lockstep_protocol.rows.state_rows import GroupStatus
+from lockstep_rules.groups.group_sync import IN_USE, REFUSED, Ahead
+from lockstep_rules.offsets.run_translator import TranslatedOffset
+from lockstep_state.codecs.mm2_codec import Checkpoint
+from lockstep_state.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
+from lockstep_state.reasons.reason_catalogue import ReasonCode
+from lockstep_state.rows.group_rows import AHEAD_ON_TARGET, REWOUND_ON_SOURCE
+from lockstep_state.rows.state_rows import GroupStatus
 from tests.support.reasons import reported
 from tests.unit.checkpoint.test_group_report import GROUP, WRITTEN, Late, looked_at, reporting_of
 from tests.unit.checkpoint.test_target_group_sync import PLACE, Stage, ours

@@ -14,14 +14,14 @@ import pytest
 
 from lockstep_checkpoint.group_view import ReadingTime, TranslationState
 from lockstep_checkpoint.plan import KEEPS_CHECKPOINT
-from lockstep_checkpoint.run_translator import TranslatedOffset
-from lockstep_protocol import reason_catalogue
-from lockstep_protocol.mm2_codec import Checkpoint
-from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
-from lockstep_protocol.reason import Reason
-from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
-from lockstep_protocol.rows.state_rows import GroupStatus, decode_row
-from lockstep_protocol.switch_readiness import SwitchFacts, SwitchLimits, SwitchPartition, find_blockers, is_ready
+from lockstep_rules.offsets.run_translator import TranslatedOffset
+from lockstep_rules.switch.switch_readiness import SwitchFacts, SwitchLimits, SwitchPartition, find_blockers, is_ready
+from lockstep_state.codecs.mm2_codec import Checkpoint
+from lockstep_state.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
+from lockstep_state.reasons import reason_catalogue
+from lockstep_state.reasons.reason import Reason
+from lockstep_state.reasons.reason_catalogue import ReasonCode, format_sentence
+from lockstep_state.rows.state_rows import GroupStatus, decode_row
 from tests.support.reasons import reported
 from tests.unit.checkpoint.test_target_group_sync import GROUP, Stage, ours
 

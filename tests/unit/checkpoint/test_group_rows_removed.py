@@ -7,11 +7,11 @@ import pytest
 
 from lockstep_checkpoint.group_report import GONE_KEPT
 from lockstep_checkpoint.group_view import ReadingTime, TranslationState
-from lockstep_protocol.reason_catalogue import ReasonCode
-from lockstep_protocol.rows.state_rows import GroupStatus
+from lockstep_kafka.common.errors import LeadershipLost
 from lockstep_runtime.flow.context import Clock
 from lockstep_runtime.state.leadership import leader_label
-from lockstep_runtime.util.errors import LeadershipLost
+from lockstep_state.reasons.reason_catalogue import ReasonCode
+from lockstep_state.rows.state_rows import GroupStatus
 from tests.support.reasons import reported
 from tests.unit.checkpoint.test_groups_left_out import LeftOut, source_groups
 from tests.unit.checkpoint.test_target_group_sync import Stage, ours

@@ -8,15 +8,15 @@ import pytest
 
 from lockstep_checkpoint.group_view import ReadingTime, TranslationState
 from lockstep_checkpoint.plan import KEEPS_CHECKPOINT, plan_checkpoints
-from lockstep_checkpoint.run_translator import TranslatedOffset
 from lockstep_config.flow.mirroring_rules import checkpoint_rule
-from lockstep_protocol.group_selection import Committed
-from lockstep_protocol.mm2_codec import Checkpoint
-from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
-from lockstep_protocol.reason import Reason
-from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
-from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic
-from lockstep_runtime.util.errors import NotPermitted
+from lockstep_kafka.common.errors import NotPermitted
+from lockstep_rules.groups.group_selection import Committed
+from lockstep_rules.offsets.run_translator import TranslatedOffset
+from lockstep_state.codecs.mm2_codec import Checkpoint
+from lockstep_state.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
+from lockstep_state.reasons.reason import Reason
+from lockstep_state.reasons.reason_catalogue import ReasonCode, format_sentence
+from lockstep_state.rows.state_rows import GroupStatus, MirroredTopic
 from tests.support.flow_context import read_row
 from tests.unit.checkpoint.test_target_group_sync import GROUP, PLACE, Stage, ours
 

@@ -7,14 +7,14 @@ from typing import Any
 from lockstep_checkpoint.group_view import ReadingTime, TranslationState
 from lockstep_checkpoint.source_groups import SourceGroups, topics_on_source
 from lockstep_config.flow.mirroring_rules import checkpoint_rule
-from lockstep_protocol.filters import NameFilter
-from lockstep_protocol.group_selection import CheckpointRule
-from lockstep_protocol.names import Flow
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
-from lockstep_protocol.rows.state_rows import GroupStatus
-from lockstep_runtime.kafka.admin_types import Outcome
-from lockstep_runtime.util.errors import NotPermitted
+from lockstep_kafka.common.admin_types import Outcome
+from lockstep_kafka.common.errors import NotPermitted
+from lockstep_rules.filters import NameFilter
+from lockstep_rules.groups.group_selection import CheckpointRule
+from lockstep_rules.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
+from lockstep_state.names import Flow
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.rows.state_rows import GroupStatus
 from tests.unit.checkpoint.test_target_group_sync import Groups, Stage, no_protocols, ours
 
 ROW = GroupStatus(group="orders", phase="translated", synced=True, positions=(("A.t", 0, 5, 5),), exact=1)

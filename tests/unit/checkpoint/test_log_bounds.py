@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 
 from lockstep_checkpoint.log_bounds import mark_beyond, read_begins
-from lockstep_checkpoint.offset_translator import OffsetTranslator
 from lockstep_checkpoint.plan import KEEPS_CHECKPOINT, plan_checkpoints
-from lockstep_checkpoint.run_translator import RunTranslator, TranslatedOffset
-from lockstep_checkpoint.translation import OffsetSyncStore
-from lockstep_protocol.filters import NameFilter
-from lockstep_protocol.group_selection import CheckpointRule, Committed
-from lockstep_protocol.names import Flow
-from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
-from lockstep_protocol.policy import DefaultReplicationPolicy
-from lockstep_protocol.reason_catalogue import ReasonCode
-from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
-from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.util.errors import ClusterError
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.common.errors import ClusterError
+from lockstep_rules.filters import NameFilter
+from lockstep_rules.groups.group_selection import CheckpointRule, Committed
+from lockstep_rules.offsets.offset_translator import OffsetTranslator
+from lockstep_rules.offsets.run_translator import RunTranslator, TranslatedOffset
+from lockstep_rules.offsets.translation import OffsetSyncStore
+from lockstep_rules.policy import DefaultReplicationPolicy
+from lockstep_state.names import Flow
+from lockstep_state.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
+from lockstep_state.reasons.reason_catalogue import ReasonCode
+from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress
 
 RULE = CheckpointRule(Flow("A", "B"), DefaultReplicationPolicy(), NameFilter((".*",), ()))
 TOPIC = MirroredTopic(source_topic="t", target_topic="A.t", source_topic_id="s", target_topic_id="d")

@@ -6,9 +6,9 @@ import pytest
 
 from lockstep_checkpoint.reverse_flow import ReverseFlow
 from lockstep_checkpoint.target_group_sync import TargetGroupSync
-from lockstep_protocol.mm2_codec import Checkpoint
-from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic, Row
+from lockstep_state.codecs.mm2_codec import Checkpoint
+from lockstep_state.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_state.rows.state_rows import GroupStatus, MirroredTopic, Row
 from tests.support.flow_context import state_record
 from tests.unit.checkpoint.test_target_group_sync import GROUP, PLACE, Stage, ours
 

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_checkpoint.run_translator import TranslatedOffset
 from lockstep_checkpoint.sibling_flow import WANTS, SiblingFlow, SiblingFlows, fed_topics, find_contested
-from lockstep_protocol.mm2_codec import Checkpoint
-from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
-from lockstep_protocol.reason import NO_REASON, Reason
-from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic, Row
-from lockstep_runtime.kafka.topic_reader import Record
+from lockstep_kafka.topics.topic_reader import Record
+from lockstep_rules.offsets.run_translator import TranslatedOffset
 from lockstep_runtime.state.state_fold import StateFold
+from lockstep_state.codecs.mm2_codec import Checkpoint
+from lockstep_state.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
+from lockstep_state.reasons.reason import NO_REASON, Reason
+from lockstep_state.rows.state_rows import GroupStatus, MirroredTopic, Row
 from tests.support.eventually import eventually
 from tests.unit.checkpoint.test_group_sync_places import LINES, translated
 from tests.unit.checkpoint.test_target_group_sync import GROUP, PLACE, Stage, ours

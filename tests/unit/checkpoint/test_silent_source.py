@@ -4,10 +4,10 @@ import asyncio
 from pathlib import Path
 
 from lockstep_checkpoint.app import CheckpointFlow
-from lockstep_protocol.names import COMMANDS_PARTITIONS
-from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.control_producer import ControlTopicLog
-from lockstep_runtime.util.asyncio_util import cancelled
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.common.asyncio_util import cancelled
+from lockstep_kafka.librdkafka.control_producer import ControlTopicLog
+from lockstep_state.names import COMMANDS_PARTITIONS
 from tests.support.flow_context import leading
 from tests.unit.checkpoint.test_group_report import Late
 

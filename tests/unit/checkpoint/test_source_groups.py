@@ -3,10 +3,10 @@
 import pytest
 
 from lockstep_checkpoint.source_groups import hidden
-from lockstep_protocol.filters import DEFAULT_GROUPS, DEFAULT_GROUPS_EXCLUDE, NameFilter
-from lockstep_protocol.group_selection import is_consumer_group
-from lockstep_protocol.names import Flow, service_group
-from lockstep_runtime.util.errors import NotPermitted
+from lockstep_kafka.common.errors import NotPermitted
+from lockstep_rules.filters import DEFAULT_GROUPS, DEFAULT_GROUPS_EXCLUDE, NameFilter
+from lockstep_rules.groups.group_selection import is_consumer_group
+from lockstep_state.names import Flow, service_group
 
 DEFAULTS = NameFilter(DEFAULT_GROUPS, DEFAULT_GROUPS_EXCLUDE)
 

@@ -10,13 +10,13 @@ import pytest
 
 from lockstep_checkpoint.app import CheckpointFlow
 from lockstep_checkpoint.unanswered_reading import SILENT_AFTER_MS
-from lockstep_protocol.names import COMMANDS_PARTITIONS
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import GroupStatus, SourceGroupsStatus, decode_row
+from lockstep_kafka.common.asyncio_util import cancelled
+from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, NotPermitted
+from lockstep_kafka.librdkafka.control_producer import ControlTopicLog
 from lockstep_runtime.flow.context import Clock
-from lockstep_runtime.kafka.control_producer import ControlTopicLog
-from lockstep_runtime.util.asyncio_util import cancelled
-from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted
+from lockstep_state.names import COMMANDS_PARTITIONS
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.rows.state_rows import GroupStatus, SourceGroupsStatus, decode_row
 from tests.support.flow_context import leading
 from tests.support.reasons import reported
 from tests.unit.checkpoint.test_group_report import Late

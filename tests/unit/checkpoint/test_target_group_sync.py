@@ -15,16 +15,16 @@ from lockstep_checkpoint.group_view import ReadingTime, TranslationState
 from lockstep_checkpoint.source_groups import SourceGroups
 from lockstep_checkpoint.target_group_sync import TargetGroupSync
 from lockstep_config.flow.mirroring_rules import checkpoint_rule
-from lockstep_protocol.filters import NameFilter
-from lockstep_protocol.mm2_codec import Checkpoint
-from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
-from lockstep_protocol.rows.state_rows import GroupStatus
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.common.admin_types import GroupDescription, GroupOffset, Outcome, TopicDescription
+from lockstep_kafka.common.errors import ClusterError, NotPermitted
+from lockstep_kafka.librdkafka.control_producer import ControlTopicLog
+from lockstep_kafka.topics.control_topics import checkpoints_topic
+from lockstep_rules.filters import NameFilter
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.admin_types import GroupDescription, GroupOffset, Outcome, TopicDescription
-from lockstep_runtime.kafka.control_producer import ControlTopicLog
-from lockstep_runtime.kafka.control_topics import checkpoints_topic
-from lockstep_runtime.util.errors import ClusterError, NotPermitted
+from lockstep_state.codecs.mm2_codec import Checkpoint
+from lockstep_state.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
+from lockstep_state.rows.state_rows import GroupStatus
 from tests.support.flow_context import leading
 from tests.unit.checkpoint.test_group_report import Late
 

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from lockstep_cli.__main__ import main
-from lockstep_cli.run import held_instance_name
+from lockstep_cli.processes.run import held_instance_name
 from lockstep_config.loader.mm1_files import LegacyFiles
 from lockstep_runtime.service.mm1_options import legacy_arguments, legacy_options, mm1_files
 from tests.unit.golden.programs import installed
@@ -39,7 +39,7 @@ def test_a_missing_argument_is_bad_usage() -> None:
     assert CliRunner().invoke(main, ["run"]).exit_code == 2
 
 
-@pytest.mark.parametrize("module", ["lockstep_cli.run", "lockstep_cli.__main__"])
+@pytest.mark.parametrize("module", ["lockstep_cli.processes.run", "lockstep_cli.__main__"])
 def test_run_and_help_import_no_spark_faust_or_kafka_client(module: str) -> None:
     heavy = "pyspark faust mode aiokafka confluent_kafka kio aiohttp psutil rich"
     code = f"import sys, {module}; print([m for m in {heavy.split()!r} if m in sys.modules])"
@@ -49,19 +49,19 @@ def test_run_and_help_import_no_spark_faust_or_kafka_client(module: str) -> None
 @pytest.mark.parametrize(
     "module",
     [
-        "watch",
-        "status",
-        "takeover_io",
-        "command_client",
-        "migrate_commands",
-        "probe",
-        "rack",
-        "version",
-        "doctor.command",
+        "lockstep_cli.commands.doctor",
+        "lockstep_cli.commands.migrate_commands",
+        "lockstep_cli.commands.probe",
+        "lockstep_cli.commands.rack",
+        "lockstep_cli.commands.status",
+        "lockstep_cli.commands.version",
+        "lockstep_cli.commands.watch",
+        "lockstep_ops.command_client",
+        "lockstep_ops.takeover.takeover_io",
     ],
 )
 def test_no_command_imports_spark_or_faust(module: str) -> None:
-    code = f"import sys, lockstep_cli.{module}; print([m for m in ('pyspark', 'faust', 'mode') if m in sys.modules])"
+    code = f"import sys, {module}; print([m for m in ('pyspark', 'faust', 'mode') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 

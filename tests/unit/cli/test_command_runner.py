@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from lockstep_cli.command_runner import exit_with
-from lockstep_cli.exit_codes import INTERRUPTED, CannotUse, Exit
 from lockstep_config import ConfigurationError
 from lockstep_config.text.config_errors import Problem
-from lockstep_protocol.rows.row import NewerVersion
-from lockstep_runtime.util.errors import ClusterUnreachable, NotPermitted, TopicMissing
+from lockstep_kafka.common.errors import ClusterUnreachable, NotPermitted, TopicMissing
+from lockstep_ops.exit_codes import INTERRUPTED, CannotUse, Exit
+from lockstep_state.rows.row import NewerVersion
 
 
 async def fail(trouble: BaseException) -> int:

@@ -4,10 +4,10 @@ import io
 
 import pytest
 
-from lockstep_cli.formatting import visible, without_name
-from lockstep_cli.report_tables import as_tables
-from lockstep_cli.whole_line_console import WholeLineConsole
-from lockstep_protocol.rows.state_rows import GroupStatus
+from lockstep_cli.rendering.report_tables import as_tables
+from lockstep_cli.rendering.whole_line_console import WholeLineConsole
+from lockstep_ops.formatting import visible, without_name
+from lockstep_state.rows.state_rows import GroupStatus
 from tests.support.reports import progress, reported, topic
 
 ODD = [

@@ -3,7 +3,7 @@
 import json
 from datetime import UTC
 
-from lockstep_cli.log_lines import LogLine, as_json, as_text, parse
+from lockstep_cli.processes.log_lines import LogLine, as_json, as_text, parse
 
 NOW = "2026-11-20T12:00:00.000+00:00"
 CREATED = LogLine(

@@ -8,12 +8,12 @@ import pytest
 from click.testing import CliRunner
 
 from lockstep_cli.__main__ import main
-from lockstep_cli.command_request import CommandReply, command_request
-from lockstep_cli.exit_codes import CannotUse, Exit
-from lockstep_cli.offsets import OffsetsOptions, build_request
+from lockstep_cli.commands.offsets import OffsetsOptions, build_request
 from lockstep_config import FlowSettings
-from lockstep_protocol.commands.command_vocabulary import Connector
-from lockstep_protocol.events import Event
+from lockstep_ops.command_request import CommandReply, command_request
+from lockstep_ops.exit_codes import CannotUse, Exit
+from lockstep_state.commands.command_vocabulary import Connector
+from lockstep_state.events import Event
 
 File = Callable[..., Path]
 

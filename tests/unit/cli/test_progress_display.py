@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from lockstep_cli.work_progress import TimeLeft, WorkProgress
+from lockstep_ops.work_progress import TimeLeft, WorkProgress
 
 BEGAN = 100.0
 """10 of 100 were done then."""
@@ -46,8 +46,8 @@ def test_progress_of_an_unknown_total_has_no_fraction() -> None:
 
 PROGRAM = """
 import asyncio, sys
-from lockstep_cli.progress_display import ProgressDisplay
-from lockstep_cli.work_progress import WorkProgress
+from lockstep_cli.rendering.progress_display import ProgressDisplay
+from lockstep_ops.work_progress import WorkProgress
 
 async def work():
     progress = WorkProgress("reading <orders> [bold]", done=1, total=4)

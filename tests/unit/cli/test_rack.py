@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from lockstep_cli import rack
 from lockstep_cli.__main__ import main
-from lockstep_cli.exit_codes import CannotUse
-from lockstep_cli.rack import read_rack
+from lockstep_cli.commands import rack
+from lockstep_cli.commands.rack import read_rack
+from lockstep_ops.exit_codes import CannotUse
 from tests.support.certificates import Authority
 
 ZONE = "topology.kubernetes.io/zone"

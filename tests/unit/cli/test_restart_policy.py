@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from lockstep_cli.restart_policy import (
+from lockstep_cli.processes.restart_policy import (
     EARNS_BACK,
     LONGEST_DELAY,
     SHUTDOWN_REQUESTED,

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_cli.exit_codes import CannotUse
-from lockstep_cli.merged_metrics import merge_metrics
-from lockstep_cli.run import _open_pages
-from lockstep_cli.run_pages import RunPages
+from lockstep_cli.processes.merged_metrics import merge_metrics
+from lockstep_cli.processes.run import _open_pages
+from lockstep_cli.processes.run_pages import RunPages
+from lockstep_ops.exit_codes import CannotUse
 from lockstep_runtime.http.access import AccessPolicy
 from tests.support.pages import certificate, got, served
 
@@ -93,7 +93,7 @@ async def test_a_taken_port_is_replaced_unless_it_was_asked_for(monkeypatch: pyt
     said: list[tuple[str, str]] = []
     async with served(AccessPolicy()) as taken:
         port = int(taken.rpartition(":")[2])
-        monkeypatch.setattr("lockstep_cli.run.PORT", port)
+        monkeypatch.setattr("lockstep_cli.processes.run.PORT", port)
         with pytest.raises(CannotUse, match="choose another with --http-port, or --http-port 0 for a free one"):
             await _open_pages(RunPages(SERVICES), AccessPolicy(), port, lambda *line: said.append(line))
         assert said == []

@@ -15,14 +15,14 @@ from click.testing import CliRunner
 from rich.text import Text
 
 from lockstep_cli.__main__ import main
-from lockstep_cli.console import console
-from lockstep_cli.output import RunOutput
-from lockstep_cli.probe import ProbeFinding, exit_code
-from lockstep_cli.row_table import wrapped
-from lockstep_cli.settings_shown import settings_shown
-from lockstep_cli.whole_line_console import WholeLineConsole
+from lockstep_cli.commands.probe import ProbeFinding, exit_code
+from lockstep_cli.processes.output import RunOutput
+from lockstep_cli.rendering.console import console
+from lockstep_cli.rendering.row_table import wrapped
+from lockstep_cli.rendering.settings_shown import settings_shown
+from lockstep_cli.rendering.whole_line_console import WholeLineConsole
 from lockstep_config.report.effective import Setting
-from lockstep_runtime.kafka.lowered_factor import warn_of_lowered
+from lockstep_kafka.admin.lowered_factor import warn_of_lowered
 from lockstep_runtime.telemetry.log import JsonLines
 
 TWO = "clusters = A, B\nA.bootstrap.servers = {}\nB.bootstrap.servers = {}\nA->B.enabled = true\n"

@@ -7,10 +7,10 @@ import yaml
 from click.testing import CliRunner
 
 from lockstep_cli.__main__ import main
-from lockstep_cli.exit_codes import CannotUse
-from lockstep_cli.installation import require_services
-from lockstep_cli.services import SERVICES
-from lockstep_cli.version import InstalledVersions, read_versions
+from lockstep_cli.commands.version import InstalledVersions, read_versions
+from lockstep_ops.exit_codes import CannotUse
+from lockstep_ops.installation import require_services
+from lockstep_ops.services import SERVICES
 
 WHOLE = InstalledVersions("0.1.0", "3.11.7", "4.3.0", "17.0.15", "/usr/bin/java")
 

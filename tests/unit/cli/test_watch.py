@@ -7,12 +7,13 @@ from typing import Self
 import pytest
 from click.testing import CliRunner
 
-from lockstep_cli import clusters, watch
 from lockstep_cli.__main__ import main
-from lockstep_cli.exit_codes import Exit
+from lockstep_cli.commands import watch
 from lockstep_config import load
-from lockstep_runtime.kafka import topic_follower
-from lockstep_runtime.util.errors import NotPermitted
+from lockstep_kafka.common.errors import NotPermitted
+from lockstep_kafka.topics import topic_follower
+from lockstep_ops import clusters
+from lockstep_ops.exit_codes import Exit
 
 
 class Target:

@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 from rich.console import RenderableType
 
-from lockstep_cli.plan.plan_display import plan_parts
-from lockstep_cli.report_tables import as_tables
-from lockstep_cli.row_table import Column, RowTable
-from lockstep_cli.settings_shown import settings_shown
-from lockstep_cli.verify.verification_report import build_verification
-from lockstep_cli.verify.verification_shown import verification_shown
-from lockstep_cli.whole_line_console import WholeLineConsole
+from lockstep_cli.rendering.plan_display import plan_parts
+from lockstep_cli.rendering.report_tables import as_tables
+from lockstep_cli.rendering.row_table import Column, RowTable
+from lockstep_cli.rendering.settings_shown import settings_shown
+from lockstep_cli.rendering.verification_shown import verification_shown
+from lockstep_cli.rendering.whole_line_console import WholeLineConsole
 from lockstep_config.report.effective import Setting
-from lockstep_protocol.names import Flow
-from lockstep_protocol.rows.state_rows import GroupStatus, VerifiedPartition
+from lockstep_ops.verify.verification_report import build_verification
+from lockstep_state.names import Flow
+from lockstep_state.rows.state_rows import GroupStatus, VerifiedPartition
 from tests.support.plan_facts import facts, settings_for
 from tests.support.reports import progress, reported, topic
 from tests.support.source_modules import source_modules
-from tests.unit.cli.plan.test_plan_display import plan
+from tests.unit.cli.test_plan_display import plan
 
 LONG = ("team." + "orders-" * 40)[:249]
 MIDDLE = "payments." + "settled." * 6 + "v1"
@@ -116,6 +116,10 @@ def test_no_other_module_makes_tables_or_consoles() -> None:
             or (node.module == "rich.console" and any(name.name == "Console" for name in node.names))
         )
     }
-    allowed = {"lockstep_cli.progress_display", "lockstep_cli.row_table", "lockstep_cli.whole_line_console"}
-    allowed |= {"lockstep_cli.console"}  # for its type alone
+    allowed = {
+        "lockstep_cli.rendering.progress_display",
+        "lockstep_cli.rendering.row_table",
+        "lockstep_cli.rendering.whole_line_console",
+    }
+    allowed |= {"lockstep_cli.rendering.console"}  # for its type alone
     assert {module for module, _ in imports} <= allowed

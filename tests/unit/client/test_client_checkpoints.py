@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from lockstep_client import MirrorClient
 from lockstep_client.checkpoints import CheckpointFold, Groups, RemoteOffsets
-from lockstep_protocol.mm2_codec import Checkpoint, UnsupportedRecordVersion, encode_checkpoint
-from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_state.codecs.mm2_codec import Checkpoint, UnsupportedRecordVersion, encode_checkpoint
+from lockstep_state.offsets import DownstreamOffset, UpstreamOffset
 
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1"}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import Configuration, ConfigurationError, load
-from lockstep_protocol.filters import ConfigPropertyExclude, ConfigPropertyFilter, NameFilter, Names
+from lockstep_rules.filters import ConfigPropertyExclude, ConfigPropertyFilter, NameFilter, Names
 
 TWO_CLUSTERS = """\
 clusters = A, B

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from lockstep_protocol.policy import DefaultReplicationPolicy, ReplicationPolicy
+from lockstep_rules.policy import DefaultReplicationPolicy, ReplicationPolicy
 
 
 class Regional:

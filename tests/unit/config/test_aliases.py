@@ -11,7 +11,7 @@ from lockstep_config import Configuration, ConfigurationError, load
 from lockstep_config.credentials.permissions import source_grants, target_grants
 from lockstep_config.resolve.precedence import aliases, layered
 from lockstep_config.text.properties import read_properties
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 from tests.unit.config.conftest import LoadText, MistakesOf
 from tests.unit.config.test_connect import config
 

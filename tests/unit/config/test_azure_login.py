@@ -31,7 +31,7 @@ from lockstep_config.clients.oauth import OAUTHBEARER_MODULE
 from lockstep_config.clients.sasl import read_login
 from lockstep_config.clients.token_source import TokenSource, TokenUnavailable
 from lockstep_config.keys.client_keys import Untranslatable
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 from tests.support.managed_identity import ManagedIdentity
 from tests.unit.config.conftest import LoadText, MistakesOf
 

@@ -15,7 +15,7 @@ from lockstep_config.credentials.certificate_expiry import (
     certificate_ends,
     first_end,
 )
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 from tests.support.certificates import Authority, Certified
 
 from .conftest import LoadText

@@ -22,8 +22,8 @@ from lockstep_config.keys.client_keys import (
     ClientKind,
 )
 from lockstep_config.keys.key_types import Status
-from lockstep_data_plane.wire import cluster
-from lockstep_protocol.names import Flow
+from lockstep_kafka.wire import cluster
+from lockstep_state.names import Flow
 from tests.support.certificates import Authority
 from tools.docs.client_keys import PAGE, TABLES, filled, how
 

@@ -20,7 +20,7 @@ from lockstep_config.flow.client_settings import (
     target_consumer,
     target_producer,
 )
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 
 from .conftest import LoadText, MistakesOf
 

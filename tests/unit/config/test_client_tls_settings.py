@@ -12,7 +12,7 @@ from lockstep_config.flow.client_settings import (
     source_admin,
     source_consumer,
 )
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 
 from .conftest import LoadText, MistakesOf
 

@@ -16,7 +16,7 @@ from lockstep_config.text.config_providers import (
 )
 from lockstep_config.text.files import LARGEST
 from lockstep_config.text.properties import Entry
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 
 from .conftest import LoadText, MistakesOf
 

@@ -9,7 +9,7 @@ import pytest
 
 from lockstep_config import Configuration, ConfigurationError, FlowSettings, load
 from lockstep_config.loader.settings_file import SETTINGS_VARIABLE
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 
 MIRROR = "org.apache.kafka.connect.mirror."
 IDENTITY = f"{MIRROR}IdentityReplicationPolicy"

@@ -22,7 +22,7 @@ from lockstep_config.clients.sasl import read_login
 from lockstep_config.clients.token_source import TokenSource, TokenUnavailable, shared_token_source
 from lockstep_config.flow.client_settings import target_admin
 from lockstep_config.keys.client_keys import Untranslatable
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 from tests.unit.config.conftest import LoadText, MistakesOf
 
 BROKERS = "bootstrap.orders.europe-west3.managedkafka.example.cloud.goog:9092"

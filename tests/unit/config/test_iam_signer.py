@@ -23,7 +23,7 @@ from lockstep_config.clients.iam_signer import signed
 from lockstep_config.clients.oauth import OAUTHBEARER_MODULE
 from lockstep_config.clients.token_source import TokenSource, TokenUnavailable
 from lockstep_config.flow.client_settings import aiokafka_connection, source_consumer, target_admin
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 from tests.support.iam_login import BROKERS, bearer, iam_of, msk, tokens_of
 from tests.unit.config.conftest import LoadText
 

@@ -17,8 +17,8 @@ from lockstep_config.flow.identity_topology import (
     route_text,
     unreached,
 )
-from lockstep_protocol.filters import NameFilter
-from lockstep_protocol.names import Flow
+from lockstep_rules.filters import NameFilter
+from lockstep_state.names import Flow
 
 
 def links_of(text: str) -> list[Link]:

@@ -6,9 +6,9 @@ import pytest
 
 from lockstep_config import FlowSettings
 from lockstep_config.flow.connector_settings import AutoRestart
-from lockstep_protocol.filters import DEFAULT_TOPICS_EXCLUDE
-from lockstep_protocol.names import Flow
-from lockstep_protocol.switch_readiness import SwitchLimits
+from lockstep_rules.filters import DEFAULT_TOPICS_EXCLUDE
+from lockstep_rules.switch.switch_readiness import SwitchLimits
+from lockstep_state.names import Flow
 from tests.unit.config.conftest import LoadText, MistakesOf, excluded, patterns
 
 AB, BA = Flow("A", "B"), Flow("B", "A")

@@ -7,7 +7,7 @@ import pytest
 from lockstep_config.resolve.client_lines import does_nothing
 from lockstep_config.resolve.key_suggestions import KINDS
 from lockstep_config.resolve.validate import OF_EVERY_CLIENT
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 
 from .conftest import STRICT, LoadText, MistakesOf, excluded
 

@@ -8,7 +8,7 @@ import pytest
 
 from lockstep_config import ConfigurationError, UnknownFlow, load
 from lockstep_config.keys.refused_classes import KEEPS_NAMES, KNOWN_TO_KEEP_NAMES
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 
 from .conftest import STRICT, LoadText, MistakesOf
 

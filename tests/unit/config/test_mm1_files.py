@@ -11,7 +11,7 @@ from lockstep_config.flow.model import FlowSettings, LegacySettings
 from lockstep_config.keys.mm1_keys import FLOW, included
 from lockstep_config.loader.mm1_files import LegacyFiles, legacy_text, load_legacy
 from lockstep_config.text.properties import read_properties
-from lockstep_protocol.names import state_topic
+from lockstep_state.names import state_topic
 
 from .conftest import patterns
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 from tests.unit.config.conftest import LoadText, MistakesOf
 
 A_TO_B = Flow("A", "B")

@@ -7,8 +7,8 @@ import pytest
 from lockstep_config import Configuration, FlowSettings
 from lockstep_config.flow.client_settings import client_id, source_consumer, target_producer
 from lockstep_config.keys.mm2_keys import KEYS
-from lockstep_protocol.names import Flow
-from lockstep_protocol.policy import DefaultReplicationPolicy
+from lockstep_rules.policy import DefaultReplicationPolicy
+from lockstep_state.names import Flow
 
 from .conftest import LoadText, MistakesOf, excluded, patterns
 

@@ -12,8 +12,8 @@ from lockstep_config.keys.client_keys import CLIENT, CONNECTION
 from lockstep_config.keys.key_types import KeyLevel, Status
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.text.secrets import is_secret, masked
-from lockstep_protocol.names import Flow
-from lockstep_protocol.policy import IdentityReplicationPolicy
+from lockstep_rules.policy import IdentityReplicationPolicy
+from lockstep_state.names import Flow
 
 from .conftest import LoadText, patterns
 

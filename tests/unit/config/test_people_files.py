@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from lockstep_cli.config import command
+from lockstep_cli.commands.config import command
 from lockstep_config import Configuration, ConfigurationError, load
 from lockstep_config.flow.client_settings import source_consumer
 from lockstep_config.loader.settings_file import SETTINGS_VARIABLE
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 
 from .conftest import TWO_CLUSTERS, LoadText, MistakesOf
 

@@ -11,7 +11,7 @@ from lockstep_config.credentials.permissions import (
     target_grants,
 )
 from lockstep_config.flow.client_settings import offset_syncs_consumer, target_consumer
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 from tools.docs.permissions import PAGE, filled
 
 from .conftest import LoadText

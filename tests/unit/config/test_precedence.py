@@ -6,7 +6,7 @@ from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.resolve import precedence
 from lockstep_config.resolve.precedence import KeyScope, Layers, parse_key
 from lockstep_config.text.properties import Entry
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 
 FLOW = Flow("A", "B")
 

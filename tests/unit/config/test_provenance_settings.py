@@ -1,6 +1,6 @@
 """`lockstep.provenance` in a file: where it counts, what is refused, and what is said about it."""
 
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 from tests.unit.config.conftest import LoadText, MistakesOf
 
 IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy\n"

@@ -8,8 +8,8 @@ import pytest
 
 from lockstep_config import FlowSettings
 from lockstep_config.keys.python_classes import ClassFailed, PythonTopics
-from lockstep_protocol.names import Flow
-from lockstep_protocol.policy import is_cycle, keeps_names
+from lockstep_rules.policy import is_cycle, keeps_names
+from lockstep_state.names import Flow
 
 from .conftest import STRICT, LoadText, MistakesOf
 

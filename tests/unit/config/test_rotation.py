@@ -9,7 +9,7 @@ from lockstep_config import FlowSettings
 from lockstep_config.flow.client_settings import connections
 from lockstep_config.flow.rotation import differing_keys, identities, is_credential, replace_credentials
 from lockstep_config.text.sources import named_files
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 
 from .conftest import LoadText
 from .test_config_providers import KAFKA, PROVIDERS

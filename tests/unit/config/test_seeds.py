@@ -11,8 +11,8 @@ from lockstep_config import Configuration, ConfigurationError, FlowSettings, loa
 from lockstep_config.flow.connector_settings import AutoRestart, StatedPhase
 from lockstep_config.flow.model import LegacySettings
 from lockstep_config.loader.mm1_files import LegacyFiles, load_legacy
-from lockstep_protocol.names import Flow
-from lockstep_protocol.policy import IdentityReplicationPolicy
+from lockstep_rules.policy import IdentityReplicationPolicy
+from lockstep_state.names import Flow
 from tests.support.strimzi_resources import Resources, certificate_and_key
 
 SEEDS = Path(__file__).parents[2] / "seeds"

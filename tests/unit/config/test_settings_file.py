@@ -7,7 +7,7 @@ import pytest
 from lockstep_config import ConfigurationError, load
 from lockstep_config.loader.mm1_files import LegacyFiles, load_legacy
 from lockstep_config.loader.settings_file import SETTINGS_VARIABLE
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 from tests.support.mirror_maker_2_resources import V1
 from tests.unit.config.conftest import TWO_CLUSTERS
 

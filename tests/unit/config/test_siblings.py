@@ -3,7 +3,7 @@
 import pytest
 
 from lockstep_config.credentials.permissions import target_grants
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 from tests.unit.config.conftest import LoadText
 
 FILE = """

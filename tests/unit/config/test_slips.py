@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from lockstep_config.flow.client_settings import source_consumer
 from lockstep_config.resolve.slips import placeholder, slip
-from lockstep_protocol.filters import NameFilter
-from lockstep_protocol.java_regex.tokens import UntranslatablePattern
-from lockstep_protocol.names import Flow
-from lockstep_protocol.unmatchable_patterns import LEGAL, needed_but_illegal
+from lockstep_rules.filters import NameFilter
+from lockstep_rules.patterns.java_regex.tokens import UntranslatablePattern
+from lockstep_rules.patterns.unmatchable_patterns import LEGAL, needed_but_illegal
+from lockstep_state.names import Flow
 
 from .conftest import LoadText, MistakesOf
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import load
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 from tests.support.mirror_maker_2_resources import ALL, V1, old
 from tests.support.strimzi_resources import Resources
 

@@ -7,7 +7,7 @@ import pytest
 
 from lockstep_config.flow.connector_settings import AutoRestart
 from lockstep_config.flow.model import FlowSettings
-from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
+from lockstep_rules.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
 from tests.support.mirror_maker_2_resources import old
 from tests.support.strimzi_resources import Resources
 

@@ -3,7 +3,7 @@
 import pytest
 
 from lockstep_config.resolve.slips import likeness, placeholder, slip
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 
 from .conftest import LoadText, MistakesOf
 

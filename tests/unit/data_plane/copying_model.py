@@ -23,11 +23,11 @@ from lockstep_data_plane.core.events import (
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.provenance import OWN
-from lockstep_data_plane.core.target_tail import LastAppend, last_append_in
+from lockstep_data_plane.core.target_log.target_tail import LastAppend, last_append_in
 from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits
 from lockstep_data_plane.record_batch.layout import Batch
-from lockstep_protocol.reason import NO_REASON
-from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
+from lockstep_state.reasons.reason import NO_REASON
+from lockstep_state.rows.state_rows import OffsetRuns, PartitionProgress
 from tests.support.reasons import reported
 from tests.unit.data_plane.modelled_logs import (
     AHEAD,

@@ -18,14 +18,14 @@ from lockstep_data_plane.core.quarantine_entry import RefusedRecords
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, TRANSACTIONAL, scan
 from lockstep_data_plane.slot.engine import SlotEngine
-from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, ConnectionClosedError
-from lockstep_data_plane.wire.message_versions import message
-from lockstep_protocol.names import Flow
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, Row
-from lockstep_runtime.kafka.unreadable_records import UnreadableRecords
+from lockstep_kafka.wire.connection import BrokerUnreachable, Connection, ConnectionClosedError
+from lockstep_kafka.wire.message_versions import message
+from lockstep_runtime.state.unreadable_records import UnreadableRecords
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
+from lockstep_state.names import Flow
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress, Row
 from tests.support.batch_bytes import decoded
 from tests.support.eventually import eventually
 from tests.support.flow_context import FILE

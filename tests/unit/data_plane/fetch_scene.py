@@ -11,16 +11,16 @@ import pytest
 from lockstep_config.flow.model import DataPlaneSettings, FetchSettings
 from lockstep_data_plane.core.events import Resumed
 from lockstep_data_plane.core.machine import PartitionMachine
-from lockstep_data_plane.core.target_tail import LastAppend
+from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.fetch.fetch_connection import FetchConnection
 from lockstep_data_plane.fetch.fetch_request import Delivery, FetchRequest
 from lockstep_data_plane.fetch.fetcher import Fetcher
 from lockstep_data_plane.record_batch.layout import Batch
-from lockstep_data_plane.wire.cluster import ClusterClient, PartitionLeader
-from lockstep_data_plane.wire.connection import Connection
-from lockstep_data_plane.wire.message_versions import message
-from lockstep_protocol.kafka_apis import APIS
-from lockstep_protocol.rows.state_rows import PartitionProgress
+from lockstep_kafka.wire.cluster import ClusterClient, PartitionLeader
+from lockstep_kafka.wire.connection import Connection
+from lockstep_kafka.wire.message_versions import message
+from lockstep_state.kafka.kafka_apis import APIS
+from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.kio_codec import read_back
 
 LEADER, NEAR = 1, 2

@@ -28,13 +28,13 @@ from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.quarantine_entry import refused_outgoing
 from lockstep_data_plane.core.routing import KeyedRouting
-from lockstep_data_plane.core.target_tail import LastAppend
+from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.core.transaction_state import TransactionStage, TransactionState
 from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits
 from lockstep_data_plane.record_batch.layout import scan
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import read_records
-from lockstep_protocol.rows.state_rows import PartitionProgress
+from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import TRANSACTIONAL, crc_is_right
 from tests.support.reasons import reported
 from tests.unit.data_plane.modelled_logs import SourceLog

@@ -16,12 +16,12 @@ from lockstep_data_plane.core.events import (
     TransactionOpened,
 )
 from lockstep_data_plane.core.machine import PartitionMachine
-from lockstep_data_plane.core.target_tail import LastAppend
+from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.core.transaction_state import TransactionState
 from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
-from lockstep_protocol.rows.state_rows import PartitionProgress
+from lockstep_state.rows.state_rows import PartitionProgress
 
 ROW = PartitionProgress(topic="t", partition=3, producer_id=4000, producer_epoch=1)
 

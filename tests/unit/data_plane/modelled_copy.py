@@ -4,9 +4,9 @@ from lockstep_data_plane.core.events import RunsWritten
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.provenance import appended_since
 from lockstep_data_plane.record_batch.classify import TargetLimits
-from lockstep_protocol.offset_runs import RunMap
-from lockstep_protocol.offsets import UpstreamOffset
-from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
+from lockstep_rules.offsets.offset_runs import RunMap
+from lockstep_state.offsets import UpstreamOffset
+from lockstep_state.rows.state_rows import OffsetRuns, PartitionProgress
 from tests.support.batch_bytes import LZ4, ZSTD
 from tests.support.offset_truth import exact_places
 from tests.unit.data_plane.copying_model import Slot

@@ -6,7 +6,7 @@ What each resume does, `resume_cases.txt` has line by line."""
 
 from collections.abc import Callable
 
-from lockstep_protocol.rows.state_rows import PartitionProgress
+from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.memory_cluster import MemoryLog
 from tests.support.reasons import reported
 from tests.unit.data_plane.resume_scene import OTHER, OURS, Scene, row, source_of, target_of

@@ -1,7 +1,7 @@
 """The cases of a resume where the target keeps no producer ids and has no transactions: the records alone say where the
 copy is."""
 
-from lockstep_protocol.rows.state_rows import PartitionProgress
+from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import record
 from tests.support.memory_cluster import MemoryLog
 from tests.unit.data_plane.resume_cases import (

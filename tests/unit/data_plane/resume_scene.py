@@ -12,7 +12,7 @@ from lockstep_data_plane.core.events import Resumed, Unplaced
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.provenance import OWN, FlowIds
 from lockstep_data_plane.core.routing import IdentityRouting, KeyedRouting
-from lockstep_data_plane.core.target_tail import LastAppend
+from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.layout import Batch
@@ -20,12 +20,12 @@ from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.resume.gap_resolver import HaltPartition
 from lockstep_data_plane.resume.resumer import Resumer
 from lockstep_data_plane.resume.transaction_runner import TransactionRunner
-from lockstep_protocol.errors import RetriableError
-from lockstep_protocol.mm2_codec import encode_source_progress, encode_source_progress_reset
-from lockstep_protocol.names import Flow
-from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, Row
-from lockstep_runtime.kafka.unreadable_records import UnreadableRecords
+from lockstep_runtime.state.unreadable_records import UnreadableRecords
 from lockstep_runtime.telemetry.log import FlowLog
+from lockstep_state.codecs.mm2_codec import encode_source_progress, encode_source_progress_reset
+from lockstep_state.errors import RetriableError
+from lockstep_state.names import Flow
+from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress, Row
 from tests.support.flow_context import FILE
 from tests.support.memory_cluster import MemoryCluster, MemoryLog
 from tests.support.skipping_loop import run_skipping_waits

@@ -9,12 +9,12 @@ from lockstep_config import FlowSettings, load
 from lockstep_data_plane.core.append_trial import AppendFault, AppendMode
 from lockstep_data_plane.driver.flow_origin import FlowOrigin
 from lockstep_data_plane.provenance.producer_ids import settle_appends, try_target
-from lockstep_protocol.names import Flow, events_topic
-from lockstep_protocol.policy import IdentityReplicationPolicy
-from lockstep_protocol.reason_catalogue import ReasonCode
-from lockstep_protocol.rows.state_rows import Origin
+from lockstep_kafka.common.errors import AppendsUnsafe
+from lockstep_rules.policy import IdentityReplicationPolicy
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.util.errors import AppendsUnsafe
+from lockstep_state.names import Flow, events_topic
+from lockstep_state.reasons.reason_catalogue import ReasonCode
+from lockstep_state.rows.state_rows import Origin
 from tests.support.flow_context import FILE, flow_context, read_row
 from tests.support.memory_cluster import MemoryLog
 from tests.unit.data_plane.engine_scene import EngineCluster

@@ -10,7 +10,7 @@ from lockstep_data_plane.core.append_sequence import AppendSequence, InFlightBat
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.layout import scan
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, as_outgoing
-from lockstep_protocol.offsets import SEQUENCES
+from lockstep_state.offsets import SEQUENCES
 from tests.support.batch_bytes import (
     DELETE_HORIZON,
     GZIP,

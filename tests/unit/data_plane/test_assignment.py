@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_data_plane.driver.load_balancer import assign
-from lockstep_protocol.offsets import TopicPartition
+from lockstep_state.offsets import TopicPartition
 
 partitions = st.sets(st.tuples(st.sampled_from(["orders", "payments", "audit"]), st.integers(0, 9)), max_size=20)
 moved = st.dictionaries(

@@ -9,8 +9,8 @@ import pytest
 from lockstep_config import FlowSettings, load
 from lockstep_data_plane.slot import certificate_watch
 from lockstep_data_plane.slot.certificate_watch import CertificateWatch
-from lockstep_protocol.names import Flow
 from lockstep_runtime.telemetry.log import FlowLog
+from lockstep_state.names import Flow
 
 FILE = "clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:9092\nA->B.enabled = true\n"
 

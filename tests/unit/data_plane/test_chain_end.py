@@ -2,7 +2,7 @@
 
 import pytest
 
-from lockstep_data_plane.core.target_tail import LastAppend, LogContradiction, last_append_in
+from lockstep_data_plane.core.target_log.target_tail import LastAppend, LogContradiction, last_append_in
 from lockstep_data_plane.record_batch.layout import Batch
 from tests.support.batch_bytes import batch, records
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lockstep_data_plane.progress.connect_offsets import CommittedProgress
 from lockstep_data_plane.record_batch.layout import Batch
-from lockstep_protocol.mm2_codec import encode_source_progress, encode_source_progress_reset
+from lockstep_state.codecs.mm2_codec import encode_source_progress, encode_source_progress_reset
 from tests.support.batch_bytes import CONTROL, TRANSACTIONAL, batch, record
 
 PLAIN = (-1, -1, -1)

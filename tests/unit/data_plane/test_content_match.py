@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.core.content_match import AmbiguousMatch, ContentMatch
+from lockstep_data_plane.core.target_log.content_match import AmbiguousMatch, ContentMatch
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from tests.support.batch_bytes import record, records
 

@@ -1,7 +1,7 @@
 """A partition that does not move although its source has more is named once, and once more when it is over."""
 
 from lockstep_data_plane.driver.source_monitor import CopyStallDetector
-from lockstep_protocol.rows.state_rows import PartitionProgress
+from lockstep_state.rows.state_rows import PartitionProgress
 
 TP = ("t", 0)
 

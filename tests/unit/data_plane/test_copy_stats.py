@@ -3,7 +3,7 @@
 from lockstep_data_plane.core.append_sequence import Ack
 from lockstep_data_plane.core.copy_stats import CopyStats
 from lockstep_data_plane.record_batch.outgoing_batch import as_outgoing
-from lockstep_protocol.rows.state_rows import PartitionProgress
+from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, batch, record, records
 
 ROW = PartitionProgress(topic="t", partition=0)

@@ -13,8 +13,8 @@ from lockstep_data_plane.slot.desired_state import (
     resting_partitions,
     slot_restarts,
 )
-from lockstep_protocol.rows.state_rows import PartitionProgress, Restarts, Row, Wanted
 from lockstep_runtime.state.desired_state import DesiredPhase
+from lockstep_state.rows.state_rows import PartitionProgress, Restarts, Row, Wanted
 from tests.support.reasons import reported
 
 MINE = [("orders", 0), ("orders", 1), ("a-1", 0)]

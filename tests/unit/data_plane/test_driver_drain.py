@@ -7,9 +7,9 @@ from typing import Any, cast
 import pytest
 
 from lockstep_data_plane.driver.driver import Driver
-from lockstep_protocol.rows.state_rows import Assignment
+from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, LeadershipLost, NotPermitted
 from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, LeadershipLost, NotPermitted
+from lockstep_state.rows.state_rows import Assignment
 
 
 class RefusingState:

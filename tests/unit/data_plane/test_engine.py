@@ -9,9 +9,9 @@ import pytest
 
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.produce.sender import NoProduceAnswer
-from lockstep_data_plane.wire.produce_codec import ProduceAnswer
-from lockstep_protocol.kafka_errors import KafkaErrorCode
-from lockstep_protocol.rows.state_rows import PartitionProgress
+from lockstep_kafka.wire.produce_codec import ProduceAnswer
+from lockstep_state.kafka.kafka_errors import KafkaErrorCode
+from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import record
 from tests.support.eventually import eventually
 from tests.unit.data_plane.engine_scene import EngineScene

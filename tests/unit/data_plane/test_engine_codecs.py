@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lockstep_data_plane.core.phases import Phase
-from lockstep_protocol.rows.state_rows import PartitionProgress
+from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import GZIP, LZ4, SNAPPY, ZSTD
 from tests.support.eventually import eventually
 from tests.unit.data_plane.engine_scene import EngineScene

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lockstep_data_plane.core.phases import Phase
-from lockstep_data_plane.wire.connection import Connection
+from lockstep_kafka.wire.connection import Connection
 from tests.support.eventually import eventually
 from tests.unit.data_plane.engine_scene import EngineScene
 

@@ -8,26 +8,27 @@ import pytest
 from aiokafka.errors import CorruptRecordException, KafkaConnectionError
 
 import lockstep_data_plane
+import lockstep_kafka.wire
 from lockstep_data_plane.core.appended_skipper import RecordMismatch
-from lockstep_data_plane.core.content_match import AmbiguousMatch
 from lockstep_data_plane.core.quarantine_entry import BatchRejected
-from lockstep_data_plane.core.target_tail import LogContradiction, NotReplicated
+from lockstep_data_plane.core.target_log.content_match import AmbiguousMatch
+from lockstep_data_plane.core.target_log.target_tail import LogContradiction, NotReplicated
 from lockstep_data_plane.produce.sender import NoProduceAnswer
 from lockstep_data_plane.record_batch.layout import CorruptRecordError
 from lockstep_data_plane.record_batch.rebuild import RecordTooLarge
 from lockstep_data_plane.resume.gap_resolver import HaltPartition
-from lockstep_data_plane.wire.cluster import KafkaProtocolError
-from lockstep_data_plane.wire.connection import (
+from lockstep_kafka.common import errors
+from lockstep_kafka.wire.cluster import KafkaProtocolError
+from lockstep_kafka.wire.connection import (
     BrokerUnreachable,
     ConnectionClosedError,
     ProtocolUnfitError,
     TopicDeletedError,
 )
-from lockstep_data_plane.wire.error_codes import RETRIABLE_ERRORS
-from lockstep_data_plane.wire.transaction_coordinator import ProducerFenced
-from lockstep_protocol.errors import LockstepError, NeedsDecision, RetriableError
+from lockstep_kafka.wire.error_codes import RETRIABLE_ERRORS
+from lockstep_kafka.wire.transaction_coordinator import ProducerFenced
 from lockstep_runtime.membership.group_watch import GroupLost
-from lockstep_runtime.util import errors
+from lockstep_state.errors import LockstepError, NeedsDecision, RetriableError
 
 PASS = {
     BrokerUnreachable,
@@ -52,7 +53,9 @@ def _name(error: type[Exception]) -> str:
 
 def _exceptions() -> Iterator[type[Exception]]:
     """What the packages of the copy path define."""
-    for module in pkgutil.walk_packages(lockstep_data_plane.__path__, "lockstep_data_plane."):
+    own = pkgutil.walk_packages(lockstep_data_plane.__path__, "lockstep_data_plane.")
+    wire = pkgutil.walk_packages(lockstep_kafka.wire.__path__, "lockstep_kafka.wire.")
+    for module in (*own, *wire):
         package = ".".join(module.name.split(".")[:2])
         if module.ispkg or module.name.count(".") < 2 or package in OF_A_PROCESS:
             continue

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lockstep_data_plane.core.content_match import AmbiguousMatch, ContentMatch
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.provenance import appended_since
-from lockstep_data_plane.core.target_remnant import TargetRemnant
-from lockstep_data_plane.core.target_tail import LastAppend, last_append_in
+from lockstep_data_plane.core.target_log.content_match import AmbiguousMatch, ContentMatch
+from lockstep_data_plane.core.target_log.target_remnant import TargetRemnant
+from lockstep_data_plane.core.target_log.target_tail import LastAppend, last_append_in
 from tests.unit.data_plane.copying_model import Slot
 from tests.unit.data_plane.modelled_copy import HAPPENINGS, LIMITS, ROUTES, World, run
 from tests.unit.data_plane.modelled_logs import KINDS, OUR_EPOCH, OURS, SEQUENCES, SourceLog

@@ -14,7 +14,7 @@ from lockstep_data_plane.fetch.fetch_schedule import (
     SMALL_BYTES,
     FetchSchedule,
 )
-from lockstep_protocol.filters import NameFilter
+from lockstep_rules.filters import NameFilter
 
 TOOK_S = 0.001
 NO_LIMIT: PerTopic[int | None] = PerTopic(None)

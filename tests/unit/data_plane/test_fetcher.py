@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from lockstep_data_plane.core.events import AllAnswered, Failed, Resumed
-from lockstep_data_plane.core.target_tail import LastAppend
+from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.fetch.fetcher import Fetcher
-from lockstep_data_plane.wire.cluster import PartitionLeader
-from lockstep_data_plane.wire.error_codes import DIVERGED, explain
-from lockstep_data_plane.wire.message_versions import message
-from lockstep_protocol.kafka_errors import ErrorMeaning, KafkaErrorCode
-from lockstep_protocol.rows.state_rows import PartitionProgress
+from lockstep_kafka.wire.cluster import PartitionLeader
+from lockstep_kafka.wire.error_codes import DIVERGED, explain
+from lockstep_kafka.wire.message_versions import message
+from lockstep_state.kafka.kafka_errors import ErrorMeaning, KafkaErrorCode
+from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import batch_bytes, records
 from tests.unit.data_plane.fetch_scene import (
     LEADER,

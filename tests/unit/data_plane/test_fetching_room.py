@@ -11,17 +11,17 @@ import pytest
 from lockstep_config.flow.model import DataPlaneSettings
 from lockstep_data_plane.core.events import Resumed
 from lockstep_data_plane.core.machine import PartitionMachine
-from lockstep_data_plane.core.target_tail import LastAppend
+from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.fetch.fetch_connection import FetchConnection
 from lockstep_data_plane.fetch.fetch_request import Delivery, FetchResult
 from lockstep_data_plane.fetch.fetch_schedule import SMALL_BYTES
 from lockstep_data_plane.fetch.fetcher import Fetcher
 from lockstep_data_plane.fetch.memory_budget import MemoryBudget
-from lockstep_data_plane.wire.cluster import ClusterClient, PartitionLeader
-from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
-from lockstep_data_plane.wire.message_versions import message
-from lockstep_protocol.kafka_apis import APIS
-from lockstep_protocol.rows.state_rows import PartitionProgress
+from lockstep_kafka.wire.cluster import ClusterClient, PartitionLeader
+from lockstep_kafka.wire.connection import BrokerUnreachable, Connection
+from lockstep_kafka.wire.message_versions import message
+from lockstep_state.kafka.kafka_apis import APIS
+from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import batch_bytes, record
 from tests.support.eventually import eventually
 from tests.support.kio_codec import read_back

@@ -9,9 +9,9 @@ import pytest
 from lockstep_config import FlowSettings, load
 from lockstep_data_plane.core.append_trial import AppendMode
 from lockstep_data_plane.driver.flow_origin import FlowOrigin
-from lockstep_protocol.names import Flow
-from lockstep_protocol.rows.state_rows import Origin
 from lockstep_runtime.flow.context import FlowContext
+from lockstep_state.names import Flow
+from lockstep_state.rows.state_rows import Origin
 from tests.support.flow_context import FILE
 
 

@@ -12,7 +12,7 @@ from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.layout import scan
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import RecordTooLarge, read_records
-from lockstep_protocol.murmur2 import partition_for
+from lockstep_state.codecs.murmur2 import partition_for
 from tests.support.batch_bytes import GZIP, LZ4, record, records
 
 PARTITIONS = 4

@@ -19,12 +19,12 @@ from lockstep_data_plane.core.events import (
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.routing import KeyedRouting
-from lockstep_data_plane.core.target_tail import LastAppend
+from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.core.transaction_state import TransactionStage, TransactionState
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
-from lockstep_protocol.murmur2 import partition_for
-from lockstep_protocol.rows.state_rows import PartitionProgress
+from lockstep_state.codecs.murmur2 import partition_for
+from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import CONTROL, LZ4, TRANSACTIONAL, batch, record, records
 from tests.unit.data_plane.keyed_model import KeyedLog, KeyedSlot, Target
 from tests.unit.data_plane.machine_steps import admit, waits

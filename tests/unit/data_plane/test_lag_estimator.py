@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from lockstep_data_plane.driver.end_history import ObservedPartition
 from lockstep_data_plane.driver.lag_estimator import CHECK_VALID_S, FRESH_S, Lag, LagEstimator
-from lockstep_protocol.lag import LogRange
-from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
+from lockstep_rules.offsets.lag import LogRange
+from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress
 
 T = 1_700_000_000_000
 TP = ("t", 0)

@@ -1,7 +1,7 @@
 """Metrics of lag and of the states of partitions and slots."""
 
 from lockstep_data_plane.driver.metrics_collector import CASES, SlotRun
-from lockstep_protocol.rows.state_rows import (
+from lockstep_state.rows.state_rows import (
     MirroredTopic,
     Restarts,
     SlotStatus,

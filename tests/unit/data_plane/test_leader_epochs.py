@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.core.leader_epochs import EpochEvidence, PartingSearch
+from lockstep_data_plane.core.target_log.leader_epochs import EpochEvidence, PartingSearch
 from lockstep_data_plane.record_batch.layout import Batch, scan
 from tests.support.batch_bytes import batch_bytes, records
 

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from lockstep_data_plane.admin.legacy_group import commit_metadata, due_commits, plan_start
-from lockstep_protocol.names import Flow
-from lockstep_protocol.rows.state_rows import PartitionProgress
-from lockstep_runtime.kafka.admin_types import GroupOffset
+from lockstep_kafka.common.admin_types import GroupOffset
+from lockstep_state.names import Flow
+from lockstep_state.rows.state_rows import PartitionProgress
 
 MARK = commit_metadata(Flow("source", "target"), 7)
 TP = ("t", 0)

@@ -13,7 +13,7 @@ from lockstep_data_plane.driver.load_balancer import (
     assign,
     evened,
 )
-from lockstep_protocol.offsets import TopicPartition
+from lockstep_state.offsets import TopicPartition
 
 MB = 1_000_000.0
 T = [("t", number) for number in range(8)]

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.core.gap_policy import GapCase
-from lockstep_data_plane.core.log_read_back import ComparedCopy, CopyComparison, ReadBackTail
-from lockstep_data_plane.core.target_tail import LogContradiction, NotReplicated
+from lockstep_data_plane.core.target_log.log_read_back import ComparedCopy, CopyComparison, ReadBackTail
+from lockstep_data_plane.core.target_log.target_tail import LogContradiction, NotReplicated
 from lockstep_data_plane.record_batch.layout import LOG_APPEND_TIME, Batch
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
-from lockstep_protocol.rows.state_rows import PartitionProgress
+from lockstep_rules.offsets.gap_policy import GapCase
+from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import batch, record, records
 
 COPIED = 10
@@ -116,7 +116,7 @@ def test_tail_with_records_that_the_target_lost_is_in_doubt(there: list[Batch], 
 
 
 def test_tail_with_too_many_records_to_compare_is_in_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lockstep_data_plane.core.log_read_back.COMPARED_AT_MOST", 2)
+    monkeypatch.setattr("lockstep_data_plane.core.target_log.log_read_back.COMPARED_AT_MOST", 2)
     assert tail_of(copies(10, 10, 11)).is_whole
     with pytest.raises(LogContradiction) as raised:
         tail_of(copies(10, 10, 11), copies(12, 12))

@@ -8,7 +8,8 @@ from uuid import UUID
 import pytest
 
 from lockstep_data_plane.core.machine import PartitionMachine
-from lockstep_data_plane.core.target_tail import LastAppend
+from lockstep_data_plane.core.target_log.target_tail import LastAppend
+from lockstep_data_plane.log_reader import log_between
 from lockstep_data_plane.progress.connect_offsets import CommittedProgressReader
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.resume.evidence import match_logs
@@ -17,16 +18,15 @@ from lockstep_data_plane.verify.log_comparison import LogStretch, ReadLimit, com
 from lockstep_data_plane.verify.offset_map import OffsetMap
 from lockstep_data_plane.verify.partition_verifier import PartitionVerifier
 from lockstep_data_plane.verify.record_alignment import TargetRules
-from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError, PartitionLeader
-from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
-from lockstep_data_plane.wire.frame_protocol import EncodedRequest
-from lockstep_data_plane.wire.log_reader import log_between
-from lockstep_data_plane.wire.message_versions import message
-from lockstep_protocol.kafka_apis import APIS
-from lockstep_protocol.mm2_codec import encode_source_progress
-from lockstep_protocol.rows.state_rows import PartitionProgress
-from lockstep_runtime.kafka.unreadable_records import UnreadableRecords
+from lockstep_kafka.wire.cluster import ClusterClient, KafkaProtocolError, PartitionLeader
+from lockstep_kafka.wire.connection import BrokerUnreachable, Connection
+from lockstep_kafka.wire.frame_protocol import EncodedRequest
+from lockstep_kafka.wire.message_versions import message
+from lockstep_runtime.state.unreadable_records import UnreadableRecords
 from lockstep_runtime.telemetry.log import FlowLog
+from lockstep_state.codecs.mm2_codec import encode_source_progress
+from lockstep_state.kafka.kafka_apis import APIS
+from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import batch_bytes, record, records
 from tests.support.kio_codec import read_back
 

@@ -17,11 +17,11 @@ from lockstep_data_plane.core.events import (
 )
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.phases import Phase
-from lockstep_data_plane.core.target_tail import LastAppend
+from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.layout import Batch, scan
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
-from lockstep_protocol.rows.state_rows import PartitionProgress
+from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import CONTROL, GZIP, LOG_APPEND_TIME, batch, batch_bytes, record, records
 from tests.support.reasons import reported
 from tests.unit.data_plane.machine_steps import ROW, admit, append, launch, partition, resumed

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from lockstep_data_plane.driver.metrics import METRICS
 from lockstep_data_plane.driver.metrics_collector import SlotRun
-from lockstep_protocol.rows.state_rows import (
+from lockstep_runtime.flow import common_metrics
+from lockstep_state.rows.state_rows import (
     Assignment,
     MirroredTopic,
     SlotStatus,
 )
-from lockstep_runtime.flow import common_metrics
 from tests.support.metered_driver import PRODUCER, Driver, T, copying, row
 
 CONSUMER = '"A->B|A->B.MirrorSourceConnector-0|replication-consumer"'

@@ -8,10 +8,10 @@ import pytest
 
 from lockstep_data_plane.progress import mirror_progress_writer
 from lockstep_data_plane.progress.mirror_progress_writer import MirrorProgressWriter
-from lockstep_protocol.mm2_codec import encode_source_progress
-from lockstep_protocol.names import Flow
+from lockstep_kafka.common.errors import NotAppended
 from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_runtime.util.errors import NotAppended
+from lockstep_state.codecs.mm2_codec import encode_source_progress
+from lockstep_state.names import Flow
 
 
 class Topic:

@@ -3,7 +3,7 @@
 import pytest
 
 from lockstep_data_plane.resume.resumer import newest
-from lockstep_protocol.rows.state_rows import PartitionProgress
+from lockstep_state.rows.state_rows import PartitionProgress
 
 OURS = 4000
 

@@ -7,8 +7,8 @@ import pytest
 
 from lockstep_data_plane.admin import offset_admin
 from lockstep_data_plane.admin.offset_admin import OffsetAdmin
-from lockstep_protocol.commands.command import Command
-from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, SlotStatus, Wanted
+from lockstep_state.commands.command import Command
+from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress, SlotStatus, Wanted
 from tests.support.flow_context import flow_context, read_row
 from tests.support.reasons import reported
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep_checkpoint.run_translator import NoRun, RunTranslator, TranslatedOffset, UpstreamPosition
 from lockstep_data_plane.admin.offset_admin import (
     altered_rows,
     connect_entry,
@@ -15,11 +14,12 @@ from lockstep_data_plane.admin.offset_admin import (
     reset_rows,
 )
 from lockstep_data_plane.record_batch.outgoing_batch import EPOCHS
-from lockstep_protocol.connect_offsets import OffsetChange, RefusedOffsets
-from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from lockstep_protocol.reason import NO_REASON
-from lockstep_protocol.reason_catalogue import ReasonCode
-from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns, PartitionProgress
+from lockstep_rules.offsets.run_translator import NoRun, RunTranslator, TranslatedOffset, UpstreamPosition
+from lockstep_state.codecs.connect_offsets import OffsetChange, RefusedOffsets
+from lockstep_state.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_state.reasons.reason import NO_REASON
+from lockstep_state.reasons.reason_catalogue import ReasonCode
+from lockstep_state.rows.state_rows import MirroredTopic, OffsetRuns, PartitionProgress
 from tests.support.reasons import reported
 
 COPIED = PartitionProgress(

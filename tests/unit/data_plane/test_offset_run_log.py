@@ -8,8 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lockstep_data_plane.core.offset_run_log import CHUNK, COARSEST, EXACT, KEPT, RING, RunLog, thinned
-from lockstep_protocol.offset_runs import Run, RunMap, decode_runs
-from lockstep_protocol.rows.state_rows import OffsetRuns
+from lockstep_rules.offsets.offset_runs import Run, RunMap, decode_runs
+from lockstep_state.rows.state_rows import OffsetRuns
 from tests.support.offset_truth import FIRST, Copied, Stretch, exact_places, read, translated
 
 Shape = tuple[int, int, int, int]

@@ -5,8 +5,8 @@ from itertools import pairwise
 import pytest
 
 from lockstep_data_plane.slot.partition_task import PartitionBackoff
-from lockstep_data_plane.wire.connection import BrokerUnreachable
-from lockstep_protocol.errors import RetriableError
+from lockstep_kafka.wire.connection import BrokerUnreachable
+from lockstep_state.errors import RetriableError
 
 LONGEST_S = 30.0
 AWAY, NO_LEADER = BrokerUnreachable("gone"), RetriableError("NOT_LEADER_OR_FOLLOWER")

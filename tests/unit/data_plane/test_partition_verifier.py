@@ -13,7 +13,7 @@ from lockstep_data_plane.verify.difference import NotCompared, NotComparedReason
 from lockstep_data_plane.verify.offset_map import OffsetMap
 from lockstep_data_plane.verify.partition_verifier import LISTED, PartitionVerifier
 from lockstep_data_plane.verify.record_alignment import TargetRules
-from lockstep_protocol.offset_runs import Run
+from lockstep_rules.offsets.offset_runs import Run
 from tests.support.batch_bytes import CONTROL, LOG_APPEND_TIME, LZ4, TRANSACTIONAL, batch, record, records
 from tests.unit.data_plane.verify_scene import (
     FOREIGN,

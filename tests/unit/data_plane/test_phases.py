@@ -22,7 +22,7 @@ from lockstep_data_plane.core.events import (
 )
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.phases import TRANSITIONS, Phase, PhaseEvent
-from lockstep_data_plane.core.target_tail import LastAppend
+from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits
 from tests.support.batch_bytes import batch, records
 from tests.support.reasons import reported

@@ -26,13 +26,13 @@ from lockstep_data_plane.produce.sender import (
     connection_index,
 )
 from lockstep_data_plane.record_batch.classify import TargetLimits
-from lockstep_data_plane.wire.cluster import PartitionLeader
-from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
-from lockstep_data_plane.wire.frame_protocol import EncodedRequest
-from lockstep_data_plane.wire.message_versions import message
-from lockstep_data_plane.wire.produce_codec import ProduceAnswer
-from lockstep_data_plane.wire.request_size import SMALL_BYTES, RequestSize
-from lockstep_protocol.kafka_apis import APIS
+from lockstep_kafka.wire.cluster import PartitionLeader
+from lockstep_kafka.wire.connection import BrokerUnreachable, Connection
+from lockstep_kafka.wire.frame_protocol import EncodedRequest
+from lockstep_kafka.wire.message_versions import message
+from lockstep_kafka.wire.produce_codec import ProduceAnswer
+from lockstep_kafka.wire.request_size import SMALL_BYTES, RequestSize
+from lockstep_state.kafka.kafka_apis import APIS
 from tests.support.batch_bytes import batch, record, records
 from tests.support.eventually import eventually
 from tests.unit.data_plane.machine_steps import ROW, admit, append, launch, resumed
@@ -183,12 +183,10 @@ async def test_connection_bytes_in_flight_end_with_any_answer() -> None:
 
 
 def test_produce_answer_with_another_append_time_rewrote_timestamps() -> None:
-    outgoing = launch(waiting(0, 1)).outgoing
-    assert not ProduceAnswer(0, 1).rewrote_times(outgoing)
-    assert not ProduceAnswer(0, 1, append_time_ms=outgoing.max_timestamp).rewrote_times(
-        outgoing
-    )  # a duplicate, wherever it lies
-    assert ProduceAnswer(0, 1, append_time_ms=outgoing.max_timestamp + 1).rewrote_times(outgoing)
+    newest = launch(waiting(0, 1)).outgoing.max_timestamp
+    assert not ProduceAnswer(0, 1).rewrote_times(newest)
+    assert not ProduceAnswer(0, 1, append_time_ms=newest).rewrote_times(newest), "a duplicate, wherever it lies"
+    assert ProduceAnswer(0, 1, append_time_ms=newest + 1).rewrote_times(newest)
 
 
 async def test_answered_request_is_handled_whole_before_its_future_is_awaited() -> None:

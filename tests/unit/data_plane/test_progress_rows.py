@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_data_plane.slot.progress_rows import ProgressRows
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.reason import NO_REASON, Reason
-from lockstep_protocol.rows.state_rows import Assignment, MalformedRow, NewerVersion, PartitionProgress, decode_row
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.reasons.reason import NO_REASON, Reason
+from lockstep_state.rows.state_rows import Assignment, MalformedRow, NewerVersion, PartitionProgress, decode_row
 from tests.support.reasons import reported
 
 ROW = PartitionProgress(topic="t", partition=0, producer_id=7, upstream=5)

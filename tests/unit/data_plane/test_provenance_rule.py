@@ -13,14 +13,14 @@ from lockstep_data_plane.core.provenance import (
     origins_by_producer,
     producers_of_copy,
 )
-from lockstep_data_plane.core.target_tail import LastAppend, last_append_in
+from lockstep_data_plane.core.target_log.target_tail import LastAppend, last_append_in
 from lockstep_data_plane.provenance.origin_lookup import rows_in
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, as_outgoing
-from lockstep_protocol.names import Flow, is_state_topic, state_topic
-from lockstep_protocol.offsets import SEQUENCES
-from lockstep_protocol.rows.state_rows import Origin, PartitionProgress
+from lockstep_state.names import Flow, is_state_topic, state_topic
+from lockstep_state.offsets import SEQUENCES
+from lockstep_state.rows.state_rows import Origin, PartitionProgress
 from tests.support.batch_bytes import CONTROL, LZ4, TRANSACTIONAL, batch, record, records
 from tests.unit.data_plane.append_steps import stamped
 

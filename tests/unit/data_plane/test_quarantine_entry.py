@@ -9,12 +9,12 @@ from lockstep_data_plane.core.events import Acked, AllAnswered, EntryQuarantined
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.quarantine_entry import refused_batch, refused_outgoing, refused_record
-from lockstep_data_plane.core.target_tail import LastAppend
+from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.layout import Batch, scan
 from lockstep_data_plane.record_batch.outgoing_batch import as_outgoing
 from lockstep_data_plane.record_batch.rebuild import read_records
-from lockstep_protocol.rows.state_rows import PartitionProgress
+from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import GZIP, batch, record, records
 from tests.support.message_sets import Message, message_set
 from tests.support.reasons import reported

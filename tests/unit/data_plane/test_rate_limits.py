@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from lockstep_config.keys.key_values import PerTopic
 from lockstep_data_plane.fetch.fetch_schedule import RateLimits, TokenBucket
-from lockstep_protocol.filters import NameFilter
+from lockstep_rules.filters import NameFilter
 
 
 @given(sizes=st.lists(st.integers(1, 5000), min_size=1, max_size=60), per_s=st.integers(100, 2000))

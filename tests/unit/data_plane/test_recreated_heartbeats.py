@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_data_plane.core.gap_policy import GapCase
 from lockstep_data_plane.resume.evidence import EvidenceReader
+from lockstep_rules.offsets.gap_policy import GapCase
 from tests.support.flow_context import flow_context
 from tests.support.memory_cluster import MemoryCluster
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from lockstep_data_plane.driver.replica_monitor import CHECK_INTERVAL_S, ReplicaMonitor
+from lockstep_kafka.common.admin_types import GroupDescription, Outcome
+from lockstep_kafka.common.errors import ClusterUnreachable, NotPermitted, RequestRefused
 from lockstep_runtime.flow.context import Clock
-from lockstep_runtime.kafka.admin_types import GroupDescription, Outcome
-from lockstep_runtime.util.errors import ClusterUnreachable, NotPermitted, RequestRefused
 from tests.support.flow_context import flow_context
 
 OTHERS = frozenset({"topic-sync", "acl-sync", "checkpoint", "heartbeat"})

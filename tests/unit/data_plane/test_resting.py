@@ -20,8 +20,8 @@ from lockstep_data_plane.core.events import (
 )
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.phases import Phase
-from lockstep_data_plane.core.target_tail import LastAppend
-from lockstep_protocol.rows.state_rows import PartitionProgress
+from lockstep_data_plane.core.target_log.target_tail import LastAppend
+from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import batch, records
 from tests.support.reasons import reported
 from tests.unit.data_plane.machine_steps import admit, append, launch, resumed

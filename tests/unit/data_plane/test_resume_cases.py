@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_data_plane.core.gap_policy import GapCase
+from lockstep_rules.offsets.gap_policy import GapCase
 from tests.unit.data_plane import (
     resume_cases,
     resume_cases_compared,

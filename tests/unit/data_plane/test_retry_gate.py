@@ -7,8 +7,8 @@ import pytest
 
 from lockstep_data_plane.slot import partition_task
 from lockstep_data_plane.slot.partition_task import RetryGate
-from lockstep_data_plane.wire.connection import BrokerUnreachable
-from lockstep_runtime.util.errors import ClusterError
+from lockstep_kafka.common.errors import ClusterError
+from lockstep_kafka.wire.connection import BrokerUnreachable
 
 LONG = 3_600.0
 

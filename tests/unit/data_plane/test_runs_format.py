@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from lockstep_data_plane.core.offset_run_log import CHUNK, RING, RunLog
-from lockstep_protocol.rows.state_rows import OffsetRuns
-from lockstep_protocol.schemas import schema
+from lockstep_state.rows.state_rows import OffsetRuns
+from lockstep_state.schemas import schema
 from tests.support.json_schema import faults
 from tests.support.offset_truth import FIRST, Copied, Stretch
 

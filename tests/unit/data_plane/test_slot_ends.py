@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from lockstep_data_plane.driver.slot_ends import SlotEnds
-from lockstep_protocol.lag import SILENT_AFTER_S
-from lockstep_protocol.rows.state_rows import Assignment, PartitionProgress, Row, SlotStatus
+from lockstep_rules.offsets.lag import SILENT_AFTER_S
+from lockstep_state.rows.state_rows import Assignment, PartitionProgress, Row, SlotStatus
 
 TP = ("t", 0)
 KNOWN = PartitionProgress(topic="t", partition=0, producer_id=1, upstream=9, located=True)

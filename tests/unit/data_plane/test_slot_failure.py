@@ -32,7 +32,7 @@ The above exception was the direct cause of the following exception:
 
 Traceback (most recent call last):
   File "slot.py", line 70, in run
-lockstep_data_plane.wire.connection.BrokerUnreachable: 127.0.0.1:1: refused
+lockstep_kafka.wire.connection.BrokerUnreachable: 127.0.0.1:1: refused
 """
 
 
@@ -42,7 +42,7 @@ lockstep_data_plane.wire.connection.BrokerUnreachable: 127.0.0.1:1: refused
         pytest.param(FROM_PYTHON, "lockstep_data_plane.slot.slot.Deposed: another run: newer", id="raised in Python"),
         pytest.param(
             CHAINED,
-            "lockstep_data_plane.wire.connection.BrokerUnreachable: 127.0.0.1:1: refused",
+            "lockstep_kafka.wire.connection.BrokerUnreachable: 127.0.0.1:1: refused",
             id="the outermost of a chain",
         ),
         pytest.param(

@@ -8,8 +8,8 @@ import pytest
 from lockstep_data_plane.slot import worker
 from lockstep_data_plane.slot.slot import Slot
 from lockstep_data_plane.slot.slot_spec import SlotSpec
-from lockstep_protocol.rows.state_rows import SlotStatus
-from lockstep_runtime.telemetry.tracing import NO_TRACING
+from lockstep_kafka.common.tracing import NO_TRACING
+from lockstep_state.rows.state_rows import SlotStatus
 from tests.support.flow_context import flow_context
 
 

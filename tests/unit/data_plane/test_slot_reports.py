@@ -4,10 +4,10 @@ import logging
 
 import pytest
 
-from lockstep_protocol.names import state_topic
-from lockstep_protocol.reason import Reason
-from lockstep_protocol.reason_catalogue import ReasonCode
-from lockstep_protocol.rows.state_rows import SlotStatus
+from lockstep_state.names import state_topic
+from lockstep_state.reasons.reason import Reason
+from lockstep_state.reasons.reason_catalogue import ReasonCode
+from lockstep_state.rows.state_rows import SlotStatus
 from tests.support.metered_driver import Driver
 
 OLD = ReasonCode.REQUEST_UNFIT.to_reason(cluster="A", broker="a:9092", request="Fetch", theirs="none", ours="version 4")

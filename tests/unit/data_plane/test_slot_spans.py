@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lockstep_data_plane.progress.slot_spans import SlotSpans
-from lockstep_runtime.telemetry.tracing import Attribute, Tracing
+from lockstep_kafka.common.tracing import Attribute, Tracing
 
 S = 1_000_000_000
 

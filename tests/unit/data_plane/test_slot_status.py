@@ -8,9 +8,9 @@ import pytest
 
 from lockstep_data_plane.slot.slot import Slot
 from lockstep_data_plane.slot.slot_spec import SlotSpec
-from lockstep_protocol.rows.state_rows import Assignment, Row, SlotStatus
-from lockstep_runtime.kafka.topic_reader import Record
-from lockstep_runtime.util.errors import ClusterError
+from lockstep_kafka.common.errors import ClusterError
+from lockstep_kafka.topics.topic_reader import Record
+from lockstep_state.rows.state_rows import Assignment, Row, SlotStatus
 from tests.support.flow_context import flow_context
 
 

@@ -8,8 +8,8 @@ import pytest
 from lockstep_config import load
 from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_data_plane.slot.slot_succession import SlotSuccession
-from lockstep_protocol.names import Flow
-from lockstep_protocol.rows.state_rows import Leader, SlotStatus
+from lockstep_state.names import Flow
+from lockstep_state.rows.state_rows import Leader, SlotStatus
 
 FILE = "clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:9092\nA->B.enabled = true\n"
 

@@ -13,7 +13,7 @@ from lockstep_data_plane.driver.slot_supervisor import (
     SlotProblem,
     not_started,
 )
-from lockstep_protocol.rows.state_rows import SlotStatus
+from lockstep_state.rows.state_rows import SlotStatus
 
 STATUS = SlotStatus(slot=0, phase="started", run="a", at_ms=1)
 LONG_AGO = -1e9

@@ -13,8 +13,8 @@ from lockstep_data_plane.driver.source_ends_watch import (
     source_ends_row,
     with_unanswered,
 )
-from lockstep_protocol.lag import LogRange
-from lockstep_protocol.rows.state_rows import PartitionProgress, SourceEnds
+from lockstep_rules.offsets.lag import LogRange
+from lockstep_state.rows.state_rows import PartitionProgress, SourceEnds
 
 TP = ("t", 0)
 

@@ -19,11 +19,11 @@ from lockstep_data_plane.driver.source_ends_watch import (
     SourceEndsWatch,
 )
 from lockstep_data_plane.driver.source_monitor import TROUBLE, WRITING, SourceMonitor
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.reason import NO_REASON, Reason
-from lockstep_protocol.rows.state_rows import MirroredTopic, SourceEnds, decode_row
-from lockstep_runtime.kafka.admin_types import Outcome, TopicDescription
-from lockstep_runtime.util.errors import ClusterUnreachable, LeadershipLost, NotAppended
+from lockstep_kafka.common.admin_types import Outcome, TopicDescription
+from lockstep_kafka.common.errors import ClusterUnreachable, LeadershipLost, NotAppended
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.reasons.reason import NO_REASON, Reason
+from lockstep_state.rows.state_rows import MirroredTopic, SourceEnds, decode_row
 from tests.support.metered_driver import Leads, copying
 from tests.support.metered_driver import row as row_of
 

@@ -12,7 +12,7 @@ from lockstep_data_plane.record_batch import outgoing_batch
 from lockstep_data_plane.record_batch.compiled_module import find_compiled
 from lockstep_data_plane.record_batch.layout import CRC_AT, HEADER_SIZE, Batch, scan
 from lockstep_data_plane.record_batch.outgoing_batch import add_sequence, expected_crc, stamp, stamped_header
-from lockstep_protocol.offsets import SEQUENCES
+from lockstep_state.offsets import SEQUENCES
 from tests.support.batch_bytes import (
     DELETE_HORIZON,
     LOG_APPEND_TIME,

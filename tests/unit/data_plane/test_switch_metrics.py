@@ -5,7 +5,9 @@ from dataclasses import replace
 import pytest
 
 from lockstep_data_plane.driver.source_monitor import TROUBLE
-from lockstep_protocol.rows.state_rows import (
+from lockstep_kafka.common.errors import ClusterUnreachable
+from lockstep_state.reasons.switch_reason import SwitchReason
+from lockstep_state.rows.state_rows import (
     AclStatus,
     FlowPulse,
     GroupStatus,
@@ -15,8 +17,6 @@ from lockstep_protocol.rows.state_rows import (
     SourceGroupsStatus,
     Wanted,
 )
-from lockstep_protocol.switch_reason import SwitchReason
-from lockstep_runtime.util.errors import ClusterUnreachable
 from tests.support.metered_driver import Driver, row
 from tests.support.reasons import reported
 from tests.support.source_groups import groups_read_at

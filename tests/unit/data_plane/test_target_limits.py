@@ -8,7 +8,7 @@ from lockstep_config.flow.model import CompressionSettings, DataPlaneSettings
 from lockstep_data_plane.record_batch.classify import BatchAction, TargetLimits, classify
 from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, CompressionLevels
 from lockstep_data_plane.slot.target_limits import target_limits
-from lockstep_protocol.rows.state_rows import MirroredTopic
+from lockstep_state.rows.state_rows import MirroredTopic
 from tests.support.batch_bytes import GZIP, LZ4, SNAPPY, ZSTD, batch, records
 
 TOPIC = MirroredTopic(source_topic="t", target_topic="A.t")

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep_data_plane.core.target_remnant import TargetRemnant
-from lockstep_data_plane.core.target_tail import LastAppend, LogContradiction, NotReplicated, TargetTail
+from lockstep_data_plane.core.target_log.target_remnant import TargetRemnant
+from lockstep_data_plane.core.target_log.target_tail import LastAppend, LogContradiction, NotReplicated, TargetTail
 from lockstep_data_plane.record_batch.layout import Batch
-from lockstep_protocol.rows.state_rows import PartitionProgress
+from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import CONTROL, batch, record, records
 
 OURS, OTHER, EPOCH = 4000, 4001, 1

@@ -27,7 +27,7 @@ from lockstep_data_plane.core.transaction_state import (
     TransactionState,
 )
 from lockstep_data_plane.record_batch.layout import scan
-from lockstep_protocol.rows.state_rows import PartitionProgress
+from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import CONTROL, TRANSACTIONAL, batch, crc_is_right, records
 from tests.support.reasons import reported
 from tests.unit.data_plane.machine_steps import admit, append, launch, open_transaction, resumed, waits

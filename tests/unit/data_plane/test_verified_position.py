@@ -20,8 +20,8 @@ from lockstep_data_plane.verify.verified_position import (
     waits_for_copy,
     with_beyond,
 )
-from lockstep_protocol.offset_runs import Run
-from lockstep_protocol.rows.state_rows import PartitionProgress, Verification, VerifiedPartition
+from lockstep_rules.offsets.offset_runs import Run
+from lockstep_state.rows.state_rows import PartitionProgress, Verification, VerifiedPartition
 from tests.support.batch_bytes import records
 from tests.support.reasons import reported
 from tests.unit.data_plane.verify_scene import FOREIGN, as_copy, copied, in_batches, verified

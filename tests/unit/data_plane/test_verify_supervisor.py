@@ -9,9 +9,9 @@ from lockstep_config.keys.verify_keys import VerifySettings
 from lockstep_data_plane.driver.verify_supervisor import VerifySupervisor
 from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_data_plane.verify.partition_share import comparing_slot, copied_partitions
-from lockstep_protocol.commands.command import Command
-from lockstep_protocol.commands.command_vocabulary import FLOW, VERIFY, Scope, ScopeKind
-from lockstep_protocol.rows.state_rows import MirroredTopic, Verification, VerifiedPartition
+from lockstep_state.commands.command import Command
+from lockstep_state.commands.command_vocabulary import FLOW, VERIFY, Scope, ScopeKind
+from lockstep_state.rows.state_rows import MirroredTopic, Verification, VerifiedPartition
 from tests.support.metered_driver import Driver, T, row
 from tests.support.reasons import reported
 

@@ -11,7 +11,7 @@ from lockstep_data_plane.verify.batch_comparison import Depth
 from lockstep_data_plane.verify.offset_map import OffsetMap
 from lockstep_data_plane.verify.partition_verifier import PartitionVerifier
 from lockstep_data_plane.verify.record_alignment import TargetRules
-from lockstep_protocol.offset_runs import Run
+from lockstep_rules.offsets.offset_runs import Run
 from tests.support.batch_bytes import batch
 
 OURS, FOREIGN = 4711, 13

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from lockstep_protocol.rows.state_rows import PartitionProgress
+from lockstep_state.rows.state_rows import PartitionProgress
 from tools.demo.screen import FlowLine, Snapshot, TopicLine, as_lines, as_table
 from tools.demo.watch import partition_lag
 

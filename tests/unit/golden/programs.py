@@ -17,37 +17,39 @@ from unittest.mock import patch
 import click
 from click.testing import CliRunner
 
-from lockstep_cli import command_client, watch
-from lockstep_cli.command_request import CommandReply
 from lockstep_cli.command_runner import exit_with
-from lockstep_cli.doctor import registry
-from lockstep_cli.doctor.check import Category
-from lockstep_cli.doctor.report import CategoryFindings, DoctorReport
-from lockstep_cli.exit_codes import CannotUse
-from lockstep_cli.handback import plan_hand_back
-from lockstep_cli.migration import MigrationState
-from lockstep_cli.offset_location import offset_location
-from lockstep_cli.probe import ProbeFinding
-from lockstep_cli.record_decoder import decode
-from lockstep_cli.report_tables import as_json
-from lockstep_cli.takeover import TakeoverState, plan_takeover
-from lockstep_cli.version import InstalledVersions
+from lockstep_cli.commands import watch
+from lockstep_cli.commands.probe import ProbeFinding
+from lockstep_cli.commands.version import InstalledVersions
+from lockstep_cli.rendering.report_tables import as_json
 from lockstep_config import Configuration, ConfigurationError, FlowSettings, load
 from lockstep_config.text.config_errors import Problem
 from lockstep_data_plane.spark.session import SparkSession
-from lockstep_protocol.events import Event
-from lockstep_protocol.names import Flow
-from lockstep_protocol.rows.row import NewerVersion
-from lockstep_protocol.rows.state_rows import Row
+from lockstep_kafka.common import tracing
+from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, NotAppended, TopicMissing
+from lockstep_kafka.topics.topic_reader import Record
+from lockstep_ops import command_client
+from lockstep_ops.command_request import CommandReply
+from lockstep_ops.doctor.checks import registry
+from lockstep_ops.doctor.checks.check import Category
+from lockstep_ops.doctor.checks.report import CategoryFindings, DoctorReport
+from lockstep_ops.exit_codes import CannotUse
+from lockstep_ops.record_decoder import decode
+from lockstep_ops.takeover.handback import plan_hand_back
+from lockstep_ops.takeover.migration import MigrationState
+from lockstep_ops.takeover.offset_location import offset_location
+from lockstep_ops.takeover.takeover import TakeoverState, plan_takeover
 from lockstep_runtime.http.access import AccessPolicy
 from lockstep_runtime.http.server import PageServer
-from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.service import service
-from lockstep_runtime.telemetry import log, tracing
+from lockstep_runtime.telemetry import log
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.telemetry.metrics import Metrics
 from lockstep_runtime.telemetry.tracing_config import start_tracing
-from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotAppended, TopicMissing
+from lockstep_state.events import Event
+from lockstep_state.names import Flow
+from lockstep_state.rows.row import NewerVersion
+from lockstep_state.rows.state_rows import Row
 from tests.support.collector import Collector
 from tests.support.reports import reported
 from tests.unit.golden.sources import a_file, row_of

@@ -18,20 +18,21 @@ from lockstep_config.clients.sasl import MECHANISMS
 from lockstep_config.flow import client_settings as clients
 from lockstep_config.keys.client_keys import CLIENT, CONNECTION
 from lockstep_data_plane.admin.legacy_group import commit_metadata
-from lockstep_data_plane.core import gap_policy
 from lockstep_data_plane.core.quarantine_entry import QuarantineEntry
-from lockstep_protocol import mm2_codec, names
-from lockstep_protocol.commands.command import Command, decode_command
-from lockstep_protocol.commands.command_vocabulary import SERVICES, VERBS, Connector, Scope, asked, owner_of_wanted
-from lockstep_protocol.connect_offsets import OffsetChange, OffsetFold, encode_change, parse_changes
-from lockstep_protocol.events import Event, decode_event
-from lockstep_protocol.mm2_codec import Checkpoint, Heartbeat, OffsetSync
-from lockstep_protocol.names import Flow
-from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from lockstep_protocol.rows.state_rows import ROWS, Row, decode_row
-from lockstep_protocol.schemas import names as schema_names
-from lockstep_protocol.schemas import schema
-from lockstep_runtime.kafka import control_topics
+from lockstep_kafka.topics import control_topics
+from lockstep_rules.offsets import gap_policy
+from lockstep_state import names
+from lockstep_state.codecs import mm2_codec
+from lockstep_state.codecs.connect_offsets import OffsetChange, OffsetFold, encode_change, parse_changes
+from lockstep_state.codecs.mm2_codec import Checkpoint, Heartbeat, OffsetSync
+from lockstep_state.commands.command import Command, decode_command
+from lockstep_state.commands.command_vocabulary import SERVICES, VERBS, Connector, Scope, asked, owner_of_wanted
+from lockstep_state.events import Event, decode_event
+from lockstep_state.names import Flow
+from lockstep_state.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_state.rows.state_rows import ROWS, Row, decode_row
+from lockstep_state.schemas import names as schema_names
+from lockstep_state.schemas import schema
 
 Bytes = tuple[bytes, bytes | None]
 

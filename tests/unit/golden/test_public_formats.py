@@ -1,7 +1,7 @@
 """What others rely on stays as it is, to the byte: records, names, keys, commands, JSON, metrics, pages, log and spans.
 
 The golden files beside this say what it is. Three have theirs elsewhere: values of records are as in
-`lockstep_protocol/schemas`, metrics as in `docs/reference/metrics.md`, and configuration keys as in `configuration.md`
+`lockstep_state/schemas`, metrics as in `docs/reference/metrics.md`, and configuration keys as in `configuration.md`
 there. Where a change is meant, `python -m tests.unit.golden.write` and `make docs` write them anew.
 """
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from lockstep_protocol.trouble_report import TROUBLES_REPORTED, TroubleReport
+from lockstep_state.trouble_report import TROUBLES_REPORTED, TroubleReport
 from tests.unit.golden import programs, sources
 from tests.unit.golden.code import Called, calls, keys_in, texts_like
 from tests.unit.golden.examples import STATUS_ROWS, filled

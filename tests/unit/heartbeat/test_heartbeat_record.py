@@ -1,8 +1,8 @@
 """Heartbeats and the pulse of a flow."""
 
 from lockstep_heartbeat.heartbeat_record import beat, pulse
-from lockstep_protocol.mm2_codec import encode_heartbeat
-from lockstep_protocol.names import Flow
+from lockstep_state.codecs.mm2_codec import encode_heartbeat
+from lockstep_state.names import Flow
 from tests.support.reasons import reported
 
 FLOW = Flow("A", "B")

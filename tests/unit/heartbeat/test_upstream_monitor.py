@@ -8,7 +8,7 @@ from confluent_kafka import TopicPartition
 from lockstep_heartbeat import upstream_monitor
 from lockstep_heartbeat.upstream_clusters import UpstreamHeartbeat
 from lockstep_heartbeat.upstream_monitor import BEFORE, UpstreamMonitor
-from lockstep_protocol.mm2_codec import Heartbeat, encode_heartbeat
+from lockstep_state.codecs.mm2_codec import Heartbeat, encode_heartbeat
 
 HOUR = 3_600_000
 

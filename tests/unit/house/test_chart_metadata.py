@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from lockstep_protocol import project_address
+from lockstep_state import project_address
 from tests.unit.house.ci_scripts import script
 
 REPOSITORY = Path(__file__).resolve().parents[3]

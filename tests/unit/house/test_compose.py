@@ -16,9 +16,9 @@ import pytest
 from click.testing import CliRunner
 
 from lockstep_cli.__main__ import main
-from lockstep_cli.services import plan_services
 from lockstep_config import load
-from lockstep_protocol import project_address
+from lockstep_ops.services import plan_services
+from lockstep_state import project_address
 from tests.support import kafka_jars
 from tests.support.deployments import COMPOSE, broker_settings, compose_services, listeners
 from tests.unit.house.ci_scripts import script

@@ -1,12 +1,12 @@
-"""Every table goes through `lockstep_cli.console`, so none has broken words or trailing blanks in a pipe."""
+"""Every table goes through `lockstep_cli.rendering.console`, so none has broken words or trailing blanks in a pipe."""
 
 import ast
 
 from tests.support.source_modules import source_modules
 
 MAKERS = {
-    "lockstep_cli.console": "it is the one place",
-    "lockstep_cli.progress_display": "a line that moves, on a terminal alone",
+    "lockstep_cli.rendering.console": "it is the one place",
+    "lockstep_cli.rendering.progress_display": "a line that moves, on a terminal alone",
 }
 """Modules that may make a console of rich."""
 CONSOLES = ("Console", "WholeLineConsole")

@@ -1,8 +1,8 @@
 """No decision reads a text: a sentence may be worded anew at any time, and other releases word it otherwise.
 
-A reason has a code for that (`lockstep_protocol.reason`). This test finds code that compares, searches or cuts what is
-called a reason, a sentence, a trouble or the like: of rows, of the detail of events and answers, of blockers and of
-refusals. It also finds code that branches on whether there is a sentence: a cause has to say that.
+A reason has a code for that (`lockstep_state.reasons.reason`). This test finds code that compares, searches or cuts
+what is called a reason, a sentence, a trouble or the like: of rows, of the detail of events and answers, of blockers
+and of refusals. It also finds code that branches on whether there is a sentence: a cause has to say that.
 """
 
 import ast
@@ -41,43 +41,43 @@ REASON = "it is a `Reason` there"
 MEASURED = "the command tried it itself, and the text is what came of that: no row or answer has it"
 
 ALLOWED = {
-    "lockstep_data_plane.wire.cluster:require_leader": "`trouble` is an error code of Kafka",
+    "lockstep_kafka.wire.cluster:require_leader": "`trouble` is an error code of Kafka",
     "lockstep_topic_sync.config_sync:_failed": "whether it is another failure than before",
     "lockstep_data_plane.slot.certificate_watch:watch": "whether it was said before",
     "lockstep_runtime.http.server:_renew_certificate": "whether it was said before",
     "lockstep_runtime.telemetry.failure_tracker:began": "whether it is another failure than before",
-    "lockstep_cli.switch.switch_check:blocking": ENUM,
-    "lockstep_cli.switch.switch_check:way_back_blockers": ENUM,
-    "lockstep_cli.switch.switch_check:_is_about": ENUM,
-    "lockstep_cli.switch.switch_check:_allowance": ENUM,
-    "lockstep_cli.switch.switch_check:with_obstacles": ENUM,
-    "lockstep_protocol.switch_sentences:_sentence": ENUM,
-    "lockstep_cli.offsets:list_": "it compares events",
+    "lockstep_ops.switch.switch_check:blocking": ENUM,
+    "lockstep_ops.switch.switch_check:way_back_blockers": ENUM,
+    "lockstep_ops.switch.switch_check:_is_about": ENUM,
+    "lockstep_ops.switch.switch_check:_allowance": ENUM,
+    "lockstep_ops.switch.switch_check:with_obstacles": ENUM,
+    "lockstep_rules.switch.switch_sentences:_sentence": ENUM,
+    "lockstep_cli.commands.offsets:list_": "it compares events",
     "lockstep_checkpoint.group_view:left_alone": FORMS,
     "lockstep_checkpoint.target_group_sync:_sync_one": REASON,
     "lockstep_topic_sync.mirrored_topics:topic_events": "an event follows, by a rule that has no code",
-    "lockstep_cli.command_request:as_lines": FORMS,
-    "lockstep_cli.doctor.bandwidth:judge_bandwidth": MEASURED,
-    "lockstep_cli.doctor.bandwidth:_rate": MEASURED,
-    "lockstep_cli.doctor.bandwidth:_read_back": MEASURED,
-    "lockstep_cli.doctor.bandwidth:_expected": MEASURED,
-    "lockstep_cli.doctor.cluster:judge_cluster": MEASURED,
-    "lockstep_cli.doctor.cluster:judge_clock": MEASURED,
-    "lockstep_cli.doctor.rate_meter:_read_clock": MEASURED,
-    "lockstep_cli.doctor.rate_meter:_write": MEASURED,
+    "lockstep_ops.command_request:as_lines": FORMS,
+    "lockstep_ops.doctor.checks.bandwidth:judge_bandwidth": MEASURED,
+    "lockstep_ops.doctor.checks.bandwidth:_rate": MEASURED,
+    "lockstep_ops.doctor.checks.bandwidth:_read_back": MEASURED,
+    "lockstep_ops.doctor.checks.bandwidth:_expected": MEASURED,
+    "lockstep_ops.doctor.checks.cluster:judge_cluster": MEASURED,
+    "lockstep_ops.doctor.checks.cluster:judge_clock": MEASURED,
+    "lockstep_ops.doctor.rate_meter:_read_clock": MEASURED,
+    "lockstep_ops.doctor.rate_meter:_write": MEASURED,
     "lockstep_runtime.membership.flow_runner:_watch_reach": FOREIGN,
-    "lockstep_cli.report_tables:_acls": FORMS,
-    "lockstep_cli.formatting:without_name": FORMS,
+    "lockstep_cli.rendering.report_tables:_acls": FORMS,
+    "lockstep_ops.formatting:without_name": FORMS,
     "lockstep_config.flow.filters:_own": FORMS,
     "lockstep_config.resolve.diagnostics:problem": FORMS,
     "lockstep_config.resolve.diagnostics:unknown_key": FORMS,
     "lockstep_config.resolve.slips:remark_patterns": FORMS,
-    "lockstep_protocol.reason_code:format_sentence": FORMS,
+    "lockstep_state.reasons.reason_code:format_sentence": FORMS,
     "lockstep_config.strimzi.fields:_wrong_form": TYPED,
-    "lockstep_runtime.kafka.admin_requests:_trouble": FOREIGN,
-    "lockstep_runtime.kafka.auth_errors:refused_login": FOREIGN,
-    "lockstep_runtime.kafka.auth_errors:advertised_by_no_name": FOREIGN,
-    "lockstep_runtime.kafka.client_factory:create_client": FOREIGN,
+    "lockstep_kafka.admin.admin_requests:_trouble": FOREIGN,
+    "lockstep_kafka.common.auth_errors:refused_login": FOREIGN,
+    "lockstep_kafka.common.auth_errors:advertised_by_no_name": FOREIGN,
+    "lockstep_kafka.librdkafka.client_factory:create_client": FOREIGN,
     "lockstep_runtime.membership.faust_membership:_sentence": FOREIGN,
 }
 """By `module:function`: why it is no decision by a sentence of ours."""

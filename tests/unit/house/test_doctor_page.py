@@ -2,9 +2,9 @@
 
 import re
 
-from lockstep_cli.doctor.check import PAGE as ADDRESS
-from lockstep_cli.doctor.check import Category
-from lockstep_cli.doctor.registry import CHECKS
+from lockstep_ops.doctor.checks.check import PAGE as ADDRESS
+from lockstep_ops.doctor.checks.check import Category
+from lockstep_ops.doctor.checks.registry import CHECKS
 from tools.docs.doctor import PAGE, filled
 
 

@@ -2,8 +2,8 @@
 
 import re
 
-from lockstep_protocol.commands.command_vocabulary import VERBS
-from lockstep_protocol.event_kinds import EVENT_KINDS, EVENTS_BY_SERVICE
+from lockstep_state.commands.command_vocabulary import VERBS
+from lockstep_state.event_kinds import EVENT_KINDS, EVENTS_BY_SERVICE
 from tests.unit.golden.texts import event_details
 from tools.docs.events import PAGE, filled
 

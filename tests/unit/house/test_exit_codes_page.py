@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from lockstep_cli.__main__ import main
-from lockstep_cli.exit_codes import INTERRUPTED, TERMINATED, Exit
+from lockstep_ops.exit_codes import INTERRUPTED, TERMINATED, Exit
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "exit-codes.md"
 COMMANDS = PAGE.read_text("utf-8").partition("## Commands\n")[2].partition("\n## ")[0]

@@ -1,8 +1,8 @@
 """What import-linter cannot say, because it sees of a third-party package only its name: which parts of it we import.
 
 aiokafka's errors, records and codecs are plain values and may be used wherever aiokafka may; its wire layer and kio's
-messages are spoken in the data plane's connections only, by what renews sessions, and by the questions that librdkafka
-does not have, so that a change of either touches few files (`architecture.md` §2).
+messages are spoken in connections of `lockstep_kafka` only: those of the data plane, what renews sessions, and the
+requests that librdkafka does not have. So a change of either touches few files (`architecture.md` §2).
 """
 
 import ast
@@ -10,13 +10,13 @@ from collections.abc import Iterator
 
 from tests.support.source_modules import source_modules
 
-WIRE = frozenset(f"lockstep_data_plane.wire.{module}" for module in ("cluster", "connection", "message_versions")) | {
-    "lockstep_runtime.kafka.sasl_session",
-    "lockstep_runtime.kafka.group_coordinators",
-    "lockstep_runtime.kafka.group_protocols",
-    "lockstep_runtime.kafka.broker_session",
-    "lockstep_runtime.kafka.log_sizes",
-    "lockstep_runtime.kafka.newer_versions",
+WIRE = frozenset(f"lockstep_kafka.wire.{module}" for module in ("cluster", "connection", "message_versions")) | {
+    "lockstep_kafka.session.sasl_session",
+    "lockstep_kafka.groups.group_coordinators",
+    "lockstep_kafka.groups.group_protocols",
+    "lockstep_kafka.session.broker_session",
+    "lockstep_kafka.session.log_sizes",
+    "lockstep_kafka.session.newer_versions",
 }
 VALUES = ("aiokafka.abc", "aiokafka.codec", "aiokafka.errors", "aiokafka.record", "kio.schema.errors")
 

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from lockstep_cli.__main__ import main
 from lockstep_config import load
-from lockstep_protocol.cluster_kind import ClusterKind, guess_cluster_kind
+from lockstep_rules.clusters.cluster_kind import ClusterKind, guess_cluster_kind
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "managed-services.md"
 SECTION = re.compile(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)

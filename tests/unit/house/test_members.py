@@ -1,6 +1,7 @@
 """Every member of the workspace looks like the others, and the import law knows them all."""
 
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,8 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parents[3]
 PREFIX = "lockstep-kafka"
 """Of all distributions. The one that pins the others is named so. On PyPI, `lockstep` belongs to another project."""
+MODULES_AT_MOST = 20
+"""In one folder, without `__init__.py`."""
 ROOT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
 MEMBERS = sorted(file.parent for kind in ("services", "shared") for file in REPOSITORY.glob(f"{kind}/*/pyproject.toml"))
 
@@ -31,6 +34,26 @@ def test_member_is_typed_and_has_a_docstring(member: Path) -> None:
 
 def test_the_import_law_covers_every_member() -> None:
     assert sorted(ROOT["tool"]["importlinter"]["root_packages"]) == sorted(_package(member).name for member in MEMBERS)
+
+
+def test_the_layers_of_the_project_have_every_member() -> None:
+    (project,) = (
+        contract
+        for contract in ROOT["tool"]["importlinter"]["contracts"]
+        if contract["type"] == "layers" and "containers" not in contract
+    )
+    layers = [member for layer in project["layers"] for member in layer.split(" | ")]
+    assert sorted(layers) == sorted(_package(member).name for member in MEMBERS)
+
+
+def test_no_folder_has_more_than_20_modules() -> None:
+    """A reader takes in so many names at once. Sub-packages are by subject."""
+    folders = Counter(file.parent for member in MEMBERS for file in _package(member).rglob("*.py"))
+    modules = {folder: count - (folder / "__init__.py").exists() for folder, count in folders.items()}
+    assert len(modules) > 50
+    assert {
+        str(folder.relative_to(REPOSITORY)) for folder, count in modules.items() if count > MODULES_AT_MOST
+    } == set()
 
 
 def test_the_type_checker_knows_every_member_by_its_import_name() -> None:
@@ -62,7 +85,8 @@ def test_lockstep_with_all_has_every_member_and_their_extras() -> None:
     (everything,) = _names(extras["all"])
     assert set(everything.removeprefix(f"{PREFIX}[").rstrip("]").split(",")) == extras.keys() - {"all"}
     asked = set().union(_names(ROOT["project"]["dependencies"]), *(_names(extras[one]) for one in extras))
-    common = {f"{PREFIX}-{name}" for name in ("config", "protocol", "runtime")}  # needed by the others
+    needed_by_others = ("state", "rules", "config", "kafka", "runtime", "ops")
+    common = {f"{PREFIX}-{name}" for name in needed_by_others}
     assert {one for one in asked if "[" not in one} == {f"{PREFIX}-{member.name}" for member in MEMBERS} - common
     own = {member.name: tomllib.loads((member / "pyproject.toml").read_text())["project"] for member in MEMBERS}
     assert asked - {everything} >= {

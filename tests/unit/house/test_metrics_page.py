@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_data_plane.core.gap_policy import GapCase
-from lockstep_protocol.metric import Metric, Type
+from lockstep_rules.offsets.gap_policy import GapCase
+from lockstep_state.metric import Metric, Type
 from tools.docs.metrics import DECLARED, PAGE, RUN, SERVICES, WITH_TLS, declared_by, filled
 
 REPOSITORY = Path(__file__).resolve().parents[3]

@@ -1,6 +1,6 @@
 """`plan-hazards.md` has every hazard as it is declared."""
 
-from lockstep_cli.plan.hazards import HAZARDS
+from lockstep_ops.plan.rules.hazards import HAZARDS
 from tests.unit.house.test_docs_index import anchors
 from tools.docs.plan_hazards import PAGE, filled, marked
 

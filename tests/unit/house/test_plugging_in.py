@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import FlowSettings, load
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "plug-in-classes.md"
 TWO_CLUSTERS = "clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n"

@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from lockstep_protocol import project_address
+from lockstep_state import project_address
 from tests.support.tracked_files import tracked_texts
 from tools.docs import address
 
-PLACE = "shared/protocol/src/lockstep_protocol/project_address.py"
+PLACE = "shared/state/src/lockstep_state/project_address.py"
 FORK = "https://github.com/Example-Org/mirror"
 # Files with addresses of others, which are copied from them or name them as their sources.
 OF_OTHERS = re.compile(
@@ -36,7 +36,7 @@ def test_no_file_states_another_address() -> None:
         for owner in set(ADDRESS.findall(text)) - OTHERS
         if owner != OWNER
     }
-    assert strays == set(), "write it with make docs, or ask lockstep_protocol.project_address for it"
+    assert strays == set(), "write it with make docs, or ask lockstep_state.project_address for it"
 
 
 def test_code_asks_for_the_address_in_one_place() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lockstep_protocol import project_address
+from lockstep_state import project_address
 from tests.unit.house.ci_scripts import script
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -100,7 +100,7 @@ def test_choices_have_the_distributions_that_they_say() -> None:
     every = REQUIREMENTS.projects()
     choices = {choice: REQUIREMENTS.distributions(choice, RELEASE.ROOT, every) for choice in REQUIREMENTS.CHOICES}
     assert choices["all"] == every.keys()
-    assert choices["client"] == {f"{RELEASE.ROOT}-{name}" for name in ("client", "protocol")}
+    assert choices["client"] == {f"{RELEASE.ROOT}-{name}" for name in ("client", "rules", "state")}
     assert choices["all"] - choices["control"] == {f"{RELEASE.ROOT}-{name}" for name in ("client", "data-plane")}
     assert choices["control"] - choices["command"] == {f"{RELEASE.ROOT}-{name}" for name in REQUIREMENTS.CONTROL}
 
@@ -149,7 +149,7 @@ def test_checksums_are_what_sha256sum_reads(tmp_path: Path) -> None:
 
 def test_another_version_replaces_each_mention_of_the_old() -> None:
     files = [folder / "pyproject.toml" for folder in RELEASE.folders()]
-    assert len(files) == 11
+    assert len(files) == 14
     for file in files:
         text = RELEASE.with_version(file.read_text(), VERSION, "9.8.7")
         project = tomllib.loads(text)["project"]
@@ -213,4 +213,4 @@ def test_wheel_has_the_same_bytes_and_what_it_needs(tmp_path: Path) -> None:
         assert "lockstep_heartbeat/py.typed" in wheel.namelist()
         metadata = wheel.read(f"{about}/METADATA").decode()
     needed = re.findall(r"^Requires-Dist: (lockstep.*)$", metadata, re.MULTILINE)
-    assert needed == [f"lockstep-kafka-{name}=={VERSION}" for name in ("config", "protocol", "runtime")]
+    assert needed == [f"lockstep-kafka-{name}=={VERSION}" for name in ("config", "kafka", "rules", "runtime", "state")]

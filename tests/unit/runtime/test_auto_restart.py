@@ -3,9 +3,9 @@
 import pytest
 
 from lockstep_config.flow.connector_settings import AutoRestart, AutoRestarts
-from lockstep_protocol.commands.command_vocabulary import Connector
-from lockstep_protocol.rows.state_rows import Restarts
 from lockstep_runtime.util.auto_restart import WORKS_AFTER, again, allowed_for, is_spent, is_unlimited, next_after
+from lockstep_state.commands.command_vocabulary import Connector
+from lockstep_state.rows.state_rows import Restarts
 from tests.support.reasons import reported
 
 NEW = Restarts(owner="topic-sync")

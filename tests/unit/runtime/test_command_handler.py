@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from lockstep_protocol.commands.command import Command
-from lockstep_protocol.commands.command_vocabulary import Scope
-from lockstep_protocol.events import Event
-from lockstep_protocol.reason import Reason
-from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
-from lockstep_protocol.rows.state_rows import Wanted
+from lockstep_kafka.common.asyncio_util import cancelled
+from lockstep_kafka.common.errors import LeadershipLost
+from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.flow.command_handler import CommandHandler
 from lockstep_runtime.flow.context import Answer, FlowContext
-from lockstep_runtime.kafka.topic_reader import Record
-from lockstep_runtime.util.asyncio_util import cancelled
-from lockstep_runtime.util.errors import LeadershipLost
+from lockstep_state.commands.command import Command
+from lockstep_state.commands.command_vocabulary import Scope
+from lockstep_state.events import Event
+from lockstep_state.reasons.reason import Reason
+from lockstep_state.reasons.reason_catalogue import ReasonCode, format_sentence
+from lockstep_state.rows.state_rows import Wanted
 from tests.support.flow_context import flow_context, read_row
 
 SOURCE = "connector:MirrorSourceConnector"

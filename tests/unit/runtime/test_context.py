@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.rows.state_rows import FlowPulse, GroupStatus, Leader, Restarts, Row, Wanted
+from lockstep_kafka.common.errors import LeadershipLost
 from lockstep_runtime.state.leadership import HEARD_WITHIN, SESSION_TIMEOUT
-from lockstep_runtime.util.errors import LeadershipLost
+from lockstep_state.rows.state_rows import FlowPulse, GroupStatus, Leader, Restarts, Row, Wanted
 from tests.support.flow_context import flow_context, leading
 
 ORDERS = GroupStatus(group="orders", phase="waiting")  # falls to partition 0

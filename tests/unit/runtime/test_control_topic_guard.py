@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.kafka_errors import KafkaErrorCode as Code
-from lockstep_protocol.topic_config import TopicConfig
-from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.admin_types import Outcome, TopicDescription
-from lockstep_runtime.kafka.control_topic_faults import ControlTopicUnfit
-from lockstep_runtime.kafka.control_topics import OUR_TIME, ControlTopic
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.common.admin_types import Outcome, TopicDescription
+from lockstep_kafka.common.errors import RequestRefused
+from lockstep_kafka.topics.control_topic_faults import ControlTopicUnfit
+from lockstep_kafka.topics.control_topics import OUR_TIME, ControlTopic
 from lockstep_runtime.membership.control_topic_guard import ControlTopicGuard
-from lockstep_runtime.util.errors import RequestRefused
+from lockstep_state.kafka.kafka_errors import KafkaErrorCode as Code
+from lockstep_state.topic_config import TopicConfig
 from tests.support.flow_context import flow_context
 
 STATE = ControlTopic("state", configs={"cleanup.policy": "compact", **OUR_TIME})

@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_config.flow.connector_settings import StatedPhase, StatedPhases
-from lockstep_protocol.commands.command_vocabulary import PAUSE, RESTART, RESUME, STOP, Connector, Scope
-from lockstep_protocol.reason import NO_REASON
-from lockstep_protocol.reason_catalogue import format_sentence
-from lockstep_protocol.rows.data_plane_rows import Assignment
-from lockstep_protocol.rows.state_rows import MirroredTopic, Row, Wanted
 from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState, after, doubts
+from lockstep_state.commands.command_vocabulary import PAUSE, RESTART, RESUME, STOP, Connector, Scope
+from lockstep_state.reasons.reason import NO_REASON
+from lockstep_state.reasons.reason_catalogue import format_sentence
+from lockstep_state.rows.data_plane_rows import Assignment
+from lockstep_state.rows.state_rows import MirroredTopic, Row, Wanted
 
 SOURCE = "connector:MirrorSourceConnector"
 

@@ -2,10 +2,13 @@
 
 import pytest
 
-from lockstep_protocol.commands.command_vocabulary import SERVICES
-from lockstep_protocol.reason import NO_REASON, Reason
-from lockstep_protocol.reason_catalogue import ReasonCode
-from lockstep_protocol.rows.state_rows import (
+from lockstep_rules.switch.switch_readiness import FailingPart
+from lockstep_runtime.state.desired_state import DesiredState
+from lockstep_runtime.state.failing_parts import failing_parts, groups_unknown
+from lockstep_state.commands.command_vocabulary import SERVICES
+from lockstep_state.reasons.reason import NO_REASON, Reason
+from lockstep_state.reasons.reason_catalogue import ReasonCode
+from lockstep_state.rows.state_rows import (
     AclStatus,
     FlowPulse,
     MirroredTopic,
@@ -14,9 +17,6 @@ from lockstep_protocol.rows.state_rows import (
     SourceGroupsStatus,
     Wanted,
 )
-from lockstep_protocol.switch_readiness import FailingPart
-from lockstep_runtime.state.desired_state import DesiredState
-from lockstep_runtime.state.failing_parts import failing_parts, groups_unknown
 from tests.support.reasons import reported
 from tests.support.source_groups import groups_read_at
 

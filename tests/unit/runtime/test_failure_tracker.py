@@ -8,10 +8,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from lockstep_config.credentials.permissions import Remedy
-from lockstep_protocol.reason_catalogue import ReasonCode
-from lockstep_runtime.telemetry.failure_tracker import SAID_AT_ONCE, SAID_CAUSES, FailureTracker
-from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_runtime.util.errors import (
+from lockstep_kafka.common.errors import (
     ClusterError,
     ClusterUnreachable,
     NotPermitted,
@@ -19,6 +16,9 @@ from lockstep_runtime.util.errors import (
     RequestRefused,
     TopicDeleted,
 )
+from lockstep_runtime.telemetry.failure_tracker import SAID_AT_ONCE, SAID_CAUSES, FailureTracker
+from lockstep_runtime.telemetry.log import FlowLog
+from lockstep_state.reasons.reason_catalogue import ReasonCode
 
 AWAY = ClusterUnreachable("B", "b:9092", "refused")
 UNFIT = ProtocolUnfit(

@@ -11,8 +11,8 @@ import pytest
 from lockstep_config import FlowSettings
 from lockstep_config.flow import client_settings
 from lockstep_config.flow.client_settings import StoresUnusable
+from lockstep_kafka.common.errors import ClusterError
 from lockstep_runtime.membership.flow_runner import FlowRunner
-from lockstep_runtime.util.errors import ClusterError
 from tests.support.flow_context import flow_context
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.names import COMMANDS_PARTITIONS
 from lockstep_runtime.flow.context import Clock, FlowContext
 from lockstep_runtime.membership import group_watch
 from lockstep_runtime.membership.group_watch import NOTHING_HELD_AFTER, GroupLost, GroupWatch
+from lockstep_state.names import COMMANDS_PARTITIONS
 from tests.support.flow_context import flow_context
 
 

@@ -12,27 +12,27 @@ from lockstep_checkpoint.checkpoint_fold import WrittenCheckpoints
 from lockstep_checkpoint.checkpoint_store import CheckpointStore
 from lockstep_checkpoint.offset_sync_follower import OffsetSyncFollower
 from lockstep_checkpoint.reverse_flow import ReverseFlow
-from lockstep_checkpoint.run_translator import RunTranslator
-from lockstep_cli.record_decoder import ROLES, decode
 from lockstep_data_plane.progress.connect_offsets import CommittedProgress
 from lockstep_data_plane.slot.progress_rows import ProgressRows
-from lockstep_protocol.commands.command import Command
-from lockstep_protocol.events import Event
-from lockstep_protocol.mm2_codec import (
+from lockstep_kafka.topics.control_topics import checkpoints_topic
+from lockstep_kafka.topics.topic_reader import Record
+from lockstep_ops.record_decoder import ROLES, decode
+from lockstep_rules.offsets.run_translator import RunTranslator
+from lockstep_runtime.flow.command_handler import CommandHandler
+from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.state.desired_state import DesiredState
+from lockstep_runtime.state.failing_parts import failing_parts
+from lockstep_state.codecs.mm2_codec import (
     Checkpoint,
     OffsetSync,
     encode_checkpoint,
     encode_offset_sync,
     encode_source_progress,
 )
-from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from lockstep_protocol.rows.state_rows import ROWS, MalformedRow, MirroredTopic, PartitionProgress, Row
-from lockstep_runtime.flow.command_handler import CommandHandler
-from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.kafka.control_topics import checkpoints_topic
-from lockstep_runtime.kafka.topic_reader import Record
-from lockstep_runtime.state.desired_state import DesiredState
-from lockstep_runtime.state.failing_parts import failing_parts
+from lockstep_state.commands.command import Command
+from lockstep_state.events import Event
+from lockstep_state.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_state.rows.state_rows import ROWS, MalformedRow, MirroredTopic, PartitionProgress, Row
 from tests.support.control_records import GARBAGE, damaged, example
 from tests.support.flow_context import flow_context
 

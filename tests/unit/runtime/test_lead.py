@@ -8,15 +8,15 @@ from typing import Any, ClassVar
 
 import pytest
 
-from lockstep_protocol.commands.command import Command
-from lockstep_protocol.commands.command_vocabulary import Scope
-from lockstep_protocol.reason_catalogue import format_sentence
-from lockstep_protocol.rows.state_rows import Row, Wanted
+from lockstep_kafka.common.errors import errors_in
+from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.flow.command_handler import CommandHandler
 from lockstep_runtime.flow.context import Answer, FlowContext
-from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.membership.lead import Lead
-from lockstep_runtime.util.errors import errors_in
+from lockstep_state.commands.command import Command
+from lockstep_state.commands.command_vocabulary import Scope
+from lockstep_state.reasons.reason_catalogue import format_sentence
+from lockstep_state.rows.state_rows import Row, Wanted
 from tests.support.eventually import eventually
 from tests.support.flow_context import leading, read_row
 

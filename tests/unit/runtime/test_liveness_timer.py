@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep_protocol.rows.state_rows import SlotStatus
 from lockstep_runtime.util.liveness_timer import SUSPENDED_S, LivenessTimer
+from lockstep_state.rows.state_rows import SlotStatus
 
 HOUR_MS = 3_600_000
 STATUS = SlotStatus(slot=0, phase="started", run="a", at_ms=10 * HOUR_MS)

@@ -1,7 +1,7 @@
 """What of many failures of one cause is worth a line."""
 
-from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_runtime.telemetry.log_dedup import LogDedup
+from lockstep_state.reasons.reason_catalogue import ReasonCode
 from tests.support.reasons import reported
 
 WRITE, READ = (

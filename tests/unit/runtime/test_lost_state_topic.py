@@ -5,9 +5,9 @@ from typing import cast
 
 import pytest
 
-from lockstep_protocol.rows.state_rows import FlowPulse, MirroredTopic, Row, Wanted
+from lockstep_kafka.librdkafka.control_producer import ControlTopicLog
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.kafka.control_producer import ControlTopicLog
+from lockstep_state.rows.state_rows import FlowPulse, MirroredTopic, Row, Wanted
 from tests.support.flow_context import leading, read_row
 
 PULSE = FlowPulse(source="A", target="B", phase="beating")

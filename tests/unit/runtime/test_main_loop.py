@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.rows.state_rows import Restarts, Row, Wanted
+from lockstep_kafka.common.errors import ClusterUnreachable
 from lockstep_runtime.flow.main_loop import MainLoop
-from lockstep_runtime.util.errors import ClusterUnreachable
+from lockstep_state.rows.state_rows import Restarts, Row, Wanted
 from tests.support.flow_context import flow_context, read_row
 
 CONNECTOR = "connector:MirrorHeartbeatConnector"

@@ -8,11 +8,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from lockstep_config.credentials.certificate_expiry import KEYSTORE, CertificateEnds
-from lockstep_protocol.metric import Metric, Type
-from lockstep_protocol.names import Flow
 from lockstep_runtime.flow.common_metrics import certificate_samples, lead_samples, memory_samples
 from lockstep_runtime.telemetry.metrics import Metrics, Sample
 from lockstep_runtime.util.memory import resident
+from lockstep_state.metric import Metric, Type
+from lockstep_state.names import Flow
 
 DONE = Metric("done", Type.COUNTER, ("flow",), "Done")
 LEVEL = Metric("level", Type.GAUGE, ("flow",), "Level")

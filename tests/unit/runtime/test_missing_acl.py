@@ -3,7 +3,7 @@
 import pytest
 from confluent_kafka import KafkaError
 
-from lockstep_runtime.kafka.error_verdicts import missing_operation, words
+from lockstep_kafka.common.error_verdicts import missing_operation, words
 
 TOPIC, GROUP, CLUSTER = (
     KafkaError.TOPIC_AUTHORIZATION_FAILED,

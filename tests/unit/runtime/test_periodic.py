@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
+from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, LeadershipLost, NotPermitted
 from lockstep_runtime.flow.periodic import PeriodicTasks, RoundInterrupted
 from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, LeadershipLost, NotPermitted
 from tests.support.eventually import eventually
 
 LONG = timedelta(hours=1)

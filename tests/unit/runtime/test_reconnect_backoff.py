@@ -3,7 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lockstep_runtime.util.backoff import KeyedBackoff
+from lockstep_kafka.common.backoff import KeyedBackoff
 
 A, B = ("a", 9092), ("b", 9092)
 LONGEST_S = 1.0

@@ -8,10 +8,10 @@ import pytest
 from lockstep_config import FlowSettings, load
 from lockstep_config.flow.client_settings import connections
 from lockstep_config.resolve.precedence import Side
-from lockstep_protocol.names import Flow
 from lockstep_runtime.flow import rotation
 from lockstep_runtime.flow.rotation import Rotation
 from lockstep_runtime.telemetry.log import FlowLog
+from lockstep_state.names import Flow
 
 A_TO_B = Flow("A", "B")
 TEXT = """clusters = A, B

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_cli.service_process import answers_ready
+from lockstep_cli.processes.service_process import answers_ready
 from lockstep_runtime.http import guard, server
 from lockstep_runtime.http.access import AccessPolicy, PagesUnusable
 from lockstep_runtime.http.answers import page

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from lockstep_cli.services import SERVICES, module_name
+from lockstep_ops.services import SERVICES, module_name
 from lockstep_runtime.service import service
 from lockstep_runtime.service.service import CLEAN, CRASHED, SHUTDOWN_REQUESTED, UNUSABLE, Process, keep_running
 from lockstep_runtime.telemetry.log import FlowLog

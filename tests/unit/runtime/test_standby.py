@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from lockstep_kafka.common.errors import ClusterUnreachable, NotPermitted
 from lockstep_runtime.flow.context import Clock
 from lockstep_runtime.membership import flow_runner
 from lockstep_runtime.membership.flow_runner import FORGETS_AFTER, FlowRunner
-from lockstep_runtime.util.errors import ClusterUnreachable, NotPermitted
 from tests.support.eventually import eventually
 from tests.support.flow_context import leading
 

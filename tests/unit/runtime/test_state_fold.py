@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_protocol.rows.state_rows import ROWS as KINDS
-from lockstep_protocol.rows.state_rows import (
+from lockstep_runtime.state.state_fold import BY_ROW, DIVIDED, StateFold, owner_label
+from lockstep_state.rows.state_rows import ROWS as KINDS
+from lockstep_state.rows.state_rows import (
     GroupStatus,
     Leader,
     MirroredTopic,
@@ -19,7 +20,6 @@ from lockstep_protocol.rows.state_rows import (
     SourceGroupsStatus,
     Wanted,
 )
-from lockstep_runtime.state.state_fold import BY_ROW, DIVIDED, StateFold, owner_label
 
 
 def topic(name: str, term: int = 0, **more: object) -> MirroredTopic:

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from lockstep_protocol.events import Event
 from lockstep_runtime.flow.context import Clock
 from lockstep_runtime.membership.topic_losses import KIND, TRIED_AGAIN_S, TURN_S, TopicIds, TopicLosses
+from lockstep_state.events import Event
 from tests.support.flow_context import leading
 
 

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from lockstep_kafka.common.errors import ClusterError, LeadershipLost
+from lockstep_kafka.common.tracing import NO_TRACING, STEPS_AT_MOST, Tracing, happened, note, step
 from lockstep_runtime.telemetry import log
 from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_runtime.telemetry.tracing import NO_TRACING, STEPS_AT_MOST, Tracing, happened, note, step
 from lockstep_runtime.telemetry.tracing_config import TracingConfig, start_tracing, tracing_config
-from lockstep_runtime.util.errors import ClusterError, LeadershipLost
 from tests.support.collector import Collector
 from tests.support.flow_context import flow_context
 from tests.support.ports import free_port

@@ -1,6 +1,5 @@
 """When a replica reports what fails in it."""
 
-from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_runtime.membership.trouble_reporter import (
     COUNTS_RENEWED_AFTER_S,
     COUNTS_VALID_MS,
@@ -8,6 +7,7 @@ from lockstep_runtime.membership.trouble_reporter import (
     TROUBLES_VALID_MS,
     ReportSchedule,
 )
+from lockstep_state.reasons.reason_catalogue import ReasonCode
 
 REFUSED = (("target", ReasonCode.REQUEST_REFUSED.to_reason(cluster="B", error=17, text="refused")),)
 OTHER = (*REFUSED, ("topic refresh", ReasonCode.REPORTED.to_reason(text="another one")))

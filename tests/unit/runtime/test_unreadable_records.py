@@ -4,10 +4,10 @@ import logging
 
 import pytest
 
-from lockstep_protocol.names import Flow
-from lockstep_runtime.kafka.topic_reader import Record
-from lockstep_runtime.kafka.unreadable_records import PRESENT_AT_MOST, SAID_AT_MOST, UnreadableRecords
+from lockstep_kafka.topics.topic_reader import Record
+from lockstep_runtime.state.unreadable_records import PRESENT_AT_MOST, SAID_AT_MOST, UnreadableRecords
 from lockstep_runtime.telemetry.log import FlowLog
+from lockstep_state.names import Flow
 
 WHY = ValueError("odd")
 

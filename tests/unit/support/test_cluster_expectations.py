@@ -2,8 +2,8 @@
 
 import pytest
 
-from lockstep_protocol import cluster_capabilities
-from lockstep_protocol.cluster_capabilities import CAPABILITIES
+from lockstep_rules.clusters import cluster_capabilities
+from lockstep_rules.clusters.cluster_capabilities import CAPABILITIES
 from tests.support.cluster_expectations import EXPECTED, Role
 from tests.support.known_clusters import KNOWN_CLUSTERS
 

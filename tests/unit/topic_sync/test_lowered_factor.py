@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from lockstep_protocol.topic_plan import Rules
-from lockstep_runtime.kafka.lowered_factor import warn_of_lowered
+from lockstep_kafka.admin.lowered_factor import warn_of_lowered
+from lockstep_rules.topic_plan import Rules
 from lockstep_topic_sync.topic_creator import TopicCreator
 
 WANTED = cast(Rules, SimpleNamespace(replication_factor=3))

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep_protocol.reason_catalogue import ReasonCode
-from lockstep_protocol.rows.state_rows import MirroredTopic
-from lockstep_runtime.kafka.admin_types import TopicDescription
+from lockstep_kafka.common.admin_types import TopicDescription
+from lockstep_state.reasons.reason_catalogue import ReasonCode
+from lockstep_state.rows.state_rows import MirroredTopic
 from lockstep_topic_sync.mirrored_topics import (
     STANDINGS,
     SelectedTopic,

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lockstep_protocol.rows.state_rows import MirroredTopic
+from lockstep_state.rows.state_rows import MirroredTopic
 from lockstep_topic_sync.app import TopicSync
 from tests.support.flow_context import leading, read_row
 from tests.support.reasons import reported

@@ -10,21 +10,21 @@ from typing import Any, ClassVar
 from lockstep_acl_sync import metrics
 from lockstep_acl_sync.apply import AclsChanged, acls_changed
 from lockstep_acl_sync.binding_ledger import BindingLedger
-from lockstep_protocol.acl_binding import AclBinding
-from lockstep_protocol.acl_plan import AclPlan, AclRule, TopicsThere, Verdict, judge_with, plan
-from lockstep_protocol.binding_ownership import Deletions, Review, RevocationHistory, deletions, review
-from lockstep_protocol.commands.command import Command
-from lockstep_protocol.commands.command_vocabulary import Scope
-from lockstep_protocol.filters import should_replicate_group
-from lockstep_protocol.reason import NO_REASON, Reason
-from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
-from lockstep_protocol.rows.state_rows import AclStatus, CopiedAcl, MirroredTopic, Row
-from lockstep_protocol.token_authorization import about_tokens
+from lockstep_kafka.admin.acl_reader import AclsUnsupported, NoAuthorizer, OAuthRules, read_acls
+from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, NotPermitted, RequestRefused
+from lockstep_kafka.common.tracing import note
+from lockstep_rules.acls.acl_plan import AclPlan, AclRule, TopicsThere, Verdict, judge_with, plan
+from lockstep_rules.acls.binding_ownership import Deletions, Review, RevocationHistory, deletions, review
+from lockstep_rules.acls.token_authorization import about_tokens
+from lockstep_rules.filters import should_replicate_group
 from lockstep_runtime.flow.context import Answer, FlowContext
-from lockstep_runtime.kafka.acl_reader import AclsUnsupported, NoAuthorizer, OAuthRules, read_acls
 from lockstep_runtime.telemetry.metrics import Sample
-from lockstep_runtime.telemetry.tracing import note
-from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted, RequestRefused
+from lockstep_state.acl_binding import AclBinding
+from lockstep_state.commands.command import Command
+from lockstep_state.commands.command_vocabulary import Scope
+from lockstep_state.reasons.reason import NO_REASON, Reason
+from lockstep_state.reasons.reason_catalogue import ReasonCode, format_sentence
+from lockstep_state.rows.state_rows import AclStatus, CopiedAcl, MirroredTopic, Row
 
 ROUND = "ACL sync"
 

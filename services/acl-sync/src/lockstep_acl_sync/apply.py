@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaError
 
-from lockstep_protocol.acl_binding import AclBinding
-from lockstep_runtime.kafka.acl_reader import NoAuthorizer, acls_denied
-from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.admin_types import Outcome
-from lockstep_runtime.util.errors import NotPermitted, RequestRefused
+from lockstep_kafka.admin.acl_reader import NoAuthorizer, acls_denied
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.common.admin_types import Outcome
+from lockstep_kafka.common.errors import NotPermitted, RequestRefused
+from lockstep_state.acl_binding import AclBinding
 
 
 @dataclass(frozen=True, slots=True)

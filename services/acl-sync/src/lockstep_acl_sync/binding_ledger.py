@@ -4,11 +4,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, replace
 
 from lockstep_acl_sync.apply import AclsChanged, acls_changed
-from lockstep_protocol.acl_binding import AclBinding
-from lockstep_protocol.binding_ownership import RELEASED, OwnedBinding, owned_bindings
-from lockstep_protocol.reason import NO_REASON, Reason
-from lockstep_protocol.rows.state_rows import CopiedAcl
+from lockstep_rules.acls.binding_ownership import RELEASED, OwnedBinding, owned_bindings
 from lockstep_runtime.flow.context import FlowContext
+from lockstep_state.acl_binding import AclBinding
+from lockstep_state.reasons.reason import NO_REASON, Reason
+from lockstep_state.rows.state_rows import CopiedAcl
 
 OWNED, DELETING = "owned", "deleting"
 

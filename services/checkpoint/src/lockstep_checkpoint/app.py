@@ -17,24 +17,32 @@ from lockstep_checkpoint.group_report import GroupReport
 from lockstep_checkpoint.group_view import ReadingTime, TranslationState
 from lockstep_checkpoint.log_bounds import read_begins
 from lockstep_checkpoint.offset_sync_follower import OffsetSyncFollower
-from lockstep_checkpoint.offset_translator import OffsetTranslator
 from lockstep_checkpoint.plan import beyond, plan_checkpoints, within
 from lockstep_checkpoint.reverse_flow import ReverseFlow
-from lockstep_checkpoint.run_translator import RunTranslator, TranslatedOffset
 from lockstep_checkpoint.source_groups import SourceGroupOffsets, SourceGroups
 from lockstep_checkpoint.source_reader import SourceReader
 from lockstep_checkpoint.target_group_sync import TargetGroupSync
 from lockstep_config.flow import client_settings
 from lockstep_config.flow.mirroring_rules import checkpoint_rule
 from lockstep_config.keys.python_classes import ClassFailed
-from lockstep_protocol.commands.command import Command
-from lockstep_protocol.commands.command_vocabulary import SYNC_GROUPS, VERBS, Connector, Scope
-from lockstep_protocol.group_selection import Committed, came_from
-from lockstep_protocol.mm2_codec import Checkpoint, encode_checkpoint
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.reason import Reason
-from lockstep_protocol.reason_catalogue import ReasonCode
-from lockstep_protocol.rows.state_rows import (
+from lockstep_kafka.common.asyncio_util import cancelled
+from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable
+from lockstep_kafka.common.tracing import note
+from lockstep_kafka.groups.group_protocols import list_group_protocols
+from lockstep_kafka.topics.control_topics import checkpoints_topic
+from lockstep_rules.groups.group_selection import Committed, came_from
+from lockstep_rules.offsets.offset_translator import OffsetTranslator
+from lockstep_rules.offsets.run_translator import RunTranslator, TranslatedOffset
+from lockstep_runtime.flow.connect_offsets import ConnectOffsets
+from lockstep_runtime.flow.context import Answer, FlowContext
+from lockstep_runtime.telemetry.metrics import Sample
+from lockstep_state.codecs.mm2_codec import Checkpoint, encode_checkpoint
+from lockstep_state.commands.command import Command
+from lockstep_state.commands.command_vocabulary import SYNC_GROUPS, VERBS, Connector, Scope
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.reasons.reason import Reason
+from lockstep_state.reasons.reason_catalogue import ReasonCode
+from lockstep_state.rows.state_rows import (
     GroupStatus,
     MirroredTopic,
     OffsetRuns,
@@ -42,14 +50,6 @@ from lockstep_protocol.rows.state_rows import (
     Row,
     SourceGroupsStatus,
 )
-from lockstep_runtime.flow.connect_offsets import ConnectOffsets
-from lockstep_runtime.flow.context import Answer, FlowContext
-from lockstep_runtime.kafka.control_topics import checkpoints_topic
-from lockstep_runtime.kafka.group_protocols import list_group_protocols
-from lockstep_runtime.telemetry.metrics import Sample
-from lockstep_runtime.telemetry.tracing import note
-from lockstep_runtime.util.asyncio_util import cancelled
-from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable
 
 QUESTIONS_A_TASK = 4
 """Requests about groups that run at once on each cluster, for each of `tasks.max`; without it as many as elsewhere.

@@ -10,8 +10,8 @@ of our own counts when it is acknowledged, not when it is sent. A lost one is du
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from lockstep_protocol.mm2_codec import Checkpoint, MalformedRecord, decode_checkpoint
-from lockstep_protocol.offsets import TopicPartition
+from lockstep_state.codecs.mm2_codec import Checkpoint, MalformedRecord, decode_checkpoint
+from lockstep_state.offsets import TopicPartition
 
 NOTHING: Mapping[TopicPartition, Checkpoint] = MappingProxyType({})
 

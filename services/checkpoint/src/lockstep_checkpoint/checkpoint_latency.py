@@ -4,10 +4,10 @@ legacy metrics share one (`mm2-behaviour.md` §6)."""
 from collections.abc import Collection, Iterable, Iterator
 
 from lockstep_checkpoint.metrics import LATENCY
-from lockstep_protocol.mm2_codec import Checkpoint
-from lockstep_protocol.names import Flow
-from lockstep_protocol.sliding_window import Window, stats
+from lockstep_rules.sliding_window import Window, stats
 from lockstep_runtime.telemetry.metrics import Sample
+from lockstep_state.codecs.mm2_codec import Checkpoint
+from lockstep_state.names import Flow
 
 
 class CheckpointLatencies:

@@ -5,12 +5,12 @@ from functools import partial
 
 from lockstep_checkpoint.checkpoint_fold import WrittenCheckpoints
 from lockstep_config.flow import client_settings
-from lockstep_protocol.mm2_codec import Checkpoint, MalformedRecord
+from lockstep_kafka.topics.control_topics import ControlTopic
+from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.flow.control_topic_creation import create_control_topics
-from lockstep_runtime.kafka.compacted_topic import PARTITION, CompactedTopic
-from lockstep_runtime.kafka.control_topics import ControlTopic
-from lockstep_runtime.kafka.topic_reader import Record
+from lockstep_runtime.state.compacted_topic import PARTITION, CompactedTopic
+from lockstep_state.codecs.mm2_codec import Checkpoint, MalformedRecord
 
 
 class CheckpointStore(CompactedTopic[WrittenCheckpoints]):

@@ -8,18 +8,18 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Any
 
-from lockstep_checkpoint.group_sync import HELD, REFUSED, Ahead
 from lockstep_checkpoint.group_view import GroupView, ReadingTime, TranslationState, by_partition, joined
 from lockstep_checkpoint.unanswered_reading import unanswered_since
-from lockstep_protocol.mm2_codec import Checkpoint
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.reason import NO_REASON, Reason
-from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
-from lockstep_protocol.rows.group_rows import AHEAD_ON_TARGET, REWOUND_ON_SOURCE
-from lockstep_protocol.rows.state_rows import GroupStatus, SourceGroupsStatus
-from lockstep_protocol.selection_count import GROUP_KEYS, NOT_COUNTED, SelectionCount
+from lockstep_rules.groups.group_sync import HELD, REFUSED, Ahead
+from lockstep_rules.selection_count import GROUP_KEYS, NOT_COUNTED, SelectionCount
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.telemetry.log_dedup import SAID, LogDedup
+from lockstep_state.codecs.mm2_codec import Checkpoint
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.reasons.reason import NO_REASON, Reason
+from lockstep_state.reasons.reason_catalogue import ReasonCode, format_sentence
+from lockstep_state.rows.group_rows import AHEAD_ON_TARGET, REWOUND_ON_SOURCE
+from lockstep_state.rows.state_rows import GroupStatus, SourceGroupsStatus
 
 GONE_KEPT = timedelta(days=7)
 """How long the row of a group stays that is gone: some applications use a new group id for each start."""

@@ -4,15 +4,15 @@ from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from lockstep_checkpoint.group_sync import Ahead, rewinds
 from lockstep_checkpoint.plan import is_misplaced
-from lockstep_checkpoint.run_translator import TranslatedOffset
-from lockstep_protocol.mm2_codec import Checkpoint
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.reason import NO_REASON, Reason
-from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
-from lockstep_protocol.rows.group_rows import AHEAD_ON_TARGET
-from lockstep_protocol.rows.state_rows import GroupStatus
+from lockstep_rules.groups.group_sync import Ahead, rewinds
+from lockstep_rules.offsets.run_translator import TranslatedOffset
+from lockstep_state.codecs.mm2_codec import Checkpoint
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.reasons.reason import NO_REASON, Reason
+from lockstep_state.reasons.reason_catalogue import ReasonCode, format_sentence
+from lockstep_state.rows.group_rows import AHEAD_ON_TARGET
+from lockstep_state.rows.state_rows import GroupStatus
 
 SHOWN = 3
 """Reasons a row spells out; the rest is counted."""

@@ -6,10 +6,10 @@ They are beyond what is known of the source's log, or before the first known rec
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from lockstep_checkpoint.run_translator import RunTranslator
-from lockstep_protocol.group_selection import CheckpointRule, Committed, target_topic
-from lockstep_protocol.offsets import DownstreamOffset, TopicPartition
-from lockstep_runtime.kafka.admin import Admin
+from lockstep_kafka.admin.admin import Admin
+from lockstep_rules.groups.group_selection import CheckpointRule, Committed, target_topic
+from lockstep_rules.offsets.run_translator import RunTranslator
+from lockstep_state.offsets import DownstreamOffset, TopicPartition
 
 Positions = Mapping[str, tuple[Committed, ...]]
 """By group, each of its committed offsets on the source."""

@@ -1,6 +1,6 @@
 """What checkpoint's page shows beside what every service shows."""
 
-from lockstep_protocol.metric import MetricSet
+from lockstep_state.metric import MetricSet
 
 METRICS = MetricSet()
 

@@ -6,14 +6,14 @@ MirrorMaker 2 goes on without translating and without a word while the topic is 
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from lockstep_checkpoint.translation import OffsetSyncStore
 from lockstep_config.flow import client_settings
-from lockstep_protocol.mm2_codec import MalformedRecord, decode_offset_sync
+from lockstep_kafka.topics.control_topics import offset_syncs_topic, service_topics
+from lockstep_kafka.topics.topic_reader import Record
+from lockstep_rules.offsets.translation import OffsetSyncStore
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.flow.control_topic_creation import create_control_topics
-from lockstep_runtime.kafka.compacted_topic import CompactedTopic
-from lockstep_runtime.kafka.control_topics import offset_syncs_topic, service_topics
-from lockstep_runtime.kafka.topic_reader import Record
+from lockstep_runtime.state.compacted_topic import CompactedTopic
+from lockstep_state.codecs.mm2_codec import MalformedRecord, decode_offset_sync
 
 
 class OffsetSyncFollower(CompactedTopic[OffsetSyncStore]):

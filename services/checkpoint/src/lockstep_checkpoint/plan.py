@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
 
-from lockstep_checkpoint.run_translator import TranslatedOffset
-from lockstep_protocol.group_selection import CheckpointRule, Committed, target_topic
-from lockstep_protocol.mm2_codec import Checkpoint
-from lockstep_protocol.offsets import TopicPartition, UpstreamOffset
-from lockstep_protocol.reason import Reason
-from lockstep_protocol.reason_catalogue import ReasonCode
+from lockstep_rules.groups.group_selection import CheckpointRule, Committed, target_topic
+from lockstep_rules.offsets.run_translator import TranslatedOffset
+from lockstep_state.codecs.mm2_codec import Checkpoint
+from lockstep_state.offsets import TopicPartition, UpstreamOffset
+from lockstep_state.reasons.reason import Reason
+from lockstep_state.reasons.reason_catalogue import ReasonCode
 
 Translate: TypeAlias = Callable[[str, int, UpstreamOffset], TranslatedOffset]
 """`OffsetTranslator.translate`, or a function with the same contract."""

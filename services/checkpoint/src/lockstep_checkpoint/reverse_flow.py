@@ -3,21 +3,21 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from lockstep_checkpoint.group_sync import find_unread, is_lower
-from lockstep_checkpoint.offset_translator import ReverseTranslation
-from lockstep_checkpoint.run_translator import RunTranslator
 from lockstep_config.flow import client_settings
 from lockstep_config.flow.mirroring_rules import checkpoint_rule
-from lockstep_protocol.mm2_codec import Checkpoint
-from lockstep_protocol.names import Flow
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.reason_catalogue import ReasonCode
-from lockstep_protocol.rows.state_rows import GroupStatus, MalformedRow, MirroredTopic, OffsetRuns, PartitionProgress
+from lockstep_kafka.topics.control_topics import ControlTopic
+from lockstep_kafka.topics.topic_reader import Record
+from lockstep_rules.groups.group_sync import find_unread, is_lower
+from lockstep_rules.offsets.offset_translator import ReverseTranslation
+from lockstep_rules.offsets.run_translator import RunTranslator
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.kafka.compacted_topic import CompactedTopic
-from lockstep_runtime.kafka.control_topics import ControlTopic
-from lockstep_runtime.kafka.topic_reader import Record
+from lockstep_runtime.state.compacted_topic import CompactedTopic
 from lockstep_runtime.state.state_fold import StateFold
+from lockstep_state.codecs.mm2_codec import Checkpoint
+from lockstep_state.names import Flow
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.reasons.reason_catalogue import ReasonCode
+from lockstep_state.rows.state_rows import GroupStatus, MalformedRow, MirroredTopic, OffsetRuns, PartitionProgress
 
 WANTS = frozenset({GroupStatus, MirroredTopic, PartitionProgress, OffsetRuns})
 

@@ -5,18 +5,18 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lockstep_config.flow import client_settings
-from lockstep_protocol.mm2_codec import Checkpoint
-from lockstep_protocol.names import companion_topics, is_state_topic, state_topic
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.reason import Reason
-from lockstep_protocol.reason_catalogue import ReasonCode
-from lockstep_protocol.rows.state_rows import GroupStatus, MalformedRow, MirroredTopic
+from lockstep_kafka.common.asyncio_util import cancelled
+from lockstep_kafka.topics.control_topics import ControlTopic
+from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.kafka.compacted_topic import CompactedTopic
-from lockstep_runtime.kafka.control_topics import ControlTopic
-from lockstep_runtime.kafka.topic_reader import Record
+from lockstep_runtime.state.compacted_topic import CompactedTopic
 from lockstep_runtime.state.state_fold import StateFold
-from lockstep_runtime.util.asyncio_util import cancelled
+from lockstep_state.codecs.mm2_codec import Checkpoint
+from lockstep_state.names import companion_topics, is_state_topic, state_topic
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.reasons.reason import Reason
+from lockstep_state.reasons.reason_catalogue import ReasonCode
+from lockstep_state.rows.state_rows import GroupStatus, MalformedRow, MirroredTopic
 
 WANTS = frozenset({GroupStatus, MirroredTopic})
 

@@ -10,8 +10,11 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from lockstep_protocol.filters import Names, should_replicate_group
-from lockstep_protocol.group_selection import (
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.common.admin_types import GroupOffset
+from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, NotPermitted
+from lockstep_rules.filters import Names, should_replicate_group
+from lockstep_rules.groups.group_selection import (
     CONSUMER_TYPES,
     OTHER_PROTOCOLS,
     CheckpointRule,
@@ -20,13 +23,10 @@ from lockstep_protocol.group_selection import (
     is_consumer_group,
     target_topic,
 )
-from lockstep_protocol.offsets import UpstreamOffset
-from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic
-from lockstep_protocol.selection_count import SelectionCount, count_groups
-from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.admin_types import GroupOffset
+from lockstep_rules.selection_count import SelectionCount, count_groups
 from lockstep_runtime.state.state_fold import StateFold
-from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted
+from lockstep_state.offsets import UpstreamOffset
+from lockstep_state.rows.state_rows import GroupStatus, MirroredTopic
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from datetime import timedelta
 from lockstep_checkpoint.group_report import GroupReport
 from lockstep_checkpoint.group_view import ReadingTime
 from lockstep_checkpoint.log_bounds import mark_beyond
-from lockstep_checkpoint.run_translator import RunTranslator
 from lockstep_checkpoint.source_groups import SourceGroupOffsets, SourceGroups
-from lockstep_protocol.group_selection import CheckpointRule
+from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable
+from lockstep_rules.groups.group_selection import CheckpointRule
+from lockstep_rules.offsets.run_translator import RunTranslator
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable
 
 SILENCE_S = 3.0
 """Seconds after which a source that has not answered a reading is said to be silent, and how often that is said."""

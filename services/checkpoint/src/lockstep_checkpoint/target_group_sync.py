@@ -7,7 +7,15 @@ from dataclasses import dataclass, replace
 from lockstep_checkpoint import metrics
 from lockstep_checkpoint.checkpoint_store import CheckpointStore
 from lockstep_checkpoint.group_report import GroupReport
-from lockstep_checkpoint.group_sync import (
+from lockstep_checkpoint.plan import beyond, within
+from lockstep_checkpoint.reverse_flow import ReverseFlow
+from lockstep_checkpoint.sibling_flow import SiblingFlows
+from lockstep_checkpoint.target_groups import commit, read_groups
+from lockstep_checkpoint.target_topics import MissingPartitions, find_missing
+from lockstep_kafka.common.errors import ClusterError
+from lockstep_kafka.common.tracing import happened, note
+from lockstep_rules.groups.group_selection import GroupMembership
+from lockstep_rules.groups.group_sync import (
     IN_USE,
     REFUSED,
     GroupSync,
@@ -16,19 +24,11 @@ from lockstep_checkpoint.group_sync import (
     plan_group_sync,
     with_writes,
 )
-from lockstep_checkpoint.plan import beyond, within
-from lockstep_checkpoint.reverse_flow import ReverseFlow
-from lockstep_checkpoint.sibling_flow import SiblingFlows
-from lockstep_checkpoint.target_groups import commit, read_groups
-from lockstep_checkpoint.target_topics import MissingPartitions, find_missing
-from lockstep_protocol.group_selection import GroupMembership
-from lockstep_protocol.mm2_codec import Checkpoint
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.reason import Reason
-from lockstep_protocol.rows.state_rows import MirroredTopic
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.telemetry.tracing import happened, note
-from lockstep_runtime.util.errors import ClusterError
+from lockstep_state.codecs.mm2_codec import Checkpoint
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.reasons.reason import Reason
+from lockstep_state.rows.state_rows import MirroredTopic
 
 SECOND_CHECK_S = 0.5
 """A command waits so long between the two comparisons that move a group."""

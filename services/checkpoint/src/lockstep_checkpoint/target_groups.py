@@ -5,15 +5,15 @@ from collections.abc import Iterable, Sequence
 
 from confluent_kafka import KafkaError
 
-from lockstep_checkpoint.group_sync import IN_USE, REFUSED, TargetGroupState
 from lockstep_checkpoint.source_groups import read_group_offsets
-from lockstep_protocol.group_selection import GroupMembership, group_membership
-from lockstep_protocol.mm2_codec import Checkpoint
-from lockstep_protocol.reason import NO_REASON, Reason
-from lockstep_protocol.reason_catalogue import ReasonCode
-from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.admin_types import GroupOffset
-from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, RequestRefused
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.common.admin_types import GroupOffset
+from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, RequestRefused
+from lockstep_rules.groups.group_selection import GroupMembership, group_membership
+from lockstep_rules.groups.group_sync import IN_USE, REFUSED, TargetGroupState
+from lockstep_state.codecs.mm2_codec import Checkpoint
+from lockstep_state.reasons.reason import NO_REASON, Reason
+from lockstep_state.reasons.reason_catalogue import ReasonCode
 
 
 async def read_groups(

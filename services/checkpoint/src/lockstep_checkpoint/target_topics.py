@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.reason import Reason
-from lockstep_protocol.reason_catalogue import ReasonCode
-from lockstep_runtime.kafka.admin import Admin
+from lockstep_kafka.admin.admin import Admin
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.reasons.reason import Reason
+from lockstep_state.reasons.reason_catalogue import ReasonCode
 
 
 @dataclass(frozen=True, slots=True)

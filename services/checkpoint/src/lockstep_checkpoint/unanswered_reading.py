@@ -1,6 +1,6 @@
 """Tell since when the source answers no reading of its groups (no I/O, no clock)."""
 
-from lockstep_protocol.rows.state_rows import SourceGroupsStatus
+from lockstep_state.rows.state_rows import SourceGroupsStatus
 
 SILENT_AFTER_MS = 10_000
 """A process that waits for the source says so every few seconds. If it has said nothing for so long, it was frozen, or

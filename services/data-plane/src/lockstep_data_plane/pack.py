@@ -14,7 +14,10 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
-ROOT = "lockstep-data-plane"
+PREFIX = "lockstep-kafka-"
+"""Of our own distributions. Their packages are named without `kafka`."""
+
+ROOT = f"{PREFIX}data-plane"
 SPARKS_OWN = frozenset({"pyspark", "py4j"})
 
 START = """#!/bin/sh
@@ -72,7 +75,7 @@ def _files(name: str, distribution: metadata.Distribution) -> Iterator[tuple[Pat
         editable = editable or entry.suffix == ".pth"
         if ".." not in entry.parts and entry.suffix not in (".pyc", ".pth") and file.is_file():
             yield file, entry.as_posix()
-    package = name.replace("-", "_")
+    package = name.replace(PREFIX, "lockstep-").replace("-", "_")
     spec = importlib.util.find_spec(package) if editable else None
     if spec is not None and spec.origin is not None:
         root = Path(spec.origin).parent

@@ -11,18 +11,18 @@ from lockstep_heartbeat import metrics
 from lockstep_heartbeat.heartbeat_record import beat, pulse
 from lockstep_heartbeat.upstream_clusters import MOST_UPSTREAMS, Upstream, age_seconds, upstreams
 from lockstep_heartbeat.upstream_monitor import UpstreamMonitor
-from lockstep_protocol.commands.command import Command
-from lockstep_protocol.commands.command_vocabulary import Connector, Scope
-from lockstep_protocol.mm2_codec import encode_heartbeat
-from lockstep_protocol.reason import Reason
-from lockstep_protocol.rows.state_rows import FlowPulse, Row
+from lockstep_kafka.common.errors import ClusterError
+from lockstep_kafka.topics.control_topics import service_topics
+from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.flow.connect_offsets import ConnectOffsets
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.flow.control_topic_creation import create_control_topics
-from lockstep_runtime.kafka.control_topics import service_topics
-from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.telemetry.metrics import Sample
-from lockstep_runtime.util.errors import ClusterError
+from lockstep_state.codecs.mm2_codec import encode_heartbeat
+from lockstep_state.commands.command import Command
+from lockstep_state.commands.command_vocabulary import Connector, Scope
+from lockstep_state.reasons.reason import Reason
+from lockstep_state.rows.state_rows import FlowPulse, Row
 
 LOOKED_EVERY = timedelta(seconds=60)
 """How often the target is asked which heartbeats there are: a list of all its topics."""

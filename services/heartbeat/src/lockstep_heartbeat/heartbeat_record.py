@@ -1,9 +1,9 @@
 """What a flow's heartbeat says, and when its pulse changes. Pure."""
 
-from lockstep_protocol.mm2_codec import Heartbeat
-from lockstep_protocol.names import Flow
-from lockstep_protocol.reason import NO_REASON, Reason
-from lockstep_protocol.rows.state_rows import FlowPulse
+from lockstep_state.codecs.mm2_codec import Heartbeat
+from lockstep_state.names import Flow
+from lockstep_state.reasons.reason import NO_REASON, Reason
+from lockstep_state.rows.state_rows import FlowPulse
 
 BEATING = "beating"
 FAILING = "failing"

@@ -7,8 +7,8 @@ by way of B. So the flow B->C lives, and the one before it.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lockstep_protocol.policy import ReplicationPolicy
-from lockstep_protocol.topics import heartbeats_among, upstream_sources
+from lockstep_rules.policy import ReplicationPolicy
+from lockstep_rules.topics import heartbeats_among, upstream_sources
 
 MOST_UPSTREAMS = 100
 """Clusters of which a flow shows heartbeats; of more the nearest."""

@@ -10,12 +10,12 @@ from collections.abc import Callable, Collection, Mapping
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from lockstep_heartbeat.upstream_clusters import UpstreamHeartbeat, with_heartbeat
-from lockstep_protocol.librdkafka_errors import error_text
-from lockstep_protocol.mm2_codec import MalformedRecord, UnsupportedRecordVersion, decode_heartbeat
-from lockstep_runtime.kafka.client_factory import create_client
-from lockstep_runtime.kafka.client_reset import ClientReset
-from lockstep_runtime.kafka.topic_reader import Record, bounds
-from lockstep_runtime.util.errors import ClusterUnreachable
+from lockstep_kafka.common.errors import ClusterUnreachable
+from lockstep_kafka.librdkafka.client_factory import create_client
+from lockstep_kafka.librdkafka.client_reset import ClientReset
+from lockstep_kafka.topics.topic_reader import Record, bounds
+from lockstep_state.codecs.mm2_codec import MalformedRecord, UnsupportedRecordVersion, decode_heartbeat
+from lockstep_state.kafka.librdkafka_errors import error_text
 
 log = logging.getLogger(__name__)
 

@@ -13,18 +13,18 @@ from datetime import timedelta
 from typing import Any, ClassVar
 
 from lockstep_config.flow.mirroring_rules import topic_rules
-from lockstep_protocol.commands.command import Command
-from lockstep_protocol.commands.command_vocabulary import Scope
-from lockstep_protocol.reason import NO_REASON, Reason
-from lockstep_protocol.rows.data_plane_rows import Assignment
-from lockstep_protocol.rows.state_rows import ClusterCapabilities, MirroredTopic, Row
-from lockstep_protocol.topic_plan import LeftOutTopic, Rules, Selection, heartbeats_note, partition_plan, selected
+from lockstep_kafka.common.admin_types import Outcome, TopicDescription
+from lockstep_kafka.common.asyncio_util import share_kept_s
+from lockstep_kafka.common.tracing import note
+from lockstep_rules.topic_plan import LeftOutTopic, Rules, Selection, heartbeats_note, partition_plan, selected
 from lockstep_runtime.flow.context import Answer, FlowContext
-from lockstep_runtime.kafka.admin_types import Outcome, TopicDescription
 from lockstep_runtime.telemetry.log_dedup import SAID, LogDedup
 from lockstep_runtime.telemetry.metrics import Sample
-from lockstep_runtime.telemetry.tracing import note
-from lockstep_runtime.util.asyncio_util import share_kept_s
+from lockstep_state.commands.command import Command
+from lockstep_state.commands.command_vocabulary import Scope
+from lockstep_state.reasons.reason import NO_REASON, Reason
+from lockstep_state.rows.data_plane_rows import Assignment
+from lockstep_state.rows.state_rows import ClusterCapabilities, MirroredTopic, Row
 from lockstep_topic_sync import metrics
 from lockstep_topic_sync.cluster_watch import ClusterWatch
 from lockstep_topic_sync.config_sync import CONFIGS, ConfigSync

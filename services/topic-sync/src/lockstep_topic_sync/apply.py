@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lockstep_protocol.reason import Reason
-from lockstep_protocol.topic_plan import Alter, Create, Grow
-from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.admin_types import NewTopic, Outcome
-from lockstep_runtime.kafka.topic_creation import OneConfig, create_fitting_topics, find_refused_configs
-from lockstep_runtime.util.errors import RequestUnsupported
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.admin.topic_creation import OneConfig, create_fitting_topics, find_refused_configs
+from lockstep_kafka.common.admin_types import NewTopic, Outcome
+from lockstep_kafka.common.errors import RequestUnsupported
+from lockstep_rules.topic_plan import Alter, Create, Grow
+from lockstep_state.reasons.reason import Reason
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,12 @@
 from datetime import timedelta
 
 from lockstep_config.flow.client_settings import client_id
-from lockstep_protocol.cluster_capabilities import Role, missing_capabilities
-from lockstep_protocol.rows.state_rows import ClusterCapabilities
+from lockstep_kafka.admin.admin import PROBE, Admin
+from lockstep_kafka.session.broker_session import QuestionRefused, SessionRefused
+from lockstep_kafka.session.cluster_reader import read_cluster_versions
+from lockstep_rules.clusters.cluster_capabilities import Role, missing_capabilities
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.kafka.admin import PROBE, Admin
-from lockstep_runtime.kafka.broker_session import QuestionRefused, SessionRefused
-from lockstep_runtime.kafka.cluster_reader import read_cluster_versions
+from lockstep_state.rows.state_rows import ClusterCapabilities
 
 CAPABILITIES = "capabilities of clusters"
 

@@ -7,14 +7,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 
-from lockstep_protocol.reason import NO_REASON, Reason
-from lockstep_protocol.rows.state_rows import MirroredTopic
-from lockstep_protocol.topic_config import TopicConfig
-from lockstep_protocol.topic_plan import Alter, Rules, alterations
+from lockstep_kafka.admin.request_pieces import together
+from lockstep_kafka.common.admin_types import Outcome
+from lockstep_kafka.common.errors import ClusterError, RequestUnsupported
+from lockstep_rules.topic_plan import Alter, Rules, alterations
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.kafka.admin_types import Outcome
-from lockstep_runtime.kafka.request_pieces import together
-from lockstep_runtime.util.errors import ClusterError, RequestUnsupported
+from lockstep_state.reasons.reason import NO_REASON, Reason
+from lockstep_state.rows.state_rows import MirroredTopic
+from lockstep_state.topic_config import TopicConfig
 from lockstep_topic_sync import apply
 from lockstep_topic_sync.config_scan_schedule import ConfigScanSchedule
 from lockstep_topic_sync.mirrored_topics import TARGET_CONFIGS

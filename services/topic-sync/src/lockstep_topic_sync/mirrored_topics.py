@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lockstep_protocol.reason import NO_REASON, Reason
-from lockstep_protocol.reason_catalogue import ReasonCode
-from lockstep_protocol.rows.state_rows import MirroredTopic
-from lockstep_protocol.topic_plan import LeftOutTopic
-from lockstep_runtime.kafka.admin_types import TopicDescription
+from lockstep_kafka.common.admin_types import TopicDescription
+from lockstep_rules.topic_plan import LeftOutTopic
 from lockstep_runtime.state.failing_parts import describe_missing
+from lockstep_state.reasons.reason import NO_REASON, Reason
+from lockstep_state.reasons.reason_catalogue import ReasonCode
+from lockstep_state.rows.state_rows import MirroredTopic
 
 STANDINGS = ("mirrored", "failing", "failed", "deleted", "excluded", "left-out")
 """A row's phases, and `failing` for what is mirrored and yet has something wrong with it."""
@@ -24,7 +24,7 @@ TARGET_CONFIGS = (
 
 @dataclass(frozen=True, slots=True)
 class TopicEvent:
-    """An event to append: `kind` and `level` as in `lockstep_protocol.event_kinds`. A `cause` is in the detail."""
+    """An event to append: `kind` and `level` as in `lockstep_state.event_kinds`. A `cause` is in the detail."""
 
     kind: str
     subject: str

@@ -2,8 +2,8 @@
 
 from collections.abc import Container
 
-from lockstep_protocol.reason import Reason
-from lockstep_runtime.util.backoff import KeyedBackoff
+from lockstep_kafka.common.backoff import KeyedBackoff
+from lockstep_state.reasons.reason import Reason
 
 FIRST, LIMIT = 1.0, 60.0
 """Seconds until the first retry of a topic, and between retries in the long run."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from lockstep_protocol.selection_count import TOPIC_KEYS, count_topics
+from lockstep_rules.selection_count import TOPIC_KEYS, count_topics
 from lockstep_runtime.flow.context import FlowContext
 
 

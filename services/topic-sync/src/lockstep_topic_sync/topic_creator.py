@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from logging import DEBUG
 
-from lockstep_protocol.reason import Reason
-from lockstep_protocol.topic_plan import Create, Grow, Rules, creation_configs, factor_words, possible_factor
+from lockstep_kafka.admin.lowered_factor import warn_of_lowered
+from lockstep_rules.topic_plan import Create, Grow, Rules, creation_configs, factor_words, possible_factor
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.kafka.lowered_factor import warn_of_lowered
+from lockstep_state.reasons.reason import Reason
 from lockstep_topic_sync import apply
 from lockstep_topic_sync.config_sync import ConfigSync
 

@@ -5,26 +5,26 @@ from pathlib import Path
 
 import click
 
-from lockstep_cli import (
-    completion,
+from lockstep_cli import completion
+from lockstep_cli.command_group import CommandGroup
+from lockstep_cli.command_runner import asynchronous
+from lockstep_cli.commands import (
     config,
     control_commands,
+    doctor,
     legacy,
     migrate_commands,
     offsets,
+    plan,
     probe,
     rack,
     status,
+    switch,
+    verify,
     version,
     watch,
 )
-from lockstep_cli.command_group import CommandGroup
-from lockstep_cli.command_runner import asynchronous
-from lockstep_cli.doctor import command as doctor
 from lockstep_cli.options import file_argument, run_options
-from lockstep_cli.plan import command as plan
-from lockstep_cli.switch import command as switch
-from lockstep_cli.verify import command as verify
 from lockstep_runtime.http.access import AccessPolicy
 
 
@@ -112,10 +112,10 @@ async def run(
       3    the target refused a record of a legacy flow that is to end then
       130  ended at once by a second Ctrl-C
     """
-    from lockstep_cli import run as running
+    from lockstep_cli.processes import run as running
 
     if planned is not None:
-        from lockstep_cli.plan.plan_guard import require_unchanged
+        from lockstep_ops.plan.plan_guard import require_unchanged
 
         running.check(file, os.environ)
         await require_unchanged(planned, file)

@@ -10,7 +10,7 @@ from typing import Any, ParamSpec
 
 import click
 
-from lockstep_cli.exit_codes import INTERRUPTED, CannotUse, Exit
+from lockstep_ops.exit_codes import INTERRUPTED, CannotUse, Exit
 
 P = ParamSpec("P")
 
@@ -23,8 +23,8 @@ def exit_with(work: Coroutine[Any, Any, int]) -> None:
     without a traceback."""
     from lockstep_config import ConfigurationError
     from lockstep_config.keys.python_classes import ClassFailed
-    from lockstep_protocol.rows.row import NewerVersion
-    from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotAppended, TopicMissing
+    from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, NotAppended, TopicMissing
+    from lockstep_state.rows.row import NewerVersion
 
     logging.getLogger(QUIET).setLevel(logging.CRITICAL + 1)
     code: int

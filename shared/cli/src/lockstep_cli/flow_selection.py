@@ -4,9 +4,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from lockstep_cli.exit_codes import CannotUse
 from lockstep_config import Configuration, FlowSettings, UnknownFlow, load
-from lockstep_protocol.names import Flow
+from lockstep_ops.exit_codes import CannotUse
+from lockstep_state.names import Flow
 
 
 def choose_flows(file: Path, named: Sequence[str], every: bool = False) -> tuple[FlowSettings, ...]:

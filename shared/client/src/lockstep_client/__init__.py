@@ -25,8 +25,8 @@ from lockstep_client.remote_cluster import (
     translate_offsets,
     upstream_clusters,
 )
-from lockstep_protocol.mm2_codec import Checkpoint
-from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
+from lockstep_rules.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
+from lockstep_state.codecs.mm2_codec import Checkpoint
 
 __all__ = [
     "Checkpoint",

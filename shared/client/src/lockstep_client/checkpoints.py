@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lockstep_protocol.mm2_codec import Checkpoint, MalformedRecord, decode_checkpoint
+from lockstep_state.codecs.mm2_codec import Checkpoint, MalformedRecord, decode_checkpoint
 
 Groups = str | re.Pattern[str]
 """One group by its exact id, or every group whose whole id matches."""

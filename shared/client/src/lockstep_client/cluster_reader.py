@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from lockstep_client.errors import ClusterUnreachable, NotPermitted, RequestRefused
-from lockstep_protocol.librdkafka_errors import error_text
+from lockstep_state.kafka.librdkafka_errors import error_text
 
 Conf = Mapping[str, str | int | float | bool]
 """librdkafka's settings, `bootstrap.servers` and what the cluster demands of a client."""

@@ -7,9 +7,9 @@ from confluent_kafka import Message
 from lockstep_client.checkpoints import CheckpointFold, Groups, RemoteOffsets
 from lockstep_client.cluster_reader import Conf, reading
 from lockstep_client.errors import CheckpointsNotRead, CheckpointsTopicMissing, UnsupportedCheckpoint
-from lockstep_protocol import topics as named
-from lockstep_protocol.mm2_codec import UnsupportedRecordVersion
-from lockstep_protocol.policy import DefaultReplicationPolicy, ReplicationPolicy
+from lockstep_rules import topics as named
+from lockstep_rules.policy import DefaultReplicationPolicy, ReplicationPolicy
+from lockstep_state.codecs.mm2_codec import UnsupportedRecordVersion
 
 TIMEOUT = 30.0
 """Seconds that a question may take unless said otherwise."""

@@ -15,8 +15,8 @@ from confluent_kafka import TopicPartition
 from lockstep_client.checkpoints import Groups, RemoteOffsets
 from lockstep_client.cluster_reader import Conf
 from lockstep_client.mirror_client import TIMEOUT, MirrorClient
-from lockstep_protocol.mm2_codec import Checkpoint
-from lockstep_protocol.policy import ReplicationPolicy
+from lockstep_rules.policy import ReplicationPolicy
+from lockstep_state.codecs.mm2_codec import Checkpoint
 
 log = logging.getLogger("lockstep_client")
 

@@ -13,15 +13,15 @@ from confluent_kafka import KafkaError
 
 from lockstep_config.flow.model import LegacySettings
 from lockstep_data_plane.admin.offset_admin import ALTERED, with_position
-from lockstep_protocol.connect_offsets import RefusedOffsets
-from lockstep_protocol.names import Flow
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.reason import NO_REASON
-from lockstep_protocol.reason_catalogue import ReasonCode
-from lockstep_protocol.rows.state_rows import LegacyGroup, PartitionProgress, progress_by_partition
+from lockstep_kafka.common.admin_types import GroupDescription, GroupOffset, Outcome
+from lockstep_kafka.common.errors import ClusterError, RequestRefused
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.kafka.admin_types import GroupDescription, GroupOffset, Outcome
-from lockstep_runtime.util.errors import ClusterError, RequestRefused
+from lockstep_state.codecs.connect_offsets import RefusedOffsets
+from lockstep_state.names import Flow
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.reasons.reason import NO_REASON
+from lockstep_state.reasons.reason_catalogue import ReasonCode
+from lockstep_state.rows.state_rows import LegacyGroup, PartitionProgress, progress_by_partition
 
 Positions = Mapping[TopicPartition, GroupOffset]
 Rows = Mapping[TopicPartition, PartitionProgress]

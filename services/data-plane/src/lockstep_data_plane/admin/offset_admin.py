@@ -11,17 +11,17 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from lockstep_data_plane.record_batch.outgoing_batch import EPOCHS
-from lockstep_protocol.commands.command import Command
-from lockstep_protocol.commands.command_vocabulary import OFFSETS_ALTER, OFFSETS_LIST, OFFSETS_RESET, Connector
-from lockstep_protocol.connect_offsets import OffsetChange, RefusedOffsets, parse_changes
-from lockstep_protocol.lag import SILENT_AFTER_S
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.reason import NO_REASON
-from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, SlotStatus, progress_by_partition
+from lockstep_rules.offsets.lag import SILENT_AFTER_S
 from lockstep_runtime.flow.connect_offsets import ConnectOffsets, offsets_answer, offsets_listed
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.state.desired_state import DesiredPhase
 from lockstep_runtime.util.liveness_timer import LivenessTimer
+from lockstep_state.codecs.connect_offsets import OffsetChange, RefusedOffsets, parse_changes
+from lockstep_state.commands.command import Command
+from lockstep_state.commands.command_vocabulary import OFFSETS_ALTER, OFFSETS_LIST, OFFSETS_RESET, Connector
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.reasons.reason import NO_REASON
+from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress, SlotStatus, progress_by_partition
 
 ALTERED, RESET = "altered", "reset"
 

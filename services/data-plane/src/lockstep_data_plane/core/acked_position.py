@@ -8,8 +8,8 @@ from lockstep_data_plane.core.append_sequence import Ack, AppendSequence
 from lockstep_data_plane.core.copy_stats import CopyStats
 from lockstep_data_plane.core.offset_run_log import RunLog
 from lockstep_data_plane.record_batch.gapped_offsets import stretches_within
-from lockstep_protocol.observed_ends import ObservedEnds
-from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
+from lockstep_rules.offsets.observed_ends import ObservedEnds
+from lockstep_state.rows.state_rows import OffsetRuns, PartitionProgress
 
 
 class AckedPosition:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from lockstep_data_plane.record_batch.layout import Batch
-from lockstep_protocol.kafka_errors import ErrorMeaning, KafkaErrorCode, error_meaning
+from lockstep_state.kafka.kafka_errors import ErrorMeaning, KafkaErrorCode, error_meaning
 
 GAP = 7
 """The sequence of the trial's batch that leaves a gap."""
@@ -25,6 +25,7 @@ class AppendFault(StrEnum):
         member.words = words
         return member
 
+    IDS_ABSENT = "ids-absent", "gives no producer ids (InitProducerId)"
     IDS_REFUSED = "ids-refused", "refuses a batch with a producer id"
     IDS_LOST = "ids-lost", "does not keep producer id, epoch and sequence of a batch in its log"
     GAPS_TAKEN = "gaps-taken", "takes a batch whose sequence does not follow"

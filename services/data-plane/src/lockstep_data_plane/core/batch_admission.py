@@ -13,12 +13,12 @@ from lockstep_data_plane.core.quarantine_entry import (
     wholly_skipped,
 )
 from lockstep_data_plane.core.routing import Routing
-from lockstep_data_plane.core.target_tail import LastAppend
+from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.core.transaction_state import TransactionState
 from lockstep_data_plane.record_batch.classify import AbortedTransactions, BatchAction, TargetLimits, classify
 from lockstep_data_plane.record_batch.layout import Batch, CorruptRecordError, scan
 from lockstep_data_plane.record_batch.rebuild import RecordTooLarge
-from lockstep_protocol.rows.state_rows import PartitionProgress
+from lockstep_state.rows.state_rows import PartitionProgress
 
 PASS = BatchAction.PASS
 

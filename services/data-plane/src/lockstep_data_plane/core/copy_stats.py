@@ -12,9 +12,9 @@ from typing import Any
 
 from lockstep_data_plane.core.append_sequence import Ack
 from lockstep_data_plane.record_batch.layout import CONTROL, LOG_APPEND_TIME, Batch
-from lockstep_protocol.metric import row_metrics
-from lockstep_protocol.rows.state_rows import PartitionProgress
-from lockstep_protocol.sliding_window import Window
+from lockstep_rules.sliding_window import Window
+from lockstep_state.metric import row_metrics
+from lockstep_state.rows.state_rows import PartitionProgress
 
 COUNTED = tuple(name for name, one in row_metrics(PartitionProgress).items() if one.since)
 """The fields of the row that count from 0 when a slot takes the partition up."""

@@ -6,12 +6,12 @@ from typing import NamedTuple
 from lockstep_data_plane.core.append_sequence import Ack, InFlightBatch
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.quarantine_entry import RefusedRecords
-from lockstep_data_plane.core.target_tail import LastAppend
+from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.core.transaction_state import TransactionState
 from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits
 from lockstep_data_plane.record_batch.layout import Batch
-from lockstep_protocol.reason import Reason
-from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
+from lockstep_state.reasons.reason import Reason
+from lockstep_state.rows.state_rows import OffsetRuns, PartitionProgress
 
 # -- of every batch ----------------------------------------------------------------------------------------------------
 

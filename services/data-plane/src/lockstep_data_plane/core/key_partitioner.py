@@ -9,7 +9,7 @@ from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import build
-from lockstep_protocol.murmur2 import partition_for
+from lockstep_state.codecs.murmur2 import partition_for
 
 STICKS_BYTES = 16_384
 """So many bytes of records without a key go into one partition before the next one has its turn: `batch.size` of Java's

@@ -19,7 +19,7 @@ from lockstep_data_plane.core.quarantine_entry import BatchRejected, RefusedReco
 from lockstep_data_plane.core.routing import IdentityRouting
 from lockstep_data_plane.core.transaction_state import TransactionStage
 from lockstep_data_plane.record_batch.layout import LARGEST_OFFSET
-from lockstep_protocol.reason import NO_REASON, Reason
+from lockstep_state.reasons.reason import NO_REASON, Reason
 
 GATHERS = Ready(Phase.COPYING, gathers=True)
 """Of nearly every acknowledgement; making it anew costs as much as the rest of that step."""

@@ -23,8 +23,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from lockstep_protocol.offset_runs import Run, decode_runs, encode_runs, union
-from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
+from lockstep_rules.offsets.offset_runs import Run, decode_runs, encode_runs, union
+from lockstep_state.rows.state_rows import OffsetRuns, PartitionProgress
 
 CHUNK = 256
 """Runs in a chunk: a row of 2 to 4 KiB, rewritten at most once a second while runs end."""

@@ -9,11 +9,11 @@ from lockstep_data_plane.core.phases import TRANSITIONS, Phase, PhaseEvent
 from lockstep_data_plane.core.provenance import NO_PROVENANCE, Provenance
 from lockstep_data_plane.core.quarantine_entry import RefusedRecords
 from lockstep_data_plane.core.routing import IdentityRouting, Routing
-from lockstep_data_plane.core.target_tail import LastAppend
+from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.core.transaction_state import TransactionStage, TransactionState
 from lockstep_data_plane.record_batch.classify import NO_LIMIT, TargetLimits
-from lockstep_protocol.reason import NO_REASON, Reason
-from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
+from lockstep_state.reasons.reason import NO_REASON, Reason
+from lockstep_state.rows.state_rows import OffsetRuns, PartitionProgress
 
 
 class PartitionView:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
 from lockstep_data_plane.record_batch.layout import CONTROL, Batch
-from lockstep_protocol.offsets import SEQUENCES
-from lockstep_protocol.rows.state_rows import Origin, PartitionProgress, Row
+from lockstep_state.offsets import SEQUENCES
+from lockstep_state.rows.state_rows import Origin, PartitionProgress, Row
 
 OWN = -1
 """In place of a producer id: the flow's own, which stands for records that originated on its source."""

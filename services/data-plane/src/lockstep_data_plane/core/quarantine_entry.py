@@ -8,9 +8,9 @@ from lockstep_data_plane.record_batch.layout import LARGEST_OFFSET, Batch, scan
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, expected_crc
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import read_records
-from lockstep_protocol.errors import NeedsDecision
-from lockstep_protocol.reason import Reason
-from lockstep_protocol.reason_catalogue import ReasonCode
+from lockstep_state.errors import NeedsDecision
+from lockstep_state.reasons.reason import Reason
+from lockstep_state.reasons.reason_catalogue import ReasonCode
 
 Headers = Sequence[tuple[str, bytes | None]]
 

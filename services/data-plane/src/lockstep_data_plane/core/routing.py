@@ -11,12 +11,12 @@ from collections.abc import Iterable, Sequence
 from lockstep_data_plane.core.append_sequence import Ack, AppendSequence, InFlightBatch
 from lockstep_data_plane.core.key_partitioner import BatchGroup, KeyPartitioner, StickyPartition
 from lockstep_data_plane.core.quarantine_entry import BatchRejected, RefusedRecords, refused_record, skipped, unread
-from lockstep_data_plane.core.target_tail import LastAppend
+from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, Batch
 from lockstep_data_plane.record_batch.outgoing_batch import as_outgoing
 from lockstep_data_plane.record_batch.rebuild import RecordTooLarge, rebuild
-from lockstep_protocol.rows.state_rows import PartitionProgress
+from lockstep_state.rows.state_rows import PartitionProgress
 
 GROUP_BYTES = 1024 * 1024
 """Where a group of records ends, in bytes of keys and values. The whole group becomes one batch for each partition of

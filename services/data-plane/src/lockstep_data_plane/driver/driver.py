@@ -26,10 +26,14 @@ from lockstep_data_plane.provenance.origin_events import OriginRecorder, restore
 from lockstep_data_plane.slot.desired_state import closed_slots, has_failed, resting_partitions, starts_asked
 from lockstep_data_plane.slot.slot_spec import slot_count
 from lockstep_data_plane.spark.session import SparkSession
-from lockstep_protocol.commands.command import Command
-from lockstep_protocol.commands.command_vocabulary import Scope
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import (
+from lockstep_kafka.common.asyncio_util import set_within, to_next_tick, without_end
+from lockstep_kafka.common.errors import ClusterError, LeadershipLost, ShutdownRequested
+from lockstep_runtime.flow.context import Answer, FlowContext
+from lockstep_runtime.state.desired_state import DesiredPhase
+from lockstep_state.commands.command import Command
+from lockstep_state.commands.command_vocabulary import Scope
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.rows.state_rows import (
     AclStatus,
     Assignment,
     FlowPulse,
@@ -46,10 +50,6 @@ from lockstep_protocol.rows.state_rows import (
     VerifiedPartition,
     Wanted,
 )
-from lockstep_runtime.flow.context import Answer, FlowContext
-from lockstep_runtime.state.desired_state import DesiredPhase
-from lockstep_runtime.util.asyncio_util import set_within, to_next_tick, without_end
-from lockstep_runtime.util.errors import ClusterError, LeadershipLost, ShutdownRequested
 
 DRAINS_WITHIN_S = 4.0
 TICK_S = 1.0

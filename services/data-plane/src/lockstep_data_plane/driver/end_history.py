@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lockstep_protocol.lag import NOT_ASKED, LogRange, copied_upstream
-from lockstep_protocol.observed_ends import ObservedEnds
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, SourceEnds
+from lockstep_rules.offsets.lag import NOT_ASKED, LogRange, copied_upstream
+from lockstep_rules.offsets.observed_ends import ObservedEnds
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress, SourceEnds
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,13 @@ from lockstep_config import FlowSettings
 from lockstep_data_plane.core.append_trial import AppendMode
 from lockstep_data_plane.driver.source_monitor import TROUBLE
 from lockstep_data_plane.provenance.producer_ids import flow_origin, last_origin, settle_appends
-from lockstep_protocol.rows.state_rows import Origin
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.common.asyncio_util import cancelled
+from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable
+from lockstep_kafka.topics.control_topics import service_topics
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.flow.control_topic_creation import create_control_topics
-from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.control_topics import service_topics
-from lockstep_runtime.util.asyncio_util import cancelled
-from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable
+from lockstep_state.rows.state_rows import Origin
 
 HEARD_WITHIN_S = 3.0
 """A source that does not answer within this time is taken for the cluster that it was. Slots are placed then, which

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lockstep_data_plane.driver.end_history import EndHistory, ObservedPartition
-from lockstep_protocol.lag import WRITES_WITHIN_S, LogRange, behind, copied_upstream, is_of_another_log
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, SourceEnds
+from lockstep_rules.offsets.lag import WRITES_WITHIN_S, LogRange, behind, copied_upstream, is_of_another_log
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress, SourceEnds
 
 FRESH_S = 10.0
 """A slot writes progress each second while records move. Without a check, a row counts for so long. A check whose

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from lockstep_config import FlowSettings
 from lockstep_data_plane.driver.slot_supervisor import SlotSupervisor
+from lockstep_kafka.common.asyncio_util import to_next_tick
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.util.asyncio_util import to_next_tick
 
 CHECK_INTERVAL_S = 1.0
 LEAVE_WITHIN_S = 4.0

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from lockstep_data_plane.driver.monotonic_counter import MonotonicCounter
-from lockstep_protocol.rows.state_rows import SlotStatus
+from lockstep_state.rows.state_rows import SlotStatus
 
 Link = tuple[str, str, str]
 """Cluster, direction and rack."""

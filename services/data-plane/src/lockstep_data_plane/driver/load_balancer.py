@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heapreplace
 from operator import itemgetter
 
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import MirroredTopic
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.rows.state_rows import MirroredTopic
 
 BASE = 1.0
 """What a partition weighs that moves nothing: it still costs its share of each fetch."""

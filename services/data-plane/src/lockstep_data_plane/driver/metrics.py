@@ -1,8 +1,8 @@
 """What the data plane's page shows beside what every service shows. Its slots have no pages: what they know comes
 through the fields of their rows in the state topic, which declare their metrics themselves."""
 
-from lockstep_protocol.metric import Metric, MetricSet
-from lockstep_protocol.rows.data_plane_rows import PARTITION, SLOT, PartitionProgress, SlotStatus
+from lockstep_state.metric import Metric, MetricSet
+from lockstep_state.rows.data_plane_rows import PARTITION, SLOT, PartitionProgress, SlotStatus
 
 METRICS = MetricSet(PartitionProgress, SlotStatus)
 

@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from lockstep_data_plane.core.gap_policy import GapCase
 from lockstep_data_plane.driver import metrics as m
 from lockstep_data_plane.driver.end_history import ObservedPartition
 from lockstep_data_plane.driver.lag_estimator import Lag, LagEstimator
@@ -13,15 +12,16 @@ from lockstep_data_plane.driver.link_counters import LinkCounters
 from lockstep_data_plane.driver.monotonic_counter import MonotonicCounter, RowCounters
 from lockstep_data_plane.driver.slot_reports import SlotReports
 from lockstep_data_plane.slot.desired_state import has_failed
-from lockstep_protocol.lag import is_of_another_log, silent_after_s
-from lockstep_protocol.metric import row_metrics
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
-from lockstep_protocol.sliding_window import Rate, stats
+from lockstep_rules.offsets.gap_policy import GapCase
+from lockstep_rules.offsets.lag import is_of_another_log, silent_after_s
+from lockstep_rules.sliding_window import Rate, stats
 from lockstep_runtime.flow import common_metrics as common
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.state.desired_state import DesiredPhase
 from lockstep_runtime.telemetry.metrics import Sample
+from lockstep_state.metric import row_metrics
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
 
 CASES = (*(case.value for case in GapCase), "refused")
 """The words for why a partition halts (`PartitionProgress.case`)."""

@@ -6,8 +6,8 @@ larger than the last one was."""
 
 from collections.abc import Hashable
 
-from lockstep_protocol.metric import row_metrics
-from lockstep_protocol.rows.state_rows import Row
+from lockstep_state.metric import row_metrics
+from lockstep_state.rows.state_rows import Row
 
 REMEMBERED = 4
 """Beginnings that may still speak: the present one, and those that do not know yet that they are over."""

@@ -1,9 +1,9 @@
 """Which other services of a flow have no replica. A service that does not run writes no row about that."""
 
-from lockstep_protocol.commands.command_vocabulary import SERVICES
+from lockstep_kafka.admin.replicas import describe_replicas
+from lockstep_kafka.common.errors import ClusterError
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.kafka.replicas import describe_replicas
-from lockstep_runtime.util.errors import ClusterError
+from lockstep_state.commands.command_vocabulary import SERVICES
 
 CHECK_INTERVAL_S = 10.0
 

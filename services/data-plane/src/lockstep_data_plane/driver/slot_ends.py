@@ -6,11 +6,11 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from lockstep_data_plane.slot.end_searches import SEARCHED_AGAIN_S, SEARCHED_AT_MOST_S
-from lockstep_protocol.lag import SILENT_AFTER_S
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import Assignment, PartitionProgress, Row, SlotStatus
-from lockstep_runtime.util.backoff import KeyedBackoff
+from lockstep_kafka.common.backoff import KeyedBackoff
+from lockstep_rules.offsets.lag import SILENT_AFTER_S
 from lockstep_runtime.util.liveness_timer import LivenessTimer
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.rows.state_rows import Assignment, PartitionProgress, Row, SlotStatus
 
 
 class SlotEnds:

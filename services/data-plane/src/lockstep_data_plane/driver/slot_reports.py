@@ -2,12 +2,12 @@
 
 from collections import Counter
 
-from lockstep_protocol.names import state_topic
-from lockstep_protocol.reason import Reason
-from lockstep_protocol.reason_catalogue import ReasonCode
-from lockstep_protocol.rows.state_rows import SlotStatus
+from lockstep_kafka.common.errors import ProtocolUnfit
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.util.errors import ProtocolUnfit
+from lockstep_state.names import state_topic
+from lockstep_state.reasons.reason import Reason
+from lockstep_state.reasons.reason_catalogue import ReasonCode
+from lockstep_state.rows.state_rows import SlotStatus
 
 UNFIT = (ReasonCode.REQUEST_UNFIT,)
 """Only slots notice it: the driver reaches the cluster with a client that knows older versions."""

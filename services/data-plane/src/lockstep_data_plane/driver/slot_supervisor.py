@@ -11,16 +11,16 @@ from lockstep_data_plane.driver.metrics import SLOT_RESTARTS
 from lockstep_data_plane.slot.desired_state import slot_restarts, slot_scope, starts_asked
 from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_data_plane.spark.session import SlotFailed, SparkSession
-from lockstep_protocol.commands.command_vocabulary import RESTART, Connector
-from lockstep_protocol.reason import Reason
-from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
-from lockstep_protocol.rows.state_rows import SlotStatus
+from lockstep_kafka.common.asyncio_util import set_within
+from lockstep_kafka.common.backoff import Backoff
+from lockstep_kafka.common.errors import LeadershipLost
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.util.asyncio_util import set_within
 from lockstep_runtime.util.auto_restart import again, allowed_for, is_spent, is_unlimited, next_after
-from lockstep_runtime.util.backoff import Backoff
-from lockstep_runtime.util.errors import LeadershipLost
 from lockstep_runtime.util.liveness_timer import LivenessTimer
+from lockstep_state.commands.command_vocabulary import RESTART, Connector
+from lockstep_state.reasons.reason import Reason
+from lockstep_state.reasons.reason_catalogue import ReasonCode, format_sentence
+from lockstep_state.rows.state_rows import SlotStatus
 
 STARTS_WITHIN_S = 20.0
 FIRST_WORD_WITHIN_S = 180.0

@@ -10,14 +10,14 @@ from datetime import timedelta
 
 from lockstep_config.flow import client_settings
 from lockstep_data_plane.driver.end_history import EndHistory, ObservedPartition
-from lockstep_protocol.lag import LogRange, is_of_another_log
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, SourceEnds
+from lockstep_kafka.admin.admin import Admin, service_admin
+from lockstep_kafka.common.asyncio_util import to_next_tick, unless_set
+from lockstep_kafka.common.errors import ClusterError
+from lockstep_kafka.librdkafka.control_producer import ACTS_WITHIN, ControlProducer, ControlTopicLog
+from lockstep_rules.offsets.lag import LogRange, is_of_another_log
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.kafka.admin import Admin, service_admin
-from lockstep_runtime.kafka.control_producer import ACTS_WITHIN, ControlProducer, ControlTopicLog
-from lockstep_runtime.util.asyncio_util import to_next_tick, unless_set
-from lockstep_runtime.util.errors import ClusterError
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress, SourceEnds
 
 CHECK_INTERVAL_S = 8.0
 """From the beginning of a look to the end of the next one. With a tick, the ends that are written down are at most ten

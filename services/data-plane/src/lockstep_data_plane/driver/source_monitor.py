@@ -10,15 +10,15 @@ from lockstep_data_plane.driver.end_history import ObservedPartition
 from lockstep_data_plane.driver.metrics_collector import MetricsCollector
 from lockstep_data_plane.driver.source_ends_watch import SourceEndsWatch, SourceReading, Subject
 from lockstep_data_plane.slot.desired_state import DesiredPartition, desired_partitions
-from lockstep_protocol.lag import NOT_ASKED
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.reason import NO_REASON, Reason
-from lockstep_protocol.reason_catalogue import format_sentence
-from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, SourceEnds
-from lockstep_protocol.stalled_copy import why_stalled
+from lockstep_kafka.common.asyncio_util import cancelled, done_within, to_next_tick
+from lockstep_kafka.common.errors import ClusterError
+from lockstep_rules.offsets.lag import NOT_ASKED
+from lockstep_rules.offsets.stalled_copy import why_stalled
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.util.asyncio_util import cancelled, done_within, to_next_tick
-from lockstep_runtime.util.errors import ClusterError
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.reasons.reason import NO_REASON, Reason
+from lockstep_state.reasons.reason_catalogue import format_sentence
+from lockstep_state.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, SourceEnds
 
 
 class CopyStallDetector:

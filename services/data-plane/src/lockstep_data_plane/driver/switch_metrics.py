@@ -6,11 +6,8 @@ from lockstep_data_plane.driver import metrics as m
 from lockstep_data_plane.driver.metrics_collector import MetricsCollector
 from lockstep_data_plane.driver.replica_monitor import ReplicaMonitor
 from lockstep_data_plane.driver.source_monitor import TROUBLE
-from lockstep_protocol.commands.command_vocabulary import SERVICES, Connector
-from lockstep_protocol.group_readings import GroupReadings
-from lockstep_protocol.reason_catalogue import ReasonCode
-from lockstep_protocol.rows.state_rows import GroupStatus, SourceGroupsStatus
-from lockstep_protocol.switch_readiness import (
+from lockstep_rules.groups.group_readings import GroupReadings
+from lockstep_rules.switch.switch_readiness import (
     FailingPart,
     SwitchFacts,
     SwitchPartition,
@@ -22,6 +19,9 @@ from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.state.desired_state import DesiredPhase
 from lockstep_runtime.state.failing_parts import failing_parts, groups_unknown
 from lockstep_runtime.telemetry.metrics import Sample
+from lockstep_state.commands.command_vocabulary import SERVICES, Connector
+from lockstep_state.reasons.reason_catalogue import ReasonCode
+from lockstep_state.rows.state_rows import GroupStatus, SourceGroupsStatus
 
 TARGET_TROUBLE = "target"
 """The name of the runtime for a target that does not answer (`FlowRunner`)."""

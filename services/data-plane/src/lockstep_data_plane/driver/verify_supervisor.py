@@ -14,16 +14,16 @@ from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_data_plane.spark.session import SlotFailed, SparkSession
 from lockstep_data_plane.verify.batch_comparison import Depth
 from lockstep_data_plane.verify.partition_share import comparing_slot, copied_partitions
-from lockstep_protocol.commands.command import Command
-from lockstep_protocol.commands.command_vocabulary import VERIFY, Scope, ScopeKind
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, Verification, VerifiedPartition
-from lockstep_protocol.verified_copy import present_verification
+from lockstep_kafka.common.asyncio_util import cancelled, set_within, to_next_tick
+from lockstep_kafka.common.backoff import Backoff
+from lockstep_kafka.common.errors import ClusterError, LeadershipLost
+from lockstep_rules.offsets.verified_copy import present_verification
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.telemetry.metrics import Sample
-from lockstep_runtime.util.asyncio_util import cancelled, set_within, to_next_tick
-from lockstep_runtime.util.backoff import Backoff
-from lockstep_runtime.util.errors import ClusterError, LeadershipLost
+from lockstep_state.commands.command import Command
+from lockstep_state.commands.command_vocabulary import VERIFY, Scope, ScopeKind
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress, Verification, VerifiedPartition
 
 _Compared = tuple[PartitionProgress, VerifiedPartition | None, VerifiedPartition | None]
 """How far a partition is copied, its last comparison, and the same if it is about the present copy."""

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.fetch.fetch_schedule import SMALL_BYTES
 from lockstep_data_plane.record_batch.layout import Batch
-from lockstep_data_plane.wire.fetch_codec import FetchedPartition
-from lockstep_protocol.offsets import TopicPartition
+from lockstep_kafka.wire.fetch_codec import FetchedPartition
+from lockstep_state.offsets import TopicPartition
 
 
 class Delivery(NamedTuple):

@@ -19,9 +19,9 @@ from lockstep_data_plane.fetch.fetch_schedule import TIGHT_WAIT_S, FetchSchedule
 from lockstep_data_plane.fetch.fetch_sizes import FetchSizes
 from lockstep_data_plane.fetch.memory_budget import FetchBudget, MemoryBudget
 from lockstep_data_plane.fetch.preferred_replica import PreferredReplicas
-from lockstep_data_plane.wire.cluster import ClusterClient, PartitionLeader
-from lockstep_data_plane.wire.connection import BrokerUnreachable
-from lockstep_runtime.util.asyncio_util import cancelled, set_within
+from lockstep_kafka.common.asyncio_util import cancelled, set_within
+from lockstep_kafka.wire.cluster import ClusterClient, PartitionLeader
+from lockstep_kafka.wire.connection import BrokerUnreachable
 
 
 class Fetcher:

@@ -6,7 +6,7 @@ answer counts. A follower may lag, so an offset that it does not have is no gap.
 
 from collections.abc import Iterable
 
-from lockstep_protocol.offsets import TopicPartition
+from lockstep_state.offsets import TopicPartition
 
 AVOID_S = 15.0
 """For so long after a follower failed us the leader is asked for the records themselves. That is longer than brokers

@@ -17,20 +17,20 @@ from lockstep_data_plane.common.in_flight_limits import WINDOW, requests_ahead, 
 from lockstep_data_plane.core.append_sequence import InFlightBatch
 from lockstep_data_plane.core.events import ConnectionReady
 from lockstep_data_plane.core.machine import PartitionMachine
-from lockstep_data_plane.wire.cluster import ClusterClient, PartitionLeader
-from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
-from lockstep_data_plane.wire.error_codes import BACK_PRESSURE
-from lockstep_data_plane.wire.frame_protocol import EncodedRequest
-from lockstep_data_plane.wire.produce_codec import (
+from lockstep_kafka.wire.cluster import ClusterClient, PartitionLeader
+from lockstep_kafka.wire.connection import BrokerUnreachable, Connection
+from lockstep_kafka.wire.error_codes import BACK_PRESSURE
+from lockstep_kafka.wire.frame_protocol import EncodedRequest
+from lockstep_kafka.wire.produce_codec import (
     NO_ERROR,
     PRODUCE_BY_TOPIC_ID,
     ProduceAnswer,
     produce_answer,
     produce_request,
 )
-from lockstep_data_plane.wire.request_size import SMALL_BYTES, USUAL_BYTES, RequestSize
-from lockstep_protocol.errors import RetriableError
-from lockstep_protocol.offsets import TopicPartition
+from lockstep_kafka.wire.request_size import SMALL_BYTES, USUAL_BYTES, RequestSize
+from lockstep_state.errors import RetriableError
+from lockstep_state.offsets import TopicPartition
 
 CONNECTIONS = 2
 """Connections to each target broker: the broker answers one request of a connection at a time, so their waits

@@ -9,16 +9,16 @@ from functools import partial
 from typing import TypeAlias
 
 from lockstep_data_plane.common.single_flight import SingleFlight
+from lockstep_data_plane.log_reader import LogCursor
 from lockstep_data_plane.record_batch.layout import CONTROL, TRANSACTIONAL, Batch, CorruptRecordError
 from lockstep_data_plane.record_batch.rebuild import read_records
-from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError
-from lockstep_data_plane.wire.log_reader import LogCursor
-from lockstep_protocol.connect_offsets import OffsetFold
-from lockstep_protocol.kafka_errors import KafkaErrorCode
-from lockstep_protocol.mm2_codec import MalformedRecord, encode_source_progress_reset
-from lockstep_protocol.murmur2 import partition_for
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_runtime.kafka.unreadable_records import PassOver
+from lockstep_kafka.wire.cluster import ClusterClient, KafkaProtocolError
+from lockstep_runtime.state.unreadable_records import PassOver
+from lockstep_state.codecs.connect_offsets import OffsetFold
+from lockstep_state.codecs.mm2_codec import MalformedRecord, encode_source_progress_reset
+from lockstep_state.codecs.murmur2 import partition_for
+from lockstep_state.kafka.kafka_errors import KafkaErrorCode
+from lockstep_state.offsets import TopicPartition
 
 _MARKER = struct.Struct(">hh")
 COMMIT = 1

@@ -17,18 +17,18 @@ from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.quarantine_entry import RefusedRecords
 from lockstep_data_plane.progress.mirror_progress_writer import MirrorProgressWriter
 from lockstep_data_plane.progress.offset_sync_writer import OffsetSyncWriter
-from lockstep_protocol.event_kinds import EVENT_KINDS
-from lockstep_protocol.events import Event, cause_detail, event_words
-from lockstep_protocol.names import events_topic, quarantine_topic, state_topic
-from lockstep_protocol.reason import NO_REASON, Reason
-from lockstep_protocol.reason_catalogue import format_sentence
-from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress, Row
-from lockstep_protocol.sliding_window import Window
-from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
-from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics, refused_configs_text
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.librdkafka.control_producer import ControlProducer, ControlTopicLog
+from lockstep_kafka.topics.control_topics import ControlTopic, ensure_control_topics, refused_configs_text
+from lockstep_rules.sliding_window import Window
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.clock import now_ms
+from lockstep_state.event_kinds import EVENT_KINDS
+from lockstep_state.events import Event, cause_detail, event_words
+from lockstep_state.names import events_topic, quarantine_topic, state_topic
+from lockstep_state.reasons.reason import NO_REASON, Reason
+from lockstep_state.reasons.reason_catalogue import format_sentence
+from lockstep_state.rows.state_rows import OffsetRuns, PartitionProgress, Row
 
 PROGRESS = "progress"
 """What a slot calls it in its troubles when progress cannot be written down."""

@@ -10,15 +10,15 @@ from lockstep_data_plane.core.events import CopyTrouble, ForeignRecords, Halted,
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.record_batch.codecs import CODEC_NAMES, NONE
-from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError
-from lockstep_data_plane.wire.connection import BrokerUnreachable, ProtocolUnfitError, TopicDeletedError
-from lockstep_data_plane.wire.error_codes import DENIED
-from lockstep_data_plane.wire.request_size import SMALL_BYTES
-from lockstep_data_plane.wire.unsupported_requests import UnsupportedCase
-from lockstep_protocol.kafka_apis import APIS
-from lockstep_protocol.reason_catalogue import format_sentence
+from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, NotPermitted, ProtocolUnfit, TopicDeleted
+from lockstep_kafka.wire.cluster import ClusterClient, KafkaProtocolError
+from lockstep_kafka.wire.connection import BrokerUnreachable, ProtocolUnfitError, TopicDeletedError
+from lockstep_kafka.wire.error_codes import DENIED
+from lockstep_kafka.wire.request_size import SMALL_BYTES
+from lockstep_kafka.wire.unsupported_requests import UnsupportedCase
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
-from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted, ProtocolUnfit, TopicDeleted
+from lockstep_state.kafka.kafka_apis import APIS
+from lockstep_state.reasons.reason_catalogue import format_sentence
 
 _UNSUPPORTED = {
     UnsupportedCase.ABSENT: "its brokers do not know {}",

@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Mapping
 
-from lockstep_protocol.mm2_codec import encode_source_progress, encode_source_progress_reset
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_runtime.kafka.control_producer import ControlTopicLog
+from lockstep_kafka.common.errors import ClusterError
+from lockstep_kafka.librdkafka.control_producer import ControlTopicLog
 from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_runtime.util.errors import ClusterError
+from lockstep_state.codecs.mm2_codec import encode_source_progress, encode_source_progress_reset
+from lockstep_state.offsets import TopicPartition
 
 PAUSE_S = 1.0
 """Between a failure and the next attempt."""

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 
 from lockstep_data_plane.core.append_sequence import Ack
 from lockstep_data_plane.record_batch.gapped_offsets import Stretch, stretches_within
-from lockstep_protocol.mm2_codec import OffsetSync, encode_offset_sync
-from lockstep_protocol.offset_sync_rule import OffsetSyncRule
-from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
-from lockstep_protocol.sliding_window import Window
-from lockstep_runtime.kafka.control_producer import ControlTopicLog
+from lockstep_kafka.common.errors import ClusterError
+from lockstep_kafka.librdkafka.control_producer import ControlTopicLog
+from lockstep_rules.offsets.offset_sync_rule import OffsetSyncRule
+from lockstep_rules.sliding_window import Window
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.clock import now_ms
-from lockstep_runtime.util.errors import ClusterError
+from lockstep_state.codecs.mm2_codec import OffsetSync, encode_offset_sync
+from lockstep_state.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
 
 GATHER_S = 0.2
 """Syncs wait this long for newer ones. At full speed each batch brings one, and an append costs the broker and every

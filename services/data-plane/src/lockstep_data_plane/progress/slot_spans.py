@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from lockstep_runtime.telemetry.tracing import NO_TRACING, Attribute, Tracing
+from lockstep_kafka.common.tracing import NO_TRACING, Attribute, Tracing
 
 LEAST_NS = 1_000_000_000
 """No stretch is shorter, so a span a second is the most there is, however much is copied."""

@@ -5,14 +5,14 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 
-from lockstep_protocol.events import decode_event
-from lockstep_protocol.names import Flow, events_topic
-from lockstep_protocol.rows.row import NewerVersion
-from lockstep_protocol.rows.state_rows import Origin
+from lockstep_kafka.common.errors import NotPermitted, TopicMissing
+from lockstep_kafka.topics.topic_follower import target_follower
+from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.kafka.topic_follower import target_follower
-from lockstep_runtime.kafka.topic_reader import Record
-from lockstep_runtime.util.errors import NotPermitted, TopicMissing
+from lockstep_state.events import decode_event
+from lockstep_state.names import Flow, events_topic
+from lockstep_state.rows.row import NewerVersion
+from lockstep_state.rows.state_rows import Origin
 
 RECORDED = "OriginRecorded"
 REPEATED_EVERY = timedelta(days=1)

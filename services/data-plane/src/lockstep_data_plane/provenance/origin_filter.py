@@ -7,9 +7,9 @@ from lockstep_config import FlowSettings
 from lockstep_data_plane.core.provenance import ProvenanceRule, batches_with_records, origins_by_producer
 from lockstep_data_plane.provenance.origin_lookup import KNOWN_AT_MOST, OriginRows, state_topics
 from lockstep_data_plane.record_batch.layout import Batch
-from lockstep_data_plane.wire.cluster import ClusterClient
-from lockstep_data_plane.wire.connection import BrokerUnreachable
-from lockstep_runtime.kafka.unreadable_records import PassOver
+from lockstep_kafka.wire.cluster import ClusterClient
+from lockstep_kafka.wire.connection import BrokerUnreachable
+from lockstep_runtime.state.unreadable_records import PassOver
 
 
 class OriginFilter:

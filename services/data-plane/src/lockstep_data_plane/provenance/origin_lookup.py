@@ -12,20 +12,20 @@ from lockstep_data_plane.common.single_flight import SingleFlight
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.provenance import OWN, FlowIds, ProvenanceRule, batches_with_records, origins_by_producer
 from lockstep_data_plane.fetch.fetch_request import Delivery
+from lockstep_data_plane.log_reader import LogCursor
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.provenance.producer_ids import find_origin, new_producer_id, origin_row
 from lockstep_data_plane.record_batch.layout import CONTROL, Batch, CorruptRecordError
 from lockstep_data_plane.record_batch.rebuild import read_records
-from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError
-from lockstep_data_plane.wire.connection import BrokerUnreachable
-from lockstep_data_plane.wire.error_codes import RETRIABLE_ERRORS
-from lockstep_data_plane.wire.log_reader import LogCursor
-from lockstep_protocol.kafka_errors import KafkaErrorCode
-from lockstep_protocol.names import is_state_topic, state_topic
-from lockstep_protocol.rows.state_rows import MalformedRow, Origin, decode_row
-from lockstep_runtime.kafka.unreadable_records import PassOver
-from lockstep_runtime.util.asyncio_util import cancelled
-from lockstep_runtime.util.backoff import AWAY_AT_MOST_S, Backoff
+from lockstep_kafka.common.asyncio_util import cancelled
+from lockstep_kafka.common.backoff import AWAY_AT_MOST_S, Backoff
+from lockstep_kafka.wire.cluster import ClusterClient, KafkaProtocolError
+from lockstep_kafka.wire.connection import BrokerUnreachable
+from lockstep_kafka.wire.error_codes import RETRIABLE_ERRORS
+from lockstep_runtime.state.unreadable_records import PassOver
+from lockstep_state.kafka.kafka_errors import KafkaErrorCode
+from lockstep_state.names import is_state_topic, state_topic
+from lockstep_state.rows.state_rows import MalformedRow, Origin, decode_row
 
 ORIGIN = f"{Origin.kind}/".encode()
 

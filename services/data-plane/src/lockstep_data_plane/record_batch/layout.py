@@ -5,7 +5,7 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from lockstep_protocol.errors import RetriableError
+from lockstep_state.errors import RetriableError
 
 PREFIX = struct.Struct(">qi")
 """baseOffset, batchLength: enough to know where the next batch begins."""

@@ -17,7 +17,7 @@ from lockstep_data_plane.record_batch.layout import (
     UNCOVERED,
     Batch,
 )
-from lockstep_protocol.offsets import SEQUENCES
+from lockstep_state.offsets import SEQUENCES
 
 EPOCHS = 32_767
 """The largest producer epoch (int16)."""

@@ -14,7 +14,7 @@ from lockstep_data_plane.record_batch.layout import (
     Batch,
     CorruptRecordError,
 )
-from lockstep_data_plane.record_batch.varint import zigzag
+from lockstep_state.codecs.varint import zigzag
 
 NAMES = ("utf-8", "surrogateescape")
 INT, LONG = 32, 64

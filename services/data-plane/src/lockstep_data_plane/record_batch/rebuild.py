@@ -36,7 +36,7 @@ from lockstep_data_plane.record_batch.layout import (
 from lockstep_data_plane.record_batch.message_set import read_messages
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, expected_crc
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
-from lockstep_protocol.errors import NeedsDecision
+from lockstep_state.errors import NeedsDecision
 
 _LENGTH = struct.Struct(">i")
 _ATTRIBUTES = struct.Struct(">h")

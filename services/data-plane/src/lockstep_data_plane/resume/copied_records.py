@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.provenance import batches_with_records
 from lockstep_data_plane.core.quarantine_entry import unread, wholly_skipped
+from lockstep_data_plane.log_reader import log_between, next_offset
 from lockstep_data_plane.record_batch.classify import NO_LIMIT, BatchAction, TargetLimits, classify
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
-from lockstep_data_plane.wire.cluster import ClusterClient
-from lockstep_data_plane.wire.log_reader import log_between, next_offset
-from lockstep_protocol.rows.state_rows import PartitionProgress
+from lockstep_kafka.wire.cluster import ClusterClient
+from lockstep_state.rows.state_rows import PartitionProgress
 
 NO_LIMITS = TargetLimits(max_bytes=NO_LIMIT)
 

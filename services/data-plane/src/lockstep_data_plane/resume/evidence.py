@@ -8,26 +8,26 @@ from collections.abc import Callable, Set
 from contextlib import suppress
 
 from lockstep_config import FlowSettings
-from lockstep_data_plane.core.content_match import AmbiguousMatch, ContentMatch, MatchedPosition
 from lockstep_data_plane.core.events import Unplaced
-from lockstep_data_plane.core.fencing import fence_for_row
-from lockstep_data_plane.core.gap_policy import GapCase, GapFound
-from lockstep_data_plane.core.leader_epochs import EpochEvidence
-from lockstep_data_plane.core.locate import LogEnds, NeedsMore, Position, locate
-from lockstep_data_plane.core.log_read_back import ComparedCopy, ReadBackTail
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.provenance import appended_since
-from lockstep_data_plane.core.target_remnant import TargetRemnant
-from lockstep_data_plane.core.target_tail import LastAppend, LogContradiction, NotReplicated, TargetTail
+from lockstep_data_plane.core.target_log.content_match import AmbiguousMatch, ContentMatch, MatchedPosition
+from lockstep_data_plane.core.target_log.fencing import fence_for_row
+from lockstep_data_plane.core.target_log.leader_epochs import EpochEvidence
+from lockstep_data_plane.core.target_log.locate import LogEnds, NeedsMore, Position, locate
+from lockstep_data_plane.core.target_log.log_read_back import ComparedCopy, ReadBackTail
+from lockstep_data_plane.core.target_log.target_remnant import TargetRemnant
+from lockstep_data_plane.core.target_log.target_tail import LastAppend, LogContradiction, NotReplicated, TargetTail
+from lockstep_data_plane.log_reader import first_batch, log_between
 from lockstep_data_plane.resume.copied_records import copied_records
 from lockstep_data_plane.resume.log_read_back import compare_logs, read_back
-from lockstep_data_plane.wire.cluster import DEBUGGING, EARLIEST, LATEST, ClusterClient, KafkaProtocolError
-from lockstep_data_plane.wire.connection import BrokerUnreachable
-from lockstep_data_plane.wire.log_reader import first_batch, log_between
-from lockstep_data_plane.wire.optional_requests import active_producers, epoch_end
-from lockstep_data_plane.wire.unsupported_requests import UnsupportedCase
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import PartitionProgress
+from lockstep_kafka.wire.cluster import DEBUGGING, EARLIEST, LATEST, ClusterClient, KafkaProtocolError
+from lockstep_kafka.wire.connection import BrokerUnreachable
+from lockstep_kafka.wire.optional_requests import active_producers, epoch_end
+from lockstep_kafka.wire.unsupported_requests import UnsupportedCase
+from lockstep_rules.offsets.gap_policy import GapCase, GapFound
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.rows.state_rows import PartitionProgress
 
 SETTLE_S = 30.0
 """How long we wait for what the leader has appended to become visible (replicated) before saying that it does not."""

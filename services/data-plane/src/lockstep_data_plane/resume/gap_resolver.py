@@ -4,19 +4,19 @@ the row of an append sequence that begins anew (`docs/reference/no-silent-loss.m
 from dataclasses import replace
 
 from lockstep_data_plane.core.events import RowLoaded
-from lockstep_data_plane.core.gap_policy import GapCase, GapFound, goes_back, lost_on_target, missing_between
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.provenance import appended_since
-from lockstep_data_plane.core.target_tail import LogContradiction, NotReplicated
+from lockstep_data_plane.core.target_log.target_tail import LogContradiction, NotReplicated
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.record_batch.outgoing_batch import EPOCHS
 from lockstep_data_plane.resume.evidence import EvidenceReader, read_tail
 from lockstep_data_plane.resume.transaction_runner import TransactionRunner
-from lockstep_data_plane.wire.cluster import ClusterClient
-from lockstep_protocol.errors import NeedsDecision
-from lockstep_protocol.reason import NO_REASON, Reason
-from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
-from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
+from lockstep_kafka.wire.cluster import ClusterClient
+from lockstep_rules.offsets.gap_policy import GapCase, GapFound, goes_back, lost_on_target, missing_between
+from lockstep_state.errors import NeedsDecision
+from lockstep_state.reasons.reason import NO_REASON, Reason
+from lockstep_state.reasons.reason_catalogue import ReasonCode, format_sentence
+from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress
 
 WENT_ON = {"skip": "GapSkipped", "restart": "CopyRestarted", "progress": "ResumedWithDoubt"}
 """The event of a decision."""

@@ -3,15 +3,15 @@
 
 import asyncio
 
-from lockstep_data_plane.core.locate import LogEnds
-from lockstep_data_plane.core.log_read_back import ComparedCopy, CopyComparison, ReadBackTail, last_pair
 from lockstep_data_plane.core.machine import PartitionMachine
-from lockstep_data_plane.core.target_tail import LogContradiction
+from lockstep_data_plane.core.target_log.locate import LogEnds
+from lockstep_data_plane.core.target_log.log_read_back import ComparedCopy, CopyComparison, ReadBackTail, last_pair
+from lockstep_data_plane.core.target_log.target_tail import LogContradiction
+from lockstep_data_plane.log_reader import log_between
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.resume.copied_records import copied_records
-from lockstep_data_plane.wire.cluster import DEBUGGING, EARLIEST, ClusterClient
-from lockstep_data_plane.wire.log_reader import log_between
-from lockstep_protocol.rows.state_rows import PartitionProgress
+from lockstep_kafka.wire.cluster import DEBUGGING, EARLIEST, ClusterClient
+from lockstep_state.rows.state_rows import PartitionProgress
 
 ON_ITS_WAY_S = 2.0
 """How long a batch may take to be appended whose connection has ended."""

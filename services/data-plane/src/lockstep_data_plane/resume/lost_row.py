@@ -6,19 +6,19 @@ from collections.abc import Iterable, Sequence
 from lockstep_config import FlowSettings
 from lockstep_data_plane.common.single_flight import SingleFlight
 from lockstep_data_plane.core.machine import PartitionMachine
-from lockstep_data_plane.core.target_tail import SEARCHED
-from lockstep_data_plane.core.unaccounted_append import UnaccountedAppend, last_unaccounted, row_at
+from lockstep_data_plane.core.target_log.target_tail import SEARCHED
+from lockstep_data_plane.core.target_log.unaccounted_append import UnaccountedAppend, last_unaccounted, row_at
+from lockstep_data_plane.log_reader import LogCursor, first_batch, log_between
 from lockstep_data_plane.record_batch.layout import CONTROL, TRANSACTIONAL, Batch, CorruptRecordError
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import read_records
-from lockstep_data_plane.wire.cluster import EARLIEST, ClusterClient, KafkaProtocolError
-from lockstep_data_plane.wire.error_codes import DENIED
-from lockstep_data_plane.wire.log_reader import LogCursor, first_batch, log_between
-from lockstep_data_plane.wire.optional_requests import active_producers
-from lockstep_protocol.kafka_errors import KafkaErrorCode
-from lockstep_protocol.mm2_codec import MalformedRecord, decode_offset_sync
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import PartitionProgress
+from lockstep_kafka.wire.cluster import EARLIEST, ClusterClient, KafkaProtocolError
+from lockstep_kafka.wire.error_codes import DENIED
+from lockstep_kafka.wire.optional_requests import active_producers
+from lockstep_state.codecs.mm2_codec import MalformedRecord, decode_offset_sync
+from lockstep_state.kafka.kafka_errors import KafkaErrorCode
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.rows.state_rows import PartitionProgress
 
 
 class LostRowFinder:

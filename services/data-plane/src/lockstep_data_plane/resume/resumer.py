@@ -8,25 +8,25 @@ from lockstep_config import FlowSettings
 from lockstep_data_plane.admin.offset_admin import RESET
 from lockstep_data_plane.common.single_flight import SingleFlight
 from lockstep_data_plane.core.events import RowLoaded, Unplaced
-from lockstep_data_plane.core.fencing import Fencing, ReadBackFence, SequenceFence, TransactionFence
-from lockstep_data_plane.core.gap_policy import GapCase, GapFound, decide_gap
-from lockstep_data_plane.core.locate import Position
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.provenance import FlowIds
-from lockstep_data_plane.core.target_tail import LastAppend
+from lockstep_data_plane.core.target_log.fencing import Fencing, ReadBackFence, SequenceFence, TransactionFence
+from lockstep_data_plane.core.target_log.locate import Position
+from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.resume.evidence import EvidenceReader, first_offset
 from lockstep_data_plane.resume.gap_resolver import GapResolver, HaltPartition, row_after
 from lockstep_data_plane.resume.lost_row import LostRowFinder
 from lockstep_data_plane.resume.transaction_runner import TransactionRunner
-from lockstep_data_plane.wire.cluster import ClusterClient
-from lockstep_data_plane.wire.connection import BrokerUnreachable
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.reason_catalogue import ReasonCode
-from lockstep_protocol.rows.data_plane_rows import LOST
-from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
-from lockstep_runtime.util.asyncio_util import uninterrupted
-from lockstep_runtime.util.errors import ClusterError
+from lockstep_kafka.common.asyncio_util import uninterrupted
+from lockstep_kafka.common.errors import ClusterError
+from lockstep_kafka.wire.cluster import ClusterClient
+from lockstep_kafka.wire.connection import BrokerUnreachable
+from lockstep_rules.offsets.gap_policy import GapCase, GapFound, decide_gap
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.reasons.reason_catalogue import ReasonCode
+from lockstep_state.rows.data_plane_rows import LOST
+from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress
 
 
 class Resumer:

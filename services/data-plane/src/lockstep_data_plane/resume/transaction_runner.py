@@ -26,17 +26,17 @@ from lockstep_data_plane.record_batch.codecs import NONE
 from lockstep_data_plane.record_batch.outgoing_batch import stamp
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import build
-from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError
-from lockstep_data_plane.wire.connection import BrokerUnreachable
-from lockstep_data_plane.wire.produce_codec import PRODUCE_BY_TOPIC_ID, produce_answer, produce_request
-from lockstep_data_plane.wire.transaction_coordinator import Producer, ProducerFenced, TransactionCoordinators
-from lockstep_protocol.kafka_errors import KafkaErrorCode
-from lockstep_protocol.mm2_codec import encode_source_progress
-from lockstep_protocol.names import transactional_id
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_runtime.kafka.unreadable_records import PassOver
-from lockstep_runtime.util.asyncio_util import cancelled, set_within
+from lockstep_kafka.common.asyncio_util import cancelled, set_within
+from lockstep_kafka.wire.cluster import ClusterClient, KafkaProtocolError
+from lockstep_kafka.wire.connection import BrokerUnreachable
+from lockstep_kafka.wire.produce_codec import PRODUCE_BY_TOPIC_ID, produce_answer, produce_request
+from lockstep_kafka.wire.transaction_coordinator import Producer, ProducerFenced, TransactionCoordinators
+from lockstep_runtime.state.unreadable_records import PassOver
 from lockstep_runtime.util.clock import now_ms
+from lockstep_state.codecs.mm2_codec import encode_source_progress
+from lockstep_state.kafka.kafka_errors import KafkaErrorCode
+from lockstep_state.names import transactional_id
+from lockstep_state.offsets import TopicPartition
 
 LARGEST_RECORD = 1 << 20
 

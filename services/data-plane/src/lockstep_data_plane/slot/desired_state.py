@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from lockstep_config.flow.connector_settings import NOTHING_STATED, StatedPhases
-from lockstep_protocol.commands.command_vocabulary import Connector, Scope, ScopeKind
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import PartitionProgress, Restarts, Row, Wanted
 from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
 from lockstep_runtime.util.auto_restart import is_spent
+from lockstep_state.commands.command_vocabulary import Connector, Scope, ScopeKind
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.rows.state_rows import PartitionProgress, Restarts, Row, Wanted
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from lockstep_data_plane.slot.desired_state import DesiredPartition
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_runtime.util.backoff import KeyedBackoff
+from lockstep_kafka.common.backoff import KeyedBackoff
+from lockstep_state.offsets import TopicPartition
 
 ASKED_EVERY_S = 10.0
 """Seconds from asking the source whether it answers about such partitions to asking it again."""

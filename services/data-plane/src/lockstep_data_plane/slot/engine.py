@@ -28,13 +28,13 @@ from lockstep_data_plane.slot.error_handler import ErrorHandler
 from lockstep_data_plane.slot.partition_task import PartitionTasks
 from lockstep_data_plane.slot.slot_clusters import connect_clusters
 from lockstep_data_plane.slot.target_limits import target_limits
-from lockstep_data_plane.wire.produce_codec import ProduceAnswer
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns, PartitionProgress
-from lockstep_runtime.kafka.unreadable_records import PassOver
+from lockstep_kafka.wire.produce_codec import ProduceAnswer
+from lockstep_runtime.state.unreadable_records import PassOver
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.clock import now_ms
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.rows.state_rows import MirroredTopic, OffsetRuns, PartitionProgress
 
 COPYING = Phase.COPYING
 """A member of an enum is looked up by a call; this one is needed for each batch."""
@@ -340,7 +340,9 @@ class SlotEngine:
         now = now_ms()
         for partition, sent, answer in answered:
             if isinstance(answer, ProduceAnswer) and not answer.code:
-                self._on_appended(partition, Acked(sent, answer.base_offset, now, answer.rewrote_times(sent.outgoing)))
+                self._on_appended(
+                    partition, Acked(sent, answer.base_offset, now, answer.rewrote_times(sent.outgoing.max_timestamp))
+                )
                 continue
             if partition in self._gathering:
                 self._step(partition, AcksDue(now))  # they came before

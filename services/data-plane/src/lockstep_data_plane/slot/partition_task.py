@@ -20,9 +20,9 @@ from lockstep_data_plane.core.events import (
     TargetSized,
     Unplaced,
 )
-from lockstep_data_plane.core.locate import Position
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.phases import Phase
+from lockstep_data_plane.core.target_log.locate import Position
 from lockstep_data_plane.fetch.fetcher import Fetcher
 from lockstep_data_plane.produce.sender import Sender
 from lockstep_data_plane.progress.control_topic_writer import PROGRESS, ControlTopicWriter
@@ -30,14 +30,14 @@ from lockstep_data_plane.progress.event_reporter import EventReporter
 from lockstep_data_plane.resume.gap_resolver import HaltPartition
 from lockstep_data_plane.resume.resumer import Resumer
 from lockstep_data_plane.resume.transaction_runner import TransactionRunner
-from lockstep_data_plane.wire.cluster import ClusterClient
-from lockstep_data_plane.wire.connection import BrokerUnreachable
-from lockstep_data_plane.wire.error_codes import RETRIABLE_ERRORS
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns
-from lockstep_runtime.util.asyncio_util import cancelled, error_retrieved, set_within
-from lockstep_runtime.util.backoff import Backoff
-from lockstep_runtime.util.errors import ClusterError
+from lockstep_kafka.common.asyncio_util import cancelled, error_retrieved, set_within
+from lockstep_kafka.common.backoff import Backoff
+from lockstep_kafka.common.errors import ClusterError
+from lockstep_kafka.wire.cluster import ClusterClient
+from lockstep_kafka.wire.connection import BrokerUnreachable
+from lockstep_kafka.wire.error_codes import RETRIABLE_ERRORS
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.rows.state_rows import MirroredTopic, OffsetRuns
 
 AT_MOST_S = 4.0
 """However long a broker has been away. Those who wait ask together for the metadata, so it costs little to look."""

@@ -7,9 +7,9 @@ be read then, the one before it counts, as in every fold.
 
 from collections.abc import Callable, Iterator, Mapping
 
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import MalformedRow, PartitionProgress, Row, decode_row
 from lockstep_runtime.state.state_fold import READ_BY_ALL
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.rows.state_rows import MalformedRow, PartitionProgress, Row, decode_row
 
 PREFIX = f"{PartitionProgress.kind}/".encode()
 EPOCH = b'"producer_epoch":'

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 
 from lockstep_data_plane.slot.progress_rows import readable_row
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import MalformedRow, OffsetRuns
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.rows.state_rows import MalformedRow, OffsetRuns
 
 RUNS = f"{OffsetRuns.kind}/".encode()
 

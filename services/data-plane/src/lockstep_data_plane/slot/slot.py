@@ -23,9 +23,18 @@ from lockstep_data_plane.slot.row_deadline import ROWS_WITHIN_S, RowDeadline
 from lockstep_data_plane.slot.run_rows import RunRows
 from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_data_plane.slot.slot_succession import SlotSuccession
-from lockstep_protocol.names import state_topic
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import (
+from lockstep_kafka.common.asyncio_util import cancelled, set_within
+from lockstep_kafka.common.errors import ClusterError
+from lockstep_kafka.common.tracing import NO_TRACING, Tracing
+from lockstep_kafka.topics.topic_follower import target_follower
+from lockstep_kafka.topics.topic_reader import Record
+from lockstep_runtime.state.unreadable_records import UnreadableRecords
+from lockstep_runtime.telemetry.failure_tracker import FailureTracker
+from lockstep_runtime.telemetry.log import FlowLog
+from lockstep_runtime.util.clock import now_ms
+from lockstep_state.names import state_topic
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.rows.state_rows import (
     Assignment,
     Leader,
     MalformedRow,
@@ -34,15 +43,6 @@ from lockstep_protocol.rows.state_rows import (
     Wanted,
     decode_row,
 )
-from lockstep_runtime.kafka.topic_follower import target_follower
-from lockstep_runtime.kafka.topic_reader import Record
-from lockstep_runtime.kafka.unreadable_records import UnreadableRecords
-from lockstep_runtime.telemetry.failure_tracker import FailureTracker
-from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_runtime.telemetry.tracing import NO_TRACING, Tracing
-from lockstep_runtime.util.asyncio_util import cancelled, set_within
-from lockstep_runtime.util.clock import now_ms
-from lockstep_runtime.util.errors import ClusterError
 
 ALIVE_EVERY_S = 5.0
 """How often a slot says that it lives; the driver takes one for frozen that has been silent for several times as

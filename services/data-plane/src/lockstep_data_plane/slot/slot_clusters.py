@@ -2,7 +2,7 @@
 
 from lockstep_config import FlowSettings
 from lockstep_config.flow.client_settings import client_id
-from lockstep_data_plane.wire.cluster import ClusterClient, connect_cluster
+from lockstep_kafka.wire.cluster import ClusterClient, connect_cluster
 
 
 def connect_clusters(settings: FlowSettings, slot: int) -> tuple[ClusterClient, ClusterClient]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from lockstep_config import FlowSettings
 from lockstep_config.flow import client_settings
 from lockstep_config.resolve.precedence import Side
-from lockstep_protocol.rows.state_rows import Leader
+from lockstep_state.rows.state_rows import Leader
 
 DRIVER = "data-plane"
 """As which the drivers of a flow claim to lead it."""

@@ -1,7 +1,7 @@
 """The other runs of a slot and other leaders of the drivers, as the state topic shows them (no I/O, no clock)."""
 
 from lockstep_data_plane.slot.slot_spec import SlotSpec
-from lockstep_protocol.rows.state_rows import Leader, SlotStatus
+from lockstep_state.rows.state_rows import Leader, SlotStatus
 
 
 class SlotSuccession:

@@ -3,7 +3,7 @@
 from lockstep_config.flow.model import DataPlaneSettings
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.codecs import CODECS, CompressionLevels
-from lockstep_protocol.rows.state_rows import MirroredTopic
+from lockstep_state.rows.state_rows import MirroredTopic
 
 
 def target_limits(

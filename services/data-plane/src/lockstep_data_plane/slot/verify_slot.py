@@ -37,14 +37,21 @@ from lockstep_data_plane.verify.verified_position import (
     waits_for_copy,
     with_beyond,
 )
-from lockstep_data_plane.wire.cluster import DEBUGGING, EARLIEST, ClusterClient, KafkaProtocolError, connect_cluster
-from lockstep_data_plane.wire.connection import BrokerUnreachable
-from lockstep_protocol.names import state_topic
-from lockstep_protocol.offset_runs import RunMap
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.reason import NO_REASON, Reason
-from lockstep_protocol.reason_catalogue import ReasonCode
-from lockstep_protocol.rows.state_rows import (
+from lockstep_kafka.common.asyncio_util import cancelled
+from lockstep_kafka.librdkafka.control_producer import ControlProducer, ControlTopicLog
+from lockstep_kafka.topics.topic_follower import target_follower
+from lockstep_kafka.topics.topic_reader import Record
+from lockstep_kafka.wire.cluster import DEBUGGING, EARLIEST, ClusterClient, KafkaProtocolError, connect_cluster
+from lockstep_kafka.wire.connection import BrokerUnreachable
+from lockstep_rules.offsets.offset_runs import RunMap
+from lockstep_runtime.state.unreadable_records import UnreadableRecords
+from lockstep_runtime.telemetry.log import FlowLog
+from lockstep_runtime.util.clock import now_ms
+from lockstep_state.names import state_topic
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.reasons.reason import NO_REASON, Reason
+from lockstep_state.reasons.reason_catalogue import ReasonCode
+from lockstep_state.rows.state_rows import (
     Leader,
     MalformedRow,
     MirroredTopic,
@@ -55,13 +62,6 @@ from lockstep_protocol.rows.state_rows import (
     VerifiedPartition,
     decode_row,
 )
-from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
-from lockstep_runtime.kafka.topic_follower import target_follower
-from lockstep_runtime.kafka.topic_reader import Record
-from lockstep_runtime.kafka.unreadable_records import UnreadableRecords
-from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_runtime.util.asyncio_util import cancelled
-from lockstep_runtime.util.clock import now_ms
 
 CHECK_INTERVAL_S = 1.0
 """How soon what was copied since is compared."""

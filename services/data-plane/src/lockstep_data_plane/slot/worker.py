@@ -10,8 +10,8 @@ from concurrent.futures import Future
 from lockstep_data_plane.slot.slot import Slot
 from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_data_plane.slot.verify_slot import VerifySlot
+from lockstep_kafka.common.tracing import NO_TRACING, Tracing
 from lockstep_runtime.telemetry import log
-from lockstep_runtime.telemetry.tracing import NO_TRACING, Tracing
 from lockstep_runtime.telemetry.tracing_config import start_tracing
 from lockstep_runtime.util import memory
 

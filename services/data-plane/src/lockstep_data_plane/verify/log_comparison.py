@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from lockstep_data_plane.fetch.fetch_schedule import TokenBucket
+from lockstep_data_plane.log_reader import log_between, next_offset
 from lockstep_data_plane.record_batch.classify import AbortedTransactions
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.verify.agreement_search import SOURCE, TARGET, Agreement, AgreementSearch
 from lockstep_data_plane.verify.partition_verifier import PartitionVerifier
-from lockstep_data_plane.wire.cluster import ClusterClient
-from lockstep_data_plane.wire.connection import BrokerUnreachable
-from lockstep_data_plane.wire.log_reader import log_between, next_offset
-from lockstep_protocol.offsets import TopicPartition
+from lockstep_kafka.wire.cluster import ClusterClient
+from lockstep_kafka.wire.connection import BrokerUnreachable
+from lockstep_state.offsets import TopicPartition
 
 Fetched = tuple[list[Batch], AbortedTransactions]
 

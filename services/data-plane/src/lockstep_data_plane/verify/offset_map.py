@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from operator import attrgetter
 
 from lockstep_data_plane.verify.difference import NotComparedReason
-from lockstep_protocol.offset_runs import Run
+from lockstep_rules.offsets.offset_runs import Run
 
 
 class OffsetMap:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from zlib import crc32
 
-from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import MirroredTopic
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.rows.state_rows import MirroredTopic
 
 
 def comparing_slot(tp: TopicPartition, slots: int) -> int:

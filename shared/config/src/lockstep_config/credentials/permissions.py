@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 
 from lockstep_config.clients.principal import find_principal
 from lockstep_config.flow.model import FlowSettings
-from lockstep_protocol.commands.command_vocabulary import SERVICES
-from lockstep_protocol.names import commands_topic, events_topic, quarantine_topic, service_group, state_topic
-from lockstep_protocol.reason_catalogue import TO_GRANT
+from lockstep_state.commands.command_vocabulary import SERVICES
+from lockstep_state.names import commands_topic, events_topic, quarantine_topic, service_group, state_topic
+from lockstep_state.reasons.reason_catalogue import TO_GRANT
 
 LITERAL, PREFIXED = "literal", "prefixed"
 

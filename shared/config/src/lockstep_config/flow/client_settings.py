@@ -24,7 +24,7 @@ from lockstep_config.clients.token_source import TokenCallback, shared_token_sou
 from lockstep_config.flow.model import Cluster, FlowSettings
 from lockstep_config.keys.client_keys import CONNECTION, ClientKind, Untranslatable
 from lockstep_config.resolve.precedence import Side
-from lockstep_protocol.names import service_group
+from lockstep_state.names import service_group
 
 _CONNECTOR_OF_ROLE = (
     ("replication-", "MirrorSourceConnector"),

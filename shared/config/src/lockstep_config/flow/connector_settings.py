@@ -7,7 +7,7 @@ from typing import Literal
 
 from lockstep_config.keys.key_values import keyed
 from lockstep_config.keys.mm2_keys import KEYS
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

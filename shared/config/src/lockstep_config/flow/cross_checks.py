@@ -12,7 +12,7 @@ from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text.properties import Entry
 from lockstep_config.text.values import LEGAL_IN_TOPIC, BadValue
-from lockstep_protocol.policy import ReplicationPolicy, is_cycle
+from lockstep_rules.policy import ReplicationPolicy, is_cycle
 
 SYNCS = "offset syncs"
 

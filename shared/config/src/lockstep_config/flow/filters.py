@@ -24,15 +24,15 @@ from lockstep_config.resolve import precedence
 from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text.values import BadValue
-from lockstep_protocol.filters import ConfigPropertyExclude, ConfigPropertyFilter, NameFilter, Names
-from lockstep_protocol.names import Flow
-from lockstep_protocol.policy import (
+from lockstep_rules.filters import ConfigPropertyExclude, ConfigPropertyFilter, NameFilter, Names
+from lockstep_rules.policy import (
     DefaultReplicationPolicy,
     IdentityReplicationPolicy,
     ReplicationPolicy,
     keeps_names,
 )
-from lockstep_protocol.versions import RuleSet
+from lockstep_rules.versions import RuleSet
+from lockstep_state.names import Flow
 
 C = TypeVar("C", bound=PythonClass)
 

@@ -45,8 +45,8 @@ from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text import values
 from lockstep_config.text.properties import Entry
-from lockstep_protocol.names import Flow, progress_topic
-from lockstep_protocol.policy import LegacyReplicationPolicy
+from lockstep_rules.policy import LegacyReplicationPolicy
+from lockstep_state.names import Flow, progress_topic
 
 LONGEST_FLUSH = timedelta(seconds=1)
 """Progress is written at least this often, also with a longer `offset.flush.interval.ms`: a crash re-reads this

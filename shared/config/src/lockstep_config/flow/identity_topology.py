@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
-from lockstep_protocol.filters import NameFilter, Names
-from lockstep_protocol.names import Flow
+from lockstep_rules.filters import NameFilter, Names
+from lockstep_state.names import Flow
 
 Mode = Literal["local", "relay"]
 

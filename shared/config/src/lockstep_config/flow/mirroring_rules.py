@@ -4,8 +4,8 @@ what the services would do. Pure."""
 from collections.abc import Collection, Iterable, Mapping
 
 from lockstep_config.flow.model import FlowSettings
-from lockstep_protocol.group_selection import CheckpointRule
-from lockstep_protocol.topic_plan import Rules, selected
+from lockstep_rules.groups.group_selection import CheckpointRule
+from lockstep_rules.topic_plan import Rules, selected
 
 
 def topic_rules(settings: FlowSettings, *, one_cluster: bool) -> Rules:

@@ -14,7 +14,7 @@ from lockstep_config.resolve import precedence
 from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text import values
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 
 RESET = "latest"
 """`auto.offset.reset` of a Java consumer that does not set it; MirrorMaker 2 sets earliest."""

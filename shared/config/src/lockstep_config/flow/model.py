@@ -35,12 +35,12 @@ from lockstep_config.keys.switch_keys import SwitchSettings
 from lockstep_config.keys.verify_keys import VerifySettings
 from lockstep_config.text.config_errors import Problem, UnknownFlow
 from lockstep_config.text.sources import Sources
-from lockstep_protocol.filters import ConfigPropertyFilter, Names, should_replicate_topic
-from lockstep_protocol.group_readings import age_limit_ms
-from lockstep_protocol.names import Flow
-from lockstep_protocol.policy import ReplicationPolicy, keeps_names
-from lockstep_protocol.switch_readiness import SwitchLimits
-from lockstep_protocol.versions import RuleSet, find_rules
+from lockstep_rules.filters import ConfigPropertyFilter, Names, should_replicate_topic
+from lockstep_rules.groups.group_readings import age_limit_ms
+from lockstep_rules.policy import ReplicationPolicy, keeps_names
+from lockstep_rules.switch.switch_readiness import SwitchLimits
+from lockstep_rules.versions import RuleSet, find_rules
+from lockstep_state.names import Flow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

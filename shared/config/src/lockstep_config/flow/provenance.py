@@ -23,7 +23,7 @@ from lockstep_config.resolve import precedence
 from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text import values
-from lockstep_protocol.names import Flow, state_topic
+from lockstep_state.names import Flow, state_topic
 
 KEY = "lockstep.provenance"
 CONFIGS = "sync.topic.configs.enabled"

@@ -15,7 +15,7 @@ from lockstep_config.resolve import precedence
 from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text import values
 from lockstep_config.text.properties import Entry
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 
 V = TypeVar("V")
 

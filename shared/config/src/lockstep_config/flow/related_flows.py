@@ -9,7 +9,7 @@ from lockstep_config.flow.model import FlowSettings
 from lockstep_config.flow.reader import Reader
 from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.precedence import Layers
-from lockstep_protocol.names import Flow, state_topic
+from lockstep_state.names import Flow, state_topic
 
 POLICY = "replication.policy.class"
 

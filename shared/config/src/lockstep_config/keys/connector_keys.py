@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 from lockstep_config.keys.client_keys import ClientKind
-from lockstep_protocol.commands.command_vocabulary import Connector
+from lockstep_state.commands.command_vocabulary import Connector
 
 ConnectorName = Literal["source", "checkpoint", "heartbeat"]
 CONNECTORS: tuple[ConnectorName, ...] = get_args(ConnectorName)

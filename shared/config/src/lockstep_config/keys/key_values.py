@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 from lockstep_config.keys.key_types import Key, Kind
 from lockstep_config.keys.python_classes import import_class
 from lockstep_config.text.values import BadValue, boolean, choice, integer, split_list, string
-from lockstep_protocol.filters import NameFilter
+from lockstep_rules.filters import NameFilter
 
 V = TypeVar("V")
 

@@ -10,8 +10,8 @@ from lockstep_config.keys.spark_settings import MASTER, check_master
 from lockstep_config.keys.switch_keys import SwitchSettings
 from lockstep_config.keys.verify_keys import VerifySettings
 from lockstep_config.text.values import BadValue, choice, moment, version
-from lockstep_protocol.commands.command_vocabulary import SERVICES
-from lockstep_protocol.versions import DEFAULT_VERSION
+from lockstep_rules.versions import DEFAULT_VERSION
+from lockstep_state.commands.command_vocabulary import SERVICES
 
 MM2_VERSION = "lockstep.mm2.version"
 STATE = "lockstep.state"
@@ -182,9 +182,8 @@ OUR_KEYS = (
         name="lockstep.recompress",
         default="auto",
         choices=("auto", "never", "true", "false"),
-        meaning="which compressed batches are compressed anew. auto: those whose codec the target refuses. never (or "
-        "false): none. true: as auto, and all get the producer's compression.type, which else only uncompressed ones "
-        "get",
+        meaning="which compressed batches are compressed anew. auto: those whose codec the target refuses. never, "
+        "false: none. true: all get the producer's compression.type, which else only uncompressed ones get",
     ),
     Key(
         name="lockstep.provenance",
@@ -211,9 +210,8 @@ OUR_KEYS = (
         name=HEARTBEATS_TOPICS,
         default="mm2",
         choices=("mm2", "exact"),
-        meaning="which topics are heartbeats. They are mirrored unless heartbeats.replication.enabled is false, and "
-        "renamed by every policy. mm2: those whose names end so. exact: heartbeats itself and its copies by the "
-        "aliases of the file",
+        meaning="which topics are heartbeats, which every policy renames. mm2: those whose names end so. exact: "
+        "heartbeats itself and its copies by the aliases of the file",
     ),
     Key(
         name=TRACING,

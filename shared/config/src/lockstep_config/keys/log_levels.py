@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from lockstep_protocol.commands.command_vocabulary import SERVICES
+from lockstep_state.commands.command_vocabulary import SERVICES
 
 LEVEL_KEY = "lockstep.log.level"
 LOGGING_FILE_KEY = "lockstep.log.file"

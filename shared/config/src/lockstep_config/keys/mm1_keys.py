@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 
 FLOW = Flow("source", "target")
 OPPOSITE = Flow("target", "source")

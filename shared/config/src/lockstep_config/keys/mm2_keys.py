@@ -29,7 +29,7 @@ from lockstep_config.keys.key_types import (
 )
 from lockstep_config.keys.lockstep_keys import OUR_KEYS
 from lockstep_config.text.values import progress_topic
-from lockstep_protocol import filters
+from lockstep_rules import filters
 
 BYTES_ONLY = "org.apache.kafka.connect.converters.ByteArrayConverter"
 MIRROR = "org.apache.kafka.connect.mirror."

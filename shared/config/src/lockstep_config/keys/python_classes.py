@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 from lockstep_config.text.secrets import MASK, is_secret
 from lockstep_config.text.values import BadValue
-from lockstep_protocol.filters import ConfigPropertyFilter
-from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
-from lockstep_protocol.reason import Reason
-from lockstep_protocol.reason_catalogue import ReasonCode
+from lockstep_rules.filters import ConfigPropertyFilter
+from lockstep_rules.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
+from lockstep_state.reasons.reason import Reason
+from lockstep_state.reasons.reason_catalogue import ReasonCode
 
 PYTHON_KEYS = {
     "lockstep.replication.policy.class": "replication.policy.class",

@@ -24,7 +24,7 @@ class SwitchSettings:
         interval(
             "lockstep.switch.max.lag.seconds",
             "10",
-            "seconds that a record may wait in the source's log, in each partition, while the flow is ready to switch",
+            "lag of a partition, in seconds, up to which the flow is ready to switch",
         )
     )
     hook_before: str = keyed(_hook("before", "before anything changes; if it fails, nothing is"))

@@ -15,7 +15,7 @@ from lockstep_config.resolve import precedence
 from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text.properties import Entry, PropertiesText
 from lockstep_config.text.secrets import MASK, is_secret
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 
 
 @dataclass(frozen=True, slots=True, order=True)

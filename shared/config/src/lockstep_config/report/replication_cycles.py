@@ -15,7 +15,7 @@ from lockstep_config.keys.key_types import ALIAS_KEYS
 from lockstep_config.keys.python_classes import ClassFailed
 from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.precedence import Layers
-from lockstep_protocol.filters import NameFilter, Names
+from lockstep_rules.filters import NameFilter, Names
 
 MOST_STEPS = 500
 """Names that are followed from one flow on: a file of many clusters has very many ways."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from lockstep_config.keys.python_classes import PYTHON_KEYS, read_own_keys
 from lockstep_config.resolve.key_suggestions import near
 from lockstep_config.resolve.precedence import Layers
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 
 
 @dataclass(frozen=True, slots=True)

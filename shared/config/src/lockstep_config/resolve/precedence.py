@@ -26,7 +26,7 @@ from lockstep_config.keys.client_keys import CONNECTION, ClientKind
 from lockstep_config.keys.connector_keys import ConnectorName, connector_prefix
 from lockstep_config.keys.key_types import ALIAS_KEYS, ALIAS_OF_CLUSTER
 from lockstep_config.text.properties import Entry
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 
 Side = Literal["source", "target"]
 SIDES: tuple[Side, ...] = ("source", "target")

@@ -10,8 +10,8 @@ from lockstep_config.keys.key_types import Key, Kind
 from lockstep_config.text.jaas import JAAS, NotJaas, parse_jaas, typographic
 from lockstep_config.text.secrets import is_secret
 from lockstep_config.text.values import split_list
-from lockstep_protocol.java_regex.tokens import UntranslatablePattern
-from lockstep_protocol.unmatchable_patterns import needed_but_illegal
+from lockstep_rules.patterns.java_regex.tokens import UntranslatablePattern
+from lockstep_rules.patterns.unmatchable_patterns import needed_but_illegal
 
 _UNFILLED = "a placeholder that nobody filled"
 _TEMPLATE = "part of a template to be rendered first"

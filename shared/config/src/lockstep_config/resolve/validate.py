@@ -27,7 +27,7 @@ from lockstep_config.resolve.slips import placeholder, remark_patterns, slip
 from lockstep_config.resolve.unknown_keys import IS_UNKNOWN, another_arrow, unknown, unknown_alias
 from lockstep_config.text.properties import Entry
 from lockstep_config.text.values import BadValue, is_boolean, list_remark
-from lockstep_protocol.java_regex.tokens import UntranslatablePattern
+from lockstep_rules.patterns.java_regex.tokens import UntranslatablePattern
 
 OF_EVERY_CLIENT = frozenset(
     {

@@ -21,8 +21,8 @@ from lockstep_config.strimzi.connectors import Connectors, add_flow
 from lockstep_config.strimzi.lines import ConfigSetting, Lines, Part, Place, Placed
 from lockstep_config.text.values import LEGAL_IN_TOPIC, split_list
 from lockstep_config.text.yaml_nodes import MapNode, Node
-from lockstep_protocol.commands.command_vocabulary import Connector
-from lockstep_protocol.names import Flow
+from lockstep_state.commands.command_vocabulary import Connector
+from lockstep_state.names import Flow
 
 MIRROR = "org.apache.kafka.connect.mirror."
 CLASSES: Mapping[ConnectorName, str] = {connector_name(one): one.value for one in Connector}

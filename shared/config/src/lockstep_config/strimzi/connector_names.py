@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from lockstep_config.keys.key_types import ALIAS_KEYS
 from lockstep_config.keys.mm2_keys import DEFAULT_POLICY, IDENTITY_POLICIES, KEYS
 from lockstep_config.text.values import is_true, string
-from lockstep_protocol.names import Flow
-from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
-from lockstep_protocol.versions import DEFAULT_VERSION, UnknownVersion, find_rules
+from lockstep_rules.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
+from lockstep_rules.versions import DEFAULT_VERSION, UnknownVersion, find_rules
+from lockstep_state.names import Flow
 
 POLICY = "replication.policy.class"
 SEPARATOR = "replication.policy.separator"

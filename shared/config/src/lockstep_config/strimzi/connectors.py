@@ -24,8 +24,8 @@ from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.strimzi.connector_names import NAMING_KEYS, connector_names, default_value, explain_difference
 from lockstep_config.strimzi.lines import ConfigSetting, Lines, Part, Place
 from lockstep_config.text.values import string
-from lockstep_protocol.names import Flow
-from lockstep_protocol.versions import DEFAULT_VERSION
+from lockstep_rules.versions import DEFAULT_VERSION
+from lockstep_state.names import Flow
 
 CONNECTOR_FIELDS: Mapping[ConnectorName, str] = MappingProxyType({name: f"{name}Connector" for name in CONNECTORS})
 

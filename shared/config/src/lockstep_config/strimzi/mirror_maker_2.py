@@ -17,8 +17,8 @@ from lockstep_config.strimzi.access import add_connection
 from lockstep_config.strimzi.api_versions import OLD
 from lockstep_config.strimzi.connectors import AliasesOf, add_connectors
 from lockstep_config.strimzi.lines import SET_BY_STRIMZI, Lines, Part, Place, forbidden
-from lockstep_protocol.names import Flow
-from lockstep_protocol.versions import NEWEST, OLDEST
+from lockstep_rules.versions import NEWEST, OLDEST
+from lockstep_state.names import Flow
 
 FORBIDDEN = (
     *("ssl.", "sasl.", "security.", "listeners", "plugin.path", "rest.", "bootstrap.servers"),

@@ -22,8 +22,8 @@ from lockstep_config.text.config_errors import Problem
 from lockstep_config.text.files import read_content
 from lockstep_config.text.properties import Entry
 from lockstep_config.text.values import BadValue, split_list
-from lockstep_protocol.java_regex.tokens import UntranslatablePattern
-from lockstep_protocol.java_regex.translate import to_python
+from lockstep_rules.patterns.java_regex.tokens import UntranslatablePattern
+from lockstep_rules.patterns.java_regex.translate import to_python
 
 PROVIDERS_KEY = "config.providers"
 KAFKA = "org.apache.kafka.common.config.provider."

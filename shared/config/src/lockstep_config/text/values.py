@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
-from lockstep_protocol.versions import RuleSet, UnknownVersion, find_rules
+from lockstep_rules.versions import RuleSet, UnknownVersion, find_rules
 
 LONGEST_NUMBER = 30
 """Digits; Java's own numbers have 19."""

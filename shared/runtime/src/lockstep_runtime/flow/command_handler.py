@@ -10,9 +10,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from lockstep_config.keys.python_classes import ClassFailed
-from lockstep_protocol.commands import command_vocabulary
-from lockstep_protocol.commands.command import Command, decode_command
-from lockstep_protocol.commands.command_vocabulary import (
+from lockstep_kafka.common.errors import ClusterError, RefusedCommand
+from lockstep_kafka.topics.topic_reader import Record
+from lockstep_runtime.flow.context import Answer, FlowContext
+from lockstep_runtime.flow.periodic import RoundInterrupted
+from lockstep_runtime.state.desired_state import DesiredPhase, after, doubts
+from lockstep_state.commands import command_vocabulary
+from lockstep_state.commands.command import Command, decode_command
+from lockstep_state.commands.command_vocabulary import (
     OFFSETS_ALTER,
     OFFSETS_RESET,
     REFRESH,
@@ -21,15 +26,10 @@ from lockstep_protocol.commands.command_vocabulary import (
     Scope,
     ScopeKind,
 )
-from lockstep_protocol.events import decode_event
-from lockstep_protocol.reason import NO_REASON, Reason
-from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
-from lockstep_protocol.rows.row import MalformedRow, NewerVersion
-from lockstep_runtime.flow.context import Answer, FlowContext
-from lockstep_runtime.flow.periodic import RoundInterrupted
-from lockstep_runtime.kafka.topic_reader import Record
-from lockstep_runtime.state.desired_state import DesiredPhase, after, doubts
-from lockstep_runtime.util.errors import ClusterError, RefusedCommand
+from lockstep_state.events import decode_event
+from lockstep_state.reasons.reason import NO_REASON, Reason
+from lockstep_state.reasons.reason_catalogue import ReasonCode, format_sentence
+from lockstep_state.rows.row import MalformedRow, NewerVersion
 
 LONGEST_DETAIL = 10_000
 """Characters of a value in a refusal. It may repeat what the command says, and an answer has to fit into a record."""

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
 from lockstep_config.credentials.certificate_expiry import CertificateEnds, first_end
-from lockstep_protocol.metric import Metric, MetricSet
-from lockstep_protocol.names import Flow
 from lockstep_runtime.telemetry.metrics import Sample
+from lockstep_state.metric import Metric, MetricSet
+from lockstep_state.names import Flow
 
 SOURCE, CHECKPOINT, HEARTBEAT = "MirrorSourceConnector", "MirrorCheckpointConnector", "MirrorHeartbeatConnector"
 """MM2's connectors. Ours of the first is the data plane; topic-sync and acl-sync are part of it and count as none."""

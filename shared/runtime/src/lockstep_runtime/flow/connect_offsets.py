@@ -5,16 +5,16 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from lockstep_protocol.commands.command import Command
-from lockstep_protocol.commands.command_vocabulary import OFFSETS_ALTER, OFFSETS_LIST, OFFSETS_RESET, VERBS, Connector
-from lockstep_protocol.connect_offsets import OffsetChange, OffsetFold, encode_change, listing, parse_changes
-from lockstep_protocol.mm2_codec import MalformedRecord
+from lockstep_kafka.common.errors import TopicMissing
+from lockstep_kafka.topics.control_topics import source_offsets_topic
+from lockstep_kafka.topics.topic_follower import target_follower
+from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.flow.control_topic_creation import create_control_topics
-from lockstep_runtime.kafka.control_topics import source_offsets_topic
-from lockstep_runtime.kafka.topic_follower import target_follower
-from lockstep_runtime.kafka.topic_reader import Record
-from lockstep_runtime.util.errors import TopicMissing
+from lockstep_state.codecs.connect_offsets import OffsetChange, OffsetFold, encode_change, listing, parse_changes
+from lockstep_state.codecs.mm2_codec import MalformedRecord
+from lockstep_state.commands.command import Command
+from lockstep_state.commands.command_vocabulary import OFFSETS_ALTER, OFFSETS_LIST, OFFSETS_RESET, VERBS, Connector
 
 LISTED = 5_000
 """Entries in one answer at most: an event is one record, and brokers take 1 MiB."""

@@ -9,30 +9,30 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from lockstep_config import FlowSettings
-from lockstep_protocol.commands.command import Command
-from lockstep_protocol.commands.command_vocabulary import Scope, service_connector
-from lockstep_protocol.event_kinds import EVENT_KINDS
-from lockstep_protocol.events import Event, cause_detail, event_words
-from lockstep_protocol.murmur2 import partition_for
-from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow, state_topic
-from lockstep_protocol.reason import NO_REASON, Reason
-from lockstep_protocol.reason_catalogue import format_sentence
-from lockstep_protocol.rows.state_rows import Row
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.common.errors import ClusterError, LeadershipLost
+from lockstep_kafka.common.tracing import NO_TRACING, Tracing, happened
+from lockstep_kafka.librdkafka.control_producer import ControlProducer, ControlTopicLog
 from lockstep_runtime.flow.common_metrics import ROUND_FAILURES, ROUNDS, UNREADABLE
 from lockstep_runtime.flow.periodic import PeriodicTasks
-from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
-from lockstep_runtime.kafka.unreadable_records import UnreadableRecords
 from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
 from lockstep_runtime.state.leadership import HEARD_WITHIN, Leadership, LeadPhase
 from lockstep_runtime.state.state_fold import owner_label
 from lockstep_runtime.state.state_log import StateLog
+from lockstep_runtime.state.unreadable_records import UnreadableRecords
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.telemetry.metrics import Metrics
-from lockstep_runtime.telemetry.tracing import NO_TRACING, Tracing, happened
 from lockstep_runtime.util.clock import now_ms
-from lockstep_runtime.util.errors import ClusterError, LeadershipLost
+from lockstep_state.codecs.murmur2 import partition_for
+from lockstep_state.commands.command import Command
+from lockstep_state.commands.command_vocabulary import Scope, service_connector
+from lockstep_state.event_kinds import EVENT_KINDS
+from lockstep_state.events import Event, cause_detail, event_words
+from lockstep_state.names import COMMANDS_PARTITIONS, Flow, state_topic
+from lockstep_state.reasons.reason import NO_REASON, Reason
+from lockstep_state.reasons.reason_catalogue import format_sentence
+from lockstep_state.rows.state_rows import Row
 
 EVENTS = "events"
 """As what it is known that events cannot be written."""

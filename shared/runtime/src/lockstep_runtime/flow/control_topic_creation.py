@@ -3,14 +3,14 @@
 import asyncio
 from collections.abc import Sequence
 
-from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.control_topics import (
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.topics.control_topics import (
     ControlTopic,
     CreatedTopics,
     ensure_control_topics,
     refused_configs_text,
 )
+from lockstep_runtime.flow.context import FlowContext
 
 
 async def create_control_topics(ctx: FlowContext, admin: Admin, topics: Sequence[ControlTopic]) -> tuple[str, ...]:

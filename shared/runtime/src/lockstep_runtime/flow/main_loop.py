@@ -6,16 +6,16 @@ It knows nothing of leadership: it is run while we lead, and cancelled when we s
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from lockstep_protocol.commands.command_vocabulary import RESTART, Scope
-from lockstep_protocol.reason import Reason
-from lockstep_protocol.reason_catalogue import format_sentence
-from lockstep_protocol.rows.state_rows import Restarts, Row, Wanted
+from lockstep_kafka.common.asyncio_util import cancelled
+from lockstep_kafka.common.errors import ClusterError, LeadershipLost, errors_in
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.state.desired_state import DesiredPhase
 from lockstep_runtime.state.leadership import leader_label
-from lockstep_runtime.util.asyncio_util import cancelled
 from lockstep_runtime.util.auto_restart import again, allowed_for, is_spent, is_unlimited, next_after
-from lockstep_runtime.util.errors import ClusterError, LeadershipLost, errors_in
+from lockstep_state.commands.command_vocabulary import RESTART, Scope
+from lockstep_state.reasons.reason import Reason
+from lockstep_state.reasons.reason_catalogue import format_sentence
+from lockstep_state.rows.state_rows import Restarts, Row, Wanted
 
 EXPECTED = (ClusterError, LeadershipLost, asyncio.CancelledError)
 

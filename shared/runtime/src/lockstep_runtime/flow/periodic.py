@@ -8,11 +8,11 @@ from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 
 from lockstep_config.keys.python_classes import ClassFailed
+from lockstep_kafka.common.asyncio_util import cancelled_from_within, set_within
+from lockstep_kafka.common.backoff import Backoff
+from lockstep_kafka.common.errors import ClusterError
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_runtime.util.asyncio_util import cancelled_from_within, set_within
-from lockstep_runtime.util.backoff import Backoff
-from lockstep_runtime.util.errors import ClusterError
 
 
 class RoundInterrupted(Exception):

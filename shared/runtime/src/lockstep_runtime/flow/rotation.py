@@ -17,13 +17,13 @@ from lockstep_config import Configuration, ConfigurationError, FlowSettings
 from lockstep_config.flow.client_settings import StoresUnusable, connections
 from lockstep_config.flow.rotation import Identity, differing_keys, identities, replace_credentials
 from lockstep_config.resolve.precedence import SIDES, Side
-from lockstep_protocol.names import Flow
-from lockstep_runtime.kafka.admin import Admin
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.common.asyncio_util import to_next_tick
+from lockstep_kafka.common.backoff import Backoff
+from lockstep_kafka.common.errors import ClusterError
 from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_runtime.util.asyncio_util import to_next_tick
-from lockstep_runtime.util.backoff import Backoff
-from lockstep_runtime.util.errors import ClusterError
 from lockstep_runtime.util.file_digest import FileDigest, contents
+from lockstep_state.names import Flow
 
 CHECK_INTERVAL_S = 2.0
 """How often the files are checked; a change is used when it is the same at the next check."""

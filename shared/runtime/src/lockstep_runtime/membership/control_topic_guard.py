@@ -2,17 +2,16 @@
 
 from collections.abc import Collection, Iterable
 
-from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.control_topic_faults import (
-    ENDS_WORK,
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.common.errors import ClusterError, RequestUnsupported
+from lockstep_kafka.topics.control_topic_faults import (
     ControlTopicFault,
     ControlTopicUnfit,
     read_faults,
     set_right,
 )
-from lockstep_runtime.kafka.control_topics import ControlTopic
-from lockstep_runtime.util.errors import ClusterError, RequestUnsupported
+from lockstep_kafka.topics.control_topics import ControlTopic
+from lockstep_runtime.flow.context import FlowContext
 
 CHECK_INTERVAL_S = 60.0
 """Seconds between two checks. A policy that deletes takes effect after minutes."""
@@ -51,12 +50,12 @@ class ControlTopicGuard:
         refused = await set_right(admin, faults) if faults else {}
         self._corrected += [(admin.alias, fault) for fault in faults if fault not in refused]
         for fault, refusal in refused.items():
-            if fault.setting not in ENDS_WORK and _is_refused(refusal):
+            if not fault.ends_work and _is_refused(refusal):
                 self._log_refused(fault, refusal)
                 continue
             command = fault.command(admin.bootstrap)
             unfit = ControlTopicUnfit(admin.alias, f"{fault.sentence}; {refusal}; to set it right: {command}")
-            if fault.setting in ENDS_WORK and fault.topic in self._essential:
+            if fault.ends_work and fault.topic in self._essential:
                 raise unfit
             name = f"{fault.setting} of {fault.topic}"
             present.add(name)

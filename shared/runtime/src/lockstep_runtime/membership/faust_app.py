@@ -19,10 +19,10 @@ from lockstep_config import FlowSettings
 from lockstep_config.clients.librdkafka import max_idle_ms, uses_sasl
 from lockstep_config.clients.sasl import read_login
 from lockstep_config.flow import client_settings
-from lockstep_protocol.names import service_group
+from lockstep_kafka.session.sasl_session import WAITS_S
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.kafka.sasl_session import WAITS_S
 from lockstep_runtime.state.leadership import HEARTBEAT_EVERY, SESSION_TIMEOUT
+from lockstep_state.names import service_group
 
 NEVER_MS = 2**31 - 1
 

@@ -7,14 +7,14 @@ when that crashes (brokers away for long) the flow begins its next life with a n
 import asyncio
 from typing import Any
 
-from lockstep_protocol.names import COMMANDS_PARTITIONS, commands_topic
-from lockstep_runtime.kafka.topic_reader import Record
+from lockstep_kafka.common.asyncio_util import done_within, unless_set
+from lockstep_kafka.common.errors import ClusterError, NotPermitted
+from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.membership.faust_app import build_app
 from lockstep_runtime.membership.flow_runner import FlowRunner
 from lockstep_runtime.membership.group_watch import GroupLost, InstanceTaken
 from lockstep_runtime.state.leadership import SESSION_TIMEOUT
-from lockstep_runtime.util.asyncio_util import done_within, unless_set
-from lockstep_runtime.util.errors import ClusterError, NotPermitted
+from lockstep_state.names import COMMANDS_PARTITIONS, commands_topic
 
 JOIN = 60.0
 """Seconds a Faust app gets to start. It fails by itself, and sooner, where no broker answers."""

@@ -15,21 +15,21 @@ from lockstep_config import FlowSettings
 from lockstep_config.credentials.certificate_expiry import CertificateEnds, certificate_ends
 from lockstep_config.flow import client_settings
 from lockstep_config.flow.client_settings import StoresUnusable
-from lockstep_protocol.names import Flow, events_topic, state_topic
+from lockstep_kafka.common.asyncio_util import set_within, to_next_tick, unless_set, without_end
+from lockstep_kafka.common.backoff import Backoff
+from lockstep_kafka.common.errors import ClusterError, ClusterReplaced, errors_in
+from lockstep_kafka.librdkafka.control_producer import ACTS_WITHIN, ControlProducer, ControlTopicLog
+from lockstep_kafka.topics.control_topics import ensure_control_topics, flow_topics
+from lockstep_kafka.topics.topic_follower import TopicFollower, target_follower
+from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.flow.context import FlowContext, FlowService
 from lockstep_runtime.flow.control_topic_creation import log_created, report_refused_configs
-from lockstep_runtime.kafka.control_producer import ACTS_WITHIN, ControlProducer, ControlTopicLog
-from lockstep_runtime.kafka.control_topics import ensure_control_topics, flow_topics
-from lockstep_runtime.kafka.topic_follower import TopicFollower, target_follower
-from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.membership.group_watch import GroupWatch, InstanceTaken
 from lockstep_runtime.membership.lead import TICK, Lead
 from lockstep_runtime.membership.life_watch import LifeWatch, is_another_state
 from lockstep_runtime.membership.topic_losses import TopicLosses
 from lockstep_runtime.membership.trouble_reporter import TroubleReporter
-from lockstep_runtime.util.asyncio_util import set_within, to_next_tick, unless_set, without_end
-from lockstep_runtime.util.backoff import Backoff
-from lockstep_runtime.util.errors import ClusterError, ClusterReplaced, errors_in
+from lockstep_state.names import Flow, events_topic, state_topic
 
 WORKS_AFTER = 5.0
 """Seconds a main loop has to run after a trouble of its own before we say that it recovered."""

@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Callable
 
-from lockstep_protocol.names import COMMANDS_PARTITIONS, service_group
+from lockstep_kafka.common.asyncio_util import to_next_tick
+from lockstep_kafka.common.errors import ClusterError
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.membership.lead import TICK
-from lockstep_runtime.util.asyncio_util import to_next_tick
-from lockstep_runtime.util.errors import ClusterError
 from lockstep_runtime.util.liveness_timer import LivenessTimer
+from lockstep_state.names import COMMANDS_PARTITIONS, service_group
 
 GROUP_SILENT_AFTER = 60.0
 """Seconds without an answer of the group after which its consumer hangs. A group that divides its work anew keeps its

@@ -5,18 +5,18 @@ import asyncio
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from lockstep_protocol.names import commands_topic, events_topic
-from lockstep_protocol.rows.state_rows import Leader
+from lockstep_kafka.common.asyncio_util import set_within, to_next_tick, without_end
+from lockstep_kafka.common.backoff import Backoff
+from lockstep_kafka.common.errors import ClusterError, LeadershipLost, errors_in
+from lockstep_kafka.topics.topic_follower import target_follower
+from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.flow.command_handler import CommandHandler
 from lockstep_runtime.flow.context import FlowContext, FlowService, IdleWork
 from lockstep_runtime.flow.main_loop import MainLoop
-from lockstep_runtime.kafka.topic_follower import target_follower
-from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.state.leadership import leader_label
 from lockstep_runtime.telemetry.process_end import replace_process
-from lockstep_runtime.util.asyncio_util import set_within, to_next_tick, without_end
-from lockstep_runtime.util.backoff import Backoff
-from lockstep_runtime.util.errors import ClusterError, LeadershipLost, errors_in
+from lockstep_state.names import commands_topic, events_topic
+from lockstep_state.rows.state_rows import Leader
 
 PERIOD_S = 60.0
 """Seconds over which changes are counted."""

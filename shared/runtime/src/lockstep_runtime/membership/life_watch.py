@@ -5,15 +5,15 @@ are not as they have to be are set right."""
 import asyncio
 from collections.abc import Collection, Mapping, Set
 
-from lockstep_protocol.names import state_topic
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.common.errors import ClusterError, ClusterReplaced, TopicMissing, TopicReplaced
+from lockstep_kafka.topics.control_topic_faults import ControlTopicUnfit
+from lockstep_kafka.topics.control_topics import ControlTopic, flow_topics, service_topics
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.flow.control_topic_creation import create_control_topics
-from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.control_topic_faults import ControlTopicUnfit
-from lockstep_runtime.kafka.control_topics import ControlTopic, flow_topics, service_topics
 from lockstep_runtime.membership.control_topic_guard import ControlTopicGuard
 from lockstep_runtime.membership.topic_losses import TopicLosses
-from lockstep_runtime.util.errors import ClusterError, ClusterReplaced, TopicMissing, TopicReplaced
+from lockstep_state.names import state_topic
 
 CLUSTER_CHECK_INTERVAL_S = 15.0
 """Seconds between two questions for a cluster's id, at least. Each of them lists all topics. A question about one topic

@@ -5,13 +5,13 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from lockstep_protocol.commands.command_vocabulary import SERVICES
-from lockstep_protocol.events import Event, decode_event
-from lockstep_protocol.names import events_topic
-from lockstep_protocol.rows.row import MalformedRow, NewerVersion
+from lockstep_kafka.topics.topic_follower import target_follower
+from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.kafka.topic_follower import target_follower
-from lockstep_runtime.kafka.topic_reader import Record
+from lockstep_state.commands.command_vocabulary import SERVICES
+from lockstep_state.events import Event, decode_event
+from lockstep_state.names import events_topic
+from lockstep_state.rows.row import MalformedRow, NewerVersion
 
 KIND = "ControlTopicLost"
 

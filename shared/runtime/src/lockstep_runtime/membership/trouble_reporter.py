@@ -6,14 +6,14 @@ from itertools import islice
 from lockstep_config.credentials.permissions import needed_access
 from lockstep_config.flow import client_settings
 from lockstep_config.flow.client_settings import StoresUnusable
-from lockstep_protocol.events import Event
-from lockstep_protocol.names import events_topic
-from lockstep_protocol.reason import Reason
-from lockstep_protocol.trouble_report import TROUBLES_REPORTED, TroubleReport
+from lockstep_kafka.common.errors import ClusterError
+from lockstep_kafka.librdkafka.control_producer import ACTS_WITHIN, ControlProducer, ControlTopicLog
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.kafka.control_producer import ACTS_WITHIN, ControlProducer, ControlTopicLog
 from lockstep_runtime.telemetry.failure_tracker import MOST_IN_ROW
-from lockstep_runtime.util.errors import ClusterError
+from lockstep_state.events import Event
+from lockstep_state.names import events_topic
+from lockstep_state.reasons.reason import Reason
+from lockstep_state.trouble_report import TROUBLES_REPORTED, TroubleReport
 
 CHECK_INTERVAL_S = 5.0
 """Seconds between two checks. A trouble that both find is reported."""

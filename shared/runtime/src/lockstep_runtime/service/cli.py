@@ -19,8 +19,6 @@ from lockstep_config import Configuration, ConfigurationError, FlowSettings, Unk
 from lockstep_config.keys.connector_keys import connector_name
 from lockstep_config.keys.log_levels import CLIENTS
 from lockstep_config.loader.mm1_files import LegacyFiles, load_legacy
-from lockstep_protocol.commands.command_vocabulary import service_connector
-from lockstep_protocol.names import Flow
 from lockstep_runtime.http.access import AccessPolicy
 from lockstep_runtime.http.options import page_options
 from lockstep_runtime.service.config_options import REMARKS_PRINTED, beside_configuration
@@ -28,6 +26,8 @@ from lockstep_runtime.service.definition import ServiceDefinition
 from lockstep_runtime.service.mm1_options import legacy_options, mm1_files
 from lockstep_runtime.telemetry import log as logs
 from lockstep_runtime.util import memory
+from lockstep_state.commands.command_vocabulary import service_connector
+from lockstep_state.names import Flow
 
 _log = logging.getLogger(__name__)
 

@@ -16,24 +16,24 @@ from typing import Any
 
 from lockstep_config import Configuration, FlowSettings
 from lockstep_config.flow import client_settings
+from lockstep_kafka.admin.admin import service_admin
+from lockstep_kafka.common.asyncio_util import set_within, without_end
+from lockstep_kafka.common.backoff import Backoff
+from lockstep_kafka.common.errors import ShutdownRequested, errors_in
+from lockstep_kafka.common.tracing import NO_TRACING
+from lockstep_kafka.session.sasl_session import renew_sessions
 from lockstep_runtime.flow.common_metrics import build_samples, certificate_samples, lead_samples, memory_samples
 from lockstep_runtime.flow.context import Clock, FlowContext, FlowService
 from lockstep_runtime.flow.rotation import Rotation
 from lockstep_runtime.http.access import AccessPolicy, PagesUnusable
 from lockstep_runtime.http.server import PageServer
-from lockstep_runtime.kafka.admin import service_admin
-from lockstep_runtime.kafka.sasl_session import renew_sessions
 from lockstep_runtime.membership.faust_membership import FaustMembership
 from lockstep_runtime.membership.flow_runner import FlowRunner
 from lockstep_runtime.service.definition import ServiceDefinition
 from lockstep_runtime.state.leadership import Leadership
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.telemetry.metrics import Metrics, Sample
-from lockstep_runtime.telemetry.tracing import NO_TRACING
 from lockstep_runtime.telemetry.tracing_config import start_tracing
-from lockstep_runtime.util.asyncio_util import set_within, without_end
-from lockstep_runtime.util.backoff import Backoff
-from lockstep_runtime.util.errors import ShutdownRequested, errors_in
 from lockstep_runtime.util.memory import resident
 
 CLEAN, CRASHED, UNUSABLE, SHUTDOWN_REQUESTED = 0, 1, 2, 3

@@ -9,11 +9,11 @@ from dataclasses import replace
 from enum import IntEnum
 
 from lockstep_config.flow.connector_settings import NOTHING_STATED, StatedPhase, StatedPhases
-from lockstep_protocol.commands.command_vocabulary import PAUSE, RESTART, RESUME, STOP, Connector, Scope, ScopeKind
-from lockstep_protocol.reason import NO_REASON, Reason
-from lockstep_protocol.reason_catalogue import ReasonCode
-from lockstep_protocol.rows.data_plane_rows import Assignment
-from lockstep_protocol.rows.state_rows import MirroredTopic, Row, Wanted
+from lockstep_state.commands.command_vocabulary import PAUSE, RESTART, RESUME, STOP, Connector, Scope, ScopeKind
+from lockstep_state.reasons.reason import NO_REASON, Reason
+from lockstep_state.reasons.reason_catalogue import ReasonCode
+from lockstep_state.rows.data_plane_rows import Assignment
+from lockstep_state.rows.state_rows import MirroredTopic, Row, Wanted
 
 
 class DesiredPhase(IntEnum):

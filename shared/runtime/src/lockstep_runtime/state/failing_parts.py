@@ -2,11 +2,15 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from lockstep_protocol.commands.command_vocabulary import Scope, service_connector
-from lockstep_protocol.names import COMMANDS_PARTITIONS
-from lockstep_protocol.reason import NO_REASON, Reason
-from lockstep_protocol.reason_catalogue import ReasonCode
-from lockstep_protocol.rows.state_rows import (
+from lockstep_rules.switch.switch_readiness import FailingPart
+from lockstep_runtime.state.desired_state import DesiredState
+from lockstep_runtime.state.leadership import label_service
+from lockstep_runtime.util.auto_restart import is_spent
+from lockstep_state.commands.command_vocabulary import Scope, service_connector
+from lockstep_state.names import COMMANDS_PARTITIONS
+from lockstep_state.reasons.reason import NO_REASON, Reason
+from lockstep_state.reasons.reason_catalogue import ReasonCode
+from lockstep_state.rows.state_rows import (
     AclStatus,
     FlowPulse,
     MirroredTopic,
@@ -14,10 +18,6 @@ from lockstep_protocol.rows.state_rows import (
     Row,
     SourceGroupsStatus,
 )
-from lockstep_protocol.switch_readiness import FailingPart
-from lockstep_runtime.state.desired_state import DesiredState
-from lockstep_runtime.state.leadership import label_service
-from lockstep_runtime.util.auto_restart import is_spent
 
 CAN_FAIL = (AclStatus, FlowPulse, MirroredTopic)
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from lockstep_protocol.commands.command_vocabulary import SERVICES
+from lockstep_state.commands.command_vocabulary import SERVICES
 
 SESSION_TIMEOUT = 6.0
 """Seconds without a heartbeat after which the group takes partitions away. Brokers allow 6 and more

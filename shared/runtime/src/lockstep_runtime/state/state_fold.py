@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from lockstep_protocol.commands.command_vocabulary import owner_of_wanted
-from lockstep_protocol.murmur2 import partition_for
-from lockstep_protocol.names import COMMANDS_PARTITIONS
-from lockstep_protocol.rows.state_rows import (
+from lockstep_runtime.state.leadership import leader_label
+from lockstep_state.codecs.murmur2 import partition_for
+from lockstep_state.commands.command_vocabulary import owner_of_wanted
+from lockstep_state.names import COMMANDS_PARTITIONS
+from lockstep_state.rows.state_rows import (
     ROWS,
     GroupStatus,
     Leader,
@@ -18,7 +19,6 @@ from lockstep_protocol.rows.state_rows import (
     Wanted,
     decode_row,
 )
-from lockstep_runtime.state.leadership import leader_label
 
 R = TypeVar("R", bound=Row)
 
@@ -85,7 +85,7 @@ class StateFold:
     def fold(self, offset: int, key: bytes | None, value: bytes | None) -> Row | None:
         """Fold one record. Returns the row when it counts and changes what its key holds, else None.
 
-        Raises MalformedRow and NewerVersion (`lockstep_protocol.rows.state_rows`) without having changed any row. What
+        Raises MalformedRow and NewerVersion (`lockstep_state.rows.state_rows`) without having changed any row. What
         was malformed has overwritten its key.
         """
         if offset <= self.position or key is None:

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from lockstep_protocol.rows.state_rows import Leader, MalformedRow, Row
-from lockstep_runtime.kafka.control_producer import ControlTopicLog
-from lockstep_runtime.kafka.topic_reader import Record
-from lockstep_runtime.kafka.unreadable_records import UnreadableRecords
+from lockstep_kafka.common.errors import LeadershipLost
+from lockstep_kafka.librdkafka.control_producer import ControlTopicLog
+from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.state.state_fold import StateFold
-from lockstep_runtime.util.errors import LeadershipLost
+from lockstep_runtime.state.unreadable_records import UnreadableRecords
+from lockstep_state.rows.state_rows import Leader, MalformedRow, Row
 
 
 class StateLog(StateFold):

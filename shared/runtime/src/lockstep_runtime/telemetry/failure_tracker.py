@@ -6,9 +6,7 @@ from collections.abc import Collection
 from itertools import islice
 
 from lockstep_config.keys.python_classes import ClassFailed
-from lockstep_protocol.reason import Detail, Reason
-from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_runtime.util.errors import (
+from lockstep_kafka.common.errors import (
     ClusterError,
     ClusterUnreachable,
     NotPermitted,
@@ -16,6 +14,8 @@ from lockstep_runtime.util.errors import (
     RequestRefused,
     TopicDeleted,
 )
+from lockstep_runtime.telemetry.log import FlowLog
+from lockstep_state.reasons.reason import Detail, Reason
 
 SAID_AT_ONCE = 10
 """Troubles that are worth a line each while they last: thousands of partitions may wait for one broker to lead them."""

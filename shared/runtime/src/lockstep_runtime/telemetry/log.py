@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Literal, TextIO
 
-from lockstep_protocol.names import Flow
+from lockstep_state.names import Flow
 
 SERVICE = "service"
 FLOW = "flow"

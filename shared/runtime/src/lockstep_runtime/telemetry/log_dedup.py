@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from lockstep_protocol.reason import Reason
+from lockstep_state.reasons.reason import Reason
 
 SAID = 3
 """Lines for each cause. The next failure is logged as one of more, and the others have rows and events only."""

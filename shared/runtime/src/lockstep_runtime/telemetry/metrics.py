@@ -1,6 +1,6 @@
 """This process's own Prometheus page: nothing global, so that tests and several flows do not meet.
 
-A page shows declared metrics only (`lockstep_protocol.metric`)."""
+A page shows declared metrics only (`lockstep_state.metric`)."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
-from lockstep_protocol.metric import Metric, Type
+from lockstep_state.metric import Metric, Type
 
 
 class Sample(NamedTuple):

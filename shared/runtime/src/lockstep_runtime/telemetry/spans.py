@@ -13,10 +13,10 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.trace import Span, Status, StatusCode, Tracer
 
+from lockstep_kafka.common.errors import LeadershipLost
+from lockstep_kafka.common.tracing import STEPS_AT_MOST, Attribute, SpanContext, Tracing, within
 from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_runtime.telemetry.tracing import STEPS_AT_MOST, Attribute, SpanContext, Tracing, within
 from lockstep_runtime.telemetry.tracing_config import TracingConfig
-from lockstep_runtime.util.errors import LeadershipLost
 
 PREFIX = "lockstep."
 SHOWN = 500

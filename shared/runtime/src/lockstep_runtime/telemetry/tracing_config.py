@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from lockstep_kafka.common.tracing import NO_TRACING, Tracing
 from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_runtime.telemetry.tracing import NO_TRACING, Tracing
 
 HTTP = "http/protobuf"
 GRPC_PORT, HTTP_PORT = 4317, 4318

@@ -1,1 +1,1 @@
-"""Small parts that every layer may use: errors, back-off, clocks, waiting, windows, suspended processes."""
+"""Small parts that every layer may use: clocks, timers, memory, digests of files."""

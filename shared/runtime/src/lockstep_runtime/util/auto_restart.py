@@ -6,9 +6,9 @@ Failures count while they follow one another: a start that then works for `WORKS
 from dataclasses import replace
 
 from lockstep_config.flow.connector_settings import AutoRestart, AutoRestarts
-from lockstep_protocol.commands.command_vocabulary import Connector
-from lockstep_protocol.reason import NO_REASON, Reason
-from lockstep_protocol.rows.state_rows import Restarts
+from lockstep_state.commands.command_vocabulary import Connector
+from lockstep_state.reasons.reason import NO_REASON, Reason
+from lockstep_state.rows.state_rows import Restarts
 
 WORKS_AFTER = 600.0
 """Seconds after which a start counts as one that worked: longer than the longest back-off, ten minutes as in MM2's

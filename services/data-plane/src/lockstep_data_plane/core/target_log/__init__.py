@@ -1,0 +1,1 @@
+"""Where a copy continues, as the target's log shows it."""

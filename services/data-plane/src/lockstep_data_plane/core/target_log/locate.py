@@ -1,0 +1,146 @@
+"""Where a partition goes on: what its row, both logs and its fence say together (no I/O, no clock; `kafka-wire.md` §2,
+lines 2 to 9). `resume/evidence.py` asks the clusters, and nothing else decides where a copy goes on."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+from lockstep_data_plane.core.provenance import appended_since
+from lockstep_data_plane.core.target_log.content_match import MatchedPosition
+from lockstep_data_plane.core.target_log.fencing import Fencing
+from lockstep_data_plane.core.target_log.log_read_back import ComparedCopy
+from lockstep_data_plane.core.target_log.target_tail import LastAppend, LogContradiction, TargetTail
+from lockstep_data_plane.record_batch.outgoing_batch import add_sequence
+from lockstep_rules.offsets.gap_policy import GapCase, GapFound, decide_gap
+from lockstep_state.rows.state_rows import PartitionProgress
+
+
+class Position(NamedTuple):
+    """Where a partition goes on: the row from which the source is judged again, and where our chain ends now."""
+
+    row: PartitionProgress
+    end: LastAppend
+
+
+class LogEnds(NamedTuple):
+    """Where the source's log begins and ends now. `agreed`: up to where it still is the one that was copied."""
+
+    start: int
+    end: int
+    agreed: int
+
+
+class NeedsMore(NamedTuple):
+    """The target holds more of ours than the row says, up to this end. The source's log has to be asked or, if that is
+    known, the records of both logs compared."""
+
+    end: LastAppend
+
+
+def locate(
+    row: PartitionProgress,
+    source: LogEnds | None,
+    target: TargetTail,
+    fence: Fencing,
+    policy: Callable[[GapCase], str],
+    *,
+    counts: bool = True,
+    match: MatchedPosition | ComparedCopy | str | None = None,
+) -> Position | GapFound | NeedsMore:
+    """Where the copy goes on that `row` describes; or why it cannot simply go on, with what the policy makes of that.
+
+    `source` None: not asked, for a partition that is not copied; then only the target's log counts. `counts`: the
+    number of records beyond the row identifies them, as far as the source has them all. `match`: where the records of
+    both logs place the copy, or why that is unknown; None: not compared. A copy without producer ids is always
+    compared. Raises NotReplicated.
+
+    | the evidence | the answer |
+    |---|---|
+    | the target's log contradicts the row, or is another one | a gap: in doubt, or on the target, or re-created |
+    | the source's log parts from the one that was copied | a gap: SOURCE_TRUNCATED |
+    | records of ours beyond the row, and the source has all | the row, and the chain's end: they are counted past |
+    | records of ours beyond the row, and the source lost some | by the records; RECORDS_GONE if it lost all; in doubt |
+    | records of ours beyond the row, and others in their place | a gap: SOURCE_TRUNCATED |
+    | the next record is gone from the source | a gap: RECORDS_GONE |
+    | none of these | the row |"""
+    found: Position | GapFound | NeedsMore
+    try:
+        end = fence.last_append(row, target)
+    except LogContradiction as exc:
+        found = _gap(row, source, exc.case, str(exc), epoch=exc.epoch)
+    else:
+        beyond = appended_since(row, end.sequence, end.others)
+        if source is None:
+            return NeedsMore(end) if beyond else Position(row, end)
+        if not beyond and target.shared:  # what was read and holds nothing of ours need not be read again
+            row = replace(row, downstream=max(row.downstream, end.read_to))
+            end = replace(end, downstream=row.downstream)
+        found = _on_both(row, source, end, beyond, match, counts=counts)
+    if not isinstance(found, GapFound):
+        return found
+    if found.on_target:
+        found = replace(found, held=row.downstream, target_end=target.log_end)
+    return replace(found, decision=decide_gap(found, policy(found.case)))
+
+
+def _on_both(
+    row: PartitionProgress,
+    source: LogEnds,
+    end: LastAppend,
+    beyond: int,
+    match: MatchedPosition | ComparedCopy | str | None,
+    *,
+    counts: bool,
+) -> Position | GapFound | NeedsMore:
+    """What the source makes of a chain that ends so."""
+    wanted = row.upstream + 1
+    if source.agreed < wanted:
+        text = (
+            f"the source's log is the one that was copied up to offset {source.agreed} only, not up to {row.upstream}"
+        )
+        return _gap(row, source, GapCase.SOURCE_TRUNCATED, f"{text}: it was truncated")
+    if isinstance(match, ComparedCopy):
+        return _compared(row, source, end, match)
+    if beyond and (source.start > wanted or not counts):
+        if match is None:
+            return NeedsMore(end)
+        if isinstance(match, str):
+            text = f"the target holds {beyond} records beyond the last progress written; {match}"
+            return _gap(row, source, GapCase.DOUBT, text)
+        # Each of the records appended has an upstream offset of its own, and what comes next is behind all of them.
+        if (source.end if match.at_end else match.next) < wanted + beyond:
+            text = f"the target holds {beyond} records beyond the last progress written, up to offset"
+            text = f"{text} {wanted + beyond - 1} at least, and the source's log is another one from {match.next} on"
+            gap = _gap(row, source._replace(agreed=match.next), GapCase.SOURCE_TRUNCATED, f"{text}: it was truncated")
+            return replace(gap, wanted=wanted + beyond)
+        if match.upstream >= 0 or source.start <= wanted + beyond:
+            row = replace(row, downstream=end.downstream, sequence=end.sequence, others=end.others)
+            return Position(replace(row, upstream=match.next - 1, upstream_epoch=-1), end)
+        wanted += beyond  # all of ours is gone from the source, and at least so much behind it that is not there
+    return _gone(row, source, wanted) or Position(row, end)
+
+
+def _compared(row: PartitionProgress, source: LogEnds, end: LastAppend, match: ComparedCopy) -> Position | GapFound:
+    """Return what follows if all records behind the row were compared one by one."""
+    appended = appended_since(row, end.sequence, end.others) - match.doubled
+    sequence = add_sequence(row.sequence, appended) if appended else row.sequence
+    end = replace(end, sequence=sequence, places=match.places)
+    place = replace(row, downstream=end.downstream, sequence=end.sequence, doubled=row.doubled + match.doubled)
+    if match.next > row.upstream + 1:
+        place = replace(place, upstream=match.next - 1, upstream_epoch=-1)
+    return _gone(row, source, match.wanted) or Position(place, end)
+
+
+def _gone(row: PartitionProgress, source: LogEnds, wanted: int) -> GapFound | None:
+    """Return the gap where the source's log begins behind the next record that is wanted."""
+    if source.start <= wanted:
+        return None
+    removed = f"offsets {wanted} to {source.start - 1} were removed before they were copied"
+    text = f"the source's log begins at {source.start}, {removed}"
+    return replace(_gap(row, source, GapCase.RECORDS_GONE, text), wanted=wanted)
+
+
+def _gap(row: PartitionProgress, source: LogEnds | None, case: GapCase, text: str, epoch: int = -1) -> GapFound:
+    start, end, agreed = (-1, -1, -1) if source is None else source
+    wanted = row.upstream + 1
+    return GapFound(case=case, text=text, wanted=wanted, start=start, end=end, agreed=agreed, epoch=epoch)

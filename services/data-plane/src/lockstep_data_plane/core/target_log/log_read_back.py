@@ -1,0 +1,223 @@
+"""Find where a copy ends whose appends carry no producer id (no I/O, no clock; decision 0093).
+
+The target's records behind the row are compared with the source's next records, one by one and in order. The source's
+records that appear there in order are copied, by any writer. A record in between is not the next one of the
+source. It is a double if the source has it elsewhere: a writer that was frozen has appended it late. It is explained if
+the source has lost as many records in that place. Any other record proves nothing, so the partition is in doubt."""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+from lockstep_data_plane.core.target_log.content_match import record_content
+from lockstep_data_plane.core.target_log.target_tail import LogContradiction, TargetTail
+from lockstep_data_plane.record_batch.layout import CONTROL, LOG_APPEND_TIME, Batch, CorruptRecordError
+from lockstep_data_plane.record_batch.outgoing_batch import add_sequence
+from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
+from lockstep_data_plane.record_batch.rebuild import read_records
+from lockstep_state.rows.state_rows import PartitionProgress
+
+Place = tuple[int, int, int]
+"""(first upstream offset, its downstream offset, records) of a stretch that is copied."""
+
+COMPARED_AT_MOST = 200_000
+"""Records behind the row: far more than a slot appends between two rows."""
+
+
+def last_pair(row: PartitionProgress) -> tuple[int, int] | None:
+    """Return the upstream and the downstream offset of the last record that the row's open run has; None: no run."""
+    if not row.begun or len(row.open_run) != 3:
+        return None
+    upstream, downstream, count = row.open_run
+    return upstream + count - 1, downstream + count - 1
+
+
+class ReadBackTail(TargetTail):
+    """The target's log from the last record of a row on, whose records carry no producer id. Its `end` counts all of
+    its records as appended: which of them are ours the source's records say."""
+
+    def __init__(self, row: PartitionProgress, *, log_end: int = -1, name: str = "", alias: str = "") -> None:
+        super().__init__(row, log_end=log_end, name=name, alias=alias)
+        self.records: list[PlainRecord] = []
+        """Those behind the row, in order."""
+        self.last_of_run: PlainRecord | None = None
+        """The record that the row's run ends with; None: it is gone, or there is no run."""
+        self._pair = last_pair(row)
+        self._stamped_there = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether all of it was read, so that it can be compared."""
+        return not (self.is_short or self._awaits_replicas) and self.contradiction is None
+
+    @property
+    def reads_from(self) -> int:
+        """Return the first offset that has to be read: of the last record of the row's run, if there is one."""
+        return self._row.downstream + 1 if self._pair is None else self._pair[1]
+
+    def content(self, record: PlainRecord) -> tuple[object, ...]:
+        """Return what a record has in common with its copy: all, but for its time if the target sets its own."""
+        return record_content(record._replace(timestamp=-1) if self._stamped_there else record)
+
+    def add_batches(self, batches: Iterable[Batch]) -> None:
+        """Take batches in order. Raises LogContradiction if records behind the row are gone or cannot be read: they may
+        have been ours."""
+        for batch in batches:
+            if batch.last_offset < self.reads_from:
+                continue
+            if batch.base_offset > self._next:
+                raise self._removed(batch.base_offset - 1)
+            self._next = max(self._next, batch.last_offset + 1)
+            if not batch.attributes & CONTROL:
+                self._add_records(batch)
+
+    def _add_records(self, batch: Batch) -> None:
+        first, count = max(batch.base_offset, self._row.downstream + 1), len(self.records)
+        self._stamped_there = self._stamped_there or bool(batch.attributes & LOG_APPEND_TIME)
+        try:
+            for record in read_records(batch):
+                if record.offset >= first:
+                    self.records.append(record)
+                elif self._pair is not None and record.offset == self._pair[1]:
+                    self.last_of_run = record
+        except CorruptRecordError as exc:
+            text = f"the target's log of {self._name} cannot be read at offset {batch.base_offset}: {exc}"
+            raise LogContradiction(text) from exc
+        if len(self.records) > COMPARED_AT_MOST:
+            text = (
+                f"the target's log of {self._name} holds more than {COMPARED_AT_MOST} records behind our last known one"
+            )
+            raise LogContradiction(text)
+        added = len(self.records) - count
+        if added < batch.last_offset + 1 - first:
+            raise self._removed(batch.last_offset)
+        if added:
+            self.end = replace(self.end, sequence=add_sequence(self.end.sequence, added))
+
+    def replicated(self, appended_to: int) -> None:
+        """Note that nothing more is to come before `log_end`, and that the leader's own log ended at `appended_to`.
+        Raises as `add_batches`."""
+        self._appended_to = appended_to
+        if self._next < self.log_end:
+            raise self._removed(self.log_end - 1)
+        self.end = replace(self.end, downstream=max(self._row.downstream, self.log_end - 1))
+
+    def _removed(self, offset: int) -> LogContradiction:
+        return LogContradiction(
+            f"the target's log of {self._name} has nothing any more at offset {offset}, behind our last known record "
+            f"at {self._row.downstream}. The target keeps no producer ids, and the removed records may have been ours"
+        )
+
+
+class ComparedCopy(NamedTuple):
+    """`next`: the first upstream offset that the target does not have. `wanted`: the same, or less where the source has
+    lost records in between that were never copied. `places`: where the records behind the row are, in order. `doubled`:
+    how many records the target has twice."""
+
+    next: int
+    wanted: int
+    places: tuple[Place, ...] = ()
+    doubled: int = 0
+
+
+class CopyComparison:
+    """Of one tail. Feed the source's records from the row on until `compare` says that it knows the place, then
+    `ends`. If there are `strangers`, feed records that the source has elsewhere to `search`. Then ask for `result`."""
+
+    def __init__(self, row: PartitionProgress, tail: ReadBackTail) -> None:
+        self._tail = tail
+        self._name = f"{row.topic}-{row.partition}"
+        self._indexes: dict[tuple[object, ...], list[int]] = defaultdict(list)
+        for index, record in enumerate(tail.records):
+            self._indexes[tail.content(record)].append(index)
+        self._reached, self._upstream = 0, row.upstream
+        self._next: int | None = None
+        self._places: list[Place] = []
+        self._stretches: list[tuple[list[PlainRecord], int]] = []
+        """Records that are not the source's next ones, with how many offsets the source has lost there."""
+        self._copied: set[tuple[object, ...]] = set()
+        """The content of records in the tail that the source has, too."""
+
+    def require_run(self, record: PlainRecord | None) -> None:
+        """Compare the last record of the row's run with the source's; None: the source has it no more. Raises
+        LogContradiction if they differ: one of the logs is another one."""
+        copy = self._tail.last_of_run
+        if record is not None and copy is not None and self._tail.content(record) != self._tail.content(copy):
+            raise LogContradiction(
+                f"the target's record at its offset {copy.offset} is not the source's record of {self._name} at offset "
+                f"{record.offset}, although the row says so. One of both logs was truncated and has grown again, or "
+                "was written by another program"
+            )
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether records of the tail are still to be compared."""
+        return self._next is None and self._reached < len(self._tail.records)
+
+    def compare(self, records: Iterable[PlainRecord]) -> bool:
+        """Compare more of the source's records; True when the place is known."""
+        for record in records:
+            content = self._tail.content(record)
+            indexes = self._indexes.get(content, [])
+            place = bisect_left(indexes, self._reached)
+            if place == len(indexes):
+                self._next = record.offset
+            elif self.is_open:
+                self._match(record.offset, indexes[place])
+                self._copied.add(content)
+            if not self.is_open:
+                break
+        return not self.is_open
+
+    def _match(self, upstream: int, index: int) -> None:
+        if index > self._reached:
+            strangers = self._tail.records[self._reached : index]
+            self._stretches.append((strangers, upstream - self._upstream - 1))
+        downstream = self._tail.records[index].offset
+        first, begin, count = self._places[-1] if self._places else (upstream, downstream, 0)
+        if (first + count, begin + count) == (upstream, downstream):
+            self._places[-1:] = [(first, begin, count + 1)]
+        else:
+            self._places.append((upstream, downstream, 1))
+        self._reached, self._upstream = index + 1, upstream
+
+    def ends(self, source_end: int) -> None:
+        """Note that the place is known, or that the source has nothing more before `source_end`."""
+        if self._next is None:
+            self._next = self._upstream + 1 if self._reached == len(self._tail.records) else source_end
+        if self._reached < len(self._tail.records):
+            lost = max(0, self._next - self._upstream - 1)
+            self._stretches.append((self._tail.records[self._reached :], lost))
+
+    @property
+    def strangers(self) -> list[PlainRecord]:
+        """Return the records that are not the source's next ones, nor copies of others behind the row."""
+        return [record for records, _ in self._stretches for record in self._unknown(records)]
+
+    def search(self, records: Iterable[PlainRecord]) -> None:
+        """Note which strangers are copies of these records of the source."""
+        self._copied.update(self._indexes.keys() & {self._tail.content(record) for record in records})
+
+    def _unknown(self, records: Iterable[PlainRecord]) -> list[PlainRecord]:
+        return [record for record in records if self._tail.content(record) not in self._copied]
+
+    def result(self) -> ComparedCopy:
+        """Return where the copy is. Raises LogContradiction if the target has records that the source neither has nor
+        may have lost."""
+        if self._next is None:
+            raise ValueError("the comparison has not ended")
+        doubled, wanted = 0, self._upstream + 1
+        for records, lost in self._stretches:
+            unknown = self._unknown(records)
+            doubled += len(records) - len(unknown)
+            if len(unknown) > lost:
+                raise LogContradiction(
+                    f"the target's log of {self._name} holds {len(unknown)} records from its offset "
+                    f"{unknown[0].offset} on that are not the source's next ones, and the target keeps no producer "
+                    "ids. Another program appends there, or the source was truncated and has grown again"
+                )
+            if records[-1] is self._tail.records[-1]:
+                wanted += len(unknown)
+        return ComparedCopy(self._next, wanted, tuple(self._places), doubled)

@@ -1,0 +1,70 @@
+"""What the target's log still holds of the records of ours behind a row, and where some are missing (no I/O)."""
+
+from lockstep_data_plane.core.target_log.target_tail import LastAppend
+from lockstep_data_plane.record_batch.layout import CONTROL, LOG_APPEND_TIME, Batch
+from lockstep_data_plane.record_batch.outgoing_batch import add_sequence
+from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
+from lockstep_data_plane.record_batch.rebuild import read_records
+from lockstep_state.rows.state_rows import PartitionProgress
+
+
+class TargetRemnant:
+    """Feed the target's batches behind the row's last record, in order, and then the chain's end."""
+
+    def __init__(self, row: PartitionProgress, end: LastAppend) -> None:
+        self._row = row
+        self._end = end
+        self._ends = {row.producer_id: row.sequence, **dict(row.others)}
+        self._ours = {row.producer_id, *dict(end.others)}
+        self._stamped_there = False
+        self._records: list[PlainRecord] = []
+        self.strangers = False
+        """Whether records of others lie there too: where a topic is compacted, theirs replace ours."""
+        self.gone_before = -1
+        """The place among `records`, or behind them, that the last record of ours that is gone was before; -1: none is
+        gone."""
+
+    @property
+    def records(self) -> list[PlainRecord]:
+        """In order."""
+        return self.as_stamped(self._records)
+
+    def as_stamped(self, records: list[PlainRecord]) -> list[PlainRecord]:
+        """Records without their times, where the target gave ours times of its own."""
+        return [record._replace(timestamp=-1) for record in records] if self._stamped_there else records
+
+    def add_batch(self, batch: Batch) -> None:
+        """Batches of others and of other epochs are strangers; markers do not matter."""
+        row, producer_id = self._row, batch.producer_id
+        if batch.attributes & CONTROL or batch.last_offset <= row.downstream:
+            return
+        if producer_id not in self._ours or batch.producer_epoch != row.producer_epoch:
+            self.strangers = True
+            return
+        if batch.base_offset > self._end.downstream:
+            return  # another slot has appended it since the chain's end was found
+        before = self._ends.get(producer_id, -1)
+        first = max(batch.base_offset, row.downstream + 1)
+        if add_sequence(batch.base_sequence, first - batch.base_offset) != add_sequence(before, 1):
+            self._missing()
+        self._ends[producer_id] = add_sequence(batch.base_sequence, batch.last_offset_delta)
+        self._stamped_there = self._stamped_there or bool(batch.attributes & LOG_APPEND_TIME)
+        due = first
+        for record in read_records(batch):
+            if record.offset < first:
+                continue
+            if record.offset > due:
+                self._missing()
+            self._records.append(record)
+            due = record.offset + 1
+        if due <= batch.last_offset:
+            self._missing()
+
+    def ends(self) -> None:
+        """The log has nothing more."""
+        own = self._row.producer_id
+        if any(self._end.sequence_under(p, own) != self._ends.get(p, -1) for p in self._ours):
+            self._missing()
+
+    def _missing(self) -> None:
+        self.gone_before = len(self._records)

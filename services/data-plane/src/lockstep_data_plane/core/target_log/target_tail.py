@@ -1,0 +1,319 @@
+"""The evidence of our append sequence in the target's log behind a row (no I/O). It shows how far the sequence goes,
+what of it is still there, and what retention or a cleaner has removed (`kafka-wire.md` §2).
+
+Progress is written after the fact, so the log may be further on than the row. The producer id, epoch and sequence of
+each batch stay in the log for ever. The leader knows the last sequence of each producer even beyond the high watermark.
+Together they show exactly how many records of ours the log holds more than the row."""
+
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, field, replace
+
+from lockstep_data_plane.record_batch.layout import CONTROL, Batch
+from lockstep_data_plane.record_batch.outgoing_batch import add_sequence
+from lockstep_rules.offsets.gap_policy import GapCase
+from lockstep_state.errors import NeedsDecision, RetriableError
+from lockstep_state.offsets import SEQUENCES
+from lockstep_state.rows.state_rows import PartitionProgress
+
+SEARCHED = 1_000
+"""Offsets of the target's log in front of a chain that begins in which nothing of that chain may lie."""
+
+
+@dataclass(frozen=True, slots=True)
+class LastAppend:
+    """The last record of our sequence: its sequence and its offset downstream. `others`: where it ends under other
+    producer ids (`PartitionProgress.others`); the offset is that of the last record of all. Everything of ours up to
+    `read_to` is known.
+
+    `last`: the last batch of ours that was read and still holds a record. `behind`: so many records of ours were
+    appended behind that batch, none of which is left. `stretches`: (first offset, records) of what was appended behind
+    the row, in order, as far as it was read. None: some of it is gone, so the place of each record is unknown.
+    `places`: (first upstream offset, its downstream offset, records) of those that were compared one by one
+    (`log_read_back.py`).
+    """
+
+    sequence: int
+    downstream: int
+    last: Batch | None = field(default=None, compare=False)
+    others: tuple[tuple[int, int], ...] = ()
+    read_to: int = field(default=-1, compare=False)
+    behind: int = field(default=0, compare=False)
+    stretches: tuple[tuple[int, int], ...] | None = field(default=(), compare=False)
+    places: tuple[tuple[int, int, int], ...] = field(default=(), compare=False)
+
+    @classmethod
+    def from_row(cls, row: PartitionProgress) -> "LastAppend":
+        """What the row says."""
+        return cls(row.sequence, row.downstream, others=row.others)
+
+    def sequence_under(self, producer_id: int, own: int) -> int:
+        """Under this producer id, of which `own` is the partition's own; -1: nothing."""
+        return self.sequence if producer_id == own else dict(self.others).get(producer_id, -1)
+
+    def further(self, producer_id: int, own: int, sequence: int) -> "LastAppend":
+        """The sequence ends at `sequence` under this id: what is between is gone from the log."""
+        ends = {**dict(self.others), own: self.sequence}
+        gone = (sequence - ends.get(producer_id, -1)) % SEQUENCES
+        ends[producer_id] = sequence
+        own_end = ends.pop(own)
+        return replace(
+            self, sequence=own_end, others=tuple(sorted(ends.items())), behind=self.behind + gone, stretches=None
+        )
+
+    def with_batch(self, batch: Batch, own: int) -> "LastAppend":
+        """Return the end with a batch of ours that was read, `own`: as for `further`."""
+        end = self.further(batch.producer_id, own, add_sequence(batch.base_sequence, batch.last_offset_delta))
+        count = end.behind - self.behind
+        is_whole = self.stretches is not None and count <= batch.last_offset_delta + 1
+        stretches = _joined(self.stretches or (), batch.last_offset + 1 - count, count) if is_whole else None
+        end = replace(end, downstream=batch.last_offset, stretches=stretches)
+        return replace(end, last=batch, behind=0) if batch.record_count else end
+
+
+def _joined(stretches: tuple[tuple[int, int], ...], first: int, count: int) -> tuple[tuple[int, int], ...]:
+    if stretches and sum(stretches[-1]) == first:
+        return (*stretches[:-1], (stretches[-1][0], stretches[-1][1] + count))
+    return (*stretches, (first, count)) if count else stretches
+
+
+class LogContradiction(NeedsDecision):
+    """The clusters do not continue what our row says; the message says how. `epoch`: of records of ours that the row
+    does not include, because we have not seen their own row, or it was lost. -1: it is not that."""
+
+    def __init__(self, sentence: str, case: GapCase = GapCase.DOUBT, epoch: int = -1) -> None:
+        super().__init__(sentence)
+        self.case = case
+        self.epoch = epoch
+
+
+class NotReplicated(RetriableError):
+    """The target's leader has appended more of ours than its replicas have, or than our row includes; to continue would
+    be a guess."""
+
+
+def last_append_in(
+    found: LastAppend, batches: Iterable[Batch], producer_id: int, epoch: int, others: Set[int] = frozenset()
+) -> LastAppend:
+    """Follow the sequence through some batches of the target's log, under our own producer id and `others` of ours.
+    Batches of others, and markers, do not matter.
+
+    Raises LogContradiction when the log holds batches of a later epoch of ours."""
+    for batch in batches:
+        ours = batch.producer_id == producer_id or batch.producer_id in others
+        if not ours or batch.attributes & CONTROL:
+            continue
+        if batch.producer_epoch > epoch:
+            raise LogContradiction(
+                f"the target's log holds epoch {batch.producer_epoch} of our producer {batch.producer_id} at offset "
+                f"{batch.base_offset}, our row knows epoch {epoch} only",
+                epoch=batch.producer_epoch,
+            )
+        if batch.producer_epoch == epoch:
+            found = found.with_batch(batch, producer_id)
+    return found
+
+
+class TargetTail:
+    """The target's log from the last record of a row on, batch by batch, in order, and its leader's memory."""
+
+    def __init__(
+        self,
+        row: PartitionProgress,
+        others: Set[int] = frozenset(),
+        *,
+        log_end: int = -1,
+        shared: bool = False,
+        name: str = "",
+        alias: str = "",
+    ) -> None:
+        """`others`: producer ids of ours other than the row's. `log_end`: where the replicated log ends; -1: no single
+        log of the target is evidence. `shared`: others append there as well. So what is gone need not have been ours,
+        and the row's offset may be that of a record of theirs. `name` and `alias`: of the partition and its cluster."""
+        self._row = row
+        self._others = others
+        self._name = name
+        self._alias = alias
+        self._next = row.downstream + 1
+        self._remembered: Mapping[int, int] = {}
+        self._appended_to = -1
+        """Where the log of a leader ends that says nothing of producers."""
+        self.log_end = log_end
+        self.shared = shared
+        self._begin = LastAppend.from_row(row)
+        self.end = replace(self._begin, read_to=log_end - 1)
+        self.removed = -1
+        """The last offset behind all seen records of ours that no batch covers any more: retention or the cleaner has
+        removed what was there. -1: none."""
+        self.contradiction: LogContradiction | None = None
+        """What was found is not what the row says."""
+
+    @property
+    def is_short(self) -> bool:
+        """The log ends before what was appended and acknowledged."""
+        return 0 <= self.log_end <= self._row.downstream
+
+    @property
+    def reads_from(self) -> int:
+        """The first offset that has to be read: of the row's last record, or of what may lie in front of a chain that
+        begins."""
+        if not self._row.begun:
+            return self._row.downstream + 1 - SEARCHED
+        return self._row.downstream + (1 if self.shared else 0)
+
+    def is_confirmed_by(self, producers: Mapping[int, tuple[int, int]]) -> bool:
+        """Whether the leader itself reports (epoch and last sequence by producer id) that nothing of ours was appended
+        since. Then the log need not be read."""
+        row = self._row
+        return row.sequence >= 0 and all(
+            producers.get(p) == (row.producer_epoch, self.end.sequence_under(p, row.producer_id))
+            for p in {row.producer_id, *self._others}
+        )
+
+    def add_batches(self, batches: Iterable[Batch]) -> None:
+        """Raises LogContradiction in three cases. There is a later epoch of ours. Another record is at the offset of
+        the row's last record. The row's sequence has yet to begin, and something of it is there."""
+        for batch in batches:
+            if batch.last_offset <= self._row.downstream:
+                self._still_there(batch)
+                continue
+            if batch.base_offset <= self._row.downstream:
+                self._still_there(batch)
+            if batch.base_offset > self._next:
+                self.removed = batch.base_offset - 1
+            self._next = batch.last_offset + 1
+            end = last_append_in(self.end, (batch,), self._row.producer_id, self._row.producer_epoch, self._others)
+            if end != self.end:
+                self.end, self.removed = end, -1
+
+    def ends(self, producers: Mapping[int, tuple[int, int]] | None, appended_to: int) -> None:
+        """Note that nothing more is to come before `log_end`. `producers`: epoch and last sequence of ours that the
+        leader remembers. None: the leader does not say, so the log alone counts, once it is replicated up to
+        `appended_to`. That is where the leader's log ends. Raises LogContradiction as `add_batches`, and where what was
+        removed may have been ours."""
+        row, epoch = self._row, self._row.producer_epoch
+        if producers is None:
+            producers, self._appended_to = {}, appended_to
+        if self._next < self.log_end:
+            self.removed, self._next = self.log_end - 1, self.log_end
+        self.end = replace(self.end, read_to=self.log_end - 1)
+        if self.removed >= 0 and row.producer_id not in producers and not self.shared:
+            raise LogContradiction(
+                f"the target's log of {self._name} has nothing any more at offset {self.removed}, after our last "
+                f"known record at {self.end.downstream}. Its leader {self._memory} our producer {row.producer_id}. "
+                "The removed records may have been ours"
+            )
+        self._remembered = {p: sequence for p, (known, sequence) in producers.items() if known == epoch}
+        all_read = self.log_end >= appended_to
+        if all_read and self.removed >= 0:
+            self.end = self.remembered(self._remembered)
+        for producer_id, (known, sequence) in sorted(producers.items()):
+            if known > epoch:
+                raise LogContradiction(
+                    f"the target knows epoch {known} of our producer {producer_id}, our row knows {epoch}", epoch=known
+                )
+            nothing = known == epoch and self.end.sequence_under(producer_id, row.producer_id) < 0
+            if all_read and not row.begun and nothing:
+                raise LogContradiction(
+                    f"the leader of {self._name} remembers our sequence {sequence} of producer {producer_id} in epoch "
+                    f"{epoch}, which our row does not include",
+                    epoch=epoch,
+                )
+
+    def remembered(self, ends: Mapping[int, int]) -> LastAppend:
+        """The sequence's end, where the leader remembers these last sequences of ours, by producer id. What the log
+        does not show was where something is removed."""
+        end, own = self.end, self._row.producer_id
+        for producer_id, sequence in ends.items():
+            if (sequence - end.sequence_under(producer_id, own)) % SEQUENCES in range(1, SEQUENCES // 2):
+                end = replace(end.further(producer_id, own, sequence), downstream=max(end.downstream, self.removed))
+        return end
+
+    @property
+    def _memory(self) -> str:
+        return "has forgotten" if self._appended_to < 0 else "does not say what it knows of"
+
+    @property
+    def _awaits_replicas(self) -> bool:
+        """Whether the log may hold more of ours than was read, of which the leader says nothing."""
+        return self.log_end < self._appended_to
+
+    @property
+    def is_settled(self) -> bool:
+        """Return whether it is worth nothing to ask again: what the leader has of ours was read."""
+        waits = self._awaits_replicas or bool(self._differing)
+        return self.is_short or self.contradiction is not None or not waits
+
+    def require_row(self) -> None:
+        """Raises LogContradiction where the log does not hold what the row says."""
+        if self.contradiction is not None:
+            raise self.contradiction
+        if self.is_short:
+            raise LogContradiction(
+                f"the target's log of {self._name} ends at {self.log_end}, but our row says that "
+                f"{self._row.downstream} was appended: it was truncated",
+                GapCase.TARGET_TRUNCATED,
+            )
+
+    def last_append(self) -> LastAppend:
+        """Return where the row's chain ends. Raises as `require_row`, and NotReplicated where the leader has more."""
+        self.require_row()
+        if self._awaits_replicas:
+            raise NotReplicated(
+                f"the log of {self._name} on the leader of cluster {self._alias} ends at {self._appended_to}, what is "
+                f"replicated at {self.log_end}, and the cluster does not say which producers it knows"
+            )
+        for sequence, end in self._differing:
+            if (sequence - end) % SEQUENCES > SEQUENCES // 2:
+                raise LogContradiction(
+                    f"the target's log of {self._name} ends at our sequence {sequence}, but up to {end} was appended: "
+                    "it was truncated",
+                    GapCase.TARGET_TRUNCATED,
+                )
+            raise NotReplicated(
+                f"the leader of {self._name} on cluster {self._alias} holds our sequence {sequence}, "
+                f"what is replicated ends at {end}"
+            )
+        return self.end
+
+    @property
+    def _differing(self) -> list[tuple[int, int]]:
+        """Sequences that the leader remembers, and those that were read, where the first are beyond the second or
+        before the row's. The leader is asked before the log is read, so another slot may have appended meanwhile what
+        was read behind them."""
+        own, found = self._row.producer_id, []
+        for producer_id, sequence in sorted(self._remembered.items()):
+            begin, end = (known.sequence_under(producer_id, own) for known in (self._begin, self.end))
+            if (sequence - begin) % SEQUENCES > (end - begin) % SEQUENCES:
+                found.append((sequence, end))
+        return found
+
+    def _still_there(self, batch: Batch) -> None:
+        """A batch that was appended in our place after a truncation has another id, epoch or sequence. What a cleaner
+        left of our batch still has all three."""
+        row = self._row
+        if not row.begun and self._is_in_sequence(batch):
+            raise LogContradiction(
+                f"the target's log holds at offset {batch.base_offset} what our producer {batch.producer_id} appended "
+                f"in epoch {batch.producer_epoch}, which our row does not include",
+                epoch=batch.producer_epoch,
+            )
+        inside = batch.base_offset <= row.downstream <= batch.last_offset
+        if not inside or row.sequence < 0 or batch.magic < 2 or batch.attributes & CONTROL:
+            return
+        at = add_sequence(batch.base_sequence, row.downstream - batch.base_offset)
+        known = self._begin.sequence_under(batch.producer_id, row.producer_id)
+        if known == at and batch.producer_epoch == row.producer_epoch:
+            return
+        ours = f"not our record with sequence {row.sequence} of producer {row.producer_id}"
+        theirs = f"what producer {batch.producer_id} appended there with sequence {at}, {ours}. It was"
+        if batch.producer_id < 0:
+            theirs = f"a record without a producer id, {ours}. Either the target does not keep these, or it was"
+        raise LogContradiction(
+            f"the target's log holds at offset {row.downstream} {theirs} truncated and has grown again",
+            GapCase.TARGET_TRUNCATED,
+        )
+
+    def _is_in_sequence(self, batch: Batch) -> bool:
+        """Records of ours that are not of a former epoch."""
+        ours = batch.producer_id == self._row.producer_id or batch.producer_id in self._others
+        return ours and not batch.attributes & CONTROL and batch.producer_epoch >= self._row.producer_epoch

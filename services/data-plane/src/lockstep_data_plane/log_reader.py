@@ -1,0 +1,102 @@
+"""Reading a stretch of a partition's log, to find the position of a copy. Nothing that is read here is copied."""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+
+from lockstep_config.flow.model import FetchSettings
+from lockstep_data_plane.record_batch.classify import AbortedTransactions
+from lockstep_data_plane.record_batch.layout import Batch, CorruptRecordError, scan
+from lockstep_data_plane.record_batch.rebuild import read_records
+from lockstep_kafka.wire.cluster import ClusterClient
+from lockstep_kafka.wire.connection import BrokerUnreachable
+from lockstep_kafka.wire.fetch_codec import fetch_request, read_answer, topic_names
+from lockstep_kafka.wire.fetch_session import UNSAID
+from lockstep_state.kafka.kafka_errors import KafkaErrorCode
+from lockstep_state.offsets import TopicPartition
+
+AT_ONCE = FetchSettings(max_wait_ms=0, max_bytes=16 * 1024 * 1024, max_partition_bytes=4 * 1024 * 1024)
+
+ENOUGH, AGAIN_MS = 3, 200
+"""An answer may be empty although there are records. A new leader does not know yet what is replicated, or a remote
+segment is not there in time. So many in a row say that the broker does not give it; all but the first may take so
+long."""
+
+
+async def log_between(
+    cluster: ClusterClient, tp: TopicPartition, offset: int, end: int, isolation: str = "read_uncommitted"
+) -> AsyncIterator[tuple[list[Batch], AbortedTransactions]]:
+    """All batches from the one that holds `offset` to the one before `end`, with the aborted transactions that each
+    answer names. Under read_committed they end at the last stable offset. Raises KafkaProtocolError and
+    BrokerUnreachable, the latter also where the leader does not give what it has."""
+    in_vain = 0
+    while offset < end:
+        if in_vain == ENOUGH:
+            raise BrokerUnreachable(
+                f"cluster {cluster.alias} gives nothing of {tp[0]}-{tp[1]} at offset {offset}, "
+                f"though its log was said to go up to {end}"
+            )
+        leader = cluster.require_leader(tp)
+        connection = await cluster.connection(leader.broker, "tail")
+        # Any leader will do: what is read is compared with what is known of this log and of its end.
+        wanted = [(tp, replace(leader, epoch=UNSAID), offset, UNSAID)]
+        wait_ms = AGAIN_MS if in_vain else None
+        by_id = leader.topic_id is not None
+        request = fetch_request(
+            connection.version("fetch"), wanted, AT_ONCE, isolation=isolation, wait_ms=wait_ms, by_id=by_id
+        )
+        answer = await connection.call(request)
+        if not connection.throttled_for:  # or it answers without records because we are over a quota
+            in_vain += 1
+        for fetched in read_answer([tp], answer, topic_names(wanted)):
+            if fetched.code != KafkaErrorCode.NONE:
+                about = f"cluster {cluster.alias}: reading {tp[0]}-{tp[1]} at {offset}"
+                raise cluster.refused(tp, fetched.code, about, "Read")
+            if isolation == "read_committed":
+                end = min(end, fetched.last_stable)
+            if batches := list(scan(fetched.records)):
+                yield batches, AbortedTransactions(fetched.aborted)
+                offset, in_vain = next_offset(batches[-1]), 0
+
+
+async def first_batch(cluster: ClusterClient, tp: TopicPartition, offset: int, end: int) -> Batch | None:
+    """Return the batch that holds `offset`, or else the first one behind it. None: there is none before `end`. Raises
+    as `log_between`."""
+    async for batches, _ in log_between(cluster, tp, offset, end):
+        batch = next((batch for batch in batches if batch.last_offset >= offset), None)
+        if batch is not None:
+            return batch
+    return None
+
+
+class LogCursor:
+    """How far the log of one partition was read, so that what has come since can be read on."""
+
+    def __init__(self, cluster: ClusterClient, tp: TopicPartition) -> None:
+        self._cluster = cluster
+        self._tp = tp
+        self._topic_id = ""
+        self._position = -1
+
+    async def unread(self, anew: Callable[[], None] = lambda: None) -> AsyncIterator[list[Batch]]:
+        """The batches up to where the log ends now; one counts as read when the next is asked for. `anew` is called
+        before batches that do not continue what was read. That is so at first, and when the log was truncated, is
+        another topic's of the same name, or has lost what was not read. Raises as `log_between`."""
+        topic_id = self._cluster.topic_id(self._tp)
+        start = await self._cluster.end_offset(self._tp, timestamp=-2)
+        end = await self._cluster.end_offset(self._tp)
+        if topic_id != self._topic_id or not start <= self._position <= end:
+            self._topic_id, self._position = topic_id, start
+            anew()
+        async for batches, _ in log_between(self._cluster, self._tp, self._position, end):
+            yield batches
+            self._position = next_offset(batches[-1])
+
+
+def next_offset(batch: Batch) -> int:
+    """The offset behind a batch of a log."""
+    if batch.magic < 2:  # its header says nothing of the offsets inside
+        try:
+            return max((record.offset for record in read_records(batch)), default=batch.base_offset) + 1
+        except CorruptRecordError:  # the offset of a message that wraps others is that of the last one
+            return batch.base_offset + 1
+    return batch.last_offset + 1

@@ -1,1 +1,0 @@
-"""Kafka's protocol: connections, metadata, codecs of the two hot requests, coordinators, reading of logs."""

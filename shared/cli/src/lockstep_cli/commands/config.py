@@ -1,0 +1,285 @@
+"""`lockstep config check|show|convert`: what a configuration says, before anything runs."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lockstep_cli.command_group import CommandGroup
+from lockstep_cli.command_runner import asynchronous
+from lockstep_cli.options import Given, configuration_argument, echo_body, output_option
+from lockstep_ops.exit_codes import CannotUse, Exit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import RenderableType
+
+    from lockstep_config import Problem
+    from lockstep_config.report.effective import FlowView, Setting, View
+
+RESOURCE = Path("resource")
+"""What --to takes in the place of a file; a file of that name is ./resource."""
+EXIT_CODES = """\b
+Exit codes:
+  0  FILE can be used
+  2  it cannot: each mistake is on standard error, with its line
+"""
+CONVERT_EXIT_CODES = """\b
+Exit codes:
+  0  the output means the same; files and variables that FILE refers to may be missing here
+  2  FILE has mistakes, each on standard error, with its line. The output has them too
+"""
+
+
+@click.group(name="config", cls=CommandGroup, short_help="Check, show or convert a configuration.")
+def command() -> None:
+    """What a configuration file says, before anything runs. No cluster is asked.
+
+    \b
+      lockstep config check mm2.properties      every mistake at once, and what has no effect
+      lockstep config show mm2.properties       what counts in the end, and which line says so
+      lockstep config convert FILE > mm2.properties
+      lockstep config convert FILE --to resource --document NAME > values.yaml
+
+    In the place of FILE they take MirrorMaker 1's files, with the options of lockstep legacy:
+
+    \b
+      lockstep config convert --consumer.config C --producer.config P --include 'orders.*' > mm2.properties
+    """
+
+
+@command.command(short_help="Name every mistake.", epilog=EXIT_CODES)
+@configuration_argument
+@click.option("--alone", is_flag=True, help="Look at FILE alone: what it refers to may not be there yet.")
+@output_option
+@asynchronous
+async def check(given: Given, alone: bool, output: str) -> int:
+    """Read FILE as `lockstep run` would and name everything that is wrong with it, each with file, line and key. Then
+    name what deserves a second look, and which keys have no effect here and why.
+
+    References such as ${file:...} and ${env:...} are resolved, certificates are loaded, Python classes imported: what
+    would fail at the start fails here. With --alone none of these is read: each line with one is named, not judged.
+
+    \b
+      lockstep config check mm2.properties && lockstep run mm2.properties
+    """
+    from lockstep_config import ConfigurationError
+    from lockstep_config.loader.configuration import configured
+
+    file = given.path
+    mistakes: tuple[Problem, ...] = ()
+    notes: tuple[Problem, ...] = ()
+    unused: tuple[Problem, ...] = ()
+    flows: list[str] = []
+    way_out = ""
+    try:
+        loaded = configured(given.read(), file, os.environ, alone=alone)
+    except ConfigurationError as exc:
+        mistakes, notes, unused, way_out = exc.problems, exc.notes, exc.unused, exc.way_out
+    else:
+        notes, unused = loaded.notes, loaded.unused
+        flows = [str(settings.flow) for settings in loaded.flows if settings.enabled]
+    if output != "text":
+        body = {
+            "file": str(file),
+            "usable": not mistakes,
+            "flows": flows,
+            "mistakes": _as_json(mistakes),
+            "notes": _as_json(notes),
+            "without_effect": _as_json(unused),
+        }
+        echo_body(body, output)
+    else:
+        for problem in mistakes:
+            click.echo(str(problem), err=True)
+        for problem in (*notes, *unused):
+            click.echo(str(problem))
+        click.echo(_sum(file, mistakes, flows, alone), err=bool(mistakes))
+        if way_out:
+            click.echo(way_out, err=True)
+    return Exit.USAGE if mistakes else Exit.FINE
+
+
+@command.command(short_help="Show what counts, and which line says so.", epilog=EXIT_CODES)
+@configuration_argument
+@click.argument("flow", required=False)
+@click.option("--all", "everything", is_flag=True, help="Defaults too, not only what FILE states.")
+@output_option
+@asynchronous
+async def show(given: Given, flow: str | None, everything: bool, output: str) -> int:
+    """Show the effective settings of FLOW (written 'A->B' with the quotes), or of all flows of FILE that are enabled.
+    Each value has the file, the line and the key that it comes from.
+
+    What several lines say is decided as MirrorMaker 2 decides it. Secrets are never shown; what a config provider
+    brings is shown as the reference to it. JSON always has the defaults.
+
+    \b
+    Examples:
+      lockstep config show mm2.properties
+      lockstep config show mm2.properties 'A->B' --all
+      lockstep config show mm2.properties --output json | jq '.flows[].settings[] | select(.origin)'
+    """
+    from lockstep_cli.flow_selection import chosen
+    from lockstep_config.loader.configuration import build_layers, configured
+    from lockstep_config.report.effective import view
+
+    file = given.path
+    text = given.read()
+    loaded = configured(text, file, os.environ)
+    enabled = [settings for settings in loaded.flows if settings.enabled]
+    flows = chosen(loaded, [flow]) if flow else enabled or loaded.flows
+    found = view(text, build_layers(text, file, os.environ), file, flows)
+    if output != "text":
+        echo_body(_view_as_json(file, found), output)
+        return Exit.FINE
+    from lockstep_cli.rendering.console import console
+
+    screen = console()
+    for part in _as_tables(file, found, everything):
+        screen.print(part)
+    return Exit.FINE
+
+
+@command.command(short_help="Write it as mm2.properties, or its one resource.", epilog=CONVERT_EXIT_CODES)
+@configuration_argument
+@click.option(
+    "--to",
+    type=click.Path(path_type=Path),
+    help="A new file to write, or the word resource. Default: mm2.properties to standard output.",
+)
+@click.option(
+    "--document",
+    default="",
+    metavar="NAME",
+    help="Of several resources in FILE, the one called NAME or NAMESPACE/NAME.",
+)
+@click.option("--with-secrets", is_flag=True, help="Also where secrets are written out, which stops it else.")
+@asynchronous
+async def convert(given: Given, to: Path | None, document: str, with_secrets: bool) -> int:
+    """Write FILE, in any form, as an mm2.properties file that means the same; a comment above each line says where it
+    came from. References such as ${file:...} stay references.
+
+    \b
+      lockstep config convert mirror.yaml --to mm2.properties
+      lockstep config check mm2.properties
+
+    With --to resource it prints the KafkaMirrorMaker2 or KafkaMirrorMaker of FILE alone, without the documents beside
+    it. Helm needs that: of a values file it reads the first document and leaves out the others without a word.
+
+    \b
+      lockstep config convert mirrors.yaml --to resource --document eu-to-us > values.yaml
+
+    A secret that is written out in FILE stops it, for it would be in the output. Put it into a file of its own and
+    refer to it, or say --with-secrets (a file is then readable by you alone).
+    """
+    from lockstep_config import ConfigurationError
+    from lockstep_config.loader.configuration import configured
+    from lockstep_config.text.properties_writer import as_properties, plain_secrets
+
+    file = given.path
+    text = given.read(document)
+    if text.problems:
+        raise ConfigurationError(text.problems)
+    if not with_secrets and (plain := plain_secrets(text.entries, file)):
+        raise ConfigurationError(plain)
+    resource = _resource(given, document) if to == RESOURCE else ""
+    written = resource or as_properties(text.entries, file)
+    if to is None or resource:
+        click.echo(written, nl=False)
+    else:
+        _write(to, written, private=with_secrets)
+    try:
+        configured(text, file, os.environ)
+    except ConfigurationError as exc:
+        # Perhaps its secrets are elsewhere, so it is written all the same.
+        click.echo(f"{file} cannot be used as it is here, nor can the output:\n{exc}", err=True)
+        try:
+            configured(text, file, os.environ, alone=True)
+        except ConfigurationError:
+            return Exit.USAGE
+    return Exit.FINE
+
+
+def _resource(given: Given, document: str) -> str:
+    """The one resource of a file whose lines were read already. Raises ConfigurationError where it has none."""
+    from lockstep_config import ConfigurationError, Problem
+    from lockstep_config.loader.configuration import read_config_file
+    from lockstep_config.strimzi.printing import as_yaml
+    from lockstep_config.strimzi.recognised import is_resource
+    from lockstep_config.strimzi.resource import find_resource
+
+    data = read_config_file(given.path)
+    found = find_resource(data, given.path, document) if is_resource(data, given.path) else None
+    if given.legacy is not None or found is None:
+        message = "holds no KafkaMirrorMaker2 and no KafkaMirrorMaker, so there is no resource to print"
+        raise ConfigurationError([Problem(given.path, 0, "", message)])
+    return as_yaml(found)
+
+
+def _write(to: Path, text: str, *, private: bool) -> None:
+    try:
+        opened = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
+    except OSError as exc:
+        exists = isinstance(exc, FileExistsError)
+        why = "is there already: remove it, or name another" if exists else f"cannot be written: {exc.strerror}"
+        raise CannotUse(f"{to} {why}") from exc
+    with os.fdopen(opened, "w", encoding="ascii") as stream:
+        stream.write(text)
+
+
+def _sum(file: Path, mistakes: "tuple[Problem, ...]", flows: list[str], alone: bool) -> str:
+    if mistakes:
+        return f"{file} cannot be used: {len(mistakes)} {'mistake' if len(mistakes) == 1 else 'mistakes'}"
+    far = " as far as it shows alone" if alone else ""
+    return f"{file} can be used{far}: " + (f"{', '.join(flows)} enabled" if flows else "no flow is enabled")
+
+
+def _as_json(problems: "Iterable[Problem]") -> list[dict[str, Any]]:
+    return [{"file": str(p.file), "line": p.line or None, "key": p.key, "message": p.message} for p in problems]
+
+
+def _view_as_json(file: Path, found: "View") -> dict[str, Any]:
+    def settings(some: "Iterable[Setting]") -> list[dict[str, Any]]:
+        return [
+            {
+                "key": one.key,
+                "value": one.value,
+                "origin": {"file": str(one.file), "line": one.line or None, "key": one.stated} if one.stated else None,
+            }
+            for one in some
+        ]
+
+    def flow(one: "FlowView") -> dict[str, Any]:
+        clients = {client: settings(some) for client, some in one.clients.items()}
+        return {
+            "flow": str(one.flow),
+            "enabled": one.enabled,
+            "settings": settings(one.settings),
+            "clients": clients,
+        }
+
+    return {
+        "file": str(file),
+        "settings": settings(found.file),
+        "clusters": {alias: settings(some) for alias, some in found.clusters.items()},
+        "flows": [flow(one) for one in found.flows],
+    }
+
+
+def _as_tables(file: Path, view: "View", everything: bool) -> "Iterable[RenderableType]":
+    from lockstep_cli.rendering.settings_shown import settings_shown
+
+    yield settings_shown(file, str(file), view.file)
+    for alias, settings in view.clusters.items():
+        yield settings_shown(file, f"cluster {alias}", settings)
+    for one in view.flows:
+        stated = [setting for setting in one.settings if everything or setting.stated]
+        yield settings_shown(file, f"{one.flow}" + ("" if one.enabled else " (heartbeats only)"), stated)
+        for client, settings in one.clients.items():
+            alias = one.flow.source if client.startswith("source") else one.flow.target
+            known = set(view.clusters[alias])
+            own = [setting for setting in settings if setting not in known]
+            if own:
+                yield settings_shown(file, f"{one.flow}, {client} on {alias}", own)

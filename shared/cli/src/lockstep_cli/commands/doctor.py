@@ -1,0 +1,143 @@
+"""`lockstep doctor`: the command."""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lockstep_cli.command_runner import asynchronous
+from lockstep_cli.options import echo_body, file_argument, output_option, timeout_option
+from lockstep_ops.doctor.checks.check import Category
+from lockstep_ops.doctor.checks.options import DoctorOptions
+from lockstep_ops.exit_codes import TERMINATED, CannotUse
+
+if TYPE_CHECKING:
+    from lockstep_config import Configuration, FlowSettings
+    from lockstep_ops.doctor.checks.report import CategoryFindings
+
+HELP = """\
+Check the whole path of each flow of FILE, from this machine to a record that arrives, and say what to do about each
+thing that is wrong.
+
+\b
+  lockstep doctor mm2.properties
+  lockstep doctor mm2.properties --flow 'A->B' --bandwidth
+  lockstep doctor mm2.properties --category names --category tls --output json
+
+\b
+√ ok   ‼ works, with a warning   × failed   - not checked
+
+The categories are machine, names, connection, tls, login, cluster, capabilities, rights, limits and flow. A category
+ends for a cluster at the first failure without which the rest cannot be checked. Each line has a code:
+docs/reference/doctor.md has a section for each.
+
+Run it where the services run. Nothing is written, but for --canary-topic and --bandwidth.
+"""
+
+EXIT_CODES = """\b
+Exit codes:
+  0  all is well; there may be warnings
+  1  something failed
+  2  FILE or the arguments cannot be used
+  4  nothing failed, and something could not be checked
+  143  after SIGTERM: what it created is removed"""
+
+
+@click.command(name="doctor", short_help="Check the whole path of each flow.", help=HELP, epilog=EXIT_CODES)
+@file_argument
+@click.option("--flow", "flows", multiple=True, help="Only this flow, 'A->B' with the quotes; repeat for more.")
+@click.option(
+    "--category",
+    "categories",
+    multiple=True,
+    type=click.Choice([one.value for one in Category]),
+    help="Only this category; repeat for more.",
+)
+@click.option("--canary-topic", help="Also write a record to this topic of the source, and wait for its copy.")
+@click.option(
+    "--bandwidth",
+    is_flag=True,
+    help="Also measure for about 3 s how much a flow may copy. It writes up to 1 GB to a topic of its own on the"
+    " target, which it removes.",
+)
+@timeout_option(10.0, "to wait for each answer, and for what is to arrive")
+@output_option
+@asynchronous
+async def command(
+    file: Path,
+    flows: tuple[str, ...],
+    categories: tuple[str, ...],
+    canary_topic: str | None,
+    bandwidth: bool,
+    timeout: float,
+    output: str,
+) -> int:
+    from lockstep_cli.flow_selection import chosen
+    from lockstep_config import load
+
+    configuration = load(file, os.environ)
+    settings = chosen(configuration, flows, every=not flows)
+    wanted = tuple(one for one in Category if one.value in categories) or tuple(Category)
+    if Category.FLOW not in wanted and (bandwidth or canary_topic is not None):
+        raise CannotUse("--bandwidth and --canary-topic belong to the category flow: add --category flow")
+    options = DoctorOptions(timeout, wanted, canary_topic, bandwidth)
+    return await _end_in_order(_examine(configuration, settings, options, output))
+
+
+async def _examine(
+    configuration: "Configuration", flows: "tuple[FlowSettings, ...]", options: DoctorOptions, output: str
+) -> int:
+    from lockstep_cli.rendering.console import console
+    from lockstep_cli.rendering.finding_lines import plain_lines, styled_lines, verdict
+    from lockstep_cli.rendering.progress_display import ProgressDisplay
+    from lockstep_ops.doctor.examination import Examination
+    from lockstep_ops.work_progress import WorkProgress
+
+    screen = console()
+
+    def show(category: "CategoryFindings") -> None:
+        display.hide()
+        if output != "text":
+            return
+        if sys.stdout.isatty():
+            for line in styled_lines(category):
+                screen.print(line, soft_wrap=True)
+        else:
+            click.echo("\n".join(plain_lines(category)))
+
+    def begin(step: str, within_s: float) -> None:
+        progress.text, progress.ends_at = step, time.monotonic() + within_s
+        display.show()
+
+    progress = WorkProgress()
+    with ProgressDisplay(lambda: progress) as display:
+        report = await Examination(configuration, flows, options, show, begin).run()
+    if output == "text":
+        click.echo(verdict(report))
+    else:
+        echo_body(report.as_json(), output)
+    return report.exit_code
+
+
+async def _end_in_order(work: Coroutine[Any, Any, int]) -> int:
+    """SIGTERM ends the work as Ctrl-C does: what it created is removed."""
+    task = asyncio.ensure_future(work)
+    is_terminated = asyncio.Event()
+
+    def terminate() -> None:
+        is_terminated.set()
+        task.cancel()
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminate)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        if not is_terminated.is_set():
+            raise
+        return TERMINATED

@@ -1,0 +1,237 @@
+"""`lockstep takeover` and `lockstep handback`: from MirrorMaker 2 to Lockstep, and back."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lockstep_cli.command_runner import asynchronous, confirmed
+from lockstep_cli.options import echo_body, file_argument, flow_option, gathered, output_option, timeout_option
+from lockstep_ops.exit_codes import CannotUse, Exit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import RenderableType
+
+    from lockstep_config import FlowSettings
+    from lockstep_ops.takeover.handback import HandBack
+    from lockstep_ops.takeover.offset_location import OffsetLocation
+    from lockstep_ops.takeover.takeover import TakeoverPlan
+
+EXIT_CODES = """\b
+Exit codes:
+  0    done, or with --dry-run: could be done
+  1    refused; the lines say why, and nothing was written
+  2    FILE or the arguments cannot be used
+  3    a cluster cannot be reached, or a service does not answer"""
+
+
+@dataclass(frozen=True, slots=True)
+class LocationOptions:
+    """What a command line says of where a MirrorMaker 2 keeps its offsets."""
+
+    origin: str | None
+    offsets_topic: str | None
+    connector: str | None
+    group: str | None
+    connector_stopped: bool
+
+    @property
+    def is_empty(self) -> bool:
+        return not any((self.origin, self.offsets_topic, self.connector, self.group))
+
+    def location(self, settings: "FlowSettings") -> "OffsetLocation":
+        from lockstep_ops.takeover.offset_location import offset_location
+        from lockstep_state.commands.command_vocabulary import Connector
+        from lockstep_state.names import progress_topic
+
+        control = settings.control
+        # The names of a resource of Strimzi's are no dedicated MM2's.
+        dedicated = control.progress_connector == Connector.SOURCE.value
+        place = offset_location(
+            self.origin or "dedicated",
+            settings.flow,
+            settings.group_id,
+            control.offset_storage_topic if dedicated else progress_topic(settings.flow),
+            topic=self.offsets_topic,
+            connector=self.connector,
+            group=self.group,
+        )
+        return self.watched(place)
+
+    def watched(self, place: "OffsetLocation") -> "OffsetLocation":
+        """The same place, whose workers are watched unless only the connector has stopped."""
+        if self.connector_stopped and place.origin != "connect":
+            raise CannotUse("--connector-stopped is for a Connect cluster, whose workers run other connectors too")
+        return replace(place, watched=not self.connector_stopped)
+
+
+def _location_options(way: str, about: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`way`: the option that names the kind of MirrorMaker 2, from which or to which the flow goes."""
+    return gathered(
+        "named",
+        LocationOptions,
+        click.option(way, "origin", type=click.Choice(["dedicated", "strimzi", "connect"]), help=about),
+        click.option("--offsets-topic", help="Connect's offset.storage.topic, on the target."),
+        click.option("--connector", help="The name of its source connector."),
+        click.option("--group", help="Its Connect workers' group.id."),
+        click.option(
+            "--connector-stopped",
+            is_flag=True,
+            help="Connect's workers run on, with other connectors, and you have stopped this one "
+            "(PUT /connectors/NAME/stop).",
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """Whether a plan is to be carried out, and how it is shown."""
+
+    dry_run: bool
+    yes: bool
+    output: str
+
+    def check(self) -> None:
+        """Raises CannotUse at once, not below a long plan, if an answer is needed and the terminal cannot give one."""
+        if not (self.dry_run or self.yes) and (self.output != "text" or not sys.stdin.isatty()):
+            raise CannotUse("nobody can be asked here, and nothing was done: say --yes, or --dry-run to look only")
+
+    def confirm(self, question: str) -> None:
+        """Raises CannotUse on a no."""
+        if not self.yes and not confirmed(question):
+            raise CannotUse("nothing was done")
+
+    def is_given(self, plan: "TakeoverPlan | HandBack", shown: "Iterable[RenderableType]", question: str) -> bool:
+        """Show a plan to people, and whether it is to be carried out. Raises as `confirm`."""
+        from lockstep_cli.rendering.console import console
+
+        if self.output == "text":
+            screen = console()
+            for part in shown:
+                screen.print(part)
+        if plan.refusals or self.dry_run:
+            return False
+        self.confirm(question)
+        return True
+
+    def end(self, plan: "TakeoverPlan | HandBack", done_text: str = "") -> int:
+        """`done_text`: the message when it is done."""
+        from lockstep_state.reasons.reason_catalogue import format_sentence
+
+        if self.output != "text":
+            echo_body({**plan.as_json(), "done": bool(done_text)}, self.output)
+        for refusal in plan.refusals:
+            click.echo(f"refused: {format_sentence(refusal)}", err=True)
+        if self.output == "text" and done_text:
+            click.echo(done_text)
+        return Exit.TROUBLE if plan.refusals else Exit.FINE
+
+
+consent_options = gathered(
+    "consent",
+    Consent,
+    click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing."),
+    click.option("--yes", is_flag=True, help="Do it without asking."),
+)
+
+
+@click.command(short_help="Go on where a stopped MirrorMaker 2 left off.", epilog=EXIT_CODES)
+@file_argument
+@flow_option
+@_location_options("--from", "The kind of MirrorMaker 2.")
+@consent_options
+@timeout_option(60.0, "for what is written and asked")
+@output_option
+@asynchronous
+async def takeover(file: Path, flow: str | None, named: LocationOptions, consent: Consent, timeout: float) -> int:
+    """Go on where a stopped MirrorMaker 2 left off. No record is lost; none is copied again where it was stopped, not
+    killed.
+
+    Shows first what it would do: where each topic continues, how many records are still to be copied, and which
+    partitions begin anew. Refuses while that MirrorMaker 2 runs. Afterwards start Lockstep.
+
+    \b
+    Examples:
+      lockstep takeover mm2.properties --dry-run
+      lockstep takeover mm2.properties --flow 'A->B'
+      lockstep takeover mm2.properties --flow 'A->B' --from strimzi
+      lockstep takeover mm2.properties --flow 'A->B' --from connect --offsets-topic connect-offsets
+          --connector a-to-b-source --group connect-cluster
+
+    \b
+    Where MirrorMaker 2 keeps its offsets, by kind:
+                 topic                          connector                     group
+      dedicated  mm2-offsets.A.internal         MirrorSourceConnector         A-mm2
+      strimzi    mirrormaker2-cluster-offsets   A->B.MirrorSourceConnector    mirrormaker2-cluster
+      connect    as you say
+    """
+    from lockstep_cli.flow_selection import choose_one_flow
+    from lockstep_cli.rendering.plan_tables import plan_shown
+    from lockstep_ops.takeover.takeover import plan_takeover
+    from lockstep_ops.takeover.takeover_io import carry_out, find
+
+    consent.check()
+    settings = choose_one_flow(file, flow)
+    plan = plan_takeover(await find(settings, named.location(settings)))
+    if not consent.is_given(plan, plan_shown(plan), f"Take {settings.flow} over so?"):
+        return consent.end(plan)
+    await carry_out(settings, plan, timeout)
+    start = f"lockstep resume {file} --flow '{settings.flow}'" if plan.resume else f"lockstep run {file}"
+    return consent.end(plan, f"{settings.flow} is taken over. Start it now: {start}")
+
+
+@click.command(short_help="Leave a flow to MirrorMaker 2 where Lockstep is.", epilog=EXIT_CODES)
+@file_argument
+@flow_option
+@_location_options("--to", "The kind of MirrorMaker 2. Default: where the flow was taken over from, else dedicated.")
+@click.option("--stop", is_flag=True, help="Stop the flow first, and wait until it has drained.")
+@consent_options
+@timeout_option(60.0, "for what is written and asked, and for the flow to drain")
+@output_option
+@asynchronous
+async def handback(
+    file: Path, flow: str | None, named: LocationOptions, stop: bool, consent: Consent, timeout: float
+) -> int:
+    """Leave a flow to MirrorMaker 2 where Lockstep is: writes the last progress where it looks for it, and reads it
+    back. Only when the flow is stopped and has drained. Asked twice it changes nothing the second time.
+
+    \b
+    Examples:
+      lockstep handback mm2.properties --flow 'A->B' --stop
+      lockstep handback mm2.properties --flow 'A->B' --to strimzi --dry-run
+    """
+    from lockstep_cli.flow_selection import choose_one_flow
+    from lockstep_cli.rendering.plan_tables import hand_back_shown
+    from lockstep_cli.rendering.progress_display import progress_display
+    from lockstep_ops.command_request import CommandReply, command_request, exit_code
+    from lockstep_ops.takeover.handback import plan_hand_back
+    from lockstep_ops.takeover.takeover_io import flow_rows, hand_back, hold, place_of_handover, stop_and_drain
+    from lockstep_state.commands.command_vocabulary import FLOW, STOP
+
+    consent.check()
+    settings = choose_one_flow(file, flow)
+    before = place_of_handover(await flow_rows(settings)) if named.is_empty else None
+    place = named.watched(before) if before else named.location(settings)
+    if stop and not consent.dry_run:
+        consent.confirm(f"Stop {settings.flow} and hand it back to {place}?")
+        consent = replace(consent, yes=True)
+        reply = CommandReply(command_request(settings, STOP, FLOW))
+        with progress_display([reply]):
+            await stop_and_drain(settings, place, reply, timeout)
+        if (stopped := exit_code([reply])) is not Exit.FINE:
+            for line in reply.as_lines():
+                click.echo(line, err=True)
+            return stopped
+    plan = plan_hand_back(await hold(settings, place), stops_first=stop and consent.dry_run)
+    if not consent.is_given(plan, hand_back_shown(plan), f"Hand {settings.flow} back so?"):
+        return consent.end(plan)
+    await hand_back(settings, plan, timeout)
+    return consent.end(plan, f"{settings.flow} is handed back: {place} says where to go on. Start MirrorMaker 2 now")
+
+
+COMMANDS = (takeover, handback)

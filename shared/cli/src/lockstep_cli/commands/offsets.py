@@ -1,0 +1,234 @@
+"""`lockstep offsets list|alter|reset`: where MM2's connectors go on, in the shape of Connect's REST API."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lockstep_cli.command_group import CommandGroup
+from lockstep_cli.command_runner import asynchronous
+from lockstep_cli.commands.control_commands import EXIT_CODES
+from lockstep_cli.options import (
+    answer_timeout_option,
+    echo_body,
+    echo_json,
+    file_argument,
+    flow_option,
+    gathered,
+    output_option,
+)
+from lockstep_ops.exit_codes import CannotUse, Exit
+from lockstep_state.commands.command_vocabulary import OFFSETS_ALTER, OFFSETS_LIST, OFFSETS_RESET, VERBS
+
+if TYPE_CHECKING:
+    from lockstep_config import FlowSettings
+    from lockstep_ops.command_request import CommandReply
+    from lockstep_state.commands.command_vocabulary import Connector, Scope
+
+SOURCE = "MirrorSourceConnector"
+
+dry_run_option = click.option("--dry-run", is_flag=True, help="Show the request, checked, and send nothing.")
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsOptions:
+    """What is asked about offsets: of which connector of which flow, and how the answer is shown."""
+
+    file: Path
+    flow: str | None
+    connector: str
+    timeout: float
+    output: str
+
+    def settings(self) -> "FlowSettings":
+        from lockstep_cli.flow_selection import choose_one_flow
+
+        return choose_one_flow(self.file, self.flow)
+
+    def scope(self) -> "Scope":
+        from lockstep_ops.command_request import command_scope
+
+        return command_scope(f"connector:{self.connector}")
+
+    async def ask(self, settings: "FlowSettings", verb: str, request: dict[str, Any] | None = None) -> "CommandReply":
+        from lockstep_cli.rendering.progress_display import progress_display
+        from lockstep_ops.command_client import ask
+        from lockstep_ops.command_request import CommandReply, command_request
+
+        reply = CommandReply(command_request(settings, verb, self.scope(), request))
+        with progress_display([reply]):
+            await ask(settings, reply, self.timeout)
+        return reply
+
+    def show(self, reply: "CommandReply") -> int:
+        """Print what came, and return the exit code."""
+        from lockstep_ops.command_request import exit_code
+
+        if self.output != "text":
+            echo_body(reply.as_json(), self.output)
+        else:
+            for line in reply.as_lines():
+                click.echo(line)
+        return exit_code([reply])
+
+
+offsets_options = gathered(
+    "given",
+    OffsetsOptions,
+    flow_option,
+    click.option(
+        "--connector", default=SOURCE, show_default=True, help="Or MirrorCheckpointConnector, MirrorHeartbeatConnector."
+    ),
+    answer_timeout_option,
+    output_option,
+)
+
+
+@click.group(name="offsets", cls=CommandGroup, short_help="List, alter or reset where a flow goes on.")
+def command() -> None:
+    """Where a flow's connectors continue: the offset of the last record that was copied, for each source partition. The
+    format is that of Connect's REST API (GET, PATCH and DELETE /connectors/NAME/offsets).
+
+    They are changed only while the connector is stopped:
+
+    \b
+      lockstep stop mm2.properties connector:MirrorSourceConnector
+      lockstep offsets list mm2.properties
+      lockstep offsets alter mm2.properties --topic orders --partition 0 --offset 4711
+      lockstep resume mm2.properties connector:MirrorSourceConnector
+    """
+
+
+@command.command(name="list", short_help=VERBS[OFFSETS_LIST].summary, epilog=EXIT_CODES)
+@file_argument
+@offsets_options
+@asynchronous
+async def list_(given: OffsetsOptions) -> int:
+    """Show the offset of the last record copied of every source partition.
+
+    With --output json it is what `alter` reads:
+
+    \b
+      lockstep offsets list mm2.properties --output json > offsets.json
+    """
+
+    settings = given.settings()
+    reply = await given.ask(settings, OFFSETS_LIST)
+    answers = [event for event in reply.heard.values() if event not in reply.refusals]
+    if not answers:
+        return given.show(reply)
+    detail = answers[0].detail
+    entries: list[dict[str, Any]] = detail.get("offsets", [])
+    left_out: int = detail.get("left_out", 0)
+    if given.output != "text":
+        echo_body({"offsets": entries, **({"left_out": left_out} if left_out else {})}, given.output)
+    else:
+        for entry in entries:
+            fields = " ".join(f"{key}={value}" for key, value in entry["partition"].items())
+            click.echo(f"{fields}  offset {entry['offset']['offset']}")
+        if not entries:
+            click.echo(f"{settings.flow}: {given.connector} has no offsets")
+    if left_out:
+        click.echo(f"and {left_out:,} more, which an answer has no room for: this is not all", err=True)
+        return Exit.TROUBLE
+    return Exit.FINE
+
+
+@command.command(short_help=VERBS[OFFSETS_ALTER].summary, epilog=EXIT_CODES)
+@file_argument
+@click.argument("request", required=False, type=click.File("r"))
+@click.option("--topic", help="A topic by its name on the source, with --partition and --offset.")
+@click.option("--partition", type=click.IntRange(min=0))
+@click.option(
+    "--offset", type=click.IntRange(min=0), help="Of the last record that counts as copied: the next one follows."
+)
+@offsets_options
+@dry_run_option
+def alter(
+    given: OffsetsOptions, request: Any, topic: str | None, partition: int | None, offset: int | None, dry_run: bool
+) -> None:
+    """Change offsets: those of REQUEST (a file, or - for standard input), or that of one partition. All of a request
+    or, if one entry is wrong, nothing.
+
+    \b
+    Examples:
+      lockstep offsets alter mm2.properties --topic orders --partition 0 --offset 4711
+      lockstep offsets alter mm2.properties offsets.json
+      echo '{"offsets": [{"partition": {"cluster": "A", "topic": "orders", "partition": 0},
+                          "offset": {"offset": 4711}}]}' | lockstep offsets alter mm2.properties -
+
+    Records after the offset are copied, also when they were copied before: an offset further back doubles them, one
+    further on leaves some out. That is what you ask for here.
+    """
+    one = (topic, partition, offset)
+    if (request is None) == (None in one) or (request is not None and one != (None, None, None)):
+        raise click.UsageError("give REQUEST, or --topic, --partition and --offset together")
+    body = None if request is None else request.read()
+    _change(given, body, one, dry_run)
+
+
+@command.command(short_help=VERBS[OFFSETS_RESET].summary, epilog=EXIT_CODES)
+@file_argument
+@click.option("--topic", help="Only of this topic, by its name on the source, with --partition.")
+@click.option("--partition", type=click.IntRange(min=0))
+@offsets_options
+@dry_run_option
+def reset(given: OffsetsOptions, topic: str | None, partition: int | None, dry_run: bool) -> None:
+    """Forget offsets, all of the connector's or that of one partition. It then begins where its first copy would
+    (lockstep.start.timestamp, auto.offset.reset), and doubles what is there already.
+
+    \b
+    Examples:
+      lockstep offsets reset mm2.properties --topic orders --partition 0
+      lockstep offsets reset mm2.properties --connector MirrorHeartbeatConnector
+    """
+    if (topic is None) != (partition is None):
+        raise click.UsageError("give --topic and --partition together, or neither to reset all")
+    _change(given, None, (topic, partition, None), dry_run)
+
+
+def build_request(
+    connector: "Connector", source: str, body: str | None, topic: str | None, partition: int | None, offset: int | None
+) -> dict[str, Any] | None:
+    """The request that is meant, checked by MM2's rules: `body` as JSON, or one partition (offset None resets it), or
+    None for everything there is. Raises CannotUse."""
+    from lockstep_state.codecs.connect_offsets import RefusedOffsets, parse_changes
+
+    if body is not None:
+        try:
+            request = json.loads(body)
+        except ValueError as exc:
+            raise CannotUse(f"the request is not JSON: {exc}") from exc
+    elif topic is not None:
+        if connector.value != SOURCE:
+            raise CannotUse(f"--topic and --partition are for the {SOURCE}: give a {connector.value} a REQUEST")
+        where = {"cluster": source, "topic": topic, "partition": partition}
+        request = {"offsets": [{"partition": where, "offset": None if offset is None else {"offset": offset}}]}
+    else:
+        return None
+    try:
+        parse_changes(connector, request)
+    except RefusedOffsets as exc:
+        raise CannotUse(str(exc)) from exc
+    found: dict[str, Any] = request
+    return found
+
+
+@asynchronous
+async def _change(
+    given: OffsetsOptions, body: str | None, one: tuple[str | None, int | None, int | None], dry_run: bool
+) -> int:
+
+    settings, connector = given.settings(), given.scope().connector
+    request = build_request(connector, settings.aliases.source, body, *one)
+    verb = OFFSETS_RESET if request is None else OFFSETS_ALTER
+    if dry_run:
+        asked = {"dry_run": True, "verb": verb, "connector": connector.value, "request": request}
+        if given.output == "text":
+            echo_json(asked)
+        else:
+            echo_body(asked, given.output)
+        return 0
+    return given.show(await given.ask(settings, verb, request))

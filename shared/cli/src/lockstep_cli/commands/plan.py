@@ -1,0 +1,221 @@
+"""`lockstep plan FILE`: what would be created, altered, granted and copied, before anything runs."""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lockstep_cli.command_runner import asynchronous
+from lockstep_cli.options import echo_body, file_argument, output_option, timeout_option
+from lockstep_ops.exit_codes import CHANGES, CannotUse, Exit
+
+if TYPE_CHECKING:
+    from lockstep_ops.plan.rules.copy_forecast import CopyRate
+    from lockstep_ops.plan.rules.flow_facts import FlowFacts
+    from lockstep_ops.plan.rules.flow_plan import Plan
+    from lockstep_ops.work_progress import WorkProgress
+
+HELP = """\
+Show what each flow of FILE would create, alter, grant and copy, and what would go wrong. Nothing is changed, and
+nothing has to run. Where Lockstep or MirrorMaker 2 copies already, its positions count.
+
+\b
+Examples:
+  lockstep plan mm2.properties
+  lockstep plan mm2.properties --flow 'A->B' --rate 200MB/s
+  lockstep plan mm2.properties --against mirror.yaml
+  lockstep plan mm2.properties --detailed-exitcode --output json | jq .summary
+  lockstep plan mm2.properties --out plan.json && lockstep run mm2.properties --plan plan.json
+
+The changes have the signs + (create), ~ (alter) and - (delete). A hazard has a code; docs/reference/plan-hazards.md has
+a section for each.
+"""
+
+EXIT_CODES = """\b
+Exit codes:
+  0  the plan is shown. With --detailed-exitcode: there is nothing to change, and no copy begins
+  1  a right is missing, or a hazard of severity error was found. With --detailed-exitcode also any other error
+  2  FILE or the arguments cannot be used. With --detailed-exitcode: there are changes, or a copy begins
+  3  a cluster cannot be reached
+"""
+
+
+def _rate(context: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
+    from lockstep_ops.plan.rules.rate import parse_rate
+
+    if text is None:
+        return None
+    try:
+        return parse_rate(text)
+    except ValueError as exc:
+        raise click.BadParameter(str(exc)) from exc
+
+
+@click.command(name="plan", short_help="Show what would be created, altered and copied.", help=HELP, epilog=EXIT_CODES)
+@file_argument
+@click.option("--flow", "flows", multiple=True, help="Only this flow, 'A->B' with the quotes; repeat for more.")
+@click.option(
+    "--against",
+    type=click.Path(path_type=Path),
+    metavar="OTHER",
+    help="Compare with OTHER, a file of any form: which settings differ, and what of the plan.",
+)
+@click.option("--rate", callback=_rate, metavar="RATE", help="How fast each flow copies, such as 50MB/s.")
+@click.option("--measure", is_flag=True, help="Read from the source for 3 seconds, and take that as the rate.")
+@click.option("--detailed-exitcode", is_flag=True, help="0: nothing to do, 2: changes, 1: error.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="PLAN", help="Also write the plan as JSON to this file."
+)
+@timeout_option(10.0, "to reach a cluster")
+@output_option
+@asynchronous
+async def command(
+    file: Path,
+    flows: tuple[str, ...],
+    against: Path | None,
+    rate: int | None,
+    measure: bool,
+    detailed_exitcode: bool,
+    out: Path | None,
+    timeout: float,
+    output: str,
+) -> int:
+    from lockstep_config import ConfigurationError
+    from lockstep_kafka.common.errors import ClusterError
+
+    try:
+        if rate is not None and measure:
+            raise CannotUse("--rate and --measure exclude each other")
+        if against is not None and out is not None:
+            raise CannotUse("--out writes a plan of FILE: use it without --against")
+        planner = _Planner(flows, timeout, rate, measure)
+        plan = await planner.plan(file)
+        if against is not None:
+            from lockstep_ops.plan.rules.comparison import compare
+
+            return _show_comparison(compare(plan, await planner.plan(against)), output, detailed_exitcode)
+        if out is not None:
+            _write(out, plan)
+    except (CannotUse, ConfigurationError, ClusterError) as exc:
+        if not detailed_exitcode:
+            raise
+        click.echo(str(exc), err=True)
+        return Exit.TROUBLE
+    _show(plan, output)
+    return _exit_code(plan, detailed_exitcode)
+
+
+def _exit_code(plan: "Plan", detailed: bool) -> int:
+    found = plan.summary
+    if found.errors or found.rights:
+        return Exit.TROUBLE
+    changes = found.create or found.alter or found.delete or found.begin
+    return CHANGES if detailed and changes else Exit.FINE
+
+
+class _Planner:
+    """Makes plans of files, as the options say."""
+
+    def __init__(self, flows: tuple[str, ...], timeout: float, rate: int | None, measure: bool) -> None:
+        self._flows = flows
+        self._timeout = timeout
+        self._rate = rate
+        self._measure = measure
+
+    async def plan(self, file: Path) -> "Plan":
+        from importlib.metadata import version
+
+        from lockstep_cli.flow_selection import chosen
+        from lockstep_cli.rendering.progress_display import ProgressDisplay
+        from lockstep_ops.plan.effective_settings import read_effective
+        from lockstep_ops.plan.flow_reader import FlowReader, with_claims
+        from lockstep_ops.plan.rules.plan_builder import build_flow_plan, build_plan
+        from lockstep_ops.plan.shared_cluster import SharedClusters
+        from lockstep_ops.plan.topic_reader import coming_topics
+        from lockstep_ops.services import served_flows
+        from lockstep_ops.work_progress import WorkProgress
+        from lockstep_runtime.util.clock import now_ms
+        from lockstep_state.names import Flow
+
+        effective = read_effective(file, os.environ)
+        loaded = effective.configuration
+        meant = chosen(loaded, self._flows) if self._flows else served_flows(loaded)
+        if not meant:
+            raise CannotUse(f"{file}: no flow is enabled and heartbeats are off, so there is nothing to plan")
+        enabled = {settings.flow for settings in loaded.flows if settings.enabled}
+        steps = WorkProgress("reaching the clusters")
+        clusters, coming = SharedClusters(meant), coming_topics(served_flows(loaded))
+        facts: list[FlowFacts] = []
+        rates: list[CopyRate | None] = []
+        with ProgressDisplay(lambda: steps):
+            for settings in meant:
+                opposite = Flow(settings.flow.target, settings.flow.source) in enabled
+                reader = FlowReader(settings, clusters, coming, steps, self._timeout, opposite=opposite)
+                found = await reader.read()
+                given, remark = await self._given_rate(found, steps)
+                facts.append(_with_remark(found, remark))
+                rates.append(given)
+        flows = [
+            build_flow_plan(one, given, effective.flows[str(one.settings.flow)])
+            for one, given in zip(with_claims(facts), rates, strict=True)
+        ]
+        return build_plan(str(file), now_ms(), version("lockstep-kafka-cli"), flows)
+
+    async def _given_rate(self, facts: "FlowFacts", steps: "WorkProgress") -> "tuple[CopyRate | None, str]":
+        from lockstep_ops.plan.log_reader import measured_rate
+        from lockstep_ops.plan.rules.copy_forecast import CopyRate
+
+        if self._rate is not None:
+            return CopyRate(self._rate, "stated"), ""
+        if not (self._measure and facts.copied):
+            return None, ""
+        steps.begin(f"{facts.settings.flow}: measuring", 1)
+        found = await measured_rate(facts.settings, facts.logs)
+        steps.advance()
+        return found
+
+
+def _with_remark(facts: "FlowFacts", remark: str) -> "FlowFacts":
+    from dataclasses import replace
+
+    return replace(facts, remarks=(*facts.remarks, remark)) if remark else facts
+
+
+def _show(plan: "Plan", output: str) -> None:
+    from lockstep_cli.rendering.plan_display import plan_parts
+    from lockstep_ops.plan.plan_document import as_body
+
+    if output == "text":
+        _print(plan_parts(plan, terminal=sys.stdout.isatty()))
+    else:
+        echo_body(as_body(plan), output)
+
+
+def _show_comparison(comparison: Any, output: str, detailed: bool) -> int:
+    from lockstep_cli.rendering.plan_display import comparison_parts
+    from lockstep_ops.plan.rules.comparison import as_body
+
+    if output == "text":
+        _print(comparison_parts(comparison, terminal=sys.stdout.isatty()))
+    else:
+        echo_body(as_body(comparison), output)
+    return CHANGES if detailed and not comparison.is_empty else Exit.FINE
+
+
+def _print(parts: Any) -> None:
+    from lockstep_cli.rendering.console import console
+
+    screen = console()
+    for part in parts:
+        screen.print(part, soft_wrap=not sys.stdout.isatty())
+
+
+def _write(out: Path, plan: "Plan") -> None:
+    from lockstep_ops.plan.plan_document import as_text
+
+    try:
+        out.write_text(as_text(plan), encoding="utf-8")
+    except OSError as exc:
+        raise CannotUse(f"{out} cannot be written: {exc.strerror}") from exc

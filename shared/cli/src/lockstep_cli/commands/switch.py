@@ -1,0 +1,317 @@
+"""`lockstep switchover`, `failover` and `failback`: move applications to the other cluster, and back."""
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lockstep_cli.command_runner import asynchronous
+from lockstep_cli.options import file_argument, flow_option, gathered, output_option
+from lockstep_ops.exit_codes import CannotUse
+from lockstep_ops.switch.switch_options import Allowance, SwitchOptions
+from lockstep_ops.switch.switch_steps import Verb
+
+if TYPE_CHECKING:
+    from lockstep_config import Configuration, FlowSettings
+
+EXIT_CODES = """\b
+Exit codes:
+  0    done; with --dry-run: could be done
+  1    refused, aborted, or a step did not end: the lines say why, and what to do
+  2    FILE or the arguments cannot be used; nothing was changed
+  3    a cluster cannot be reached, or the flow has never run
+  130  Ctrl-C: the steps so far are written down, --continue goes on"""
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchArguments:
+    """What all three commands take."""
+
+    topics: tuple[str, ...]
+    cutoff: str | None
+    scheduled: str | None
+    drill: bool
+    rewind_groups: bool
+    allow_soon: bool
+    allow_not_ready: bool
+    allow_left_groups: bool
+    force: bool
+    dry_run: bool
+    yes: bool
+    continue_: bool
+    abort: bool
+    status: bool
+    switch_id: str
+    timeout: float
+    evidence: Path | None
+    output: str
+
+    def check(self) -> None:
+        """Raises CannotUse where options exclude each other, or no terminal can give a needed answer."""
+        import sys
+
+        if self.force:
+            named = "; ".join(f"{allowance.option}: {allowance.meaning}" for allowance in Allowance)
+            raise CannotUse(f"--force is several options, so that you give up only what you mean to. {named}")
+        if sum((self.continue_, self.abort, self.status, self.dry_run)) > 1:
+            raise CannotUse("--continue, --abort, --status and --dry-run exclude each other")
+        if self.switch_id and not (self.continue_ or self.abort or self.status):
+            raise CannotUse("--id names a switch that has begun: say it with --continue, --abort or --status")
+        if self.evidence is not None and self.evidence.name in ("", ".."):
+            raise CannotUse(f"--evidence {self.evidence} is a folder: name a file in it, without .json")
+        asked = not (self.yes or self.dry_run or self.status or self.continue_ or self.abort or self.drill)
+        if asked and (self.output != "text" or not sys.stdin.isatty()):
+            raise CannotUse("nobody can be asked here, and nothing was done: say --yes, or --dry-run to look only")
+
+    @property
+    def scheduled_ms(self) -> int:
+        """When to begin, Unix milliseconds; 0: now. Raises CannotUse for a time that is none."""
+        return _moment(self.scheduled, "--scheduled")
+
+    def options(
+        self,
+        verb: Verb,
+        *,
+        allowed_loss: int = -1,
+        allow_unknown_loss: bool = False,
+        allow_stale_groups: bool = False,
+        diverged: str = "",
+    ) -> SwitchOptions:
+        """Raises CannotUse for a time that is none."""
+        given_options = {
+            Allowance.SOON: self.allow_soon,
+            Allowance.NOT_READY: self.allow_not_ready,
+            Allowance.LEFT_GROUPS: self.allow_left_groups,
+            Allowance.UNKNOWN_LOSS: allow_unknown_loss,
+            Allowance.STALE_GROUPS: allow_stale_groups,
+        }
+        return SwitchOptions(
+            verb=verb,
+            id=self.switch_id,
+            topics=self.topics,
+            cutoff_ms=_moment(self.cutoff, "--cutoff"),
+            drill=self.drill,
+            rewind_groups=self.rewind_groups,
+            diverged=diverged,
+            allowed_loss=allowed_loss,
+            allows=frozenset(allowance for allowance, is_said in given_options.items() if is_said),
+            within_s=self.timeout,
+        )
+
+
+def _moment(text: str | None, option: str) -> int:
+    from lockstep_config.text.values import BadValue, moment
+    from lockstep_runtime.util.clock import now_ms
+
+    if text is None:
+        return 0
+    if text == "now":
+        return now_ms()
+    try:
+        found = moment(text)
+    except BadValue as exc:
+        raise CannotUse(f"{option} {text} {exc}") from exc
+    return found or 0
+
+
+def _allowing(allowance: Allowance) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return click.option(allowance.option, is_flag=True, help=allowance.meaning)
+
+
+def _switch_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    decorate = gathered(
+        "arguments",
+        SwitchArguments,
+        click.option("--topic", "topics", multiple=True, help="Only this source topic; repeat for more. Default: all."),
+        click.option(
+            "--cutoff",
+            metavar="TIME",
+            help="Copy what was written before this time, and do not wait for later records: 2026-01-31T12:00:00Z, "
+            "Unix milliseconds, or now.",
+        ),
+        click.option("--scheduled", metavar="TIME", help="Check now, wait until this time, check again and begin."),
+        click.option(
+            "--drill",
+            is_flag=True,
+            help="Practise: every step but the hooks, and the flow goes on afterwards. Leaves the evidence.",
+        ),
+        click.option(
+            "--rewind-groups",
+            is_flag=True,
+            help="A group that went back on the source goes back on the target too, if it has no members there.",
+        ),
+        _allowing(Allowance.SOON),
+        _allowing(Allowance.NOT_READY),
+        _allowing(Allowance.LEFT_GROUPS),
+        click.option("--force", is_flag=True, hidden=True),
+        click.option("--dry-run", is_flag=True, help="Show the steps and what speaks against them, and do nothing."),
+        click.option("--yes", is_flag=True, help="Do it without asking."),
+        click.option(
+            "--continue", "continue_", is_flag=True, help="Go on with the switch of this command that is under way."
+        ),
+        click.option(
+            "--abort",
+            is_flag=True,
+            help="Take back the switch of this command that is under way, where that is possible.",
+        ),
+        click.option("--status", is_flag=True, help="Show the switch that is under way, or the last one."),
+        click.option(
+            "--id",
+            "switch_id",
+            default="",
+            metavar="ID",
+            help="With --continue, --abort and --status: only the switch with this id, which each one prints first.",
+        ),
+        click.option(
+            "--timeout",
+            type=click.FloatRange(min=1),
+            default=300.0,
+            show_default=True,
+            help="Seconds that each step may wait.",
+        ),
+        click.option(
+            "--evidence",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Where the evidence goes, as FILE.json and FILE.md. Default: a name with the flow and the time, here.",
+        ),
+        output_option,
+    )
+    decorated: Callable[..., Any] = decorate(command)
+    return decorated
+
+
+@click.command(short_help="Move applications to the target, both clusters being healthy.", epilog=EXIT_CODES)
+@file_argument
+@flow_option
+@_switch_options
+@asynchronous
+async def switchover(file: Path, flow: str | None, arguments: SwitchArguments) -> int:
+    """Move applications from the source of a flow to its target, without losing a record and without reading one again.
+
+    It checks that the flow is ready, and stops the writers (hook fence). It waits until everything is copied, and moves
+    the consumer groups. It stops the flow, and starts the opposite flow if the file has one. At the end it sends the
+    clients over (hook redirect). Each step is written down. If the command ends half-way, --continue goes on, and
+    --abort goes back.
+
+    \b
+    Examples:
+      lockstep switchover mm2.properties --flow 'A->B' --dry-run
+      lockstep switchover mm2.properties --flow 'A->B'
+      lockstep switchover mm2.properties --flow 'A->B' --drill
+      lockstep switchover mm2.properties --flow 'A->B' --scheduled 2026-12-01T04:00:00Z --yes
+    """
+    return await _command(file, flow, arguments, arguments.options(Verb.SWITCHOVER))
+
+
+@click.command(short_help="Move applications to the target, the source being gone.", epilog=EXIT_CODES)
+@file_argument
+@flow_option
+@click.option(
+    "--allow-data-loss",
+    type=click.IntRange(min=0),
+    default=None,
+    metavar="N",
+    help="As many records may be lost that the source was known to have. Without it none may.",
+)
+@_allowing(Allowance.UNKNOWN_LOSS)
+@_allowing(Allowance.STALE_GROUPS)
+@_switch_options
+@asynchronous
+async def failover(
+    file: Path,
+    flow: str | None,
+    allow_data_loss: int | None,
+    allow_unknown_loss: bool,
+    allow_stale_groups: bool,
+    arguments: SwitchArguments,
+) -> int:
+    """Move applications to the target of a flow, without its source. Says first how many records, by partition and
+    since when, were known on the source and are not copied. If there are any, it wants --allow-data-loss.
+
+    What the source accepted after it was last heard is not known to anybody.
+
+    \b
+    Examples:
+      lockstep failover mm2.properties --flow 'A->B' --dry-run
+      lockstep failover mm2.properties --flow 'A->B' --allow-data-loss 120
+      lockstep failover mm2.properties --flow 'A->B' --abort
+    """
+    if arguments.cutoff:
+        raise CannotUse("--cutoff needs the source, which a failover does without")
+    allowed = -1 if allow_data_loss is None else allow_data_loss
+    options = arguments.options(
+        Verb.FAILOVER,
+        allowed_loss=allowed,
+        allow_unknown_loss=allow_unknown_loss,
+        allow_stale_groups=allow_stale_groups,
+    )
+    return await _command(file, flow, arguments, options)
+
+
+@click.command(short_help="Bring applications back to the source.", epilog=EXIT_CODES)
+@file_argument
+@flow_option
+@click.option(
+    "--diverged",
+    type=click.Choice(["copy", "leave"]),
+    help="What to do with records that the source has and the target lacks: copy them to the target, or leave them "
+    "on the source only.",
+)
+@_switch_options
+@asynchronous
+async def failback(file: Path, flow: str | None, diverged: str | None, arguments: SwitchArguments) -> int:
+    """Bring applications back to the source of a flow, after a switchover or a failover. FILE needs the opposite flow.
+
+    It copies to the source what was written on the target since, from exact offsets. Then it does what switchover does,
+    in the other direction.
+
+    \b
+    Examples:
+      lockstep failback mm2.properties --flow 'A->B' --dry-run
+      lockstep failback mm2.properties --flow 'A->B' --diverged copy
+    """
+    if diverged == "leave" and arguments.topics:
+        raise CannotUse("--diverged leave alters offsets, and the flow has to be stopped for that: leave out --topic")
+    return await _command(file, flow, arguments, arguments.options(Verb.FAILBACK, diverged=diverged or ""))
+
+
+COMMANDS = (switchover, failover, failback)
+
+
+async def _command(file: Path, flow: str | None, arguments: SwitchArguments, options: SwitchOptions) -> int:
+    from lockstep_cli.commands.switch_session import SwitchSession
+    from lockstep_cli.flow_selection import chosen
+    from lockstep_config import load
+
+    arguments.check()
+    configuration = load(file, os.environ)
+    (named,) = chosen(configuration, [flow] if flow else [])
+    moving, opposite = _flows(configuration, named, options.verb)
+    return await SwitchSession(file, moving, opposite, arguments, options).run()
+
+
+def _flows(
+    configuration: "Configuration", named: "FlowSettings", verb: Verb
+) -> "tuple[FlowSettings, FlowSettings | None]":
+    """The flow by which the applications move, and the opposite one. Raises CannotUse."""
+    from lockstep_config import UnknownFlow
+    from lockstep_state.names import Flow
+
+    back = Flow(named.flow.target, named.flow.source)
+    opposite = None
+    with suppress(UnknownFlow):
+        opposite = configuration.flow(back)
+    if opposite is not None and not (opposite.enabled and opposite.data_plane.enabled):
+        opposite = None
+    if verb is not Verb.FAILBACK:
+        return named, opposite
+    if opposite is None:
+        raise CannotUse(
+            f"{configuration.path} has no flow {back} that copies back: add {back}.enabled = true, and start it"
+        )
+    return opposite, named

@@ -1,0 +1,267 @@
+"""One run of a command that switches sides: what it shows, asks and writes to files."""
+
+import asyncio
+import json
+import time
+from collections.abc import Sequence
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import RenderableType
+from rich.text import Text
+
+from lockstep_cli import STARTED_MS
+from lockstep_cli.command_runner import confirmed
+from lockstep_cli.options import echo_body
+from lockstep_cli.rendering.console import console
+from lockstep_cli.rendering.progress_display import ProgressDisplay
+from lockstep_cli.rendering.switch_shown import (
+    begun_words,
+    evidence_shown,
+    last_line,
+    next_words,
+    plan_shown,
+    report_shown,
+)
+from lockstep_config import FlowSettings
+from lockstep_ops.exit_codes import CannotUse, Exit
+from lockstep_ops.formatting import utc_moment
+from lockstep_ops.switch.evidence import Evidence
+from lockstep_ops.switch.followed_flow import OppositeFlow
+from lockstep_ops.switch.refusals import Refusal, format_refusal, refusal_as_json
+from lockstep_ops.switch.switch_clusters import StepFailed
+from lockstep_ops.switch.switch_log import SwitchLog, TakenOver
+from lockstep_ops.switch.switch_options import SwitchOptions
+from lockstep_ops.switch.switch_run import (
+    SwitchPlan,
+    begin,
+    plan_switch,
+)
+from lockstep_ops.switch.switch_steps import UNDER_WAY, Step, began_at
+from lockstep_ops.switch.switch_under_way import SwitchRefused, aborted, continued, has_ended, shown
+from lockstep_ops.switch.switcher import Switcher
+from lockstep_ops.work_progress import WorkProgress
+from lockstep_runtime.util.clock import now_ms
+from lockstep_state.rows.state_rows import Switch
+
+if TYPE_CHECKING:
+    from lockstep_cli.commands.switch import SwitchArguments
+
+
+REJOINED_WITHIN_S = 15.0
+"""A service whose cluster is back is in its group again after some seconds."""
+
+CHECKS_AGAIN_S = 0.25
+
+
+class SwitchSession:
+    """Of the flow by which the applications move. `opposite`: the flow in the other direction, if the file has one."""
+
+    def __init__(
+        self,
+        file: Path,
+        settings: FlowSettings,
+        opposite: FlowSettings | None,
+        arguments: "SwitchArguments",
+        options: SwitchOptions,
+    ) -> None:
+        self._file = file
+        self._settings = settings
+        self._opposite = None if opposite is None else OppositeFlow(opposite)
+        self._arguments = arguments
+        self._options = options
+        self._log = SwitchLog(settings)
+        # What a program reads goes to standard output alone.
+        self._screen = console(stderr=arguments.output != "text")
+        self._progress = WorkProgress("reading both clusters")
+        self._display = ProgressDisplay(lambda: self._progress)
+        self._switcher = Switcher(self._log, self._opposite, self._progress, self._on_step, options.within_s)
+
+    async def run(self) -> int:
+        """Do what the command line says. Returns the exit code. Raises CannotUse, ClusterError and NewerVersion."""
+        async with self._log.following(), self._opposite or nullcontext():
+            try:
+                with self._display:
+                    return await self._run()
+            except SwitchRefused as refused:
+                return self._refuse(refused.reasons)
+            except (StepFailed, TakenOver) as exc:
+                return await self._fail(str(exc))
+
+    async def _run(self) -> int:
+        arguments, options = self._arguments, self._options
+        if arguments.status:
+            return await self._show_last()
+        if arguments.continue_:
+            return await self._continue()
+        if arguments.abort:
+            return await self._end(await self._abort())
+        plan = await self._plan()
+        self._print(*plan_shown(plan, str(self._settings.flow)))
+        if plan.refusals:
+            return self._refuse(plan.refusals, plan.row)
+        if arguments.dry_run:
+            self._body(self._checked((), plan.row))
+            return Exit.FINE
+        asks = not (arguments.yes or arguments.drill)
+        self._display.hide()
+        if asks and not confirmed(f"Do this {options.verb} of {self._settings.flow}?"):
+            raise CannotUse("nothing was done")
+        waited = await self._wait_until(arguments.scheduled_ms)
+        if asks or waited:  # much may have changed meanwhile, and nothing was read while the question was open
+            self._display.show()
+            await self._log.catch_up_now()
+            plan = await self._plan()
+            if plan.refusals:
+                raise SwitchRefused(plan.refusals)
+        if plan.report is not None:
+            self._print(report_shown(plan.report))
+        row = plan.row if asks or waited else began_at(plan.row, STARTED_MS)
+        self._print(Text(begun_words(row)))
+        return await self._carry_out(await begin(self._log, plan.opposite, row))
+
+    async def _plan(self) -> SwitchPlan:
+        """What to do, and what speaks against it. What may be over in some seconds is waited for. Raises
+        SwitchRefused."""
+        deadline = time.monotonic() + REJOINED_WITHIN_S
+        while True:
+            try:
+                plan = await plan_switch(self._log, self._opposite, self._options)
+                if not plan.may_pass or time.monotonic() > deadline:
+                    return plan
+                why = plan.refusals
+            except SwitchRefused as refused:
+                if not refused.may_pass or time.monotonic() > deadline:
+                    raise
+                why = refused.reasons
+            self._progress.text = format_refusal(why[0])
+            await asyncio.sleep(CHECKS_AGAIN_S)
+            await self._log.catch_up_now()
+
+    async def _continue(self) -> int:
+        flow, options = self._settings.flow, self._options
+        try:
+            began = await self._log.claim(lambda: continued(self._log.switch, flow, options))
+        except SwitchRefused:
+            row = self._log.switch
+            if row is None or not has_ended(row, options):
+                raise
+            return await self._end(row)
+        return await self._carry_out(began)
+
+    async def _carry_out(self, began: Switch) -> int:
+        for step, state, *_ in began.steps:
+            if state == "done":
+                self._print(last_line(began, Step(step)))
+        self._display.show()
+        return await self._end(await self._switcher.run(began))
+
+    async def _abort(self) -> Switch:
+        flow, options = self._settings.flow, self._options
+        row = await self._log.claim(lambda: aborted(self._log.switch, flow, options))
+        return await self._switcher.abort(row)
+
+    async def _end(self, row: Switch) -> int:
+        """Show what came of it, and write the evidence."""
+        evidence = await self._switcher.evidence(row)
+        self._print(*evidence_shown(evidence))
+        self._write_evidence(evidence)
+        self._print(Text(next_words(row, self._settings.flow, str(self._file))))
+        self._body(evidence.as_json())
+        return Exit.TROUBLE if row.late else Exit.FINE
+
+    async def _show_last(self) -> int:
+        row = shown(self._log.switch, self._settings.flow, self._options)
+        for step, state, *_ in row.steps:
+            if state != "waiting":
+                self._print(last_line(row, Step(step)))
+        evidence = await self._switcher.evidence(row)
+        self._print(*evidence_shown(evidence))
+        self._body(evidence.as_json())
+        return Exit.TROUBLE if row.phase in UNDER_WAY else Exit.FINE
+
+    async def _wait_until(self, moment_ms: int) -> bool:
+        """Whether there was anything to wait for."""
+        waited = False
+        while (left_ms := moment_ms - now_ms()) > 0:
+            waited = True
+            self._progress.text = f"begins in {left_ms / 1000:,.0f} s"
+            self._display.show()
+            await asyncio.sleep(min(1.0, left_ms / 1000))
+        return waited
+
+    # -- what is shown -------------------------------------------------------------------------------------------------
+
+    def _refuse(self, reasons: Sequence[Refusal], row: Switch | None = None) -> int:
+        for reason in reasons:
+            click.echo(f"refused: {format_refusal(reason)}", err=True)
+        self._body(self._checked(reasons, row))
+        return Exit.TROUBLE
+
+    def _checked(self, reasons: Sequence[Refusal], row: Switch | None) -> dict[str, object]:
+        """Return what speaks against the switch, and up to when it is known what the source had, for programs. `row`:
+        as it was planned."""
+        body: dict[str, object] = {
+            "flow": str(self._settings.flow),
+            "verb": str(self._options.verb),
+            "refusals": [refusal_as_json(reason) for reason in reasons],
+        }
+        if row is not None:
+            body["source_known_until"] = utc_moment(row.source_known_ms) if row.source_known_ms else None
+            body["groups_known_until"] = utc_moment(row.groups_known_ms) if row.groups_known_ms else None
+        return body
+
+    async def _fail(self, why: str) -> int:
+        """A step did not end, or another command goes on."""
+        click.echo(why, err=True)
+        row = self._log.switch
+        if row is not None:
+            evidence = await self._switcher.evidence(row)
+            if row.phase == "aborted" or row.operator == self._log.operator:
+                self._write_evidence(evidence)
+            if row.phase == "aborted":
+                click.echo(f"The {row.verb} is aborted, and no client was moved.", err=True)
+                for sentence in evidence.lasting:
+                    click.echo(f"Not taken back: {sentence}", err=True)
+            elif row.operator == self._log.operator:
+                how = (
+                    "Go on with --abort"
+                    if row.phase == "aborting"
+                    else "Go on with --continue, or take it back with --abort"
+                )
+                click.echo(f"{how}: {row.verb} of {self._settings.flow}, --id {row.id}", err=True)
+            self._body(evidence.as_json())
+        return Exit.TROUBLE
+
+    def _on_step(self, step: Step) -> None:
+        row = self._log.switch
+        if row is not None:
+            self._print(last_line(row, step))
+            self._display.show()
+
+    def _print(self, *parts: RenderableType) -> None:
+        self._display.hide()
+        for part in parts:
+            self._screen.print(part, soft_wrap=isinstance(part, Text))
+
+    def _body(self, body: object) -> None:
+        if self._arguments.output != "text":
+            echo_body(body, self._arguments.output)
+
+    def _write_evidence(self, evidence: Evidence) -> None:
+        row, flow = evidence.row, self._settings.flow
+        moment = datetime.fromtimestamp(row.began_ms / 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
+        stem = self._arguments.evidence or Path(f"{row.verb}-{flow.source}-{flow.target}-{moment}")
+        for path, text in (
+            (stem.with_name(f"{stem.name}.json"), json.dumps(evidence.as_json(), indent=2, ensure_ascii=False) + "\n"),
+            (stem.with_name(f"{stem.name}.md"), evidence.as_markdown()),
+        ):
+            try:
+                path.write_text(text)
+            except OSError as exc:
+                click.echo(f"the evidence cannot be written to {path}: {exc.strerror}", err=True)
+            else:
+                self._print(Text(f"  evidence      {path}"))

@@ -1,0 +1,333 @@
+"""`lockstep verify`: compare copies with their source, and show what was found."""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lockstep_cli.command_runner import asynchronous
+from lockstep_cli.options import answer_timeout_option, echo_body, file_argument, output_option
+from lockstep_ops.exit_codes import CannotUse, Exit
+
+if TYPE_CHECKING:
+    from lockstep_config import FlowSettings
+    from lockstep_ops.verify.verification_report import VerificationReport
+    from lockstep_state.rows.state_rows import Row
+
+DEPTHS = ("count", "crc", "bytes", "record")
+"""`Depth`, which is the data plane's."""
+
+POLL_S = 1.0
+WAIT_S = 60.0
+"""If nothing is compared for so long, the command ends and says so. The comparison itself goes on."""
+
+EXIT_CODES = """\b
+Exit codes:
+  0  everything is verified and equal
+  1  there are differences, or the request was refused
+  2  FILE or the arguments cannot be used; nothing was asked
+  3  the data plane or a cluster did not answer
+  4  no difference was found, and something was not verified"""
+
+SHOW_EXIT_CODES = """\b
+Exit codes:
+  0  both records are equal
+  1  they differ, or one log has no such record
+  2  FILE or the arguments cannot be used
+  3  a cluster did not answer"""
+
+RUN_HELP = """\
+Compare every copy of a flow with its source now, and show what was found. It compares up to where the source ended
+when it began. What comes later is no part of it. If a copy is behind that end, the command waits for it.
+
+The data plane does it, in slots of its own beside those that copy: it must run. It goes on from what is verified
+already, also after a kill. With lockstep.verify.enabled=true it compares all the time; then this adds nothing but the
+report.
+
+\b
+Examples:
+  lockstep verify run mm2.properties
+  lockstep verify run mm2.properties --topic 'orders.*' --depth record --again
+  lockstep verify run mm2.properties --rate 50000000 --output markdown > evidence.md
+  lockstep verify report mm2.properties --output json
+
+\b
+DEPTH is how closely:
+  count   offset runs and ends; nothing is read
+  crc     the CRC of each batch, without Lockstep's part in it
+  bytes   all of a batch but what Lockstep changes in it
+  record  key, value, headers, timestamp and order of each record
+Batches that are not equal as a whole are compared by record at every depth but count.
+"""
+
+
+class _DefaultCommand(click.Group):
+    """Without a subcommand, `run` is meant."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        return super().resolve_command(ctx, args if args[0] in self.commands else ["run", *args])
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        known = args and (args[0] in self.commands or args[0] in ctx.help_option_names)
+        return super().parse_args(ctx, args if known or not args else ["run", *args])
+
+
+@click.group(name="verify", cls=_DefaultCommand, short_help="Compare copies with their source.")
+def command() -> None:
+    """Compare copies with their source, record for record. `lockstep verify FILE` is short for `lockstep verify run
+    FILE`.
+
+    \b
+      lockstep verify mm2.properties            compare now, and show what was found
+      lockstep verify report mm2.properties     show what is known, and compare nothing
+      lockstep verify show mm2.properties orders-3 120   both records of a difference
+    """
+
+
+report_output = click.option(
+    "--output",
+    "-o",
+    type=click.Choice(["text", "json", "yaml", "markdown"]),
+    default="text",
+    show_default=True,
+    help="For people, for programs, or a page to keep.",
+)
+flow_option = click.option("--flow", help="This flow, 'A->B' with the quotes. Default: the only one of FILE.")
+topic_option = click.option(
+    "--topic", "topics", multiple=True, help="Source topics, as a pattern; repeat for more. Default: all."
+)
+
+
+@command.command(short_help="Compare now, and show what was found.", help=RUN_HELP, epilog=EXIT_CODES)
+@file_argument
+@flow_option
+@topic_option
+@click.option("--depth", type=click.Choice(DEPTHS), help="How closely. Default: lockstep.verify.depth.")
+@click.option(
+    "--rate", type=click.IntRange(min=0), default=0, help="Bytes a second each slot may read. Default: no limit."
+)
+@click.option("--again", is_flag=True, help="From the beginning, also what is verified already.")
+@click.option(
+    "--wait",
+    type=click.FloatRange(min=0),
+    default=WAIT_S,
+    show_default=True,
+    help="Seconds to wait while nothing is compared, as for a copy that is behind.",
+)
+@click.option("--follow", is_flag=True, help="Do not end: show what is found as copies grow. Ctrl-C ends it.")
+@answer_timeout_option
+@report_output
+@asynchronous
+async def run(
+    file: Path,
+    flow: str | None,
+    topics: tuple[str, ...],
+    depth: str | None,
+    rate: int,
+    again: bool,
+    wait: float,
+    follow: bool,
+    timeout: float,
+    output: str,
+) -> int:
+    from lockstep_cli.flow_selection import choose_one_flow
+
+    settings = choose_one_flow(file, flow)
+    verify = settings.data_plane.verify
+    if follow and not verify.enabled:
+        raise CannotUse(
+            f"{file}: --follow shows what lockstep.verify.enabled=true compares: set it for {settings.flow}"
+        )
+    names: Sequence[str] = ()
+    if not follow:
+        arguments = {"depth": depth or verify.depth, "topics": list(topics), "max_bytes_per_s": rate, "again": again}
+        reply = await _request(settings, arguments, timeout)
+        if isinstance(reply, Exit):
+            return reply
+        request, names = reply
+        report = await _wait(settings, request, names, wait)
+    else:
+        report = await _follow(settings, topics, output)
+    _show(report, output)
+    return report.exit_code
+
+
+@command.command(short_help="Show what is known, and compare nothing.", epilog=EXIT_CODES)
+@file_argument
+@flow_option
+@topic_option
+@report_output
+@asynchronous
+async def report(file: Path, flow: str | None, topics: tuple[str, ...], output: str) -> int:
+    """Show what verification has found in a flow until now. Nothing is compared, and nothing has to run.
+
+    \b
+      lockstep verify report mm2.properties
+    """
+    from lockstep_cli.flow_selection import choose_one_flow
+
+    settings = choose_one_flow(file, flow)
+    rows = await _rows(settings)
+    found = _report(settings, rows, _matching(rows, topics))
+    _show(found, output)
+    return found.exit_code
+
+
+@command.command(short_help="Show both records of a difference.", epilog=SHOW_EXIT_CODES)
+@file_argument
+@click.argument("partition")
+@click.argument("offset", type=int)
+@flow_option
+@click.option("--target", "is_target", is_flag=True, help="OFFSET is the target's: for an extra or a foreign record.")
+@click.option("--values", is_flag=True, help="Keys, values and headers too. Without it only their sizes and digests.")
+@output_option
+@asynchronous
+async def show(
+    file: Path, partition: str, offset: int, flow: str | None, is_target: bool, values: bool, output: str
+) -> int:
+    """Show the record of the source at OFFSET of PARTITION beside the one that the target has in its place. PARTITION
+    is TOPIC-NUMBER, as on the source. What verification found says where that is, else the offset runs.
+
+    \b
+      lockstep verify show mm2.properties orders-3 120
+      lockstep verify show mm2.properties orders-3 120 --values
+      lockstep verify show mm2.properties orders-3 118 --target
+    """
+    from lockstep_cli.flow_selection import choose_one_flow
+    from lockstep_ops.verify.record_pair import pair_lines, read_pair
+
+    settings = choose_one_flow(file, flow)
+    topic, dash, number = partition.rpartition("-")
+    if not (dash and number.isdigit()):
+        raise CannotUse(f"{partition!r} names no partition: write TOPIC-NUMBER")
+    pair = await read_pair(settings, await _rows(settings), (topic, int(number)), offset, is_target=is_target)
+    if output != "text":
+        echo_body(pair.as_json(values=values), output)
+    else:
+        for line in pair_lines(pair, values=values):
+            click.echo(line)
+    return Exit.FINE if pair.is_equal else Exit.TROUBLE
+
+
+async def _request(
+    settings: "FlowSettings", arguments: Mapping[str, Any], timeout: float
+) -> "tuple[str, Sequence[str]] | Exit":
+    """Ask the data plane. The request's id and the topics that it is about; or how the command ends."""
+    from lockstep_cli.rendering.progress_display import progress_display
+    from lockstep_ops.command_client import ask
+    from lockstep_ops.command_request import CommandReply, command_request, exit_code
+    from lockstep_state.commands.command_vocabulary import FLOW, VERIFY
+
+    reply = CommandReply(command_request(settings, VERIFY, FLOW, arguments))
+    with progress_display([reply]):
+        await ask(settings, reply, timeout)
+    if (code := exit_code([reply])) is not Exit.FINE:
+        for line in reply.as_lines():
+            click.echo(line, err=True)
+        return code
+    (answer,) = reply.heard.values()
+    return reply.question.command.id, tuple(answer.detail.get("topics", ()))
+
+
+async def _wait(settings: "FlowSettings", request: str, topics: Sequence[str], wait_s: float) -> "VerificationReport":
+    """Return the report once the request is carried out, or nothing has been compared for `wait_s`."""
+    from lockstep_cli.rendering.progress_display import ProgressDisplay
+    from lockstep_ops.verify.verification_progress import compared_share
+    from lockstep_ops.work_progress import WorkProgress
+    from lockstep_state.rows.state_rows import Verification, VerifiedPartition
+
+    moved_at, seen = time.monotonic(), -1
+    progress = WorkProgress("verifying")
+    with ProgressDisplay(lambda: progress):
+        while True:
+            rows = await _rows(settings)
+            report = _report(settings, rows, topics, request)
+            share = compared_share((row for row in rows.values() if isinstance(row, VerifiedPartition)), request)
+            progress.done, progress.total = share.compared, share.wanted
+            row = rows.get("verification/request")
+            if isinstance(row, Verification) and (row.id != request or row.phase == "ended"):
+                if row.id != request:
+                    click.echo(f"{settings.flow}: a later request has replaced this one", err=True)
+                return report
+            if share.compared != seen:
+                moved_at, seen = time.monotonic(), share.compared
+            elif time.monotonic() - moved_at > wait_s:
+                click.echo(
+                    f"{settings.flow}: nothing was compared for {wait_s:g} s. The request stays; "
+                    "lockstep verify report shows what comes of it",
+                    err=True,
+                )
+                return report
+            await asyncio.sleep(POLL_S)
+
+
+async def _follow(settings: "FlowSettings", topics: Sequence[str], output: str) -> "VerificationReport":
+    """Show each difference as it is found, until Ctrl-C. Only people get them before the end."""
+    from lockstep_cli.rendering.verification_shown import difference_text
+
+    shown: set[object] = set()
+    found = _report(settings, {}, topics)
+    try:
+        while True:
+            rows = await _rows(settings)
+            found = _report(settings, rows, _matching(rows, topics))
+            for one in found.differences:
+                if one not in shown and output == "text":
+                    click.echo(difference_text(one))
+                shown.add(one)
+            await asyncio.sleep(POLL_S)
+    except asyncio.CancelledError:
+        return found
+
+
+async def _rows(settings: "FlowSettings") -> "Mapping[str, Row]":
+    from lockstep_ops.status.flow_report import read_rows
+
+    rows, _ = await read_rows(settings)
+    return rows
+
+
+def _report(
+    settings: "FlowSettings", rows: "Mapping[str, Row]", topics: Sequence[str], request: str = ""
+) -> "VerificationReport":
+    from lockstep_ops.verify.verification_report import build_verification
+
+    return build_verification(settings.flow, rows, topics, request)
+
+
+def _matching(rows: "Mapping[str, Row]", patterns: Sequence[str]) -> tuple[str, ...]:
+    """The mirrored topics that the patterns name. Raises CannotUse where none is."""
+    import re
+
+    from lockstep_state.rows.state_rows import MirroredTopic
+
+    if not patterns:
+        return ()
+    try:
+        wanted = [re.compile(pattern) for pattern in patterns]
+    except re.error as exc:
+        raise CannotUse(f"--topic {patterns!r} is no pattern: {exc}") from exc
+    names = sorted(row.source_topic for row in rows.values() if isinstance(row, MirroredTopic))
+    found = tuple(name for name in names if any(one.fullmatch(name) for one in wanted))
+    if not found:
+        raise CannotUse(f"no mirrored topic is called {' or '.join(patterns)}")
+    return found
+
+
+def _show(found: "VerificationReport", output: str) -> None:
+    from lockstep_cli.rendering.console import console
+    from lockstep_cli.rendering.verification_shown import as_markdown, verification_shown
+
+    if output in ("json", "yaml"):
+        echo_body(found.as_json(), output)
+    elif output == "markdown":
+        click.echo(as_markdown(found), nl=False)
+    else:
+        screen = console()
+        for part in verification_shown(found):
+            screen.print(part)

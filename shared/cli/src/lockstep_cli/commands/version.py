@@ -1,0 +1,84 @@
+"""`lockstep version`: the versions of Lockstep, Python, Spark and Java on this machine."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import click
+
+from lockstep_cli.options import echo_body, output_option
+
+HELP = """\
+Print the versions of Lockstep, of its Python, and of the Spark and the Java that it would start. No cluster is asked.
+
+Spark is installed with lockstep-kafka[all]. Only the data plane needs it, and Java. JAVA_HOME counts first, then PATH.
+
+\b
+Examples:
+  lockstep version
+  lockstep version --output json
+"""
+
+EXIT_CODES = """\b
+Exit codes:
+  0  the versions are printed, also if Spark or Java is missing
+  2  the arguments cannot be used"""
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledVersions:
+    """`spark` "": it is not installed. `java_path` "": there is no Java. `java` "": that Java does not say its
+    version."""
+
+    lockstep: str
+    python: str
+    spark: str
+    java: str
+    java_path: str
+
+    def as_json(self) -> dict[str, str | None]:
+        """What `--output json` prints: null for what is not there."""
+        named = (("lockstep", self.lockstep), ("python", self.python), ("spark", self.spark), ("java", self.java))
+        return {name: version or None for name, version in (*named, ("java_path", self.java_path))}
+
+    def as_text(self) -> str:
+        """One line for each, without a newline at the end."""
+        java = f"{self.java or 'unknown version'} at {self.java_path}" if self.java_path else "not found"
+        lines = (
+            ("lockstep", self.lockstep),
+            ("Python", self.python),
+            ("Spark", self.spark or "not installed"),
+            ("Java", java),
+        )
+        return "\n".join(f"{name:<8}  {version}" for name, version in lines)
+
+
+@click.command(
+    name="version", short_help="Print the versions of Lockstep, Python, Spark, Java.", help=HELP, epilog=EXIT_CODES
+)
+@output_option
+def command(output: str) -> None:
+    import os
+
+    versions = read_versions(os.environ)
+    if output == "text":
+        click.echo(versions.as_text())
+    else:
+        echo_body(versions.as_json(), output)
+
+
+def read_versions(environment: Mapping[str, str]) -> InstalledVersions:
+    """Starts a JVM only if its folder does not say the version."""
+    import importlib.metadata
+    import platform
+
+    from lockstep_ops.installation import spark_version
+    from lockstep_runtime.util.java import find_java, java_release
+
+    java = find_java(environment)
+    return InstalledVersions(
+        lockstep=importlib.metadata.version("lockstep-kafka-cli"),
+        python=platform.python_version(),
+        spark=spark_version(),
+        java="" if java is None else java_release(java),
+        java_path="" if java is None else str(java),
+    )

@@ -1,0 +1,290 @@
+"""`lockstep watch`: every record of a flow's control topics, decoded as it happens."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lockstep_cli.command_runner import asynchronous
+from lockstep_cli.options import echo_body, file_argument, output_option
+from lockstep_ops.exit_codes import Exit
+
+if TYPE_CHECKING:
+    from lockstep_config import FlowSettings
+    from lockstep_kafka.topics.topic_reader import Record
+    from lockstep_ops.record_decoder import DecodedRecord, RowChanges
+
+TOPICS = ("events", "state", "commands", "checkpoints", "offset-syncs", "heartbeats", "offsets", "quarantine")
+"""`record_decoder.ROLES`, which is not imported for --help."""
+
+RECHECK_INTERVAL_S = 2.0
+"""Until a topic that is not there is looked for again."""
+
+HELP = """\
+Show what happens in flows: each record of every topic that Lockstep and MirrorMaker 2 keep, decoded, until Ctrl-C.
+
+\b
+Examples:
+  lockstep watch mm2.properties
+  lockstep watch mm2.properties --topic events --kind PartitionHalted --from beginning
+  lockstep watch mm2.properties --topic state --kind partition --output json
+
+\b
+TOPIC is one of
+  events        what happened
+  state         rows: what is so now, shown as what changes
+  commands      what operators asked
+  checkpoints   translated offsets of groups              (MirrorMaker 2's)
+  offset-syncs  which offset of the target is which       (MirrorMaker 2's)
+  heartbeats    that the flow lives                       (MirrorMaker 2's)
+  offsets       how far Connect's connectors have copied  (MirrorMaker 2's)
+  quarantine    records that the target refused
+
+With --output json each record is one line, with --output yaml one document.
+
+A record that is not what its topic should hold is shown as `undecoded`. Records of one partition are in order, those
+of several topics as they arrive.
+"""
+
+
+EXIT_CODES = """\b
+Exit codes:
+  0  ended by Ctrl-C or SIGTERM; with --no-follow: all is shown
+  1  a cluster does not permit it
+  2  FILE or the arguments cannot be used
+  3  the target cannot be reached when it begins"""
+
+
+@click.command(
+    name="watch", short_help="Show every control topic, decoded as it happens.", help=HELP, epilog=EXIT_CODES
+)
+@file_argument
+@click.option("--flow", "flows", multiple=True, help="Only this flow, 'A->B' with the quotes; repeat for more.")
+@click.option("--topic", "topics", multiple=True, type=click.Choice(TOPICS), help="Only this; repeat for more.")
+@click.option("--kind", "kinds", multiple=True, help="Only this kind of event, row or record; repeat for more.")
+@click.option("--from", "start", type=click.Choice(["beginning", "end"]), default="end", show_default=True)
+@click.option("--no-follow", is_flag=True, help="End when all that is there has been shown.")
+@output_option
+@asynchronous
+async def command(
+    file: Path,
+    flows: tuple[str, ...],
+    topics: tuple[str, ...],
+    kinds: tuple[str, ...],
+    start: str,
+    no_follow: bool,
+    output: str,
+) -> int:
+    from lockstep_cli.flow_selection import choose_flows
+    from lockstep_kafka.common.asyncio_util import unless_set
+    from lockstep_ops.clusters import target_client
+
+    meant = choose_flows(file, flows, every=not flows)
+    screen = _Screen(output, frozenset(kind.lower() for kind in kinds), len(meant) > 1)
+    loop = asyncio.get_running_loop()
+    for asked in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(asked, screen.closed.set)
+    # Here a target that does not answer ends it; later it is waited for.
+    await asyncio.gather(*(target_client(settings).probe() for settings in meant))
+    views = [view for settings in meant for view in _views(settings, topics or TOPICS, screen, start == "beginning")]
+    missing = await _missing_topics(views)
+    click.echo(_what_is_watched(views, missing, no_follow), err=True)
+
+    async def follow() -> None:
+        await asyncio.gather(*(_show(view, no_follow) for view in views))
+
+    await unless_set(screen.closed, follow())
+    return Exit.TROUBLE if any(view.denied for view in views) else Exit.FINE
+
+
+@dataclass(slots=True)
+class _View:
+    """One topic of one flow on the screen."""
+
+    settings: "FlowSettings"
+    role: str
+    topic: str
+    alias: str
+    conf: dict[str, str]
+    screen: "_Screen"
+    from_beginning: bool
+    rows: "RowChanges"
+    showing: bool = False
+    """Whether what comes is shown. Rows that were there before are taken in silently: what comes is compared with
+    them."""
+    denied: bool = False
+    """Whether the topic may not be read."""
+
+    def apply(self, records: "Sequence[Record]") -> None:
+        from lockstep_ops.record_decoder import decode
+
+        for record in records:
+            if self.role == "state":
+                seen = self.rows.decode(record.key, record.value)
+            else:
+                seen = decode(self.role, record.key, record.value)
+            if seen is not None and self.showing and self._is_ours(seen):
+                self.screen.show(str(self.settings.flow), self.role, record, seen)
+
+    def _is_ours(self, seen: "DecodedRecord") -> bool:
+        """All flows into a cluster, and all of MM2's, beat in one topic."""
+        return self.role != "heartbeats" or seen.kind != "heartbeat" or seen.about == str(self.settings.aliases)
+
+
+def _views(settings: "FlowSettings", roles: Sequence[str], screen: "_Screen", from_beginning: bool) -> list[_View]:
+    from lockstep_config.flow import client_settings
+    from lockstep_ops.record_decoder import RowChanges
+    from lockstep_state import names
+
+    flow, group_id, policy = settings.flow, settings.group_id, settings.policy
+    topics = {
+        "events": names.events_topic(flow, group_id),
+        "state": names.state_topic(flow, group_id),
+        "commands": names.commands_topic(flow, group_id),
+        "checkpoints": settings.checkpoints_topic,
+        "offset-syncs": settings.offset_syncs_topic,
+        "heartbeats": policy.heartbeats_topic(),
+        "offsets": settings.control.offset_storage_topic,
+        "quarantine": names.quarantine_topic(flow, group_id),
+    }
+    views = []
+    for role in roles:
+        of_syncs = role == "offset-syncs"
+        alias = settings.offset_syncs_cluster if of_syncs else flow.target
+        consumer = client_settings.offset_syncs_consumer if of_syncs else client_settings.target_consumer
+        conf = consumer(settings, "watch")
+        views.append(_View(settings, role, topics[role], alias, conf, screen, from_beginning, RowChanges()))
+    return views
+
+
+async def _missing_topics(views: Sequence[_View]) -> frozenset[tuple[str, str]]:
+    """Return those clusters and topics that do not exist, as far as these clusters say so now."""
+    from lockstep_kafka.common.errors import ClusterError
+    from lockstep_ops.clusters import source_client, target_client
+
+    missing = set()
+    for settings in {str(view.settings.flow): view.settings for view in views}.values():
+        of_flow = [view for view in views if view.settings is settings]
+        for alias in {view.alias for view in of_flow}:
+            cluster = target_client(settings) if alias == settings.flow.target else source_client(settings)
+            try:
+                names = await cluster.topic_names()
+            except ClusterError:
+                continue  # a source that is away is waited for
+            missing |= {(alias, view.topic) for view in of_flow if view.alias == alias and view.topic not in names}
+    return frozenset(missing)
+
+
+def _what_is_watched(views: Sequence[_View], missing: frozenset[tuple[str, str]], no_follow: bool) -> str:
+    """Return one line that says which topics are shown, and which do not exist."""
+    shown = sorted({view.topic for view in views if (view.alias, view.topic) not in missing})
+    parts = [f"watching {', '.join(shown)}"] if shown else []
+    for alias in sorted({alias for alias, _ in missing}):
+        names = ", ".join(sorted(topic for other, topic in missing if other == alias))
+        gone = f"{alias} has no topic {names}"
+        parts.append(
+            f"{gone}: nothing to show" if no_follow else f"waiting for {names}, which {alias} does not have yet"
+        )
+    return "; ".join(parts if no_follow else [*parts, "Ctrl-C ends it"])
+
+
+async def _show(view: _View, no_follow: bool) -> None:
+    """Follow one topic, also one that is made, or made anew, later."""
+    from lockstep_config.credentials.permissions import needed_access
+    from lockstep_kafka.common.errors import LogTruncated, NotPermitted, TopicMissing
+    from lockstep_kafka.topics.topic_follower import TopicFollower
+    from lockstep_ops.status.state_topic_rows import SILENT_S
+
+    access = needed_access(view.settings, view.alias)
+    from_beginning = view.from_beginning or view.role == "state"
+    view.showing = view.from_beginning
+    while True:
+        follower = TopicFollower(
+            view.conf,
+            view.topic,
+            on_records=view.apply,
+            from_beginning=from_beginning,
+            alias=view.alias,
+            access=access,
+        )
+        try:
+            async with follower:
+                await follower.caught_up(silent_s=SILENT_S if no_follow else None)
+                view.showing = True
+                if no_follow:
+                    return
+                await follower.failed()
+                return
+        except TopicMissing:
+            if no_follow:
+                return
+        except NotPermitted as exc:  # the other topics may be read all the same
+            click.echo(str(exc), err=True)
+            view.denied = True
+            return
+        except LogTruncated as exc:
+            click.echo(str(exc), err=True)
+        view.showing = from_beginning = True  # what comes now is new
+        await asyncio.sleep(RECHECK_INTERVAL_S)
+
+
+@dataclass(slots=True)
+class _Screen:
+    """Standard output. `closed` is set when it has no reader any more."""
+
+    output: str
+    kinds: frozenset[str]
+    """Shown; none: all."""
+    several_flows: bool
+    closed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def show(self, flow: str, role: str, record: "Record", seen: "DecodedRecord") -> None:
+        if (self.kinds and seen.kind.lower() not in self.kinds) or self.closed.is_set():
+            return
+        try:
+            if self.output == "text":
+                click.echo(self._as_text(flow, role, record, seen))
+            elif self.output == "json":
+                click.echo(json.dumps(_body(flow, role, record, seen), ensure_ascii=False))
+            else:
+                click.echo("---")
+                echo_body(_body(flow, role, record, seen), self.output)
+        except BrokenPipeError:
+            # Python would write the rest of its buffer at exit and fail again.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            self.closed.set()
+
+    def _as_text(self, flow: str, role: str, record: "Record", seen: "DecodedRecord") -> str:
+        from lockstep_state.codecs.mm2_codec import LATEST_MS
+
+        moment = datetime.fromtimestamp(min(max(0, record.timestamp_ms), LATEST_MS) / 1000).astimezone()
+        colour = "red" if seen.kind == "undecoded" else "cyan"
+        columns = [
+            click.style(moment.strftime("%H:%M:%S.%f")[:-3], dim=True),
+            click.style(flow, fg="magenta") if self.several_flows else "",
+            click.style(role.ljust(12), dim=True),
+            click.style(seen.kind, fg=colour),
+            click.style(seen.about, bold=True),
+            seen.text,
+        ]
+        return "  ".join(column for column in columns if column)
+
+
+def _body(flow: str, role: str, record: "Record", seen: "DecodedRecord") -> dict[str, Any]:
+    return {
+        "flow": flow,
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "at_ms": record.timestamp_ms,
+        "role": role,
+        **asdict(seen),
+    }

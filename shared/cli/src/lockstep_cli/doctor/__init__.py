@@ -1,1 +1,0 @@
-"""`lockstep doctor`: the whole path of a flow, from this machine to a record that arrives."""

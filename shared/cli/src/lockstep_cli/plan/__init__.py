@@ -1,1 +1,0 @@
-"""`lockstep plan`: what a flow would create, alter, grant and copy, before anything runs."""

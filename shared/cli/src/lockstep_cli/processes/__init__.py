@@ -1,0 +1,1 @@
+"""`lockstep run`: the processes of services, their output and their pages."""

@@ -1,0 +1,85 @@
+"""One log out of many: a service's JSON log line as a value, and that value as a line for people or for programs. Pure.
+
+The keys are those of `lockstep_runtime.telemetry.log`, which a run does not import: it would bring in half of what the
+services need.
+"""
+
+import json
+from dataclasses import dataclass, field
+from datetime import datetime, tzinfo
+from typing import Any
+
+from lockstep_ops.services import SERVICES
+
+_COLOURS = {"debug": "2", "warning": "33", "error": "31", "critical": "31;1"}
+_WIDTH = max(map(len, SERVICES))
+
+
+_NOISE = ("WARNING: Using incubator modules",)
+"""What Spark's JVM says at each start and what no operator can act on."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One event: when (ISO 8601 with its offset), who, about which flow (empty: none), and what.
+
+    `message` is constant for a kind of event, `text` says the rest to people, `keys` to programs.
+    """
+
+    at: str
+    level: str
+    service: str
+    flow: str
+    message: str
+    text: str = ""
+    keys: dict[str, Any] = field(default_factory=dict)
+
+
+def parse(process: str, text: str, now: str) -> LogLine:
+    """The event behind a line that a process wrote, of the service that the line names.
+
+    A line that is no JSON log line (a traceback, a warning of the JVM) is its own message, at the time it was read.
+    """
+    text = text.rstrip()
+    if text.startswith("{"):
+        try:
+            body = json.loads(text)
+        except ValueError:
+            body = {}
+        if isinstance(body.get("message"), str):
+            at, level = str(body.pop("at", now)), str(body.pop("level", "info"))
+            flow, message, said = str(body.pop("flow", "")), body.pop("message"), str(body.pop("text", ""))
+            return LogLine(at, level, str(body.pop("service", process)), flow, message, said, body)
+    return LogLine(now, "debug" if text.startswith(_NOISE) else "info", process, "", text)
+
+
+def as_json(line: LogLine) -> str:
+    """One JSON object with the keys of the services' own JSON log."""
+    body = {"at": line.at, "level": line.level, "service": line.service, "message": line.message}
+    for key, value in (("flow", line.flow), ("text", line.text)):
+        if value:
+            body[key] = value
+    return json.dumps({**body, **line.keys}, ensure_ascii=False)
+
+
+def as_text(line: LogLine, *, flow_width: int, colours: bool, zone: tzinfo | None = None) -> str:
+    """Time of day (in `zone`, else the local one), service, flow, what happened; below it a traceback, if any."""
+
+    def painted(code: str, text: str) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if colours and code and text.strip() else text
+
+    try:
+        clock = datetime.fromisoformat(line.at).astimezone(zone).strftime("%H:%M:%S")
+    except ValueError:
+        clock = line.at
+    level = f"{line.level}: " if line.level in ("warning", "error", "critical") else ""
+    columns = (
+        painted("2", clock),
+        painted("36", line.service.ljust(_WIDTH)),
+        painted("35", line.flow.ljust(flow_width)),
+        painted(_COLOURS.get(line.level, ""), level + line.message),
+        line.text,
+        str(line.keys.get("error", "")),
+    )
+    trace = line.keys.get("traceback")
+    return "  ".join(column for column in columns if column).rstrip() + (f"\n{trace}" if trace else "")

@@ -1,0 +1,78 @@
+"""Where a run's one log goes: every service's lines and the run's own, on standard output."""
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+
+from lockstep_cli.processes.log_lines import LogLine, as_json, as_text, parse
+from lockstep_cli.processes.supervisor import Heard
+
+RUN = "run"
+"""The service column of what the run itself says."""
+
+ONCE = "once"
+"""The key of a line that each process may write: of those with the same value the first is shown."""
+
+LEVELS = ("debug", "info", "warning", "error", "critical")
+
+
+class RunOutput:
+    """Writes one line per event as it comes, of `level` and graver, or of its service's own level in `levels`.
+
+    `flow_width`: of the column, in the text form."""
+
+    def __init__(
+        self, *, level: str, json_lines: bool, flow_width: int, levels: Mapping[str, str] | None = None
+    ) -> None:
+        self._least = LEVELS.index(level)
+        self._levels = {service: LEVELS.index(own) for service, own in (levels or {}).items()}
+        self._json_lines = json_lines
+        self._flow_width = flow_width
+        self._colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        self._on_closed: Callable[[], None] = lambda: None
+        self._closed = False
+        self._written: set[str] = set()
+
+    def when_closed(self, end: Callable[[], None]) -> None:
+        """Calls `end` when the log has no reader any more (`lockstep run FILE | head`), at once if so already."""
+        self._on_closed = end
+        if self._closed:
+            end()
+
+    def info(self, level: str, message: str, flow: str = "") -> None:
+        """An event of the run itself."""
+        self._write(LogLine(_now(), level, RUN, flow, message))
+
+    def add_line(self, process: str, text: str) -> Heard | None:
+        """A line that a process wrote. Returns the address of a service's pages (`http://host:port`, or `https`) if the
+        line has it."""
+        if not text.strip():
+            return None
+        line = parse(process, text, _now())
+        address = line.keys.get("address")
+        self._write(line)
+        return Heard(line.service, address) if isinstance(address, str) else None
+
+    def _write(self, line: LogLine) -> None:
+        least = self._levels.get(line.service, self._least)
+        if line.level in LEVELS and LEVELS.index(line.level) < least:
+            return
+        if (once := str(line.keys.pop(ONCE, ""))) in self._written:
+            return
+        self._written |= {once} - {""}
+        if LEVELS[least] != "debug":  # another service of its process may be at that level, and the process with it
+            line.keys.pop("traceback", None)
+        text = as_json(line) if self._json_lines else as_text(line, flow_width=self._flow_width, colours=self._colours)
+        try:
+            sys.stdout.write(text + "\n")
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # Python would write the rest of its buffer at exit and fail again.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            self._closed = True
+            self._on_closed()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,162 @@
+"""`lockstep run FILE`: everything for a file in one terminal, the counterpart of `connect-mirror-maker.sh`."""
+
+import fcntl
+import os
+import socket
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lockstep_cli.processes.output import RUN, RunOutput
+from lockstep_cli.processes.supervisor import Heard, Say, Supervisor
+from lockstep_config import Configuration, load
+from lockstep_config.loader.mm1_files import LegacyFiles, load_legacy
+from lockstep_ops.exit_codes import CannotUse
+from lockstep_ops.installation import require_services
+from lockstep_ops.services import DATA_PLANE, ServicePlan, arguments, plan_processes, plan_services
+from lockstep_runtime.http.access import AccessPolicy, PagesUnusable, PortInUse
+from lockstep_runtime.service.mm1_options import legacy_arguments
+from lockstep_runtime.util.java import missing_java
+
+if TYPE_CHECKING:
+    from lockstep_cli.processes.run_pages import RunPages
+
+PORT = 9404
+"""Where the pages of a run are, unless another port is asked for."""
+
+MOST_RUNS = 100
+"""Runs beside each other on one host that get a number."""
+
+
+@contextmanager
+def held_instance_name(folder: Path | None = None) -> Iterator[str]:
+    """A name no other run on this host has, for as long as the context lasts.
+
+    A file lock holds it, which the operating system lets go of when this process ends, however it ends.
+    """
+    folder = folder or Path(tempfile.gettempdir())
+    host = socket.gethostname().partition(".")[0] or "localhost"
+    for number in range(1, MOST_RUNS + 1):
+        descriptor = _lock(folder / f"lockstep-run-{number}.lock")
+        if descriptor is not None:
+            break
+    else:  # no number to be had: a name that is not taken again is slower to start with, and still correct
+        yield f"{host}-p{os.getpid()}"
+        return
+    try:
+        yield f"{host}-{number}"
+    finally:
+        os.close(descriptor)
+
+
+def _lock(file: Path) -> int | None:
+    """A descriptor that holds the file's lock, or None when it belongs to another run or another user."""
+    try:
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:  # not ours, or the folder cannot be written
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def check(file: Path | LegacyFiles, environment: Mapping[str, str]) -> tuple[Configuration, tuple[ServicePlan, ...]]:
+    """Read the file, or MirrorMaker 1's two, and see that what it needs is there, before anything is started.
+
+    Raises ConfigurationError with everything that is wrong with the file, and CannotUse with the sentence about a
+    service that is not installed, or about Java.
+    """
+    configuration = load_legacy(file, environment) if isinstance(file, LegacyFiles) else load(file, environment)
+    services = plan_services(configuration)
+    if not services:
+        raise CannotUse(f"{configuration.path}: no flow is enabled and heartbeats are off, so there is nothing to run")
+    require_services(configuration.path, (plan.name for plan in services))
+    if any(plan.name == DATA_PLANE for plan in services) and (sentence := missing_java(environment)):
+        raise CannotUse(sentence)
+    return configuration, services
+
+
+async def run(
+    file: Path | LegacyFiles,
+    *,
+    access: AccessPolicy,
+    port: int | None,
+    log_level: str | None,
+    log_format: str,
+    apart: bool = False,
+) -> int:
+    """Run everything for `file` until asked to end; returns the exit code. `apart`: each service in a process of its
+    own. `port`: of the pages of all services; None is `PORT`, or a free one where that is taken.
+
+    Raises CannotUse and ConfigurationError before any process.
+    """
+    configuration, services = check(file, os.environ)
+    try:
+        access.check()
+    except PagesUnusable as exc:
+        raise CannotUse(str(exc)) from exc
+    config = legacy_arguments(file) if isinstance(file, LegacyFiles) else ["--config", str(file.resolve())]
+    levels = {plan.name: log_level or configuration.log.level(plan.name) for plan in services}
+    processes = plan_processes(services, apart=apart)
+    with held_instance_name() as instance:
+        commands = {
+            process.name: arguments(
+                process,
+                config=config,
+                instance=instance,
+                access=access,
+                debug=any(levels[plan.name] == "debug" for plan in process.services),
+            )
+            for process in processes
+        }
+        width = max(len(str(settings.flow)) for settings in configuration.flows)
+        log = RunOutput(
+            level=log_level or configuration.log.level(RUN),
+            levels=levels,
+            json_lines=log_format == "json",
+            flow_width=width,
+        )
+        for settings in configuration.flows:
+            names = ", ".join(plan.name for plan in services if settings.flow in plan.flows)
+            route = f"{settings.source.bootstrap} to {settings.target.bootstrap}"
+            log.info("info", f"{route}: {names}", str(settings.flow))
+        for problem in (*configuration.notes, *configuration.unused):
+            log.info("warning", str(problem))
+        from lockstep_cli.processes.run_pages import RunPages  # aiohttp is most of what a run imports
+
+        pages = RunPages([plan.name for plan in services], warn=lambda text: log.info("warning", text))
+        log.info("info", f"pages of all services: {await _open_pages(pages, access, port, log.info)}")
+
+        def hear(process: str, line: str) -> Heard | None:
+            if (heard := log.add_line(process, line)) is not None:
+                pages.place(heard.service, heard.address)
+            return heard
+
+        within = {process.name: [plan.name for plan in process.services] for process in processes}
+        supervisor = Supervisor(commands, within, say=log.info, hear=hear, forget=pages.forget)
+        log.when_closed(supervisor.stop)
+        try:
+            return await supervisor.run()
+        finally:
+            await pages.close()
+
+
+async def _open_pages(pages: "RunPages", access: AccessPolicy, port: int | None, say: Say) -> str:
+    """Open the pages and return their address. Raises CannotUse where they cannot be, and for a taken port that was
+    asked for."""
+    try:
+        try:
+            return await pages.open(replace(access, port=PORT if port is None else port))
+        except PortInUse:
+            if port is not None:
+                raise
+            say("warning", f"port {PORT} is in use, so the pages get a free one: --http-port chooses another")
+            return await pages.open(access)
+    except PagesUnusable as exc:
+        raise CannotUse(str(exc).replace("--port", "--http-port").replace("--host", "--http-host")) from exc

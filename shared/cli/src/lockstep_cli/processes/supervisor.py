@@ -1,0 +1,191 @@
+"""Keep every process of a run alive until somebody ends it (decisions: `restart_policy.py`; processes:
+`service_process.py`)."""
+
+import asyncio
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+
+from lockstep_cli.processes.restart_policy import EndRun, decide, ending
+from lockstep_cli.processes.service_process import Child, answers_ready, start
+from lockstep_kafka.common.asyncio_util import set_within
+from lockstep_ops.exit_codes import INTERRUPTED
+
+GRACE = timedelta(seconds=9.5)
+"""How long services may drain: they end within nine seconds, and everything together is promised within ten."""
+
+UNCLEAN = 1
+"""Exit code when a service had to be killed."""
+
+_LAST_WORDS = timedelta(seconds=3)
+"""How long what a service leaves behind may take to end: Spark's JVM ends when it sees that its driver has."""
+
+_ASK_READY_EVERY = timedelta(milliseconds=200)
+
+Say = Callable[[str, str], None]
+"""(level, message): one event of the run itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A service, and where its pages are."""
+
+    service: str
+    address: str
+
+
+Hear = Callable[[str, str], Heard | None]
+"""(process, line): takes a line that a process wrote; returns the address of a service's pages if the line has it."""
+
+
+class Supervisor:
+    """All the processes of one run. `commands` maps a process to what `python -m` starts for it, `services` to the
+    services in it. `forget` hears of the services of a process that has ended."""
+
+    def __init__(
+        self,
+        commands: Mapping[str, Sequence[str]],
+        services: Mapping[str, Sequence[str]],
+        *,
+        say: Say,
+        hear: Hear,
+        forget: Callable[[Sequence[str]], None] = lambda _: None,
+    ) -> None:
+        self._commands = commands
+        self._services = services
+        self._say = say
+        self._hear = hear
+        self._forget = forget
+        self._running: dict[str, Child] = {}
+        self._ready: dict[str, float] = {}
+        """Since when each service is ready."""
+        self._served: set[str] = set()
+        """Processes that reported an address: they could use their configuration."""
+        self._stopping = asyncio.Event()
+        self._at_once = asyncio.Event()
+        self._exit_code = 0
+        self._started_at = 0.0
+        self._all_were_ready = False
+
+    async def run(self) -> int:
+        """Start everything, keep it alive, and return the exit code once nothing is left running."""
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, self._interrupted)
+        for asked in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(asked, self.stop)
+        self._started_at = loop.time()
+        # A thread for each service waits for its end; pidfds would do without, but only on Linux.
+        with ThreadPoolExecutor(max_workers=len(self._commands), thread_name_prefix="wait") as threads:
+            try:
+                async with asyncio.TaskGroup() as tasks:
+                    keeping = [tasks.create_task(self._keep(name, threads)) for name in self._commands]
+                    tasks.create_task(self._end_when_asked(keeping))
+            finally:
+                for child in self._running.values():
+                    child.kill()
+        return self._exit_code
+
+    def stop(self, exit_code: int = 0) -> None:
+        """Let every service drain and end; the run then ends with `exit_code`. A second call changes nothing."""
+        if not self._stopping.is_set():
+            self._exit_code = exit_code
+            self._stopping.set()
+
+    def _interrupted(self) -> None:
+        if self._stopping.is_set():
+            self._at_once.set()
+        self.stop()
+
+    async def _end_when_asked(self, keeping: Sequence[asyncio.Task[None]]) -> None:
+        await self._stopping.wait()
+        self._say("info", "ending: the services drain (Ctrl-C again ends them at once)")
+        for child in self._running.values():
+            child.terminate()
+        at_once = asyncio.ensure_future(self._at_once.wait())
+        all_ended = asyncio.gather(*keeping)
+        seconds = GRACE.total_seconds()
+        await asyncio.wait((all_ended, at_once), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        at_once.cancel()
+        if all_ended.done():
+            self._say("info", "ended")
+        elif self._at_once.is_set():
+            self._exit_code = INTERRUPTED
+            self._say("warning", f"ended at once: killed {', '.join(self._running)}")
+        else:
+            self._exit_code = self._exit_code or UNCLEAN
+            for name in self._running:
+                self._say("error", f"{name} did not end within {seconds:g} s of being asked to, killed")
+        for child in self._running.values():
+            child.kill()
+
+    async def _keep(self, name: str, threads: ThreadPoolExecutor) -> None:
+        """Start a service, again and again as `restart_policy.decide` says, until the run is stopping."""
+        loop = asyncio.get_running_loop()
+        crashes = 0
+        while not self._stopping.is_set():
+            child = await start(name, self._commands[name], threads)
+            self._running[name] = child
+            started_at = loop.time()
+            if self._stopping.is_set():  # asked while it was being started
+                child.terminate()
+            exit_code = await self._watch_until_ended(child)
+            ended_at = loop.time()
+            del self._running[name]
+            self._forget(self._services[name])
+            ready_at = max(self._ready.pop(service, ended_at) for service in self._services[name])
+            if self._stopping.is_set():
+                if exit_code > 0:
+                    self._say("warning", f"{name} ended with exit code {exit_code} while draining")
+                return
+            lived, worked = timedelta(seconds=ended_at - started_at), timedelta(seconds=ended_at - ready_at)
+            decision = decide(crashes, exit_code, lived, worked, served=name in self._served)
+            self._say("error", ending(name, exit_code, decision))
+            if isinstance(decision, EndRun):
+                self.stop(decision.exit_code)
+                return
+            crashes = decision.time
+            await set_within(self._stopping, decision.delay.total_seconds())
+
+    async def _watch_until_ended(self, child: Child) -> int:
+        """Listen to a service until it has ended and nothing is left of it; returns its exit code."""
+        listening = asyncio.ensure_future(self._listen(child))
+        try:
+            exit_code = await child.ended()
+            await asyncio.wait((listening,), timeout=_LAST_WORDS.total_seconds())
+            if (left := child.kill()) and not self._at_once.is_set():
+                self._say("warning", f"{child.name} left {left} processes behind, killed")
+            # With the last holder of the output gone its end comes at once: the deadline is for one that left the
+            # session.
+            await asyncio.wait((listening,), timeout=_LAST_WORDS.total_seconds())
+        finally:
+            listening.cancel()
+        return exit_code
+
+    async def _listen(self, child: Child) -> None:
+        asking: dict[str, asyncio.Future[None]] = {}
+        try:
+            async for line in child.lines():
+                if (heard := self._hear(child.name, line)) is None:
+                    continue
+                self._served.add(child.name)
+                self._ready.pop(heard.service, None)  # it has started again within its process
+                if (before := asking.get(heard.service)) is not None:
+                    before.cancel()
+                asking[heard.service] = asyncio.ensure_future(self._ask_until_ready(heard))
+        finally:
+            for each in asking.values():
+                each.cancel()
+
+    async def _ask_until_ready(self, heard: Heard) -> None:
+        while not await answers_ready(heard.address):
+            await asyncio.sleep(_ASK_READY_EVERY.total_seconds())
+        self._ready[heard.service] = asyncio.get_running_loop().time()
+        every = [service for services in self._services.values() for service in services]
+        if self._all_were_ready:
+            self._say("info", f"{heard.service} is ready again")
+        elif self._ready.keys() == set(every):
+            self._all_were_ready = True
+            seconds_s = asyncio.get_running_loop().time() - self._started_at
+            self._say("info", f"ready: {', '.join(every)}, after {seconds_s:.1f} s")

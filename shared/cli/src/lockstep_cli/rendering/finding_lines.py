@@ -1,0 +1,88 @@
+"""The lines of `lockstep doctor`: a heading for each category, a line for each finding. Pure: nothing is printed."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+from rich.text import Text
+
+from lockstep_ops.doctor.checks.check import Category, CheckFinding, Result
+from lockstep_ops.doctor.checks.report import CategoryFindings, DoctorReport
+from lockstep_ops.formatting import count_text, visible
+
+STYLES = {
+    Result.OK: "green",
+    Result.WARNING: "yellow",
+    Result.FAILED: "red",
+    Result.UNKNOWN: "magenta",
+    Result.SKIPPED: "dim",
+}
+
+SHOWN_FIX = (Result.WARNING, Result.FAILED, Result.UNKNOWN)
+
+
+def _lines(finding: CheckFinding) -> Iterator[str]:
+    """What is below the line of a finding."""
+    if finding.fix and finding.result in SHOWN_FIX:
+        yield f"fix: {visible(finding.fix)}"
+    if finding.result in (Result.WARNING, Result.FAILED):
+        yield f"see: {finding.check.page}"
+
+
+def _gathered(findings: Iterable[CheckFinding]) -> Iterator[Sequence[CheckFinding]]:
+    """Findings one by one; those that one failure ended for one subject come together."""
+    for (ended_by, _), some in groupby(findings, key=lambda one: (one.ended_by, one.ended_by and one.subject)):
+        if ended_by:
+            yield list(some)
+        else:
+            yield from ([one] for one in some)
+
+
+def _text(findings: Sequence[CheckFinding]) -> tuple[str, str, str]:
+    """Codes, subject and detail of one line. Lines about this machine need no subject."""
+    first, last = findings[0], findings[-1]
+    codes = first.check.code if len(findings) == 1 else f"{first.check.code}-{last.check.code.removeprefix('LD')}"
+    title = f"{first.check.title}: " if len(findings) == 1 else f"{count_text(len(findings), 'check')}: "
+    subject = "" if first.check.category is Category.MACHINE else visible(first.subject)
+    return codes, subject, f"{title}{visible(first.detail)}"
+
+
+def plain_lines(category: CategoryFindings) -> Iterator[str]:
+    """For what is no terminal: nothing is wrapped, and no column depends on another line."""
+    yield category.category.heading
+    for some in _gathered(category.findings):
+        codes, subject, text = _text(some)
+        yield f"{some[0].result.mark} {codes} {subject}{': ' if subject else ''}{text}"
+        yield from (f"    {line}" for line in _lines(some[0]))
+    yield ""
+
+
+def styled_lines(category: CategoryFindings) -> Iterator[Text]:
+    """For a terminal: in columns, with colours. The terminal itself wraps them, so that a command can be copied."""
+    yield Text(category.category.heading, "bold")
+    every = [(some, *_text(some)) for some in _gathered(category.findings)]
+    widths = [max((len(row[at]) for row in every), default=0) for at in (1, 2)]
+    for some, codes, subject, text in every:
+        result = some[0].result
+        style = STYLES[result]
+        columns = f"{subject:{widths[1]}} " if widths[1] else ""
+        yield Text.assemble(
+            (f"{result.mark} ", style),
+            (f"{codes:{widths[0]}} ", "dim"),
+            columns,
+            (text, "" if result is Result.OK else style),
+        )
+        for line in _lines(some[0]):
+            yield Text(f"    {line}", "dim" if line.startswith("see:") else "")
+    yield Text("")
+
+
+def verdict(report: DoctorReport) -> str:
+    """The last line."""
+    counts = report.counts
+    words = [
+        f"{counts[Result.FAILED]:,} failed" if counts[Result.FAILED] else "",
+        count_text(counts[Result.WARNING], "warning") if counts[Result.WARNING] else "",
+        f"{counts[Result.UNKNOWN]:,} not checked" if counts[Result.UNKNOWN] else "",
+    ]
+    found = ", ".join(filter(None, words))
+    return f"{counts[Result.OK]:,} ok, {found}" if found else f"{counts[Result.OK]:,} ok: no issues found"

@@ -1,0 +1,50 @@
+"""What a flow carries over its links in a day, as lines that people read. Pure."""
+
+from collections.abc import Iterator
+
+from lockstep_ops.formatting import count_text
+from lockstep_ops.plan.rules.flow_plan import LinkTraffic, TrafficForecast
+from lockstep_ops.plan.rules.rate import size_text
+
+BASES = {
+    "stored": "as the brokers have it on disk",
+    "unchanged": "as batches pass unchanged",
+    "at-most": "at most: uncompressed batches are compressed on the way",
+    "recompressed": "not known: all batches are compressed anew. lockstep_link_bytes_total measures it in operation",
+    "unknown": "not known: the brokers do not say how large the logs are on disk",
+}
+
+
+def traffic_lines(traffic: TrafficForecast) -> Iterator[str]:
+    """Yield what producers add in a day, what goes over each link, and what is not counted."""
+    if not traffic.partitions:
+        yield f"not known: {_uncounted(traffic)}"
+        return
+    size = "uncompressed bytes not known: no record could be read"
+    if traffic.record_bytes_a_day is not None:
+        size = f"{size_text(traffic.record_bytes_a_day)} uncompressed"
+    records = "?" if traffic.records_a_day is None else f"{traffic.records_a_day:,}"
+    yield f"producers: {records} records, {size}, by the last 24 hours"
+    yield f"{_link(traffic.source)}{_share(traffic)}"
+    yield _link(traffic.target)
+    if traffic.uncounted:
+        yield f"not counted: {_uncounted(traffic)}"
+    if traffic.compacted:
+        yield f"{count_text(traffic.compacted, 'partition')} of compacted topics count as compaction has left them"
+
+
+def _link(link: LinkTraffic) -> str:
+    size = "" if link.bytes_a_day is None else f"{size_text(link.bytes_a_day)}, "
+    return (
+        f"{link.direction} {'from' if link.direction == 'received' else 'to'} {link.cluster}: {size}{BASES[link.basis]}"
+    )
+
+
+def _share(traffic: TrafficForecast) -> str:
+    """Return how far compression makes the records smaller, as the end of a line; "" where that is not known."""
+    stored, records = traffic.source.bytes_a_day, traffic.record_bytes_a_day
+    return f", {stored / records:.0%} of the uncompressed bytes" if stored and records else ""
+
+
+def _uncounted(traffic: TrafficForecast) -> str:
+    return f"{count_text(traffic.uncounted, 'partition')} with a log younger than an hour, or one that cannot be read"

@@ -1,0 +1,1 @@
+"""Admin requests for topics, configs, ACLs, groups and offsets."""

@@ -1,0 +1,111 @@
+"""What is asked about ACLs."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from confluent_kafka.admin import AclBinding as ConfluentAcl
+from confluent_kafka.admin import (
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from lockstep_kafka.admin.admin_requests import AdminRequests
+from lockstep_kafka.admin.request_pieces import in_pieces, together
+from lockstep_kafka.common.admin_types import Outcome
+from lockstep_kafka.librdkafka.control_producer import ACTS_WITHIN
+from lockstep_state.acl_binding import UNKNOWN, AclBinding
+
+CHANGED_AT_ONCE = 200
+"""Bindings a request."""
+
+
+class AclRequests(AdminRequests):
+    async def describe_acls(self, resource_type: str = "TOPIC") -> frozenset[AclBinding]:
+        """All bindings of a resource type, any pattern.
+
+        librdkafka 2.16 drops the error of the whole answer: where there is no authorizer, or DESCRIBE on the cluster is
+        denied, this is empty. `broker_config` and `cluster_operations` tell.
+        """
+        anything: Any = None  # matches every name, principal and host, which the annotations forget
+        everything = AclBindingFilter(
+            ResourceType[resource_type],
+            anything,
+            ResourcePatternType.ANY,
+            anything,
+            anything,
+            AclOperation.ANY,
+            AclPermissionType.ANY,
+        )
+        future = (await self._connected()).describe_acls(everything, request_timeout=self._timeout)
+        bindings = await self._one(future, "describe ACLs of", f"{resource_type.lower()} resources")
+        return frozenset(
+            AclBinding(
+                name=b.name,
+                principal=b.principal,
+                operation=b.operation.name,
+                permission=b.permission_type.name,
+                host=b.host,
+                resource=b.restype.name,
+                pattern=b.resource_pattern_type.name,
+            )
+            for b in bindings
+        )
+
+    async def create_acls(self, bindings: Sequence[AclBinding]) -> Outcome[AclBinding]:
+        """Add each binding (adding one that exists is success). Keys of the outcome: the binding as text."""
+        timeout = self._timeout
+        return await self._change(
+            bindings, ConfluentAcl, (await self._connected()).create_acls, "create an ACL for", timeout
+        )
+
+    async def delete_acls(self, bindings: Sequence[AclBinding]) -> Outcome[AclBinding]:
+        """Delete exactly these bindings; one that is not there is success. Keys of the outcome: the binding as
+        text. What is not done within `ACTS_WITHIN` is given up and raises ClusterUnreachable: a leader that froze
+        must not go on with it. Raises ValueError for a binding that would match others too (UNKNOWN, ANY or MATCH in
+        it)."""
+        for one in bindings:
+            words = {one.resource, one.pattern, one.operation, one.permission}
+            if words & NOT_ONE or not (one.name and one.principal and one.host):
+                raise ValueError(f"not one binding: {one}")
+        timeout = min(ACTS_WITHIN, self._timeout)
+        return await self._change(
+            bindings, AclBindingFilter, (await self._connected()).delete_acls, "delete an ACL of", timeout
+        )
+
+    async def _change(
+        self,
+        bindings: Sequence[AclBinding],
+        make: Callable[..., Any],
+        ask: Callable[..., Any],
+        operation: str,
+        timeout: float,
+    ) -> Outcome[AclBinding]:
+        async def change(piece: Sequence[AclBinding]) -> Outcome[AclBinding]:
+            theirs = {make(*_fields(b)): b for b in piece}
+            futures = ask(list(theirs), request_timeout=timeout)
+            outcome = await self._many(
+                futures, operation, lambda a: f"{a.restype.name.lower()} {a.name}", lambda a: str(theirs[a])
+            )
+            return Outcome({str(b): b for b in piece if str(b) in outcome.done}, outcome.failed, outcome.denied)
+
+        return await together(in_pieces(bindings, CHANGED_AT_ONCE, change))
+
+
+NOT_ONE = frozenset({UNKNOWN, "ANY", "MATCH"})
+"""Words by which a filter would match bindings beside the one that is meant."""
+
+
+def _fields(b: AclBinding) -> tuple[Any, ...]:
+    """What librdkafka's bindings and filters are made of alike."""
+    return (
+        ResourceType[b.resource],
+        b.name,
+        ResourcePatternType[b.pattern],
+        b.principal,
+        b.host,
+        AclOperation[b.operation],
+        AclPermissionType[b.permission],
+    )

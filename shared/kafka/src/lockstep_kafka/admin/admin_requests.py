@@ -1,0 +1,345 @@
+"""How a cluster is asked: librdkafka's AdminClient, its futures and its errors in our words. No request by itself."""
+
+import asyncio
+import contextvars
+import logging
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from functools import partial
+from inspect import isawaitable
+from math import inf
+from typing import Any, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, ClusterMetadata
+
+from lockstep_config.credentials.permissions import NO_ACCESS, Access
+from lockstep_kafka.admin.closed_requests import ClosedRequests
+from lockstep_kafka.common.admin_types import Outcome
+from lockstep_kafka.common.asyncio_util import error_retrieved
+from lockstep_kafka.common.auth_errors import (
+    NOT_A_BROKER,
+    NOT_VERIFIED,
+    advertised_by_no_name,
+    login_name,
+    refused_login,
+)
+from lockstep_kafka.common.error_verdicts import error_verdict, missing_operation, words
+from lockstep_kafka.common.errors import (
+    AdvertisedAddressUnresolved,
+    ClusterError,
+    ClusterUnreachable,
+    NotPermitted,
+    RequestRefused,
+    RequestUnsupported,
+)
+from lockstep_kafka.common.tracing import step
+from lockstep_kafka.librdkafka.client_factory import certificate_error, create_client
+from lockstep_kafka.librdkafka.client_reset import ClientReset
+from lockstep_state.kafka.kafka_errors import ErrorMeaning
+from lockstep_state.kafka.kafka_requests import KafkaRequest
+from lockstep_state.kafka.librdkafka_errors import error_text
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+T = TypeVar("T")
+V = TypeVar("V")
+
+QUICK = 10.0
+"""Seconds a listing may take at most: it is what notices that a cluster is gone, and a minute would be late."""
+
+ASKING = {
+    "allow.auto.create.topics": False,
+    # It would write each reconnect to stderr; error_cb hears the same and we say it once.
+    "log_level": 0,
+    # By default librdkafka throws away the brokers that it knows once it has lost every connection, and begins with the
+    # bootstrap servers again. It goes on waiting for a group's coordinator among those that are gone: nothing about
+    # groups would be answered any more.
+    "metadata.recovery.strategy": "none",
+    # Without that strategy, a request that waits for a broker asks for a connection at each change of the broker's
+    # state, and connects at once. While the cluster is away, that takes a whole core (docs/decisions/0040).
+    "enable.sparse.connections": False,
+    "reconnect.backoff.max.ms": 2_000,
+}
+
+
+OFFSETS_TOPIC = "__consumer_offsets"
+"""The metadata of one topic are enough to know whether a broker answers."""
+
+REACH = ("reach", "the cluster")
+"""Operation and resource of the question for metadata."""
+
+
+REQUESTS = {
+    "add partitions to": KafkaRequest.CREATE_PARTITIONS,
+    "alter configs of": KafkaRequest.INCREMENTAL_ALTER_CONFIGS,
+    "describe configs of": KafkaRequest.DESCRIBE_CONFIGS,
+    "describe ACLs of": KafkaRequest.DESCRIBE_ACLS,
+}
+"""Requests without which work is done in another way, by the words for what is asked."""
+
+UNANNOUNCED = frozenset({KafkaError._UNSUPPORTED_FEATURE, KafkaError._NOT_IMPLEMENTED})
+"""By librdkafka, which knows the versions of the brokers. They say it themselves, and say when it is over."""
+
+UNSUPPORTED = UNANNOUNCED | {KafkaError.UNSUPPORTED_VERSION}
+"""By librdkafka, or by a broker."""
+
+ANSWERS_AT_ONCE_S = 1.0
+"""Brokers that close the connection at a request are there if they answer another one within this time."""
+
+
+async def _close_client(former: list[AdminClient | None], after: float = 0.0) -> None:
+    """Lets go of a client without other users, after so many seconds: its end waits for its threads."""
+    await asyncio.sleep(after)
+    await asyncio.to_thread(former.clear)
+
+
+LEAST_S = 0.05
+"""Seconds that a request has that is made when the time is over."""
+
+BLOCKED_AT_MOST = 8
+"""Calls of one client that wait for its cluster at once."""
+
+
+class AdminRequests:
+    """A connection to the cluster `alias`. `timeout` bounds every request, `access` is what we need there.
+
+    No request, and no thread that waits for one, outlasts `ends_at` (of `time.monotonic`) where it is given.
+
+    `conf` has librdkafka's settings, and `properties` the Java properties that they come from: aiokafka asks what
+    librdkafka cannot. Without `properties` it connects to the bootstrap servers without TLS and login. Safe for
+    concurrent use within one event loop."""
+
+    def __init__(
+        self,
+        alias: str,
+        conf: Mapping[str, Any],
+        timeout: timedelta = timedelta(seconds=60),
+        access: Access = NO_ACCESS,
+        properties: Mapping[str, str] | None = None,
+        ends_at: float = inf,
+    ) -> None:
+        self.alias = alias
+        self.access = access
+        self._request_s = timeout.total_seconds()
+        self._ends_at = ends_at
+        self._complaints: deque[str] = deque(maxlen=8)
+        self._client: AdminClient | None = None
+        self._making = asyncio.Lock()
+        self.refused_requests: set[KafkaRequest] = set()
+        """Requests that the cluster announces, and has shown not to know."""
+        self._unanswered = ClientReset()
+        self._closes = ClosedRequests()
+        self._ending: set[asyncio.Task[None]] = set()
+        self._threads = ThreadPoolExecutor(BLOCKED_AT_MOST, thread_name_prefix=f"admin {alias}")
+        """Calls to a cluster that is gone wait for long, and hold up no call to another cluster."""
+        self._use(conf, properties)
+
+    def _use(self, conf: Mapping[str, Any], properties: Mapping[str, str] | None) -> None:
+        self.bootstrap = str(conf.get("bootstrap.servers", ""))
+        self._properties = {"bootstrap.servers": self.bootstrap} if properties is None else properties
+        self._conf: dict[str, Any] = {**conf, **ASKING, "error_cb": self._complain}
+
+    @property
+    def _timeout(self) -> float:
+        """Seconds that a request may take now."""
+        return self._left(self._request_s)
+
+    @property
+    def _quick(self) -> float:
+        """Seconds that a listing may take now."""
+        return self._left(min(self._request_s, QUICK))
+
+    def _left(self, seconds: float) -> float:
+        """Return `seconds`, or those until the end, and never 0: that means "for ever" to librdkafka."""
+        return max(LEAST_S, min(seconds, self._ends_at - time.monotonic()))
+
+    async def renew(self, conf: Mapping[str, Any], properties: Mapping[str, str]) -> None:
+        """Ask with these settings from now on. Nothing is to be under way."""
+        self._use(conf, properties)
+        await self.close()
+
+    async def close(self) -> None:
+        """Let go of the connections; the next request opens others. Nothing is to be under way."""
+        former, self._client = [self._client], None
+        await _close_client(former)
+
+    async def _connected(self) -> AdminClient:
+        """Made when first needed: it connects at once, and some services never ask one of their clusters. Raises
+        ClusterUnreachable where certificates do not serve, or there is no access token to log in with."""
+        async with self._making:
+            if self._client is None:
+                self._client = await self._make_client()
+            return self._client
+
+    async def _make_client(self) -> AdminClient:
+        return await asyncio.to_thread(create_client, AdminClient, self._conf, self.alias)
+
+    def _poll(self) -> None:
+        """Lets error_cb hear what happened on the wire."""
+        if self._client is not None:
+            self._client.poll(0)
+
+    def _give_up_client(self) -> None:
+        """The next request makes another one. What is under way with this one ends by itself, within its timeout."""
+        log.debug(
+            "connecting anew", extra={"text": f"administration of {self.alias}: no answer", "cluster": self.alias}
+        )
+        former, self._client = [self._client], None
+        task = asyncio.ensure_future(_close_client(former, self._timeout))
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+    def _complain(self, error: KafkaError) -> None:
+        if error.code() != KafkaError._ALL_BROKERS_DOWN:
+            self._complaints.append(error_text(error))
+
+    async def _blocking(self, operation: str, resource: str, call: Callable[..., R], **kwargs: Any) -> R:
+        began = time.monotonic()
+        with self._step(operation, resource):
+            try:
+                called = partial(contextvars.copy_context().run, call, **kwargs)
+                return await asyncio.get_running_loop().run_in_executor(self._threads, called)
+            except KafkaException as exc:
+                raise await self._trouble(exc.args[0], operation, resource, began) from exc
+
+    async def _one(self, future: Any, operation: str, resource: str) -> Any:
+        began = time.monotonic()
+        with self._step(operation, resource):
+            try:
+                result = await self._result(future)
+            except KafkaException as exc:
+                raise await self._trouble(exc.args[0], operation, resource, began) from exc
+        self._knows(operation)
+        return result
+
+    async def _result(self, future: Future[Any]) -> Any:
+        """Return what a request brought. Thousands are settled by one answer: only one that is not there yet is waited
+        for in the loop. Raises KafkaException, and as `_settle`."""
+        if not future.done():
+            await self._settle(future)
+        return future.result()
+
+    async def _settle(self, future: Future[Any]) -> None:
+        """Wait until a request has an answer or an error. librdkafka waits for a broker as long as a request may take,
+        so a cluster that is gone would be noticed after a minute. Raises ClusterUnreachable if no answer comes for as
+        long as a listing may take, and no broker answers another question either."""
+        answer = asyncio.ensure_future(future) if isawaitable(future) else asyncio.wrap_future(future)
+        answer.add_done_callback(error_retrieved)  # its own task may be cancelled, and the answer comes later
+        try:
+            while not (await asyncio.wait([answer], timeout=self._quick))[0]:
+                await self._metadata(self._quick, OFFSETS_TOPIC)
+        finally:
+            answer.cancel()
+
+    async def _metadata(self, within_s: float, topic: str | None = None) -> ClusterMetadata:
+        """Return what a broker knows of the cluster, and of one topic or all. Raises ClusterUnreachable."""
+        list_topics = (await self._connected()).list_topics
+        return await self._blocking(*REACH, list_topics, topic=topic, timeout=self._left(within_s))
+
+    @contextmanager
+    def _step(self, operation: str, resource: str) -> Iterator[None]:
+        """What gets out of it in order was answered."""
+        with step(f"admin {operation}", cluster=self.alias, resource=resource):
+            yield
+        self._unanswered.answered()
+        self._poll()  # what error_cb has to hear of one broker that is away would be kept for ever
+        self._complaints.clear()
+
+    async def _many(
+        self, futures: Mapping[Any, Any], operation: str, resource: Callable[[Any], str], key: Callable[[Any], str]
+    ) -> Outcome[Any]:
+        outcome: Outcome[Any] = Outcome()
+        if not futures:
+            return outcome
+        began = time.monotonic()
+        with self._step(operation, f"{len(futures)} of them"):
+            # They are settled one after the other: waiting for each would wake the loop as often.
+            with suppress(KafkaException):
+                await self._result(list(futures.values())[-1])
+            for subject, future in futures.items():
+                try:
+                    outcome.done[key(subject)] = await self._result(future)
+                except KafkaException as exc:
+                    trouble = await self._trouble(exc.args[0], operation, resource(subject), began)
+                    self._sort(outcome, key(subject), trouble)
+        if outcome.done:
+            self._knows(operation)
+        return outcome
+
+    def _knows(self, operation: str) -> None:
+        """Note that the cluster knows a request: it was upgraded, or its brokers stopped one after the other."""
+        if (request := REQUESTS.get(operation)) is not None:
+            self.refused_requests.discard(request)
+
+    @staticmethod
+    def _sort(outcome: Outcome[Any], key: str, trouble: ClusterError) -> None:
+        if isinstance(trouble, NotPermitted):
+            outcome.denied[key] = trouble
+        elif isinstance(trouble, RequestRefused):
+            outcome.failed[key] = trouble
+        else:
+            raise trouble  # no broker answered: there is nothing to say about single resources
+
+    async def _trouble(self, error: KafkaError, operation: str, resource: str, began: float = inf) -> ClusterError:
+        """Return what an error means. `began`: when the request was made (`time.monotonic`); by default after all
+        others."""
+        self._poll()
+        if error.code() == KafkaError._UNSUPPORTED_FEATURE and (operation, resource) == REACH:
+            return ClusterUnreachable(self.alias, self.bootstrap, NOT_A_BROKER)
+        asked = REACH if operation == REACH[0] else (operation, resource.partition(" ")[0])
+        if error.code() in UNSUPPORTED or await self._is_closed_at(error.code(), asked, began):
+            request = REQUESTS.get(operation)
+            if request is not None and error.code() not in UNANNOUNCED:
+                self.refused_requests.add(request)
+            return RequestUnsupported(self.alias, operation, resource, error.code(), error_text(error))
+        verdict = error_verdict(error.code())
+        if verdict is ErrorMeaning.UNREACHABLE:
+            sentence = self._complaints[-1] if self._complaints else error_text(error)
+            unnamed = next(filter(None, (advertised_by_no_name(one, self.bootstrap) for one in self._complaints)), None)
+            self._complaints.clear()
+            if self._unanswered.is_due():
+                self._give_up_client()
+            if unnamed is not None:
+                return AdvertisedAddressUnresolved(self.alias, self.bootstrap, unnamed)
+            if NOT_VERIFIED in sentence:
+                # librdkafka says the same of each certificate that it does not accept.
+                certificate_text = await asyncio.to_thread(certificate_error, self._conf)
+                sentence = certificate_text or sentence
+            return ClusterUnreachable(self.alias, self.bootstrap, refused_login(sentence, login_name(self._conf)))
+        if error.code() > 0:  # librdkafka's own say nothing of the cluster
+            self._unanswered.answered()
+        if verdict is ErrorMeaning.DENIED:
+            remedy = self.access.remedy(*missing_operation(error.code(), operation, resource))
+            return NotPermitted(self.alias, words(operation), resource, remedy)
+        return RequestRefused(self.alias, operation, resource, error.code(), error_text(error))
+
+    async def _again_if_closed(self, ask: Callable[[T], Awaitable[R]], subject: T) -> R:
+        """Return the answer to a request, which is made once more if brokers close the connection at it and answer
+        another one. Two closes show that they do not know it. It has to be one that does no harm if it comes twice."""
+        closes = self._closes.count
+        try:
+            return await ask(subject)
+        except ClusterUnreachable:
+            if closes == self._closes.count:
+                raise
+            await self._metadata(ANSWERS_AT_ONCE_S, OFFSETS_TOPIC)
+            return await ask(subject)
+
+    async def _is_closed_at(self, code: int, asked: tuple[str, str], began: float) -> bool:
+        """Return whether brokers close each connection on which such a request comes: those that do not know it may.
+        They answer another request at once, and announced their versions anew between the two attempts."""
+        if code != KafkaError._TRANSPORT or asked == REACH:
+            return False
+        if not self._closes.closes_again(asked, began, time.monotonic()):
+            return False
+        try:
+            await self._metadata(ANSWERS_AT_ONCE_S, OFFSETS_TOPIC)
+        except ClusterUnreachable:
+            return False
+        return True

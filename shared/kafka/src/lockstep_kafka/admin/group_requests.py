@@ -1,0 +1,214 @@
+"""What is asked about consumer groups, and committing for them."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from concurrent.futures import Future
+from functools import cached_property
+from typing import Any, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from lockstep_kafka.admin.operation_requests import OperationRequests, said_operations
+from lockstep_kafka.common.admin_types import GroupDescription, GroupOffset, Outcome
+from lockstep_kafka.common.asyncio_util import error_retrieved
+from lockstep_kafka.common.backoff import Backoff
+from lockstep_kafka.groups.group_coordinators import COORDINATOR_MOVES, GroupCoordinators
+from lockstep_state.offsets import TopicPartition
+
+T = TypeVar("T")
+
+GROUPS_AT_ONCE = 16
+"""Requests about single groups in flight, unless `bound_groups` says otherwise: each group is asked about by itself."""
+
+COORDINATOR_ANSWERS_S = 5.0
+"""Seconds that one attempt takes at most. librdkafka asks three times, within half a second, which broker coordinates
+a group. If none does yet, it asks no more and the request waits. On a new cluster none does: brokers create
+`__consumer_offsets` at the first question. Java's clients ask until their own timeout."""
+
+LIBRARY_TIMEOUT_S = 3600.0
+"""librdkafka's own timeout of an attempt, which must not pass. A request that has timed out while it waits for a
+coordinator is freed. When a broker comes back, librdkafka uses it all the same, and aborts the process
+(docs/internals/kafka-wire.md §7). So an attempt is given up with its client, which ends all that waits in it."""
+
+NO_COORDINATOR_YET = {
+    KafkaError._TIMED_OUT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._WAIT_COORD,
+    *COORDINATOR_MOVES,
+}
+
+Ask = Callable[[AdminClient], Mapping[str, Future[Any]]]
+"""Sends an idempotent request about a group."""
+
+
+class GroupRequests(OperationRequests):
+    _coordinating: AdminClient | None = None
+    """Asks coordinators and nothing else. It can be ended at once, because each wait for its answers has a limit."""
+
+    @cached_property
+    def _groups(self) -> asyncio.Semaphore:
+        return asyncio.Semaphore(GROUPS_AT_ONCE)
+
+    @property
+    def _attempt_s(self) -> float:
+        return min(self._timeout, COORDINATOR_ANSWERS_S)
+
+    @cached_property
+    def _coordinators(self) -> GroupCoordinators:
+        return GroupCoordinators(self._properties, str(self._conf.get("client.id", "")), self._attempt_s)
+
+    async def renew(self, conf: Mapping[str, Any], properties: Mapping[str, str]) -> None:
+        await super().renew(conf, properties)
+        self.__dict__.pop("_coordinators", None)
+        if self._coordinating is not None:
+            await self._end_client(self._coordinating)
+
+    async def _coordinating_client(self) -> AdminClient:
+        async with self._making:
+            if self._coordinating is None:
+                self._coordinating = await self._make_client()
+            return self._coordinating
+
+    async def _end_client(self, client: AdminClient) -> None:
+        """Ends all that waits in it. Does nothing if another attempt has ended it."""
+        if client is self._coordinating:
+            self._coordinating = None
+            await asyncio.to_thread(client.__exit__, None, None, None)  # it waits for its threads
+
+    def _poll(self) -> None:
+        super()._poll()
+        if self._coordinating is not None:
+            self._coordinating.poll(0)
+
+    async def _ask_coordinator(self, group: str, ask: Ask) -> Any:
+        """What the group's coordinator answers to librdkafka."""
+        client = await self._coordinating_client()
+        answer = asyncio.wrap_future(ask(client)[group])
+        answer.add_done_callback(error_retrieved)  # the task that waits may be cancelled, and the answer comes later
+        await asyncio.wait([answer], timeout=self._attempt_s)
+        if answer.done():
+            return answer.result()
+        await self._end_client(client)
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer of the coordinator of {group}"))
+
+    async def _until_answered(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """What the attempt returns. It is repeated while there is no coordinator, until the timeout of all requests.
+        While no broker answers at all, it is repeated as long as a listing may take. Raises KafkaException."""
+        began, backoff = time.monotonic(), Backoff(0.1, 1.0)
+        while True:
+            try:
+                return await attempt()
+            except KafkaException as exc:
+                wait, code = backoff.next(), exc.args[0].code()
+                limit_s = self._quick if code == KafkaError._ALL_BROKERS_DOWN else self._timeout
+                if code not in NO_COORDINATOR_YET or time.monotonic() + wait >= began + limit_s:
+                    raise
+            await asyncio.sleep(wait)
+
+    async def _request_description(self, name: str, *, operations: bool = False) -> Outcome[Any]:
+        """As the library describes it; with what we may do there if `operations`."""
+
+        def describe(client: AdminClient) -> Mapping[str, Future[Any]]:
+            return client.describe_consumer_groups(
+                [name], include_authorized_operations=operations, request_timeout=LIBRARY_TIMEOUT_S
+            )
+
+        asked = asyncio.ensure_future(self._until_answered(lambda: self._ask_coordinator(name, describe)))
+        return await self._many({name: asked}, "describe", lambda name: f"group {name}", str)
+
+    def bound_groups(self, at_once: int) -> None:
+        """Ask about so many single groups at once from now on."""
+        self._groups = asyncio.Semaphore(at_once)
+
+    async def list_groups(self) -> dict[str, str]:
+        """Consumer groups of every coordinator that answered, each with its type: Kafka's word in upper case (CLASSIC,
+        CONSUMER), "" from older brokers. ClusterUnreachable only when none did."""
+        began = time.monotonic()
+        result = await self._one(
+            (await self._connected()).list_consumer_groups(request_timeout=self._quick), "list", "groups"
+        )
+        if not result.valid and result.errors:
+            # KafkaError, against the library's documentation: not the exception around it.
+            raise await self._trouble(result.errors[0], "list", "groups", began)
+        return {g.group_id: "" if getattr(g, "type", None) is None else g.type.name for g in result.valid}
+
+    async def describe_groups(self, groups: Iterable[str]) -> Outcome[GroupDescription]:
+        """State and member count of each group; one that does not exist is DEAD with no members."""
+        whole: Outcome[GroupDescription] = Outcome()
+        for one in await asyncio.gather(*(self._describe_group(name) for name in sorted(set(groups)))):
+            whole.merge(one)
+        return whole
+
+    async def _describe_group(self, name: str) -> Outcome[GroupDescription]:
+        async with self._groups:
+            outcome = await self._request_description(name)
+        done = {
+            name: GroupDescription(
+                name,
+                "" if d.state is None else d.state.name,
+                len(d.members),
+                tuple(sorted(f"{m.client_id} at {m.host.removeprefix('/')}" for m in d.members)),
+            )
+            for name, d in outcome.done.items()
+        }
+        gone = {
+            n: GroupDescription(n, "DEAD", 0)
+            for n, t in outcome.failed.items()
+            if t.code == KafkaError.GROUP_ID_NOT_FOUND
+        }
+        return Outcome({**done, **gone}, {n: t for n, t in outcome.failed.items() if n not in gone}, outcome.denied)
+
+    async def group_operations(self, groups: Iterable[str]) -> Outcome[frozenset[str]]:
+        """Return what we may do with each group, in Kafka's upper-case words, whether it exists or not. Brokers that do
+        not say so leave it out."""
+        whole: Outcome[frozenset[str]] = Outcome()
+        for name in sorted(set(groups)):
+            outcome = await self._request_description(name, operations=True)
+            whole.merge(Outcome(failed=outcome.failed, denied=outcome.denied))
+            for group, described in outcome.done.items():
+                operations = said_operations(described)
+                whole.done.update({} if operations is None else {group: operations})
+        return whole
+
+    async def count_members(self, group: str) -> int:
+        """Members of a group of any protocol, such as that of Connect's workers, which `describe_groups` refuses; 0
+        where there is no such group."""
+        found = await self._blocking(
+            "describe", f"group {group}", (await self._connected()).list_groups, group=group, timeout=self._timeout
+        )
+        return sum(len(one.members) for one in found if one.id == group)
+
+    async def group_offsets(self, group: str) -> dict[TopicPartition, GroupOffset]:
+        """What the group has committed; partitions without a commit are absent, and so is everything of an unknown
+        group.
+        """
+        async with self._groups:
+            asked = asyncio.ensure_future(self._until_answered(lambda: self._coordinators.fetch_offsets(group)))
+            found: dict[TopicPartition, GroupOffset] = await self._one(asked, "list offsets of", f"group {group}")
+        return found
+
+    async def alter_group_offsets(
+        self, group: str, offsets: Mapping[TopicPartition, GroupOffset]
+    ) -> Outcome[GroupOffset]:
+        """Commit for a group, which the broker allows only while it has no members. Outcome keys: `topic/partition`."""
+        if not offsets:
+            return Outcome()
+        began = time.monotonic()
+        async with self._groups:
+            asked = asyncio.ensure_future(
+                self._until_answered(lambda: self._coordinators.commit_offsets(group, offsets))
+            )
+            refused: dict[TopicPartition, KafkaError] = await self._one(asked, "alter offsets of", f"group {group}")
+        outcome: Outcome[GroupOffset] = Outcome()
+        for (topic, partition), offset in offsets.items():
+            key = f"{topic}/{partition}"
+            if (error := refused.get((topic, partition))) is None:
+                outcome.done[key] = offset
+            else:
+                # The group may be committed for, but not in this topic.
+                denied = error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+                about = f"topic {topic}" if denied else f"group {group}, {key}"
+                self._sort(outcome, key, await self._trouble(error, "alter offsets of", about, began))
+        return outcome

@@ -1,0 +1,43 @@
+"""Ask about many resources in pieces, `IN_FLIGHT` of them at once.
+
+A request that names 10,000 topics runs into timeouts, and its answer is larger than everything else a service holds.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from typing import TypeVar
+
+from lockstep_kafka.common.admin_types import Outcome
+
+R = TypeVar("R")
+T = TypeVar("T")
+V = TypeVar("V")
+
+IN_FLIGHT = 2
+"""Pieces asked for at a time: the next one is under way while an answer is taken in."""
+
+
+async def in_pieces(items: Iterable[T], size: int, ask: Callable[[Sequence[T]], Awaitable[R]]) -> AsyncIterator[R]:
+    """The answers to `items` asked `size` at a time, in order. What one piece raises gets out, and ends the others."""
+    every = list(items)
+    asked: deque[asyncio.Future[R]] = deque()
+    try:
+        for at in range(0, len(every), size):
+            asked.append(asyncio.ensure_future(ask(every[at : at + size])))
+            if len(asked) >= IN_FLIGHT:
+                yield await asked.popleft()
+        while asked:
+            yield await asked.popleft()
+    finally:
+        for left in asked:
+            left.cancel()
+        await asyncio.gather(*asked, return_exceptions=True)
+
+
+async def together(pieces: AsyncIterator[Outcome[V]]) -> Outcome[V]:
+    """All pieces as one outcome."""
+    whole: Outcome[V] = Outcome()
+    async for piece in pieces:
+        whole.merge(piece)
+    return whole

@@ -1,0 +1,183 @@
+"""Create topics as far as a cluster takes them: without the configs that it refuses, with a replication factor that it
+takes.
+
+A broker refuses all configs of a topic if it does not take one of them. That is a key that its version does not know, a
+value that it does not allow, or what a policy of its operator forbids. Then each is tried by itself, and what is
+refused is left out, so that one key stops neither the others nor the topic.
+"""
+
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from confluent_kafka import KafkaError
+
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.common.admin_types import NewTopic, Outcome
+from lockstep_kafka.common.errors import NotPermitted, RequestRefused
+from lockstep_state.kafka.kafka_errors import KafkaErrorCode
+
+Trouble = NotPermitted | RequestRefused
+OneConfig = tuple[str, str | None]
+TryOne = Callable[[Mapping[str, OneConfig]], Awaitable[Outcome[None]]]
+
+OTHER_FACTORS = (3, -1, 2, 1)
+"""Replication factors that are tried where the wanted one is refused. Services demand three. -1 leaves it to the
+brokers (Kafka 2.4). Fewer replicas come last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """What became of topics that were to be created. Each is in one of the first three."""
+
+    created: tuple[str, ...] = ()
+    existed: tuple[str, ...] = ()
+    failed: Mapping[str, Trouble] = field(default_factory=dict)
+    refused: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Configs that were left out, each with what the cluster said of it, by topic that was created."""
+    factors: Mapping[str, int] = field(default_factory=dict)
+    """The replication factor with which a topic was created, where the cluster refused the wanted one."""
+
+
+async def create_fitting_topics(
+    admin: Admin, topics: Sequence[NewTopic], *, kept: Collection[str] = (), validate_only: bool = False
+) -> Creation:
+    """Create topics, with what the cluster takes of their configs and with a replication factor that it takes.
+
+    Args:
+        admin: Of the cluster.
+        topics: As they are wanted.
+        kept: Configs without which a topic is of no use. If one is refused, the topic fails.
+        validate_only: Only ask what would become of them.
+
+    Raises:
+        ClusterUnreachable: No broker answered.
+    """
+    outcome = await admin.create_topics(topics, validate_only=validate_only)
+    unfit = [topic for topic in topics if _is_unfit(outcome.failed.get(topic.name), topic.replication_factor)]
+    troubles: dict[str, Trouble] = outcome.troubles()
+    if not unfit:
+        return _creation(outcome.done, troubles, {}, {})
+    bare = await _find_factors(admin, await _without_waiting(admin, unfit, troubles), kept, troubles)
+    fit = dict(bare)
+
+    async def try_one(turn: Mapping[str, OneConfig]) -> Outcome[None]:
+        tried = [_with_config(fit[name], config) for name, config in turn.items()]
+        answer = await admin.create_topics(tried, validate_only=True)
+        fit.update({topic.name: topic for topic in tried if topic.name in answer.done})
+        return answer
+
+    wanted = {topic.name: topic for topic in topics}
+    left = {name: _others(wanted[name].configs, topic.configs) for name, topic in bare.items()}
+    refused, undecided = await find_refused_configs(left, try_one)
+    troubles |= undecided
+    fit = {name: topic for name, topic in fit.items() if name not in undecided}
+    again = await admin.create_topics(list(fit.values()), validate_only=validate_only)
+    troubles = {name: trouble for name, trouble in troubles.items() if name not in fit} | again.troubles()
+    return _creation(
+        [topic.name for topic in topics if topic.name in outcome.done or topic.name in again.done],
+        troubles,
+        {name: keys for name, keys in refused.items() if keys and name in again.done},
+        {
+            name: topic.replication_factor
+            for name, topic in fit.items()
+            if name in again.done and topic.replication_factor != wanted[name].replication_factor
+        },
+    )
+
+
+class TriedConfigs(NamedTuple):
+    """What came of configs that were tried one by one, by topic."""
+
+    refused: dict[str, dict[str, str]]
+    """The configs that the cluster does not take, each with what it said."""
+    undecided: dict[str, Trouble]
+    """What else the cluster answered, which says nothing of the config. The topic's other configs were not tried."""
+
+
+async def find_refused_configs(configs: Mapping[str, Mapping[str, str | None]], try_one: TryOne) -> TriedConfigs:
+    """Try each config of each topic by itself, and return those that are refused.
+
+    One request is for the first config of every topic, the next one for the second, and so on. A cluster that is over a
+    limit, or a controller that moves, refuses no config.
+    """
+    refused: dict[str, dict[str, str]] = {name: {} for name in configs}
+    undecided: dict[str, Trouble] = {}
+    left = {name: list(chosen.items())[::-1] for name, chosen in configs.items() if chosen}
+    while left:
+        turn = {name: entries.pop() for name, entries in left.items()}
+        outcome = await try_one(turn)
+        for name, trouble in outcome.troubles().items():
+            if isinstance(trouble, RequestRefused) and Admin.refused_configs(trouble):
+                refused[name][turn[name][0]] = trouble.why
+            else:
+                undecided[name] = trouble
+        left = {name: entries for name, entries in left.items() if entries and name not in undecided}
+    return TriedConfigs(refused, undecided)
+
+
+def _is_unfit(trouble: Trouble | None, replication_factor: int) -> bool:
+    """Return whether a topic may be created with other configs or with another replication factor."""
+    if not isinstance(trouble, RequestRefused):
+        return False
+    if trouble.code == KafkaError._UNSUPPORTED_FEATURE:  # librdkafka's word for -1 on brokers before Kafka 2.4
+        return replication_factor == -1
+    return trouble.code == KafkaErrorCode.INVALID_REPLICATION_FACTOR or Admin.refused_configs(trouble)
+
+
+async def _without_waiting(admin: Admin, unfit: Iterable[NewTopic], troubles: Mapping[str, Trouble]) -> list[NewTopic]:
+    """Return the topics that time alone does not help. A broker that restarts comes back. A topic that is created
+    meanwhile would have fewer replicas for good."""
+    live = await admin.live_broker_count()
+    is_one_down = live < await admin.broker_count()
+
+    def waits(topic: NewTopic) -> bool:
+        trouble, factor = troubles[topic.name], topic.replication_factor
+        is_factor = isinstance(trouble, RequestRefused) and trouble.code == KafkaErrorCode.INVALID_REPLICATION_FACTOR
+        return is_factor and (factor > live or (factor == -1 and is_one_down))
+
+    return [topic for topic in unfit if not waits(topic)]
+
+
+async def _find_factors(
+    admin: Admin, unfit: Sequence[NewTopic], kept: Collection[str], troubles: dict[str, Trouble]
+) -> dict[str, NewTopic]:
+    """Return each topic with its `kept` configs alone and a replication factor that the cluster takes, by name. If it
+    takes none, `troubles` gets its words about the wanted one."""
+    accepted: dict[str, NewTopic] = {}
+    left = [replace(topic, configs={k: v for k, v in topic.configs.items() if k in kept}) for topic in unfit]
+    for turn, factor in enumerate((None, *OTHER_FACTORS)):
+        tried = [topic if factor is None else replace(topic, replication_factor=factor) for topic in left]
+        outcome = await admin.create_topics(tried, validate_only=True)
+        accepted |= {topic.name: topic for topic in tried if topic.name in outcome.done}
+        answers = outcome.troubles()
+        if turn == 0:
+            troubles |= answers
+        left = [
+            topic
+            for topic, asked in zip(left, tried, strict=True)
+            if _is_unfit(answers.get(topic.name), asked.replication_factor)
+        ]
+        if not left:
+            break
+    return accepted
+
+
+def _with_config(topic: NewTopic, config: OneConfig) -> NewTopic:
+    key, value = config
+    return topic if value is None else replace(topic, configs={**topic.configs, key: value})
+
+
+def _others(configs: Mapping[str, str], accepted: Mapping[str, str]) -> dict[str, str | None]:
+    return {key: value for key, value in configs.items() if key not in accepted}
+
+
+def _creation(
+    done: Iterable[str],
+    troubles: Mapping[str, Trouble],
+    refused: Mapping[str, Mapping[str, str]],
+    factors: Mapping[str, int],
+) -> Creation:
+    existed = tuple(name for name, trouble in troubles.items() if Admin.existed(trouble))
+    failed = {name: trouble for name, trouble in troubles.items() if name not in existed}
+    return Creation(tuple(done), existed, failed, refused, factors)

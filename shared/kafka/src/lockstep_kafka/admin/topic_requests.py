@@ -1,0 +1,348 @@
+"""What is asked about topics: which there are, their configs, their ends; and changing them."""
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from confluent_kafka import OFFSET_INVALID, KafkaError, TopicCollection, TopicPartition
+from confluent_kafka import IsolationLevel as ConfluentIsolation
+from confluent_kafka.admin import (
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    NewPartitions,
+    OffsetSpec,
+)
+from confluent_kafka.admin import NewTopic as ConfluentNewTopic
+
+from lockstep_kafka.admin.operation_requests import OperationRequests, said_operations
+from lockstep_kafka.admin.request_pieces import in_pieces, together
+from lockstep_kafka.common.admin_types import NewTopic, Outcome, TopicDescription
+from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, RequestRefused, RequestUnsupported
+from lockstep_state.kafka.kafka_errors import KafkaErrorCode
+from lockstep_state.topic_config import TopicConfig
+
+DESCRIBED_AT_ONCE = 500
+"""Topics a describe request."""
+
+CHANGED_AT_ONCE = 200
+"""Topics a request that creates or changes them, or that reads their configs (35 to a topic)."""
+
+ENDS_AT_ONCE = 2_000
+"""Partitions whose end is asked for in one request."""
+
+
+LISTS_OFFSETS = "list offsets of"
+ALTERS_CONFIGS = "alter configs of"
+NO_ANSWER = "the leader of the partition did not answer"
+
+
+class TopicRequests(OperationRequests):
+    async def topic_names(self) -> dict[str, int]:
+        """Every topic we may describe, with its partition count. One Metadata request: cheap enough for every
+        second.
+        """
+        metadata = await self._blocking(
+            "list", "topics", (await self._connected()).list_topics, topic=None, timeout=self._quick
+        )
+        # A topic in deletion is still listed, with an error and no partitions.
+        return {name: len(t.partitions) for name, t in metadata.topics.items() if t.error is None and t.partitions}
+
+    async def topics(self, names: Iterable[str] | None = None) -> Outcome[TopicDescription]:
+        """The topics called `names` (None: all) with their topic ids. One that does not exist, or cannot by its name,
+        is in none of the three. One that is there and may not be described is in `denied`."""
+        wanted = sorted(await self.topic_names() if names is None else set(names))
+        outcome = await together(in_pieces(wanted, DESCRIBED_AT_ONCE, self._describe))
+        # An invalid name (too long, say) is that of a topic that cannot exist.
+        nowhere = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION)
+        failed = {name: trouble for name, trouble in outcome.failed.items() if trouble.code not in nowhere}
+        return Outcome(outcome.done, failed, outcome.denied)
+
+    async def topic(self, name: str) -> TopicDescription | None:
+        """The topic, None when there is none. Raises NotPermitted and RequestRefused too."""
+        return (await self.topics([name])).require_done().get(name)
+
+    async def _describe(self, names: Sequence[str]) -> Outcome[TopicDescription]:
+        futures = (await self._connected()).describe_topics(TopicCollection(list(names)), request_timeout=self._timeout)
+        outcome = await self._many(futures, "describe", lambda name: f"topic {name}", str)
+        found: dict[str, TopicDescription] = {}
+        for name, topic in outcome.done.items():
+            replicas = min((len(partition.replicas) for partition in topic.partitions), default=0)
+            in_sync = tuple(len(partition.isr) for partition in topic.partitions)
+            topic_id = _as_kafka_prints(topic.topic_id)
+            found[name] = TopicDescription(name, topic_id, len(topic.partitions), replicas, in_sync)
+        return Outcome(found, outcome.failed, outcome.denied)
+
+    async def topic_operations(self, names: Iterable[str]) -> Outcome[frozenset[str]]:
+        """Return what we may do with each topic, in Kafka's upper-case words; everything if the cluster has no
+        authorizer. One that does not exist, or that we may not describe, is in `failed` or `denied`. Brokers that do
+        not say what we may do leave it out of all three."""
+        return await together(in_pieces(sorted(set(names)), DESCRIBED_AT_ONCE, self._topic_operations))
+
+    async def _topic_operations(self, names: Sequence[str]) -> Outcome[frozenset[str]]:
+        futures = (await self._connected()).describe_topics(
+            TopicCollection(list(names)), include_authorized_operations=True, request_timeout=self._timeout
+        )
+        outcome = await self._many(futures, "describe", lambda name: f"topic {name}", str)
+        done = {name: said_operations(described) for name, described in outcome.done.items()}
+        said = {name: operations for name, operations in done.items() if operations is not None}
+        return Outcome(said, outcome.failed, outcome.denied)
+
+    async def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Outcome[None]:
+        """Create each topic. One that exists already is in `failed` with code TOPIC_ALREADY_EXISTS: see `existed`."""
+
+        async def create(piece: Sequence[NewTopic]) -> Outcome[None]:
+            new = [
+                ConfluentNewTopic(
+                    t.name, num_partitions=t.partitions, replication_factor=t.replication_factor, config=t.configs
+                )
+                for t in piece
+            ]
+            futures = (await self._connected()).create_topics(
+                new, operation_timeout=self._timeout, request_timeout=self._timeout, validate_only=validate_only
+            )
+            return await self._many(futures, "create", lambda name: f"topic {name}", str)
+
+        return await together(in_pieces(topics, CHANGED_AT_ONCE, partial(self._again_if_closed, create)))
+
+    async def delete_topics(self, names: Iterable[str]) -> Outcome[None]:
+        """Delete each topic. One that does not exist is in `failed`."""
+        wanted = sorted(set(names))
+        if not wanted:
+            return Outcome()
+        futures = (await self._connected()).delete_topics(
+            wanted, operation_timeout=self._timeout, request_timeout=self._timeout
+        )
+        return await self._many(futures, "delete", lambda name: f"topic {name}", str)
+
+    @staticmethod
+    def existed(trouble: ClusterError) -> bool:
+        """Whether a create was refused only because the topic is there already."""
+        return isinstance(trouble, RequestRefused) and trouble.code == KafkaError.TOPIC_ALREADY_EXISTS
+
+    @staticmethod
+    def refused_configs(trouble: ClusterError) -> bool:
+        """Return whether a topic may be refused for its configs. The brokers do not know a key, or they or a policy of
+        their operator do not allow a value. They say INVALID_REQUEST for a bad value where configs are altered."""
+        return isinstance(trouble, RequestRefused) and trouble.code in (
+            KafkaErrorCode.INVALID_CONFIG,
+            KafkaErrorCode.INVALID_REQUEST,
+            KafkaErrorCode.POLICY_VIOLATION,
+        )
+
+    async def create_partitions(self, totals: Mapping[str, int]) -> Outcome[None]:
+        """Grow each topic to the given total. Refused (INVALID_PARTITIONS) when it has as many already."""
+
+        async def grow(piece: Sequence[tuple[str, int]]) -> Outcome[None]:
+            futures = (await self._connected()).create_partitions(
+                [NewPartitions(name, total) for name, total in piece],
+                operation_timeout=self._timeout,
+                request_timeout=self._timeout,
+            )
+            return await self._many(futures, "add partitions to", lambda name: f"topic {name}", str)
+
+        return await together(in_pieces(totals.items(), CHANGED_AT_ONCE, grow))
+
+    def config_pieces(self, topics: Iterable[str]) -> AsyncIterator[Outcome[tuple[TopicConfig, ...]]]:
+        """Every effective config of each topic, `CHANGED_AT_ONCE` topics at a time, in the order given: all at once are
+        350,000 values for 10,000 topics. A topic that does not exist is in none of the three."""
+        ask = partial(self._again_if_closed, self._describe_configs)
+        return in_pieces(dict.fromkeys(topics), CHANGED_AT_ONCE, ask)
+
+    async def _describe_configs(self, topics: Sequence[str]) -> Outcome[tuple[TopicConfig, ...]]:
+        resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics]
+        futures = (await self._connected()).describe_configs(resources, request_timeout=self._timeout)
+        outcome = await self._many(futures, "describe configs of", lambda r: f"topic {r.name}", lambda r: str(r.name))
+        done = {
+            name: tuple(
+                _topic_config(e, ConfigSource(int(e.source)))
+                for e in sorted(entries.values(), key=lambda e: str(e.name))
+            )
+            for name, entries in outcome.done.items()
+        }
+        gone = KafkaError.UNKNOWN_TOPIC_OR_PART
+        failed = {name: trouble for name, trouble in outcome.failed.items() if trouble.code != gone}
+        return Outcome(done, failed, outcome.denied)
+
+    async def alter_configs(self, changes: Mapping[str, Mapping[str, str | None]]) -> Outcome[None]:
+        """Set each named config of each topic, None removes it; all others stay (IncrementalAlterConfigs, KIP-339).
+
+        Brokers that do not know that request get AlterConfigs with all configs that a topic is to have, as they were
+        read a moment before. A change that another client makes in between is lost there. Where brokers do not say what
+        is set on a topic, nothing is changed, and `failed` has RequestUnsupported."""
+        outcome = await self._alter_some(changes)
+        unknown = {name for name, trouble in outcome.failed.items() if isinstance(trouble, RequestUnsupported)}
+        if not unknown:
+            return outcome
+        refused = set(self.refused_requests)
+        rewritten = await self._alter_all({name: changes[name] for name in unknown})
+        self.refused_requests |= refused  # AlterConfigs says nothing of the request in whose place it is
+        failed = {name: trouble for name, trouble in outcome.failed.items() if name not in unknown}
+        return Outcome(outcome.done | rewritten.done, failed | rewritten.failed, outcome.denied | rewritten.denied)
+
+    async def _alter_all(self, changes: Mapping[str, Mapping[str, str | None]]) -> Outcome[None]:
+        read = await together(self.config_pieces(changes))
+        resources, unclear = [], dict[str, RequestRefused]()
+        for name, configs in read.done.items():
+            if any(config.is_source_unknown for config in configs):
+                why = "the brokers do not say which configs are set on the topic"
+                unclear[name] = RequestUnsupported(
+                    self.alias, ALTERS_CONFIGS, f"topic {name}", KafkaErrorCode.UNSUPPORTED_VERSION, why
+                )
+                continue
+            values = {config.name: config.value for config in configs if config.is_topics} | dict(changes[name])
+            kept = {key: value for key, value in values.items() if value is not None}
+            resources.append(ConfigResource(ConfigResource.Type.TOPIC, name, set_config=kept))
+        troubles: Outcome[None] = Outcome(failed={**read.failed, **unclear}, denied=read.denied)
+        if resources:
+            futures = (await self._connected()).alter_configs(resources, request_timeout=self._timeout)
+            troubles.merge(
+                await self._many(futures, ALTERS_CONFIGS, lambda r: f"topic {r.name}", lambda r: str(r.name))
+            )
+        return troubles
+
+    async def _alter_some(self, changes: Mapping[str, Mapping[str, str | None]]) -> Outcome[None]:
+        async def alter(piece: Sequence[tuple[str, Mapping[str, str | None]]]) -> Outcome[None]:
+            resources = []
+            for name, wanted in piece:
+                resource = ConfigResource(ConfigResource.Type.TOPIC, name)
+                for key, value in wanted.items():
+                    operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
+                    resource.add_incremental_config(ConfigEntry(key, value or "", incremental_operation=operation))
+                resources.append(resource)
+            futures = (await self._connected()).incremental_alter_configs(resources, request_timeout=self._timeout)
+            return await self._many(futures, ALTERS_CONFIGS, lambda r: f"topic {r.name}", lambda r: str(r.name))
+
+        return await together(in_pieces(changes.items(), CHANGED_AT_ONCE, partial(self._again_if_closed, alter)))
+
+    async def end_offsets(
+        self, partitions: Iterable[tuple[str, int]], *, read_committed: bool = False
+    ) -> dict[tuple[str, int], int]:
+        """The end of each partition's log (the next offset; under read_committed the last stable one). Absent: not
+        answered.
+        """
+        spec: Any = OffsetSpec  # its constructors lack annotations
+        return await self._offsets(partitions, spec.latest(), read_committed)
+
+    async def reachable_end_offsets(
+        self,
+        partitions: Iterable[tuple[str, int]],
+        *,
+        read_committed: bool = False,
+        within: timedelta | None = None,
+    ) -> dict[tuple[str, int], int]:
+        """As `end_offsets`. `within`: how long a leader may take to answer; None: as for any request. Raises
+        ClusterUnreachable if no leader answers."""
+        spec: Any = OffsetSpec
+        asked = list(partitions)
+        ends = await self._offsets(asked, spec.latest(), read_committed, within=within)
+        if asked and not ends:
+            raise ClusterUnreachable(self.alias, self.bootstrap, "no broker says where the logs end")
+        return ends
+
+    async def end_offsets_or_troubles(
+        self, partitions: Iterable[tuple[str, int]]
+    ) -> tuple[dict[tuple[str, int], int], dict[tuple[str, int], ClusterError]]:
+        """The end of each partition's log, and why the others have none."""
+        spec: Any = OffsetSpec
+        outcome = await self._ask_offsets(partitions, spec.latest(), read_committed=False)
+        ends = {_partition(key): int(result.offset) for key, result in outcome.done.items()}
+        return ends, {_partition(key): trouble for key, trouble in outcome.troubles().items()}
+
+    async def begin_offsets(self, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """The first offset that each partition's log still has. Absent: not answered."""
+        spec: Any = OffsetSpec
+        return await self._offsets(partitions, spec.earliest(), read_committed=False)
+
+    async def offsets_since(self, partitions: Iterable[tuple[str, int]], moment_ms: int) -> dict[tuple[str, int], int]:
+        """The first record of that time (Unix milliseconds) or later of each partition; -1: there is none. Absent: not
+        answered."""
+        spec: Any = OffsetSpec
+        return await self._offsets(partitions, spec.for_timestamp(moment_ms), read_committed=False)
+
+    async def oldest_timestamps(self, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """The timestamp of the first record that each partition's log still has, Unix milliseconds. Absent: not
+        answered, or the log is empty."""
+        spec: Any = OffsetSpec
+        found = await self._list_offsets(partitions, spec.for_timestamp(0), read_committed=False)
+        return {tp: int(result.timestamp) for tp, result in found.items() if result.timestamp >= 0}
+
+    async def _offsets(
+        self,
+        partitions: Iterable[tuple[str, int]],
+        spec: Any,
+        read_committed: bool,
+        *,
+        within: timedelta | None = None,
+    ) -> dict[tuple[str, int], int]:
+        found = await self._list_offsets(partitions, spec, read_committed, within=within)
+        return {tp: int(result.offset) for tp, result in found.items()}
+
+    async def _list_offsets(
+        self,
+        partitions: Iterable[tuple[str, int]],
+        spec: Any,
+        read_committed: bool,
+        *,
+        within: timedelta | None = None,
+    ) -> dict[tuple[str, int], Any]:
+        outcome = await self._ask_offsets(partitions, spec, read_committed, within=within)
+        return {_partition(key): result for key, result in outcome.done.items()}
+
+    async def _ask_offsets(
+        self,
+        partitions: Iterable[tuple[str, int]],
+        spec: Any,
+        read_committed: bool,
+        *,
+        within: timedelta | None = None,
+    ) -> Outcome[Any]:
+        """What leaders of partitions say. A partition whose leader did not answer is `failed`."""
+        level = ConfluentIsolation.READ_COMMITTED if read_committed else ConfluentIsolation.READ_UNCOMMITTED
+
+        async def ask(piece: Sequence[tuple[str, int]]) -> Outcome[Any]:
+            wanted = {TopicPartition(t, p): spec for t, p in piece}
+            futures = (await self._connected()).list_offsets(
+                wanted, isolation_level=level, request_timeout=within.total_seconds() if within else self._timeout
+            )
+            outcome = await self._many(
+                futures, LISTS_OFFSETS, lambda tp: f"topic {tp.topic}", lambda tp: f"{tp.topic}/{tp.partition}"
+            )
+            # librdkafka gives this offset for a partition whose leader did not answer, and no error.
+            silent = [key for key, result in outcome.done.items() if result.offset == OFFSET_INVALID]
+            for key in silent:
+                del outcome.done[key]
+                outcome.failed[key] = RequestRefused(
+                    self.alias, LISTS_OFFSETS, f"topic {_partition(key)[0]}", KafkaError._TIMED_OUT, NO_ANSWER
+                )
+            return outcome
+
+        return await together(in_pieces(partitions, ENDS_AT_ONCE, ask))
+
+
+def _partition(key: str) -> tuple[str, int]:
+    topic, _, partition = key.rpartition("/")
+    return topic, int(partition)
+
+
+def _topic_config(entry: ConfigEntry, source: ConfigSource) -> TopicConfig:
+    fixed = entry.is_read_only or entry.is_sensitive or entry.value is None
+    return TopicConfig(
+        entry.name,
+        entry.value or "",
+        is_default=source is ConfigSource.DEFAULT_CONFIG,
+        is_topics=source is ConfigSource.DYNAMIC_TOPIC_CONFIG,
+        copyable=not fixed and source is not ConfigSource.STATIC_BROKER_CONFIG,
+        is_source_unknown=source is ConfigSource.UNKNOWN_CONFIG and not entry.is_default,
+    )
+
+
+NO_TOPIC_ID = "A" * 22
+
+
+def _as_kafka_prints(topic_id: object) -> str:
+    """librdkafka writes base64 with + and /, Kafka's own tools with - and _."""
+    text = "" if topic_id is None else str(topic_id).rstrip("=").replace("+", "-").replace("/", "_")
+    return "" if text == NO_TOPIC_ID else text

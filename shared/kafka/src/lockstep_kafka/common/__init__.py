@@ -1,0 +1,1 @@
+"""Errors of clusters, back-off, helpers for asyncio, and spans."""

@@ -1,0 +1,83 @@
+"""Why a broker does not let us in, or we not it, in one line with what to do.
+
+librdkafka, OpenSSL and brokers each have words of their own for it. Some include how many milliseconds it took, so the
+text of the same trouble is new each time.
+"""
+
+import re
+from collections.abc import Mapping
+
+from lockstep_state.kafka.librdkafka_errors import without_timing
+
+NOT_VERIFIED = "certificate verify failed"
+
+NOT_A_BROKER = (
+    "an address in bootstrap.servers is a KRaft controller's, which serves no clients: give addresses of brokers (of "
+    "their listeners, none of controller.listener.names)"
+)
+"""A controller answers ApiVersions as a broker does, and has no Metadata among them; every broker has."""
+
+_UNRESOLVED = re.compile(r"Failed to resolve '(?P<address>[^']+)': (?P<reason>[^(]+)")
+_PLACE = re.compile(r"^\w+://\S+: ")
+_SOURCE_LINE = re.compile(r" \(_ssl\.c:\d+\)")
+_VERIFIED = re.compile(rf".*?{NOT_VERIFIED}: (?P<reason>.*?)\.?$", re.DOTALL)
+_NOT_LET_IN = re.compile(r".*?(?:SaslAuthenticationFailed: |SASL authentication error: )(?P<reason>.*)$", re.DOTALL)
+_ALERT = re.compile(
+    r"alert (bad certificate|certificate (?:required|expired|unknown)|unknown ca|handshake failure)",
+    re.IGNORECASE,
+)
+_ALERT_AS_A_LENGTH = re.compile(r"total of 3525\d{5} ")
+"""A TLS alert read as the length of an answer."""
+
+_CERTIFICATES = (
+    ("expired", "renew the broker's certificate"),
+    ("not yet valid", "check the clocks of both hosts"),
+    ("mismatch", "reach the brokers by a name in their certificate (bootstrap.servers, advertised.listeners)"),
+    ("self-signed", "put the authority that signed it into ssl.truststore.location"),
+    ("unable to get", "put the authority that signed it into ssl.truststore.location"),
+)
+
+
+def refused_login(why: str, login_text: str = "") -> str:
+    """`why` as it came, in our words where it is about TLS or SASL; `login_text` is who logged in (`login_name`)."""
+    text = _SOURCE_LINE.sub("", without_timing(_PLACE.sub("", why))).strip()
+    if (found := _NOT_LET_IN.match(text)) is not None:
+        login = f" of {login_text}" if login_text else ""
+        if "Access denied" in found["reason"]:  # Amazon MSK's word under IAM
+            return (
+                f"the broker refuses the login{login} ({found['reason']}): check that the IAM policy of these AWS "
+                "credentials allows kafka-cluster:Connect on the cluster. Check the region too"
+            )
+        return f"the broker refuses the login{login} ({found['reason']}): check sasl.jaas.config, and the user there"
+    if (found := _VERIFIED.match(text)) is not None:
+        reason = found["reason"]
+        advice = next((advice for words, advice in _CERTIFICATES if words in reason), "check ssl.truststore.location")
+        return f"the broker's certificate is not accepted ({reason}): {advice}"
+    if (found := _ALERT.search(text)) is not None:
+        return (
+            f"the broker does not accept our certificate, or wants one ({found[1].lower()}): check "
+            "ssl.keystore.location, and that the broker trusts who signed it"
+        )
+    if _ALERT_AS_A_LENGTH.search(text) or "wrong version number" in text:
+        return "one side speaks TLS and the other does not: check security.protocol and the port"
+    return text
+
+
+def advertised_by_no_name(why: str, bootstrap: str) -> str | None:
+    """`why` if it is about a broker's name that cannot be resolved and is none of `bootstrap`: then the cluster named
+    it. None: it is about something else."""
+    found = _UNRESOLVED.search(why)
+    if found is None or found["address"] in (one.strip() for one in bootstrap.split(",")):
+        return None
+    return (
+        f"a broker is advertised as {found['address']}, whose name is not known here ({found['reason'].strip()}): "
+        "set that broker's advertised.listeners to an address that is known here"
+    )
+
+
+def login_name(conf: Mapping[str, object]) -> str:
+    """The user that logs in with these settings of librdkafka: `user NAME (MECHANISM)`; "" without a login."""
+    mechanism, user = conf.get("sasl.mechanism"), conf.get("sasl.username")
+    if mechanism is None:
+        return ""
+    return f"user {user} ({mechanism})" if user else f"the bearer of our token ({mechanism})"

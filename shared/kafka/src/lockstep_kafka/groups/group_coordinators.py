@@ -1,0 +1,205 @@
+"""The committed offsets of groups: fetched from their coordinators and committed there, with aiokafka's connections.
+
+librdkafka's AdminClient ends the process if a coordinator refuses to say them, as it does while groups move between
+brokers (librdkafka issue 5040; docs/internals/kafka-wire.md §7). It also cuts their metadata at the first null
+character, which some clients commit.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from aiokafka.conn import collect_hosts
+from aiokafka.errors import IncompatibleBrokerVersion
+from aiokafka.errors import KafkaError as LibraryError
+from aiokafka.protocol.commit import OffsetCommitRequest, OffsetFetchRequest
+from aiokafka.protocol.coordination import FindCoordinatorRequest
+from confluent_kafka import KafkaError, KafkaException
+
+from lockstep_config.clients.token_source import TokenUnavailable
+from lockstep_kafka.common.admin_types import GroupOffset
+from lockstep_kafka.session.aiokafka_client import connection_arguments
+from lockstep_kafka.session.sasl_session import SessionConnection, open_session
+from lockstep_state.offsets import TopicPartition
+
+Address = tuple[str, int]
+
+GROUP = 0
+"""The kind of key in FindCoordinator."""
+
+NO_GENERATION = KEPT_AS_BROKERS_SAY = -1
+"""Of a commit from outside of the group, and with the retention that brokers have set."""
+
+COORDINATOR_MOVES = {
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+}
+
+NO_ANSWER = (LibraryError, OSError, EOFError, TimeoutError, TokenUnavailable)
+
+NOT_KNOWN = (NotImplementedError, IncompatibleBrokerVersion)
+"""Raised for a request that the broker announces in no version that aiokafka speaks, before anything is sent."""
+
+
+KEPT_S = 3600.0
+"""Seconds for which the coordinator of a group is remembered at least, and twice as long at most. Each question about
+the group starts the time anew."""
+
+
+class GroupCoordinators:
+    """Finds the coordinator of each group and asks it. `properties` are a client's Java properties.
+
+    All questions that overlap share one connection to each broker. It is closed behind the last of them, so that
+    nothing is left open and renewed credentials count. Safe for concurrent use within one event loop."""
+
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        client_id: str,
+        attempt_s: float,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._properties = properties
+        self._client_id = client_id
+        self._attempt_s = attempt_s
+        self._asking = 0
+        self._clock = clock
+        self._addresses: dict[str, Address] = {}
+        """Of groups that were asked about since `_turned_at`; the others of the time before are in `_former`."""
+        self._former: dict[str, Address] = {}
+        self._turned_at = clock()
+        self._silent: set[Address] = set()
+        """Brokers that did not answer when they were asked last for a coordinator."""
+        self._connections: dict[Address, asyncio.Task[SessionConnection]] = {}
+
+    async def fetch_offsets(self, group: str) -> dict[TopicPartition, GroupOffset]:
+        """What the group has committed, in one attempt. Empty for an unknown group. Raises KafkaException, with
+        _TIMED_OUT if no coordinator answered, and _ALL_BROKERS_DOWN if no broker did."""
+        answer = await self._ask(group, OffsetFetchRequest(group, None))
+        if answer.error_code:
+            raise self._refusal(group, answer.error_code)
+        return {
+            (topic, partition): GroupOffset(offset, metadata or "")
+            for topic, partitions in answer.topics
+            for partition, offset, metadata, code in partitions
+            if not code and offset >= 0
+        }
+
+    async def commit_offsets(
+        self, group: str, offsets: Mapping[TopicPartition, GroupOffset]
+    ) -> dict[TopicPartition, KafkaError]:
+        """Commit for a group without members, in one attempt. Idempotent. Returns what brokers refused. Raises
+        KafkaException as `fetch_offsets`, also where the group has another coordinator."""
+        by_topic: dict[str, list[tuple[int, int, str]]] = {}
+        for (topic, partition), at in offsets.items():
+            by_topic.setdefault(topic, []).append((partition, at.offset, at.metadata))
+        answer = await self._ask(
+            group, OffsetCommitRequest(group, NO_GENERATION, "", KEPT_AS_BROKERS_SAY, [*by_topic.items()])
+        )
+        codes = {(topic, partition): code for topic, found in answer.topics for partition, code in found if code}
+        if moved := COORDINATOR_MOVES.intersection(codes.values()):
+            raise self._refusal(group, min(moved))
+        return {where: KafkaError(code) for where, code in codes.items()}
+
+    def _refusal(self, group: str, code: int) -> KafkaException:
+        if code in COORDINATOR_MOVES:
+            self._pop_address(group)
+        return KafkaException(KafkaError(code))
+
+    async def _ask(self, group: str, request: Any) -> Any:
+        """Return the coordinator's answer. Raises KafkaException as `fetch_offsets`, and with UNSUPPORTED_VERSION if
+        brokers do not know the request."""
+        self._asking += 1
+        try:
+            async with asyncio.timeout(self._attempt_s):
+                if (address := self._known_address(group)) is None:
+                    address = self._addresses[group] = await self._find(group)
+                connection = await self._connection(address)
+                return await connection.send(request)
+        except NOT_KNOWN as exc:
+            raise KafkaException(KafkaError(KafkaError.UNSUPPORTED_VERSION)) from exc
+        except NO_ANSWER as exc:
+            self._forget(group)
+            why = str(exc) or f"no answer of the coordinator of {group}"
+            down = self._silent.issuperset(self._brokers())
+            code = KafkaError._ALL_BROKERS_DOWN if down else KafkaError._TIMED_OUT
+            raise KafkaException(KafkaError(code, why)) from exc
+        finally:
+            self._asking -= 1
+            if not self._asking:
+                self._close(*self._connections)
+
+    def _known_address(self, group: str) -> Address | None:
+        now = self._clock()
+        if now - self._turned_at >= KEPT_S:
+            self._former, self._addresses, self._turned_at = self._addresses, {}, now
+        if (address := self._pop_address(group)) is not None:
+            self._addresses[group] = address
+        return address
+
+    def _pop_address(self, group: str) -> Address | None:
+        former = self._former.pop(group, None)
+        return self._addresses.pop(group, former)
+
+    async def _find(self, group: str) -> Address:
+        failed: Exception = OSError("no address of a broker")
+        # One that is silent may take the whole attempt, so the next attempt begins with another.
+        for address in sorted(self._brokers(), key=self._silent.__contains__):
+            try:
+                answer = await (await self._connection(address)).send(FindCoordinatorRequest(group, GROUP))
+            except NOT_KNOWN:
+                raise
+            except NO_ANSWER as exc:
+                failed = exc
+                self._found_silent(address)
+                continue
+            except asyncio.CancelledError:  # also at the end of the attempt: it does not answer
+                self._found_silent(address)
+                raise
+            self._silent.discard(address)
+            if answer.error_code:
+                raise KafkaException(KafkaError(answer.error_code))
+            return answer.host, answer.port
+        raise failed
+
+    def _found_silent(self, address: Address) -> None:
+        self._silent.add(address)
+        self._close(address)
+
+    def _brokers(self) -> Iterable[Address]:
+        """Those with a connection, then those that the properties name."""
+        named = [(host, port) for host, port, _ in collect_hosts(self._properties["bootstrap.servers"])]
+        return dict.fromkeys([*self._connections, *named])
+
+    async def _connection(self, address: Address) -> SessionConnection:
+        """A caller that gets an error, or no answer over it, closes it."""
+        if address not in self._connections:
+            self._connections[address] = asyncio.create_task(self._open(address))
+        return await asyncio.shield(self._connections[address])
+
+    async def _open(self, address: Address) -> SessionConnection:
+        # It reads stores, and derives their keys.
+        settings = await asyncio.to_thread(connection_arguments, self._properties, self._client_id, self._attempt_s)
+        return await open_session(*address, **settings)
+
+    def _forget(self, group: str) -> None:
+        """The next attempt finds the coordinator anew, over another connection."""
+        if (address := self._pop_address(group)) is not None:
+            self._close(address)
+
+    def _close(self, *addresses: Address) -> None:
+        for address in addresses:
+            if (opening := self._connections.pop(address, None)) is None:
+                continue
+            if opening.done():
+                _close_opened(opening)
+            else:  # others may wait for it: cancelled, it would cancel them
+                opening.add_done_callback(_close_opened)
+
+
+def _close_opened(opening: asyncio.Task[SessionConnection]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().close()

@@ -1,0 +1,1 @@
+"""Connections to brokers on aiokafka's transport, with logins that are renewed."""

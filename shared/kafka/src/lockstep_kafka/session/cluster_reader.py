@@ -1,0 +1,94 @@
+"""Ask a cluster which requests it knows: every broker is asked, where it is advertised."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lockstep_config.flow.client_settings import aiokafka_connection
+from lockstep_kafka.session.broker_session import BrokerSession, SessionRefused, bootstrap_addresses
+from lockstep_rules.clusters.cluster_capabilities import shared_versions
+from lockstep_rules.clusters.cluster_kind import ApiVersions, guess_cluster_kind
+
+ASKED_AT_MOST = 16
+"""Brokers of a cluster that are asked. Those of one cluster seldom differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterReading:
+    """What the brokers of one cluster announce."""
+
+    cluster_id: str
+    kind: str
+    """What it looks like, for people."""
+    versions: ApiVersions
+    """Those that every broker knows that was asked."""
+
+
+async def read_cluster_versions(properties: Mapping[str, str], client_id: str, timeout_s: float) -> ClusterReading:
+    """Ask the first bootstrap server that answers, then the brokers that it names.
+
+    Args:
+        properties: Java properties of a client.
+        client_id: By which brokers know it.
+        timeout_s: Seconds that each connection and each answer may take.
+
+    Raises:
+        SessionRefused: No bootstrap server lets us in, or one of the brokers does not.
+        QuestionRefused: A broker does not say which brokers there are.
+        OSError: Certificates cannot be read.
+    """
+    arguments = await _arguments(properties, client_id, timeout_s)
+    servers = bootstrap_addresses(properties)
+    session = await _open_first(servers, arguments)
+    try:
+        cluster_id, brokers = await session.metadata()
+        announced = [session.versions]
+    finally:
+        session.close()
+    addresses = [(broker.host, broker.port) for broker in brokers[:ASKED_AT_MOST]]
+    announced += await asyncio.gather(*(_read_versions(host, port, arguments) for host, port in addresses))
+    versions = shared_versions(announced)
+    hosts = [host for host, _ in (*servers, *addresses)]
+    return ClusterReading(cluster_id, guess_cluster_kind(versions, cluster_id, hosts), versions)
+
+
+async def says_cluster_operations(properties: Mapping[str, str], client_id: str, timeout_s: float) -> bool:
+    """Return whether the first bootstrap server that answers says what a client may do on the cluster, be it nothing.
+
+    Raises SessionRefused and OSError, as `read_cluster_versions`, and QuestionRefused.
+    """
+    session = await open_first_session(properties, client_id, timeout_s)
+    try:
+        return await session.says_cluster_operations()
+    finally:
+        session.close()
+
+
+async def open_first_session(properties: Mapping[str, str], client_id: str, timeout_s: float) -> BrokerSession:
+    """Return an open session with the first bootstrap server that answers.
+
+    Raises SessionRefused and OSError, as `read_cluster_versions`.
+    """
+    return await _open_first(bootstrap_addresses(properties), await _arguments(properties, client_id, timeout_s))
+
+
+async def _arguments(properties: Mapping[str, str], client_id: str, timeout_s: float) -> dict[str, Any]:
+    settings = await asyncio.to_thread(aiokafka_connection, properties)
+    return {"client_id": client_id, "request_timeout_ms": round(timeout_s * 1000), "max_idle_ms": None, **settings}
+
+
+async def _open_first(servers: list[tuple[str, int]], arguments: Mapping[str, Any]) -> BrokerSession:
+    for place, (host, port) in enumerate(servers, start=1):
+        try:
+            return await BrokerSession.open(host, port, arguments)
+        except SessionRefused:
+            if place == len(servers):
+                raise
+    raise ValueError("no bootstrap server is named")
+
+
+async def _read_versions(host: str, port: int, arguments: Mapping[str, Any]) -> ApiVersions:
+    session = await BrokerSession.open(host, port, arguments)
+    session.close()
+    return session.versions

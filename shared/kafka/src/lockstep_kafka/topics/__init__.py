@@ -1,0 +1,1 @@
+"""Reading and following a topic, and the control topics."""

@@ -1,0 +1,149 @@
+"""Find what is wrong with a control topic that exists: its policy, partitions, retention or in-sync replicas.
+
+Anybody may create a topic of ours beforehand, or change it later. With `cleanup.policy=delete` the state topic loses
+its rows after the retention, without an error anywhere. `find_faults` is pure, `read_faults` asks a cluster.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.admin.request_pieces import together
+from lockstep_kafka.common.errors import ClusterError
+from lockstep_kafka.topics.control_topics import ControlTopic
+
+CLEANUP_POLICY, RETENTION = "cleanup.policy", "retention.ms"
+MIN_INSYNC, TIMESTAMP_TYPE, PARTITIONS = "min.insync.replicas", "message.timestamp.type", "partitions"
+
+MEANINGS: Mapping[str, str] = {
+    CLEANUP_POLICY: "records that are needed are removed",
+    RETENTION: "records are removed too early",
+    MIN_INSYNC: "no record is taken",
+    TIMESTAMP_TYPE: "records of a clock that is wrong are refused",
+    PARTITIONS: "a part of the work has no partition",
+}
+"""What follows from each, by the setting: also its code."""
+
+ENDS_WORK = frozenset({CLEANUP_POLICY, MIN_INSYNC, PARTITIONS})
+"""With these a flow would lose what it has to know, or could write nothing. It does not run so."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlTopicFault:
+    """Hold one setting of a control topic that differs from what its readers need."""
+
+    topic: str
+    setting: str
+    actual: str
+    needed: str
+
+    @property
+    def sentence(self) -> str:
+        """Say what is wrong and what follows."""
+        if self.is_too_many:
+            return (
+                f"{self.topic} has {self.actual} partitions, and needs {self.needed}: rows in the others are not read. "
+                "Kafka removes no partitions: stop the flow, delete the topic, and Lockstep makes it anew"
+            )
+        return f"{self.topic} has {self.setting}={self.actual}, and needs {self.needed}: {MEANINGS[self.setting]}"
+
+    @property
+    def ends_work(self) -> bool:
+        """Return whether the flow does not run with it. Otherwise a cluster may refuse the change, and it stays so."""
+        return self.setting in ENDS_WORK
+
+    @property
+    def is_too_many(self) -> bool:
+        """Return whether it has partitions that it must not have."""
+        return self.setting == PARTITIONS and int(self.actual) > int(self.needed)
+
+    def command(self, bootstrap: str) -> str:
+        """Return the command line that sets it right."""
+        if self.is_too_many:
+            return f"kafka-topics --bootstrap-server {bootstrap} --delete --topic {self.topic}"
+        if self.setting == PARTITIONS:
+            return (
+                f"kafka-topics --bootstrap-server {bootstrap} --alter --topic {self.topic} --partitions {self.needed}"
+            )
+        return (
+            f"kafka-configs --bootstrap-server {bootstrap} --alter --entity-type topics --entity-name {self.topic} "
+            f"--add-config {self.setting}={self.needed}"
+        )
+
+
+class ControlTopicUnfit(ClusterError):
+    """A control topic does not keep or take what a flow has to know, and we may not set it right."""
+
+
+def find_faults(
+    topic: ControlTopic, partitions: int, replicas: int, configs: Mapping[str, str]
+) -> Iterator[ControlTopicFault]:
+    """Yield what differs from what readers of the topic need.
+
+    Args:
+        topic: As it would be created.
+        partitions: How many it has.
+        replicas: How many the partition with the fewest has; 0: not known.
+        configs: Its effective configs. One that is absent is not judged.
+    """
+    for setting in (CLEANUP_POLICY, TIMESTAMP_TYPE):
+        needed, actual = topic.configs.get(setting), configs.get(setting)
+        if needed is not None and actual is not None and _words(actual) != _words(needed):
+            yield ControlTopicFault(topic.name, setting, actual, needed)
+    kept, needed_ms = configs.get(RETENTION, ""), topic.configs.get(RETENTION)
+    if needed_ms is not None and kept.isdigit() and int(kept) < int(needed_ms):
+        yield ControlTopicFault(topic.name, RETENTION, kept, needed_ms)
+    in_sync = configs.get(MIN_INSYNC, "")
+    if replicas and in_sync.isdigit() and int(in_sync) > replicas:
+        yield ControlTopicFault(topic.name, MIN_INSYNC, in_sync, str(replicas))
+    if partitions < topic.partitions and topic.needs_partitions:
+        yield ControlTopicFault(topic.name, PARTITIONS, str(partitions), str(topic.partitions))
+    if partitions > 1 and topic.is_one_log:
+        yield ControlTopicFault(topic.name, PARTITIONS, str(partitions), "1")
+
+
+class FoundFaults(NamedTuple):
+    """What differs from what readers need, and why the settings of a topic are not known, by its name."""
+
+    faults: Sequence[ControlTopicFault]
+    unknown: Mapping[str, ClusterError]
+
+
+async def read_faults(admin: Admin, topics: Iterable[ControlTopic]) -> FoundFaults:
+    """Return the faults of those topics that exist. Raises ClusterUnreachable."""
+    by_name = {topic.name: topic for topic in topics}
+    described = (await admin.topics(by_name)).done
+    answer = await together(admin.config_pieces(described))
+    configs = answer.done
+    faults: list[ControlTopicFault] = []
+    for name, topic in described.items():
+        values = {config.name: config.value for config in configs.get(name, ())}
+        faults += find_faults(by_name[name], topic.partitions, topic.replicas, values)
+    return FoundFaults(faults, answer.troubles())
+
+
+async def set_right(admin: Admin, faults: Sequence[ControlTopicFault]) -> Mapping[ControlTopicFault, ClusterError]:
+    """Change what differs. Returns why, for each fault that stays. Raises ClusterUnreachable."""
+    configs: dict[str, dict[str, str | None]] = {}
+    for fault in faults:
+        if fault.setting != PARTITIONS:
+            configs.setdefault(fault.topic, {})[fault.setting] = fault.needed
+    totals = {
+        fault.topic: int(fault.needed) for fault in faults if fault.setting == PARTITIONS and not fault.is_too_many
+    }
+    altered = (await admin.alter_configs(configs)).troubles() if configs else {}
+    grown = (await admin.create_partitions(totals)).troubles() if totals else {}
+    stays: dict[ControlTopicFault, ClusterError] = {}
+    for fault in faults:
+        if fault.is_too_many:
+            stays[fault] = ClusterError(admin.alias, f"cluster {admin.alias} cannot remove partitions")
+            continue
+        trouble = (grown if fault.setting == PARTITIONS else altered).get(fault.topic)
+        if trouble is not None:
+            stays[fault] = trouble
+    return stays
+
+
+def _words(policy: str) -> frozenset[str]:
+    return frozenset(word.strip() for word in policy.split(","))

@@ -1,0 +1,289 @@
+"""One topic read without a group and without commits, over a librdkafka client that is replaced when it has no answers.
+
+Blocking throughout: for a thread of its own (`TopicFollower`). An unreachable cluster is no error here: librdkafka
+keeps trying, `trouble` says so.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from lockstep_config.credentials.permissions import Access
+from lockstep_kafka.common.backoff import Backoff
+from lockstep_kafka.common.error_verdicts import error_verdict
+from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, LogTruncated, NotPermitted, TopicMissing
+from lockstep_kafka.librdkafka.client_factory import create_client
+from lockstep_kafka.librdkafka.client_reset import ClientReset
+from lockstep_state.kafka.kafka_errors import ErrorMeaning
+from lockstep_state.kafka.librdkafka_errors import error_text
+
+CHECK_INTERVAL, AT_MOST = 15.0, 240.0
+"""Seconds between two checks. A stall is found at the second. If beginning anew does not help, or itself keeps a slow
+cluster from answering, each check comes twice as long after the one before."""
+
+
+class StallDetector:
+    """Which partitions have more than their reader was given, and had so for long. Positions are those of the next
+    record it is to be given. No I/O, no clock.
+
+    librdkafka can stop fetching a partition for good, without an error. Its leader went away while librdkafka was
+    asking it whether the log is still the same one (fetch state validate-epoch-wait, librdkafka issue 4492).
+    """
+
+    def __init__(self, every: float = CHECK_INTERVAL) -> None:
+        self._backoff = Backoff(every, AT_MOST)
+        self.every = self._backoff.next()
+        """Seconds until the next look."""
+        self._known: Mapping[int, int] = {}
+        self._behind: Mapping[int, int] = {}
+
+    def unmoved(self, positions: Mapping[int, int]) -> Iterable[int]:
+        """Partitions whose end is worth asking for, since the last look brought nothing of them."""
+        same = [number for number, at in positions.items() if self._known.get(number) == at]
+        self._known = dict(positions)
+        return same
+
+    def check(self, positions: Mapping[int, int], ends: Mapping[int, int]) -> list[int]:
+        """Those that were behind their `ends` at this position before, and still are."""
+        behind = {number: positions[number] for number, end in ends.items() if end > positions[number]}
+        stuck = [number for number, at in behind.items() if self._behind.get(number) == at]
+        self._behind = behind
+        if not stuck:
+            self._backoff.reset()
+        self.every = self._backoff.next()
+        return stuck
+
+
+AT_ONCE = 5000
+"""Records read in one go during replay: enough to make handing them over cheap, small enough not to hold up the
+loop."""
+
+IDLE = 0.5
+"""Seconds one poll of an idle topic blocks; also how long a stop may take."""
+
+ANSWERS = 5.0
+"""Seconds within which the cluster has to say where a partition begins and ends."""
+
+QUICK = 2.0
+"""Seconds for a question that others wait behind."""
+
+FOLLOWING = {
+    "enable.auto.commit": "false",
+    "enable.auto.offset.store": "false",
+    "enable.partition.eof": "true",
+    # A position the log no longer has must be an error: jumping would fold a log with a hole in it.
+    "auto.offset.reset": "error",
+    "isolation.level": "read_committed",
+    "fetch.min.bytes": "1",
+    "fetch.wait.max.ms": "500",
+    "fetch.message.max.bytes": "1048576",
+    "queued.max.messages.kbytes": "8192",
+    "allow.auto.create.topics": "false",
+    # By default it begins again every 100 ms while no broker can be reached, for each time with brokers of its own.
+    "reconnect.backoff.ms": "500",
+    "reconnect.backoff.max.ms": "2000",
+    "log_level": "0",
+}
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record unchanged, as in the log. `timestamp_ms` is -1 where the record has none."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    timestamp_ms: int
+
+    @property
+    def location(self) -> str:
+        """Return where it is, in words."""
+        return f"{self.topic} partition {self.partition} offset {self.offset}"
+
+
+class TopicReader:
+    """Of one thread: `open`, `ends`, `begin`, then `read` again and again, `close` at the end.
+
+    Every permanent error is raised as ClusterError or KafkaException. `as_cluster_error` makes the former of the
+    latter.
+    """
+
+    def __init__(
+        self,
+        conf: Mapping[str, str],
+        topic: str,
+        alias: str,
+        access: Access,
+        stopping: threading.Event,
+    ) -> None:
+        # The group id is obligatory for the constructor and unused: assign() and no commit.
+        self._conf = {"group.id": "lockstep-follow", **conf, **FOLLOWING}
+        self._topic = topic
+        self._alias = alias
+        self._access = access
+        self._bootstrap = conf.get("bootstrap.servers", "")
+        self._stopping = stopping
+        self._at: dict[int, int] = {}
+        self._unanswered = ClientReset()
+        self._standstill = StallDetector(CHECK_INTERVAL)
+        self._checked_at = 0.0
+        self.trouble: str = ""
+        """Why the cluster cannot be reached just now; "" while it can."""
+        self.ends_trouble: str = ""
+        """Why the cluster did not say last where a partition ends: it may have no leader, although brokers answer."""
+
+    def open(self) -> None:
+        """Raises ClusterUnreachable where there can be no client."""
+        self._consumer = self._client()
+
+    def close(self) -> None:
+        """Only after `open`."""
+        self._consumer.close()
+
+    def ends(self, partitions: Iterable[int] | None) -> dict[int, tuple[int, int]] | None:
+        """Where each partition begins and ends now; None when stopped before a broker answered. `partitions` None: all
+        there are."""
+        while not self._stopping.is_set():
+            try:
+                numbers = self._partitions() if partitions is None else partitions
+                return {p: bounds(self._consumer, self._topic, p, ANSWERS) for p in numbers}
+            except KafkaException as exc:
+                error = exc.args[0]
+                if not _passes(error):
+                    raise
+                self.ends_trouble = error_text(error)
+                self._consumer.poll(0)  # lets error_cb say what is wrong on the wire
+                if error_verdict(error.code()) is ErrorMeaning.UNREACHABLE and self._unanswered.is_due():
+                    self._connect_anew(error_text(error))
+        return None
+
+    def begin(self, positions: Mapping[int, int], *, at_the_beginning: bool) -> None:
+        """Read from these offsets on, or from the first record of the log where that is at the beginning."""
+        self._at = dict(positions)
+        self._assign(dict.fromkeys(positions, OFFSET_BEGINNING) if at_the_beginning else positions)
+        self._checked_at = time.monotonic()
+
+    def read(self) -> tuple[list[Record], dict[int, int]] | None:
+        """What has come, in order per partition, and how far each partition is read with it; None after half a second
+        in which nothing came."""
+        if time.monotonic() - self._checked_at >= self._standstill.every:
+            self._checked_at = time.monotonic()
+            self._recover()
+        # poll returns with the first record at once; consume(n, timeout) would wait for n of them.
+        first = self._consumer.poll(IDLE)
+        if first is None:
+            return None
+        records, reached = self._sort([first, *self._consumer.consume(AT_ONCE, 0)])
+        self._at.update(reached)
+        return records, reached
+
+    def as_cluster_error(self, error: KafkaError, partition: int = 0) -> ClusterError:
+        """What ended the reading, in words of ours."""
+        if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION):
+            return TopicMissing(self._alias, self._topic)
+        if error_verdict(error.code()) is ErrorMeaning.DENIED:
+            return NotPermitted(
+                self._alias, "READ", f"topic {self._topic}", self._access.remedy("topic", self._topic, "Read")
+            )
+        if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+            return LogTruncated(self._alias, self._topic, partition, self._at.get(partition, 0))
+        return ClusterUnreachable(self._alias, self._bootstrap, error_text(error))
+
+    def _client(self) -> Consumer:
+        try:
+            return create_client(Consumer, {**self._conf, "error_cb": self._complain}, self._alias)
+        except KafkaException as exc:
+            raise ClusterUnreachable(self._alias, self._bootstrap, error_text(exc.args[0])) from exc
+
+    def _complain(self, error: KafkaError) -> None:
+        if error_verdict(error.code()) is ErrorMeaning.UNREACHABLE and error.code() != KafkaError._ALL_BROKERS_DOWN:
+            self.trouble = error_text(error)
+
+    def _partitions(self) -> list[int]:
+        metadata = self._consumer.list_topics(self._topic, timeout=QUICK).topics[self._topic]
+        if metadata.error is not None and not _passes(metadata.error):
+            raise KafkaException(metadata.error)
+        if not metadata.partitions:
+            raise TopicMissing(self._alias, self._topic)
+        return sorted(metadata.partitions)
+
+    def _assign(self, positions: Mapping[int, int]) -> None:
+        partitions = [TopicPartition(self._topic, number, at) for number, at in positions.items()]
+        self._consumer.unassign()
+        self._consumer.assign(partitions)
+        self._consumer.resume(partitions)
+
+    def _recover(self) -> None:
+        """Begin anew, at the present position, what librdkafka no longer fetches, and with another client where this
+        one is not answered. All records that it holds are fetched again."""
+        at = self._at
+        ends: dict[int, int] = {}
+        try:
+            for number in self._standstill.unmoved(at):
+                ends[number] = bounds(self._consumer, self._topic, number, QUICK)[1]
+        except KafkaException as exc:
+            if self._unanswered.is_due() and self._connect_anew(error_text(exc.args[0])):
+                self._assign(at)
+            return
+        self._unanswered.answered()
+        if stuck := self._standstill.check(at, ends):
+            where = ", ".join(f"{self._topic}-{p} at {at[p]} of {ends[p]}" for p in stuck)
+            log.warning(
+                "reading anew", extra={"text": f"nothing came of what is there: {where}", "cluster": self._alias}
+            )
+            self._assign(at)
+
+    def _connect_anew(self, why: str) -> bool:
+        """Whether there is another client now. It has nothing assigned."""
+        try:
+            fresh = self._client()
+        except ClusterUnreachable as exc:
+            self.trouble = str(exc)
+            return False
+        log.debug("connecting anew", extra={"text": f"{self._topic}: no answer ({why})", "cluster": self._alias})
+        self._consumer.close()
+        self._consumer = fresh
+        return True
+
+    def _sort(self, messages: Sequence[Message]) -> tuple[list[Record], dict[int, int]]:
+        records: list[Record] = []
+        reached: dict[int, int] = {}
+        for message in messages:
+            error = message.error()
+            partition, offset = message.partition() or 0, message.offset() or 0
+            if error is None:
+                _, timestamp = message.timestamp()
+                records.append(Record(self._topic, partition, offset, message.key(), message.value(), timestamp))
+                reached[partition] = offset + 1
+                self.trouble = ""
+            elif error.code() == KafkaError._PARTITION_EOF:
+                reached[partition] = max(offset, reached.get(partition, 0))
+                self.trouble = ""
+            elif not _passes(error):
+                raise self.as_cluster_error(error, partition)
+        return records, reached
+
+
+def bounds(consumer: Consumer, topic: str, partition: int, timeout: float) -> tuple[int, int]:
+    """The first offset of a partition and the one after its last. Raises KafkaException when the cluster does not say
+    so within `timeout` seconds."""
+    first, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=timeout) or (0, 0)
+    return int(first), int(end)
+
+
+def _passes(error: KafkaError) -> bool:
+    """Whether librdkafka recovers from the error by itself, or the error is about the group that we do not use.
+    librdkafka searches its coordinator all the same, which needs a permission that we do not."""
+    if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+        return True
+    if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID):
+        return False
+    return error_verdict(error.code()) in (ErrorMeaning.UNREACHABLE, ErrorMeaning.RETRIABLE)

@@ -1,0 +1,322 @@
+"""A cluster as a slot sees it: who leads which partition, and connections to the leaders."""
+
+import asyncio
+import base64
+import socket
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from lockstep_config.clients.librdkafka import max_idle_ms
+from lockstep_config.flow.client_settings import aiokafka_connection
+from lockstep_kafka.wire.connection import (
+    BrokerUnreachable,
+    Connection,
+    ProtocolUnfitError,
+    TopicDeletedError,
+)
+from lockstep_kafka.wire.error_codes import LED_ELSEWHERE
+from lockstep_kafka.wire.link_bytes import LinkBytes
+from lockstep_kafka.wire.message_versions import filled, message
+from lockstep_kafka.wire.metadata_codec import metadata_request, read_topics
+from lockstep_kafka.wire.request_size import RequestSize
+from lockstep_kafka.wire.throttle_notice import ThrottleNotice
+from lockstep_kafka.wire.timeouts import USUAL, Timeouts, timeouts_from
+from lockstep_kafka.wire.unsupported_requests import UnsupportedRequests
+from lockstep_state.errors import RetriableError
+from lockstep_state.kafka.kafka_apis import OF_BOTH
+from lockstep_state.kafka.kafka_error_names import error_name
+from lockstep_state.kafka.kafka_errors import KafkaErrorCode
+from lockstep_state.offsets import TopicPartition
+
+CONSUMER, DEBUGGING = -1, -2
+"""Replica ids of offset requests: a consumer gets replicated offsets, a debugger all (`kafka-wire.md` §2)."""
+
+EARLIEST, LATEST = -2, -1
+"""Timestamps of offset requests that mean an end of the log."""
+
+BUFFERS = {"receive.buffer.bytes": socket.SO_RCVBUF, "send.buffer.bytes": socket.SO_SNDBUF}
+WITH_ISOLATION = 2
+"""The first version of ListOffsets that knows the last stable offset."""
+
+UNKNOWN_TOPIC = (KafkaErrorCode.NONE, 0, None)
+"""What is known of a topic that no metadata answer has named."""
+
+SYSTEMS_CHOICE = "-1"
+"""The system sizes a socket's buffers itself, as the line asks for it. Java's clients have 64 and 128 KiB by default,
+which is too little for a far broker."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLeader:
+    """The leader of a partition in the newest metadata."""
+
+    broker: int
+    epoch: int
+    topic_id: UUID | None
+
+
+class KafkaProtocolError(RetriableError):
+    """A broker answered with an error code; `code` is Kafka's number. `needs` is what the request needs there: kind of
+    the resource, its name, and the operation, in the words of `lockstep_config.credentials.permissions`."""
+
+    def __init__(self, code: int, about: str, alias: str = "", needs: tuple[str, str, str] | None = None) -> None:
+        super().__init__(f"{about}: {error_name(code)}")
+        self.code = code
+        self.alias = alias
+        self.needs = needs
+
+
+class ClusterClient:
+    """Leaders and connections of one cluster. One instance belongs to one event loop."""
+
+    def __init__(
+        self,
+        alias: str,
+        bootstrap: Sequence[tuple[str, int]],
+        settings: Mapping[str, Any],
+        buffers: Mapping[int, int] | None = None,
+        timeouts: Timeouts = USUAL,
+    ) -> None:
+        """`settings` are aiokafka's for each connection, `buffers` sizes of its socket's (`Connection.open`)."""
+        self.alias = alias
+        self.timeouts = timeouts
+        self.bootstrap = ",".join(f"{host}:{port}" for host, port in bootstrap)
+        self._bootstrap = tuple(bootstrap)
+        self._settings = dict(settings)
+        self._buffers = dict(buffers or {})
+        self.quota = ThrottleNotice()
+        """What brokers say of quotas that we are over."""
+        self.request_size = RequestSize()
+        """How large requests with batches may be."""
+        self.unsupported = UnsupportedRequests()
+        """The requests that brokers turned out not to support."""
+        self._answered: tuple[str, int] | None = None
+        self._brokers: dict[int, tuple[str, int]] = {}
+        self._racks: dict[tuple[str, int], str] = {}
+        self.links = LinkBytes()
+        self._leaders: dict[TopicPartition, PartitionLeader] = {}
+        self._topics: dict[str, tuple[int, int, UUID | None]] = {}
+        """By the last metadata answer about it: its error code, its number of partitions, its id."""
+        self._connections: dict[tuple[int, str], Connection] = {}
+        self._opening: dict[tuple[int, str], asyncio.Lock] = {}
+        self.cluster_id = ""
+
+    async def refresh(self, topics: Iterable[str]) -> None:
+        """Ask for the metadata of these topics, of any broker that answers. It asks the last one that did, then all
+        that are known, then each bootstrap address. Raises BrokerUnreachable naming every address that was tried, and
+        ProtocolUnfitError if one of them answers and is too old. Never creates a topic."""
+        wanted, unfit = sorted(set(topics)), None
+        tried: list[str] = []
+        last = [address for address in self._brokers.values() if address == self._answered]
+        for address in [*dict.fromkeys([*last, *self._brokers.values(), *self._bootstrap])]:
+            broker = next((b for b, a in self._brokers.items() if a == address), -1 - hash(address) % 2**30)
+            try:
+                connection = await self._open((broker, "metadata"), address)
+                version = connection.version("metadata")
+                self._learn(await connection.call(metadata_request(version, wanted)), wanted)
+                self._answered = address
+                return
+            except BrokerUnreachable as exc:
+                tried.append(str(exc))
+                unfit = exc if isinstance(exc, ProtocolUnfitError) else unfit
+        raise unfit or BrokerUnreachable("; ".join(tried), self.alias)
+
+    async def topic_names(self) -> list[str]:
+        """Every topic that we may describe. Raises BrokerUnreachable."""
+        await self.refresh([])  # so that whom we ask is up
+        connection = await self.any_connection()
+        answer = await connection.call(metadata_request(connection.version("metadata"), None))
+        return [str(topic.name) for topic in answer.topics if topic.name is not None]
+
+    def _learn(self, answer: Any, wanted: Sequence[str]) -> None:
+        self.cluster_id = getattr(answer, "cluster_id", None) or ""  # from version 2 on
+        self._brokers = {int(b.node_id): (b.host, int(b.port)) for b in answer.brokers}
+        self._racks = {(b.host, int(b.port)): b.rack or "" for b in answer.brokers}
+        topics = {topic.name: topic for topic in read_topics(answer, wanted)}
+        self._leaders = {tp: leader for tp, leader in self._leaders.items() if tp[0] not in topics}
+        for topic in topics.values():
+            self._topics[topic.name] = topic.code, topic.partitions, topic.topic_id
+            for number, broker, epoch in topic.leaders:
+                self._leaders[topic.name, number] = PartitionLeader(broker, epoch, topic.topic_id)
+
+    def leader(self, tp: TopicPartition) -> PartitionLeader | None:
+        """The leader of the partition, or None: not known, no leader just now, or no such topic."""
+        return self._leaders.get(tp)
+
+    def require_leader(self, tp: TopicPartition) -> PartitionLeader:
+        """As `leader`; raises BrokerUnreachable where there is none."""
+        leader = self._leaders.get(tp)
+        if leader is None:
+            # The metadata hides who leads what we may not describe.
+            trouble = self.trouble(tp[0])
+            if trouble == KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise TopicDeletedError(self.alias, tp[0])
+            hidden = trouble == KafkaErrorCode.TOPIC_AUTHORIZATION_FAILED
+            needs = ("topic", tp[0], "Describe") if hidden else None
+            raise BrokerUnreachable(f"{tp[0]}-{tp[1]} has no leader", self.alias, needs)
+        return leader
+
+    @asynccontextmanager
+    async def led(self, tp: TopicPartition) -> AsyncIterator[PartitionLeader]:
+        """The partition's leader, to ask it something. If none is known, the cluster is asked. After any trouble
+        inside, the leader is forgotten, for by then another may lead: the next try finds out. Raises
+        BrokerUnreachable."""
+        if tp not in self._leaders:
+            await self.refresh([tp[0]])
+        leader = self.require_leader(tp)
+        try:
+            yield leader
+        except Exception:
+            self._leaders.pop(tp, None)
+            raise
+
+    def refused(self, tp: TopicPartition, code: int, about: str, needs: str) -> KafkaProtocolError:
+        """The error of an answer about the partition, `needs` being the operation on its topic that it takes. If
+        another broker may lead by now, none counts as the leader until the metadata is asked for again."""
+        if code in LED_ELSEWHERE:
+            self._leaders.pop(tp, None)
+        return KafkaProtocolError(code, about, self.alias, ("topic", tp[0], needs))
+
+    def partitions(self, topic: str) -> int:
+        """How many partitions the topic had in the last metadata answer; 0 where the topic is not known."""
+        return self._topics.get(topic, UNKNOWN_TOPIC)[1]
+
+    def topic_id(self, tp: TopicPartition) -> str:
+        """The id of the partition's topic as Kafka prints it, as the metadata said last; "" where that is not
+        known."""
+        topic_id = self._topics.get(tp[0], UNKNOWN_TOPIC)[2]
+        return "" if topic_id is None else base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
+
+    def trouble(self, topic: str) -> int:
+        """The error code of the topic in the last metadata answer; 0: none."""
+        return self._topics.get(topic, UNKNOWN_TOPIC)[0]
+
+    async def connection(self, broker: int, purpose: str) -> Connection:
+        """The open connection for this purpose to a broker. Raises BrokerUnreachable."""
+        if broker not in self._brokers:
+            raise BrokerUnreachable(f"broker {broker} is not in the metadata", self.alias)
+        return await self._open((broker, purpose), self._brokers[broker])
+
+    async def any_connection(self) -> Connection:
+        """A connection to whichever broker is first in the metadata. Raises BrokerUnreachable."""
+        if not self._brokers:
+            raise BrokerUnreachable("no broker in the metadata", self.alias)
+        return await self.connection(min(self._brokers), "ask")
+
+    async def _open(self, key: tuple[int, str], address: tuple[str, int]) -> Connection:
+        connection = self._connections.get(key)
+        if connection is not None and _leads_to(address, connection) and not connection.is_doubtful:
+            return connection
+        async with self._opening.setdefault(key, asyncio.Lock()):
+            connection = self._connections.get(key)
+            was_silent = False
+            if connection is not None and connection.is_doubtful:
+                was_silent = not await connection.is_answered(metadata_request(connection.version("metadata"), []))
+            if connection is None or not _leads_to(address, connection):
+                if connection is not None:
+                    connection.close()
+                began = time.monotonic()
+                try:
+                    connection = await Connection.open(*address, self._settings, self._buffers)
+                except BrokerUnreachable as exc:
+                    raise BrokerUnreachable(str(exc), self.alias) from exc
+                if was_silent and time.monotonic() - began <= Connection.trial_s:
+                    self._close_idle(address)  # the broker answers a new connection at once, so it was not slow
+                connection.alias, connection.link = self.alias, self.links.of_rack(self._racks.get(address, ""))
+                try:
+                    for api in OF_BOTH:  # at once: what copies would only lose its connection
+                        connection.version(api)
+                except BrokerUnreachable:
+                    connection.close()
+                    raise
+                connection.on_throttled = self.quota.throttled
+                connection.question_s = self.timeouts.question_s
+                connection.trusted_s = self.timeouts.trusted_s
+                connection.on_silent = partial(self._close_idle, address)
+                self._connections[key] = connection
+            return connection
+
+    def _close_idle(self, address: tuple[str, int]) -> None:
+        """Close the idle connections to a broker of which one had no answer. They are most likely dead too, and each
+        would be waited for."""
+        for connection in self._connections.values():
+            if _leads_to(address, connection) and not connection.unanswered:
+                connection.close()
+
+    async def close(self) -> None:
+        """Close every connection; outstanding questions fail."""
+        closing = [c.close() for c in self._connections.values() if not c.closed]
+        self._connections.clear()
+        for done in closing:
+            if done is not None:
+                await done
+
+    async def end_offset(
+        self, tp: TopicPartition, *, timestamp: int = LATEST, replica_id: int = CONSUMER, committed: bool = False
+    ) -> int:
+        """The partition's log end (-1), log start (-2) or the first offset at a timestamp in ms, as its leader says.
+        The log end is the high watermark; for `committed` it is the last stable offset. For a DEBUGGING replica it is
+        where the leader's own log ends. Raises KafkaProtocolError, BrokerUnreachable."""
+
+        def request(m: Any, _: PartitionLeader) -> Any:
+            partition = filled(
+                m.ListOffsetsPartition, partition_index=tp[1], current_leader_epoch=-1, timestamp=timestamp
+            )
+            topic = m.ListOffsetsTopic(name=tp[0], partitions=(partition,))
+            return filled(m.ListOffsetsRequest, replica_id=replica_id, isolation_level=int(committed), topics=(topic,))
+
+        oldest = WITH_ISOLATION if committed else 0
+        return int((await self.ask_leader(tp, "list_offsets", request, "offsets", oldest=oldest)).offset)
+
+    async def ask_leader(
+        self,
+        tp: TopicPartition,
+        api: str,
+        request: Callable[[Any, PartitionLeader], Any],
+        what: str,
+        needs: str = "Describe",
+        purpose: str = "ask",
+        oldest: int = 0,
+    ) -> Any:
+        """Return what the partition's leader answers to a request about it alone, which is made with kio's module of
+        the version. `needs`: the operation on the topic. `purpose`: of the connection. `oldest`: the first version that
+        serves. Raises KafkaProtocolError, BrokerUnreachable."""
+        leader = self.require_leader(tp)
+        connection = await self.connection(leader.broker, purpose)
+        answer = await connection.call(request(message(api, connection.version(api, oldest), "request"), leader))
+        found = answer.topics[0].partitions[0]
+        if found.error_code != KafkaErrorCode.NONE:
+            about = f"cluster {self.alias}: {what} of {tp[0]}-{tp[1]}"
+            raise self.refused(tp, int(found.error_code), about, needs)
+        return found
+
+
+def connect_cluster(alias: str, properties: Mapping[str, str], client_id: str) -> ClusterClient:
+    """The cluster that a client's Java properties point at (`bootstrap.servers`, security, socket buffers,
+    time-outs). Reads certificate files now; raises BrokerUnreachable where they do not serve."""
+    bootstrap = [_address(entry) for entry in properties["bootstrap.servers"].split(",") if entry.strip()]
+    try:
+        security = aiokafka_connection(properties)
+    except OSError as exc:
+        raise BrokerUnreachable(f"cluster {alias}: the certificates do not serve: {exc}", alias) from exc
+    timeouts = timeouts_from(properties)
+    opening = {"request_timeout_ms": round(timeouts.opening_s * 1e3), "max_idle_ms": max_idle_ms(properties)}
+    settings = {"client_id": client_id, **opening, **security}
+    sizes = {option: int(properties.get(key, SYSTEMS_CHOICE)) for key, option in BUFFERS.items()}
+    return ClusterClient(
+        alias, bootstrap, settings, {option: size for option, size in sizes.items() if size > 0}, timeouts
+    )
+
+
+def _leads_to(address: tuple[str, int], connection: Connection) -> bool:
+    return not connection.closed and (connection.host, connection.port) == address
+
+
+def _address(entry: str) -> tuple[str, int]:
+    host, _, port = entry.strip().rpartition(":")
+    return host.strip("[]"), int(port)

@@ -1,0 +1,182 @@
+"""A fetch as Kafka has it on the wire: what is asked, and what the answer says of each partition.
+
+The request is written here and not by kio, which takes it field by field. If records come one by one, that is most of a
+request's cost. What brokers before Kafka 2.7 are asked is kio's (versions below `OWN_ENCODING`)."""
+
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from lockstep_config.flow.model import FetchSettings
+from lockstep_kafka.wire.error_codes import DIVERGED
+from lockstep_kafka.wire.fetch_session import NO_SESSION, SessionRequest, Wanted
+from lockstep_kafka.wire.flexible_encoding import NO_TAGS, by_topic, compact_string
+from lockstep_kafka.wire.frame_protocol import EncodedRequest, Parts
+from lockstep_kafka.wire.message_versions import encoded, filled, message
+from lockstep_state.kafka.kafka_apis import APIS
+from lockstep_state.kafka.kafka_errors import KafkaErrorCode
+from lockstep_state.offsets import TopicPartition
+
+WITH_SESSIONS, WITH_RACK = 7, 11
+"""The first versions with a session, and an error of the whole answer (KIP-227), and with the rack (KIP-392)."""
+
+OWN_ENCODING = 12
+"""The first version that is written here, and the first with the epoch of the record before the position (KIP-595)."""
+
+BY_TOPIC_ID = 13
+"""The first version that names topics by their ids, and only so."""
+
+REPLICA_IN_TAGS = 15
+"""The first version that says only in a tag who fetches, and nothing where that is no broker (KIP-903)."""
+
+API_KEY = APIS["fetch"].key
+UNKNOWN = -1
+_PARTITION = struct.Struct(">iiqiqi")
+_HEAD = struct.Struct(">iiibii")
+_NUMBER = struct.Struct(">i")
+
+READ_COMMITTED = {"read_uncommitted": 0, "read_committed": 1}
+NOBODY = -1
+
+
+class FetchedPartition(NamedTuple):
+    """What a fetch says of one partition. `code`: Kafka's, or DIVERGED."""
+
+    tp: TopicPartition
+    code: int
+    high_watermark: int
+    last_stable: int
+    aborted: tuple[tuple[int, int], ...]
+    records: bytes
+    read_from: int = NOBODY
+    """The broker that the leader would rather have us read from (KIP-392); then nothing else is said."""
+
+
+def fetch_request(
+    version: int,
+    wanted: Sequence[Wanted],
+    settings: FetchSettings,
+    *,
+    isolation: str = "read_uncommitted",
+    wait_ms: int | None = None,
+    session: SessionRequest | None = None,
+    rack: str = "",
+    partition_bytes: int | None = None,
+    max_bytes: int | None = None,
+    by_id: bool = True,
+) -> EncodedRequest:
+    """A fetch of these partitions from these offsets: sessionless, or the changes of a session. It goes by topic id
+    where this version has ids and its topics have one. (`by_id`; they have none while `inter.broker.protocol.version`
+    is below 2.8.) With a `rack` a leader may answer with the name of a follower, and no records. Of each partition at
+    most `partition_bytes`, and of all together at most `max_bytes`, or what the settings say.
+
+    Each partition goes with the leader epoch that we know, so that a broker of another epoch refuses it. It also goes
+    with the epoch of the record before its first one, so that a log without that record says so (KIP-320, KIP-595).
+    That is not asked of a leader about its own epoch. Versions before 9, 11 and 12 say less. What was truncated shows
+    then when a partition resumes, as it does at each change of its leader."""
+    version = version if by_id else min(version, BY_TOPIC_ID - 1)
+    at_most = settings.max_partition_bytes if partition_bytes is None else partition_bytes
+    max_bytes = settings.max_bytes if max_bytes is None else max_bytes
+    wait_ms = settings.max_wait_ms if wait_ms is None else wait_ms
+    session_id, epoch = (0, UNKNOWN) if session is None else (session.session_id, session.epoch)
+    if version < OWN_ENCODING:
+        m = message("fetch", version, "request")
+        entity = filled(
+            m.FetchRequest,
+            max_wait=timedelta(milliseconds=wait_ms),
+            min_bytes=settings.min_bytes,
+            max_bytes=max_bytes,
+            isolation_level=READ_COMMITTED[isolation],
+            session_id=session_id,
+            session_epoch=epoch,
+            topics=_old_topics(m, wanted, at_most),
+            forgotten_topics_data=_old_forgotten(m, session),
+            rack_id=rack,
+        )
+        return encoded(entity, max_bytes)
+    named_by_id = version >= BY_TOPIC_ID
+    topics: dict[UUID | str | None, list[Parts]] = {}
+    for (topic, number), leader, offset, before in wanted:
+        entry = (_PARTITION.pack(number, leader.epoch, offset, before, UNKNOWN, at_most), NO_TAGS)
+        topics.setdefault(leader.topic_id if named_by_id else topic, []).append(entry)
+    forgotten: dict[UUID | str | None, list[Parts]] = {}
+    for (topic, number), leader in session.forgotten if session is not None else ():
+        forgotten.setdefault(leader.topic_id if named_by_id else topic, []).append((_NUMBER.pack(number),))
+    head = _HEAD.pack(
+        wait_ms,
+        settings.min_bytes,
+        max_bytes,
+        READ_COMMITTED[isolation],
+        session_id,
+        epoch,
+    )
+    replica = b"" if version >= REPLICA_IN_TAGS else _NUMBER.pack(UNKNOWN)
+    parts = [replica, head, *by_topic(topics), *by_topic(forgotten), compact_string(rack), NO_TAGS]
+    return EncodedRequest(API_KEY, version, parts, max_bytes)
+
+
+def _old_topics(m: Any, wanted: Iterable[Wanted], at_most: int) -> tuple[Any, ...]:
+    topics: dict[str, list[Any]] = {}
+    for (topic, number), leader, offset, _ in wanted:
+        entry = filled(
+            m.FetchPartition,
+            partition=number,
+            current_leader_epoch=leader.epoch,
+            fetch_offset=offset,
+            partition_max_bytes=at_most,
+        )
+        topics.setdefault(topic, []).append(entry)
+    return tuple(m.FetchTopic(topic=topic, partitions=tuple(entries)) for topic, entries in topics.items())
+
+
+def _old_forgotten(m: Any, session: SessionRequest | None) -> tuple[Any, ...]:
+    topics: dict[str, list[int]] = {}
+    for (topic, number), _ in session.forgotten if session is not None else ():
+        topics.setdefault(topic, []).append(number)
+    return tuple(m.ForgottenTopic(topic=topic, partitions=tuple(numbers)) for topic, numbers in topics.items())
+
+
+def read_session_id(answer: Any) -> int:
+    """Return the id of the session that an answer names. 0: none, as before version 7."""
+    return int(answer.session_id) if int(answer.__version__) >= WITH_SESSIONS else NO_SESSION
+
+
+def read_error(answer: Any) -> int:
+    """Return the error of the whole answer; before version 7 it has none."""
+    return int(answer.error_code) if int(answer.__version__) >= WITH_SESSIONS else int(KafkaErrorCode.NONE)
+
+
+def topic_names(wanted: Iterable[Wanted]) -> Mapping[Any, str]:
+    """The names of these topics, by what an answer may call them: their ids, and their names."""
+    names: dict[Any, str] = {}
+    for (topic, _), leader, _, _ in wanted:
+        names[leader.topic_id] = names[topic] = topic
+    return names
+
+
+def read_answer(asked: Iterable[TopicPartition], answer: Any, names: Mapping[Any, str]) -> Iterator[FetchedPartition]:
+    """What the answer says, partition by partition. An error of the whole answer is given to each partition asked
+    for. ``names``: `topic_names` of what was asked for."""
+    if (error := read_error(answer)) != KafkaErrorCode.NONE:
+        for tp in asked:
+            yield FetchedPartition(tp, error, -1, -1, (), b"")
+        return
+    version = int(answer.__version__)
+    by_id, names_epochs, names_replica = version >= BY_TOPIC_ID, version >= OWN_ENCODING, version >= WITH_RACK
+    for topic in answer.responses:
+        name = names.get(topic.topic_id if by_id else topic.topic)
+        if name is None:
+            continue
+        for p in topic.partitions:
+            diverges = names_epochs and p.diverging_epoch.end_offset != UNKNOWN
+            yield FetchedPartition(
+                (name, int(p.partition_index)),
+                int(p.error_code) or (DIVERGED if diverges else KafkaErrorCode.NONE),
+                int(p.high_watermark),
+                int(p.last_stable_offset),
+                tuple((int(a.producer_id), int(a.first_offset)) for a in p.aborted_transactions or ()),
+                p.records or b"",
+                int(p.preferred_read_replica) if names_replica else NOBODY,
+            )

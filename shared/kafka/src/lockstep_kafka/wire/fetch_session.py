@@ -1,0 +1,90 @@
+"""What a broker remembers of one connection's fetches, so that each need only say what has changed (KIP-227). No
+I/O."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from lockstep_kafka.wire.cluster import PartitionLeader
+from lockstep_state.kafka.kafka_errors import KafkaErrorCode
+from lockstep_state.offsets import TopicPartition
+
+Wanted = tuple[TopicPartition, PartitionLeader, int, int]
+"""A partition, its leader as we know it, the offset to fetch from, and the leader epoch of the record before that. The
+epoch is -1 if the broker need not compare it with its log."""
+
+SESSION_LOST = frozenset(
+    {
+        KafkaErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        KafkaErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        KafkaErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+    }
+)
+"""Begin anew with everything."""
+
+NO_SESSION = 0
+LAST_EPOCH = 2**31 - 1
+UNSAID = -1
+
+
+class SessionRequest(NamedTuple):
+    """One request: whose session, which number in it, what to say of it, and what the broker shall forget."""
+
+    session_id: int
+    epoch: int
+    changed: Sequence[Wanted]
+    forgotten: Sequence[tuple[TopicPartition, PartitionLeader]]
+
+
+class FetchSession:
+    """One connection's session. Ask for a `plan`, send it, and tell what came back, in turn."""
+
+    def __init__(self) -> None:
+        self._id = NO_SESSION
+        self._epoch = 0
+        self._known: dict[TopicPartition, tuple[PartitionLeader, int, int]] = {}
+        self._each = 0
+
+    def plan(self, wanted: Sequence[Wanted], each: int = 0) -> SessionRequest:
+        """What to send so that the broker answers for exactly `wanted`, with at most `each` bytes of each partition. In
+        the order given where everything is sent; in a session the broker itself sees that each partition has its turn.
+        """
+        if each != self._each:  # the broker knows each partition with its size
+            self._known = {tp: (leader, UNSAID, UNSAID) for tp, (leader, _, _) in self._known.items()}
+            self._each = each
+        if self._id == NO_SESSION:
+            self._known = {tp: (leader, offset, before) for tp, leader, offset, before in wanted}
+            return SessionRequest(NO_SESSION, 0, wanted, ())
+        changed = [each for each in wanted if self._known.get(each[0]) != each[1:]]
+        there = {tp for tp, _, _, _ in wanted}
+        forgotten = [(tp, leader) for tp, (leader, _, _) in self._known.items() if tp not in there]
+        # A topic that was created again under the same name is another one to the broker: both lists name it.
+        forgotten += [
+            (tp, self._known[tp][0])
+            for tp, leader, _, _ in changed
+            if tp in self._known and self._known[tp][0].topic_id != leader.topic_id
+        ]
+        self._known = {tp: (leader, offset, before) for tp, leader, offset, before in wanted}
+        return SessionRequest(self._id, self._epoch, changed, forgotten)
+
+    def onward(self, moved: Sequence[Wanted]) -> SessionRequest | None:
+        """What to send so that the broker answers for what the last plan wanted, of these partitions from other offsets
+        on. None where it knows nothing of the last plan."""
+        if self._id == NO_SESSION:
+            return None
+        for tp, leader, offset, before in moved:
+            self._known[tp] = (leader, offset, before)
+        return SessionRequest(self._id, self._epoch, moved, ())
+
+    def answered(self, session_id: int) -> None:
+        """A request was answered without an error of its own. A broker that has no room for a session says 0."""
+        if session_id == NO_SESSION:
+            self.lost()
+        elif session_id != self._id:
+            self._id, self._epoch = session_id, 1
+        else:
+            self._epoch = 1 if self._epoch == LAST_EPOCH else self._epoch + 1
+
+    def lost(self) -> None:
+        """The broker forgot it, or it is another connection: the next plan says everything."""
+        self._id, self._epoch = NO_SESSION, 0
+        self._known = {}

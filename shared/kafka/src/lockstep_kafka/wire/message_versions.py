@@ -1,0 +1,69 @@
+"""Messages of Kafka by API and version: how they are framed, and how kio fills and reads them (no I/O)."""
+
+from collections.abc import Callable
+from dataclasses import fields
+from functools import cache
+from importlib import import_module
+from io import BytesIO
+from typing import Any, NamedTuple
+
+from aiokafka.errors import KafkaConnectionError
+from kio.serial import entity_reader, entity_writer
+
+from lockstep_kafka.wire.frame_protocol import EncodedRequest
+from lockstep_state.kafka.kafka_apis import APIS
+
+NAMES = {api.key: name for name, api in APIS.items()}
+
+_CORRELATION_ID_SIZE = 4
+
+
+class MessageFormat(NamedTuple):
+    """How an API's messages of one version are framed, and what reads an answer. `is_flexible`: headers have tags
+    (KIP-482)."""
+
+    is_flexible: bool
+    reader: Callable[[memoryview, int], tuple[Any, int]]
+
+    def read_answer(self, frame: memoryview) -> Any:
+        """Return the answer in a frame that begins with its correlation id. Raises KafkaConnectionError."""
+        if not self.is_flexible:
+            return self.reader(frame, _CORRELATION_ID_SIZE)[0]
+        if frame[_CORRELATION_ID_SIZE] != 0:
+            raise KafkaConnectionError(
+                "the broker sent tagged fields in a response header, which no version known here has"
+            )
+        return self.reader(frame, _CORRELATION_ID_SIZE + 1)[0]
+
+
+@cache
+def message(api: str, version: int, side: str) -> Any:
+    """Return kio's module with the entities of an API's `request` or `response` in this version."""
+    return import_module(f"kio.schema.{api}.v{version}.{side}")
+
+
+@cache
+def message_format(key: int, version: int) -> MessageFormat:
+    """Return the format of an API's messages in this version."""
+    api = NAMES[key]
+    answer = getattr(message(api, version, "response"), f"{APIS[api].name}Response")
+    return MessageFormat(answer.__flexible__, entity_reader(answer))
+
+
+@cache
+def _field_names(kind: type) -> frozenset[str]:
+    return frozenset(field.name for field in fields(kind))
+
+
+def filled(kind: type, **values: Any) -> Any:
+    """Return an entity with those of the values that its version has a field for. The caller knows that a broker of
+    that version does the same without the others."""
+    names = _field_names(kind)
+    return kind(**{name: value for name, value in values.items() if name in names})
+
+
+def encoded(entity: Any, asked_bytes: int = 0) -> EncodedRequest:
+    """Return a message of kio's as it is sent. `asked_bytes`: as `EncodedRequest` has them."""
+    body = BytesIO()
+    entity_writer(type(entity))(body, entity)
+    return EncodedRequest(int(entity.__api_key__), int(entity.__version__), [body.getvalue()], asked_bytes)

@@ -1,0 +1,89 @@
+"""Requests that a cluster may not support. Their answer is None then, and the caller reads the log instead."""
+
+from collections.abc import Callable, Mapping, Set
+from typing import Any
+
+from lockstep_kafka.wire.cluster import CONSUMER, ClusterClient, KafkaProtocolError, PartitionLeader
+from lockstep_kafka.wire.connection import ConnectionClosedError, ProtocolUnfitError
+from lockstep_kafka.wire.message_versions import filled
+from lockstep_kafka.wire.unsupported_requests import UnsupportedCase
+from lockstep_state.errors import RetriableError
+from lockstep_state.kafka.kafka_errors import KafkaErrorCode
+from lockstep_state.offsets import TopicPartition
+
+TRIES = 2
+"""A broker that stops closes its connections, too. So one close says nothing of the request."""
+
+PURPOSE = "optional"
+"""A connection of its own, because a broker may close it on such a request."""
+
+
+async def active_producers(
+    cluster: ClusterClient, tp: TopicPartition, producer_ids: Set[int]
+) -> Mapping[int, tuple[int, int]] | None:
+    """Return (epoch, last sequence) of those producers that the leader remembers at its log's end, be that replicated
+    or not. None: the cluster does not support DescribeProducers. Raises KafkaProtocolError and BrokerUnreachable."""
+    partition = await _ask_leader(
+        cluster,
+        tp,
+        "describe_producers",
+        lambda m, _: m.DescribeProducersRequest(topics=(m.TopicRequest(name=tp[0], partition_indexes=(tp[1],)),)),
+        "producers",
+        needs="Read",
+    )
+    if partition is None:
+        return None
+    return {
+        int(p.producer_id): (int(p.producer_epoch), int(p.last_sequence))
+        for p in partition.active_producers
+        if p.producer_id in producer_ids and p.last_sequence >= 0
+    }
+
+
+async def epoch_end(cluster: ClusterClient, tp: TopicPartition, leader_epoch: int) -> int | None:
+    """Return where the records of this leader epoch and all before it end in the partition's log, as its leader says
+    (OffsetForLeaderEpoch, KIP-101, KIP-320). -1 if the leader does not know. None: the cluster does not support the
+    request. Raises KafkaProtocolError and BrokerUnreachable."""
+
+    def request(m: Any, leader: PartitionLeader) -> Any:
+        # The epoch that is fetched at afterwards, so that no other leader has been there between.
+        partition = m.OffsetForLeaderPartition(
+            partition=tp[1], current_leader_epoch=leader.epoch, leader_epoch=leader_epoch
+        )
+        topic = m.OffsetForLeaderTopic(topic=tp[0], partitions=(partition,))
+        return filled(m.OffsetForLeaderEpochRequest, replica_id=CONSUMER, topics=(topic,))
+
+    found = await _ask_leader(cluster, tp, "offset_for_leader_epoch", request, "leader epochs")
+    return None if found is None else int(found.end_offset)
+
+
+async def _ask_leader(
+    cluster: ClusterClient,
+    tp: TopicPartition,
+    api: str,
+    request: Callable[[Any, PartitionLeader], Any],
+    what: str,
+    needs: str = "Describe",
+) -> Any | None:
+    """As `ClusterClient.ask_leader`. None: the cluster does not support the request, which it remembers."""
+    for _ in range(TRIES):
+        if api in cluster.unsupported:
+            return None
+        try:
+            return await cluster.ask_leader(tp, api, request, what, needs, purpose=PURPOSE)
+        except ProtocolUnfitError:
+            cluster.unsupported.add_case(api, UnsupportedCase.ABSENT)
+            return None
+        except KafkaProtocolError as exc:
+            if exc.code != KafkaErrorCode.UNSUPPORTED_VERSION:
+                raise
+            cluster.unsupported.add_case(api, UnsupportedCase.REFUSED)
+            return None
+        except ConnectionClosedError as exc:
+            closed = exc
+    try:
+        await cluster.end_offset(tp)  # so the broker is there, and serves the partition
+    except RetriableError:
+        raise closed from None
+    cluster.unsupported.add_case(api, UnsupportedCase.CONNECTION_CLOSED)
+    return None

@@ -1,0 +1,164 @@
+"""Transactional ids at their coordinators: fenced, opened, ended (KIP-98)."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, NamedTuple
+from zlib import crc32
+
+from lockstep_kafka.common.backoff import Backoff
+from lockstep_kafka.wire.cluster import ClusterClient, KafkaProtocolError
+from lockstep_kafka.wire.connection import BrokerUnreachable
+from lockstep_kafka.wire.message_versions import message
+from lockstep_state.errors import RetriableError
+from lockstep_state.kafka.kafka_errors import KafkaErrorCode
+from lockstep_state.offsets import TopicPartition
+
+CONNECTIONS = 4
+"""Connections to each coordinator: it answers one request of a connection at a time, and each waits for its log."""
+
+WITHIN_S = 60.0
+"""How long a coordinator may be moving, or still be ending the last transaction."""
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.001, 0.1
+
+FENCED = frozenset({KafkaErrorCode.INVALID_PRODUCER_EPOCH, KafkaErrorCode.PRODUCER_FENCED})
+NOT_YET = frozenset(
+    {
+        KafkaErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaErrorCode.COORDINATOR_NOT_AVAILABLE,
+        KafkaErrorCode.NOT_COORDINATOR,
+        KafkaErrorCode.CONCURRENT_TRANSACTIONS,
+    }
+)
+"""The coordinator moves, or still ends the last transaction."""
+
+NO_ERROR_OF_ITS_OWN = frozenset({KafkaErrorCode.NONE, KafkaErrorCode.OPERATION_NOT_ATTEMPTED})
+"""The second is of a partition that is well, where another one of the same request is not."""
+
+TRANSACTION_KEY = 1
+"""FindCoordinator's key type."""
+
+
+class Producer(NamedTuple):
+    """What a transactional id stands for since it was last fenced."""
+
+    id: int
+    epoch: int
+
+
+class ProducerFenced(RetriableError):
+    """Somebody else has taken the transactional id over."""
+
+
+class TransactionCoordinators:
+    """The transaction coordinators of one cluster. Each call asks again while a coordinator moves or still ends the
+    last transaction, for `WITHIN_S` at most; it raises KafkaProtocolError, BrokerUnreachable and ProducerFenced."""
+
+    def __init__(self, cluster: ClusterClient, timeout: timedelta) -> None:
+        """`timeout`: after so long the cluster itself aborts a transaction that is not ended."""
+        self._cluster = cluster
+        self._timeout = timeout
+        self._brokers: dict[str, int] = {}
+
+    async def fence(self, transactional_id: str) -> Producer:
+        """The id is ours from now on: who had it cannot append any more, and what was open has ended one way or the
+        other."""
+        answer = await self._ask(
+            transactional_id,
+            "init_producer_id",
+            lambda m: m.InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout=self._timeout),
+        )
+        return Producer(int(answer.producer_id), int(answer.producer_epoch))
+
+    async def open(self, transactional_id: str, producer: Producer, partitions: Sequence[TopicPartition]) -> None:
+        """These partitions are part of the id's transaction, which is opened where none is."""
+        await self._ask(
+            transactional_id,
+            "add_partitions_to_txn",
+            lambda m: m.AddPartitionsToTxnRequest(
+                v3_and_below_transactional_id=transactional_id,
+                v3_and_below_producer_id=producer.id,
+                v3_and_below_producer_epoch=producer.epoch,
+                v3_and_below_topics=tuple(
+                    m.AddPartitionsToTxnTopic(name=topic, partitions=(number,)) for topic, number in partitions
+                ),
+            ),
+        )
+
+    async def end(self, transactional_id: str, producer: Producer, *, commit: bool) -> None:
+        """The id's transaction is decided: from now on nothing changes whether it will be visible. To be asked again
+        where the outcome is unknown: deciding twice changes nothing."""
+        await self._ask(
+            transactional_id,
+            "end_txn",
+            lambda m: m.EndTxnRequest(
+                transactional_id=transactional_id,
+                producer_id=producer.id,
+                producer_epoch=producer.epoch,
+                committed=commit,
+            ),
+        )
+
+    async def _ask(self, transactional_id: str, api: str, request: Any) -> Any:
+        deadline = asyncio.get_running_loop().time() + WITHIN_S
+        backoff = Backoff(first=FIRST_PAUSE_S, limit=LONGEST_PAUSE_S)
+        while True:
+            late = asyncio.get_running_loop().time() > deadline
+            try:
+                broker = self._brokers.get(transactional_id)
+                if broker is None:
+                    broker = self._brokers[transactional_id] = await self._coordinator(transactional_id)
+                purpose = f"transactions-{crc32(transactional_id.encode()) % CONNECTIONS}"
+                connection = await self._cluster.connection(broker, purpose)
+                answer = await connection.call(request(message(api, connection.version(api), "request")))
+                code = _code(answer)
+            except BrokerUnreachable:
+                self._brokers.pop(transactional_id, None)
+                if late:
+                    raise
+                await self._cluster.refresh([])
+                code = KafkaErrorCode.COORDINATOR_NOT_AVAILABLE
+            if code == KafkaErrorCode.NONE:
+                return answer
+            about = f"cluster {self._cluster.alias}: {api} of {transactional_id}"
+            if code in FENCED:
+                raise ProducerFenced(f"{about}: somebody else has taken it over")
+            if code not in NOT_YET or late:
+                raise KafkaProtocolError(
+                    code, about, self._cluster.alias, ("transactional-id", transactional_id, "Write")
+                )
+            if code == KafkaErrorCode.NOT_COORDINATOR:
+                self._brokers.pop(transactional_id, None)
+            await asyncio.sleep(backoff.next())
+
+    async def _coordinator(self, transactional_id: str) -> int:
+        connection = await self._cluster.any_connection()
+        version = connection.version("find_coordinator")
+        m = message("find_coordinator", version, "request")
+        if version < 4:
+            request = m.FindCoordinatorRequest(key=transactional_id, key_type=TRANSACTION_KEY)
+            found: Any = await connection.call(request)
+        else:
+            request = m.FindCoordinatorRequest(coordinator_keys=(transactional_id,), key_type=TRANSACTION_KEY)
+            found = (await connection.call(request)).coordinators[0]
+        if found.error_code != KafkaErrorCode.NONE:
+            if found.error_code == KafkaErrorCode.COORDINATOR_NOT_AVAILABLE:
+                raise BrokerUnreachable(f"no coordinator of {transactional_id} yet", self._cluster.alias)
+            about = f"cluster {self._cluster.alias}: coordinator of {transactional_id}"
+            needs = ("transactional-id", transactional_id, "Write")
+            raise KafkaProtocolError(int(found.error_code), about, self._cluster.alias, needs)
+        return int(found.node_id)
+
+
+def _code(answer: Any) -> int:
+    """The first error of an answer; 0: none."""
+    if hasattr(answer, "error_code"):
+        return int(answer.error_code)
+    codes = [
+        int(partition.partition_error_code)
+        for topic in answer.results_by_topic_v3_and_below
+        for partition in topic.results_by_partition
+    ]
+    real = [code for code in codes if code not in NO_ERROR_OF_ITS_OWN]
+    return real[0] if real else max(codes, default=int(KafkaErrorCode.NONE))

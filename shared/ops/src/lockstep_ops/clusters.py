@@ -1,0 +1,42 @@
+"""The clusters of a flow, as commands reach them."""
+
+from collections.abc import Mapping
+from math import inf
+
+from lockstep_config import FlowSettings
+from lockstep_config.credentials.permissions import Access, needed_access
+from lockstep_config.flow import client_settings
+from lockstep_kafka.admin.admin import Admin
+
+
+def source_client(settings: FlowSettings, *, ends_at: float = inf) -> Admin:
+    """Return a client of the flow's source. Nothing is asked of the cluster yet; nor by `target_client`.
+
+    Its requests end at `ends_at` (of `time.monotonic`).
+    """
+    return Admin(
+        settings.flow.source,
+        client_settings.source_admin(settings),
+        access=needed_access(settings, settings.flow.source),
+        properties=settings.clients.source_admin,
+        ends_at=ends_at,
+    )
+
+
+def target_client(settings: FlowSettings, *, ends_at: float = inf) -> Admin:
+    """Return a client of the flow's target, as `source_client` does."""
+    return Admin(
+        settings.flow.target,
+        client_settings.target_admin(settings),
+        access=needed_access(settings, settings.flow.target),
+        properties=settings.clients.target_admin,
+        ends_at=ends_at,
+    )
+
+
+def connection_client(settings: FlowSettings, alias: str, properties: Mapping[str, str]) -> Admin:
+    """Asks that cluster of the flow over a connection with these properties."""
+    grants = needed_access(settings, alias).grants
+    access = Access(properties, properties.get("bootstrap.servers", ""), grants)
+    conf = client_settings.connection_admin(settings, properties)
+    return Admin(alias, conf, access=access, properties=client_settings.connection_properties(properties))

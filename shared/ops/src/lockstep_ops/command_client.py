@@ -1,0 +1,111 @@
+"""Append a command and wait for the events that answer it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
+from typing import Any
+
+from lockstep_config import FlowSettings
+from lockstep_config.credentials.permissions import needed_access
+from lockstep_config.flow import client_settings
+from lockstep_config.resolve.precedence import Side
+from lockstep_kafka.admin.admin import PROBE
+from lockstep_kafka.admin.replicas import count_replicas
+from lockstep_kafka.common.asyncio_util import unless_set
+from lockstep_kafka.common.errors import ClusterError, NotPermitted, RequestRefused, TopicMissing
+from lockstep_kafka.librdkafka.control_producer import ControlProducer, ControlTopicLog
+from lockstep_kafka.topics.topic_follower import target_follower
+from lockstep_kafka.topics.topic_reader import Record
+from lockstep_ops.clusters import target_client
+from lockstep_ops.command_request import CommandReply
+from lockstep_state.events import decode_event
+from lockstep_state.names import commands_topic, events_topic
+from lockstep_state.rows.row import MalformedRow
+
+
+async def ask(settings: FlowSettings, reply: CommandReply, within: float) -> None:
+    """Ask one thing. As `ask_all`."""
+    await ask_all(settings, [reply], within)
+
+
+async def ask_all(settings: FlowSettings, replies: Sequence[CommandReply], within: float) -> None:
+    """Ask the services of a flow several things at once, and fold the answers into `replies` until all are there or
+    `within` seconds are over.
+
+    Of those that are missing then a reply says how many replicas run. What a cluster did not do is in the replies too,
+    so that other flows are asked all the same. Raises NewerVersion for an answer of a newer release.
+    """
+    if not replies:
+        return
+    try:
+        await _ask_all(settings, replies, within)
+    except ClusterError as exc:
+        never_run = isinstance(exc, TopicMissing)
+        advice = ": the flow has never run; start its services, or lockstep run" if never_run else ""
+        for reply in replies:
+            if reply.missing:
+                reply.trouble = f"{exc}{advice}"
+                reply.denied = isinstance(exc, NotPermitted | RequestRefused)
+
+
+async def _ask_all(settings: FlowSettings, replies: Sequence[CommandReply], within: float) -> None:
+    flow, group_id = settings.flow, settings.group_id
+    target = target_client(settings)
+    await target.probe(min(PROBE, timedelta(seconds=within)))
+    answered = asyncio.Event()
+    asked = {reply.question.command.id.encode(): reply for reply in replies}
+
+    def hear(records: Sequence[Record]) -> None:
+        for record in records:
+            for reply in [reply for name, reply in asked.items() if record.value is not None and name in record.value]:
+                with suppress(MalformedRow):  # no service wrote it, so it is no answer
+                    reply.add_event(decode_event(record.value or b""))
+        if not any(reply.missing for reply in replies):
+            answered.set()
+
+    events = target_follower(settings, "commands", events_topic(flow, group_id), hear, from_beginning=False)
+    events.start()
+    try:
+        async with producing(settings, within) as producer:
+            await events.caught_up(silent_s=within)  # every answer comes after this
+            log = ControlTopicLog(producer, commands_topic(flow, group_id))
+            questions = [reply.question for reply in replies]
+            await asyncio.gather(
+                *(log.append(*one.command.encode(), partition=one.commands_partition) for one in questions)
+            )
+            await wait_for_answer(answered, events.failed(), within)
+    finally:
+        events.end()  # its thread is not waited for: that takes up to half a second
+    if missing := sorted({name for reply in replies for name in reply.missing}):
+        try:
+            members = await count_replicas(target, settings, missing)
+        except ClusterError:
+            return  # it only says more about what is missing; that it is missing is said anyhow
+        for reply in replies:
+            reply.members.update({name: members[name] for name in reply.missing if name in members})
+
+
+@asynccontextmanager
+async def producing(settings: FlowSettings, within: float, side: Side = "target") -> AsyncIterator[ControlProducer]:
+    """A producer on one side; what is not acknowledged `within` seconds raises NotAppended."""
+    if side == "target":
+        alias, conf = settings.flow.target, client_settings.target_producer(settings, "commands")
+    else:
+        alias, conf = settings.flow.source, client_settings.source_producer(settings, "canary")
+    producer = ControlProducer(alias, conf, within=within, access=needed_access(settings, alias))
+    await producer.start()
+    try:
+        yield producer
+    finally:
+        await producer.stop()
+
+
+async def wait_for_answer(answered: asyncio.Event, failed: Coroutine[Any, Any, None], within: float) -> None:
+    """Return when it is answered, or after `within` seconds; what `failed` raises meanwhile gets out."""
+    try:
+        async with asyncio.timeout(within) as limit:
+            await unless_set(answered, failed)
+    except TimeoutError:
+        if not limit.expired():
+            raise

@@ -1,0 +1,146 @@
+"""A command of an operator and what the services answer: who is asked, who has answered, what that comes to."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lockstep_config import FlowSettings
+from lockstep_ops.exit_codes import CannotUse, Exit
+from lockstep_ops.services import SERVICES
+from lockstep_runtime.util.clock import now_ms
+from lockstep_state.commands.command import Command
+from lockstep_state.commands.command_vocabulary import Scope, asked
+from lockstep_state.events import Event, event_words
+from lockstep_state.names import Flow
+
+REFUSED = "CommandRefused"
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRequest:
+    """A command for one flow. `services` are those whose answers are awaited, `absent` those that would answer but have
+    no work in this flow, by the file."""
+
+    flow: Flow
+    command: Command
+    scope: Scope
+    services: frozenset[str]
+    absent: frozenset[str] = frozenset()
+    commands_partition: int = 0
+
+
+def command_scope(text: str) -> Scope:
+    """The scope that is written on the command line. Raises CannotUse."""
+    try:
+        return Scope.parse(text)
+    except ValueError as exc:
+        raise CannotUse(str(exc)) from exc
+
+
+def command_request(
+    settings: FlowSettings,
+    verb: str,
+    scope: Scope,
+    arguments: Mapping[str, Any] | None = None,
+    *,
+    commands_partition: int | None = None,
+) -> CommandRequest:
+    """A new request, and the services that answer it. `commands_partition`: that of the replica that is meant; None:
+    the scope's. Raises CannotUse if the verb is not for such a scope, or no service would answer."""
+    try:
+        services = asked(verb, scope)
+    except ValueError as exc:
+        raise CannotUse(str(exc)) from exc
+    there = frozenset(name for name in services if SERVICES[name](settings))
+    if not there:
+        raise CannotUse(
+            f"{settings.flow}: {' and '.join(sorted(services))} would carry out {verb} {scope}, and by this file "
+            "has nothing to do in the flow"
+        )
+    command = Command(
+        id=str(uuid.uuid4()), verb=verb, subject=str(scope), at_ms=now_ms(), arguments=dict(arguments or {})
+    )
+    partition = scope.commands_partition if commands_partition is None else commands_partition
+    return CommandRequest(settings.flow, command, scope, there, services - there, partition)
+
+
+@dataclass(slots=True)
+class CommandReply:
+    """What was heard so far. Feed it every event; one fed twice changes nothing."""
+
+    question: CommandRequest
+    heard: dict[str, Event] = field(default_factory=dict)
+    """The first answer of each service."""
+    members: dict[str, int] = field(default_factory=dict)
+    """Replicas that were found in the groups of services that did not answer."""
+    trouble: str = ""
+    """Why no service could be asked; then nothing is known of what was done."""
+    denied: bool = False
+    """The cluster answered, and did not let us ask."""
+
+    def add_event(self, event: Event) -> None:
+        if event.answers == self.question.command.id and event.service in self.question.services:
+            self.heard.setdefault(event.service, event)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Services that have not answered."""
+        return tuple(sorted(self.question.services - self.heard.keys()))
+
+    @property
+    def refusals(self) -> tuple[Event, ...]:
+        return tuple(event for event in self.heard.values() if event.kind == REFUSED)
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs: what was asked, each answer, and who did not answer."""
+        command = self.question.command
+        return {
+            "flow": str(self.question.flow),
+            "verb": command.verb,
+            "subject": command.subject,
+            "id": command.id,
+            "answers": [
+                {"service": name, "kind": event.kind, "at_ms": event.at_ms, "detail": event.detail}
+                for name, event in sorted(self.heard.items())
+            ],
+            "missing": list(self.missing),
+            "trouble": self.trouble,
+        }
+
+    def as_lines(self) -> list[str]:
+        """For people: a line for each service that was asked."""
+        if self.trouble:
+            return [f"{self.question.flow}  {self.trouble}"]
+        return [self._line(name) for name in sorted(self.question.services)]
+
+    def _line(self, service: str) -> str:
+        command, event = self.question.command, self.heard.get(service)
+        head = f"{self.question.flow}  {service}: "
+        if event is None:
+            return head + f"no answer to {command.verb}. {self._advice(service)}"
+        if event.kind == REFUSED:
+            return head + f"refused: {event.detail.get('reason', 'without a reason')}"
+        scope, wanted = event.detail.get("scope"), event.detail.get("wanted")
+        if scope and wanted:
+            return head + f"{event.kind.lower()}, {scope} is to be {wanted}"
+        count = event.detail.get("entries")
+        return head + event_words(event.kind) + ("" if count is None else f", {count} of them")
+
+    def _advice(self, service: str) -> str:
+        later = "The command is kept for 7 days and carried out when it is there"
+        match self.members.get(service):
+            case None:
+                return f"Look at its log and its /ready page. {later}."
+            case 0:
+                return f"No replica of it runs for this flow: start it. {later}."
+            case count:
+                replicas = "1 replica runs" if count == 1 else f"{count} replicas run"
+                return f"{replicas} and did not answer in time: look at its log and its /ready page. {later}."
+
+
+def exit_code(replies: Sequence[CommandReply]) -> Exit:
+    """0 when everybody did as asked, 1 when somebody refused, 3 when somebody did not answer."""
+    if any(reply.refusals or reply.denied for reply in replies):
+        return Exit.TROUBLE
+    return Exit.NO_ANSWER if any(reply.missing for reply in replies) else Exit.FINE

@@ -1,0 +1,215 @@
+"""The way to one cluster, step by step: resolve, connect, TLS handshake, login, and the brokers that it names."""
+
+import asyncio
+import contextlib
+import ipaddress
+import socket
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from lockstep_config.clients.librdkafka import read_protocol, uses_sasl, uses_tls
+from lockstep_config.clients.principal import find_principal
+from lockstep_config.clients.sasl import read_login
+from lockstep_config.clients.tls import read_tls
+from lockstep_config.credentials.certificate_expiry import connection_ends, first_end
+from lockstep_config.flow.client_settings import OURS, aiokafka_connection
+from lockstep_kafka.admin.admin import PROBE, connects
+from lockstep_kafka.admin.first_answer import Answerer, read_first_answer, silence_sentence
+from lockstep_kafka.common.auth_errors import login_name, refused_login
+from lockstep_kafka.session.broker_session import AdvertisedBroker, BrokerSession, QuestionRefused, SessionRefused
+from lockstep_ops.doctor.checks.access_facts import (
+    AccessFacts,
+    AddressConnection,
+    BrokerFacts,
+    HostAddresses,
+    LoginOutcome,
+    StoreEnd,
+)
+from lockstep_ops.doctor.handshake import read_certificate
+from lockstep_state.kafka.kafka_apis import OF_BOTH
+from lockstep_state.opening_step import OpeningStep
+
+ROUND_TRIPS = 9
+
+AT_ONCE = 8
+"""Brokers that are connected to at a time."""
+
+CLOSED_WITHIN_S = 1.0
+
+CLIENT_ID = f"{OURS}|doctor"
+
+
+class AccessReader:
+    """Reads the way to one cluster as clients with these connection properties go, each attempt within `within_s`.
+    `subject` is what findings call it. `required`: the requests that it must know.
+    `session` is open after `read` if the login succeeded: close it."""
+
+    def __init__(
+        self, subject: str, properties: Mapping[str, str], within_s: float, required: Collection[str] = OF_BOTH
+    ) -> None:
+        self._properties = properties
+        self._within = min(PROBE.total_seconds(), within_s)
+        self._required = required
+        self.facts = AccessFacts(subject, read_protocol(properties))
+        self.session: BrokerSession | None = None
+
+    async def read_names(self) -> None:
+        """Resolves the bootstrap servers."""
+        servers = [_server(entry) for entry in self._properties["bootstrap.servers"].split(",") if entry.strip()]
+        hosts = await asyncio.gather(*(self._resolve(host, port) for host, port in servers))
+        self.facts = replace(self.facts, hosts=tuple(hosts))
+
+    async def read(self) -> None:
+        """Goes as far as the cluster lets us."""
+        await self.read_names()
+        if not any(host.addresses for host in self.facts.hosts):
+            return
+        wanted = [(host, address) for host in self.facts.hosts for address in host.addresses]
+        found = await asyncio.gather(*(self._connect(host, address) for host, address in wanted))
+        self.facts = replace(self.facts, connections=tuple(found))
+        open_at = list(dict.fromkeys((one.host, one.port) for one in found if not one.why))
+        if not open_at:
+            return
+        if self.facts.has_tls and not await self._read_tls(open_at):
+            return
+        await self._log_in(*open_at[0])
+        if self.session is not None:
+            await self._read_brokers(self.session, set(open_at))
+
+    async def close(self) -> None:
+        """Closes what is open."""
+        await _close(self.session)
+
+    async def _resolve(self, host: str, port: int) -> HostAddresses:
+        with contextlib.suppress(ValueError):
+            return HostAddresses(host, port, (str(ipaddress.ip_address(host)),), is_literal=True)
+        try:
+            async with asyncio.timeout(self._within):
+                found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except TimeoutError:
+            return HostAddresses(host, port, why=f"no answer within {self._within:g} s")
+        except (OSError, UnicodeError) as exc:
+            return HostAddresses(host, port, why=getattr(exc, "strerror", None) or str(exc))
+        return HostAddresses(host, port, tuple(dict.fromkeys(str(one[4][0]) for one in found)))
+
+    async def _connect(self, host: HostAddresses, address: str) -> AddressConnection:
+        began = time.perf_counter()
+        why = await connects(address, host.port, timedelta(seconds=self._within))
+        return AddressConnection(host.host, address, host.port, why or "", (time.perf_counter() - began) * 1e3)
+
+    async def _read_tls(self, places: Sequence[tuple[str, int]]) -> bool:
+        """Whether a login can be tried: the stores serve, and some port speaks TLS."""
+        try:
+            ends = await asyncio.to_thread(connection_ends, self.facts.alias, [self._properties])
+        except OSError as exc:
+            self.facts = replace(self.facts, store_trouble=str(exc))
+            return False
+        tls = read_tls(self._properties)
+        self.facts = replace(
+            self.facts,
+            checks_name=tls.check_hostname,
+            store_ends=tuple(StoreEnd(one.use, first_end(one, time.time())) for one in ends),
+        )
+        await self._read_certificates(places)
+        return any(not one.fault for one in self.facts.certificates)
+
+    async def _read_certificates(self, places: Iterable[tuple[str, int]]) -> None:
+        """Adds what these ports serve."""
+        tls, bound = read_tls(self._properties), asyncio.Semaphore(AT_ONCE)
+
+        async def one(host: str, port: int) -> Any:
+            async with bound:
+                return await asyncio.to_thread(read_certificate, host, port, tls, self._within)
+
+        found = await asyncio.gather(*(one(host, port) for host, port in places))
+        self.facts = replace(self.facts, certificates=(*self.facts.certificates, *found))
+
+    async def _log_in(self, host: str, port: int) -> None:
+        properties = self._properties
+        mechanism = properties.get("sasl.mechanism", "").strip().upper() if uses_sasl(properties) else ""
+        has_tokens = bool(mechanism) and read_login(properties).tokens is not None
+        outcome = LoginOutcome(
+            place=f"{host}:{port}",
+            protocol=self.facts.protocol,
+            mechanism="OAUTHBEARER" if has_tokens else mechanism,
+            login=find_principal(properties) or "",
+            step=OpeningStep.OPEN,
+            has_tokens=has_tokens,
+        )
+        try:
+            self.session = await self._open(host, port)
+        except SessionRefused as exc:
+            asked = {"sasl.mechanism": mechanism, "sasl.username": outcome.login.removeprefix("User:")}
+            why = refused_login(exc.why, login_name(asked) if mechanism else "")
+            if exc.step in (OpeningStep.CONNECTION, OpeningStep.VERSIONS):
+                within = timedelta(seconds=self._within)
+                first = await read_first_answer(host, port, within, uses_tls=uses_tls(properties))
+                is_silent = first.answerer is Answerer.SILENT
+                why = first.fault or (silence_sentence(f"{host}:{port}", self._within) if is_silent else why)
+            self.facts = replace(self.facts, login=replace(outcome, step=exc.step, why=why, offered=exc.offered))
+            return
+        outcome = replace(
+            outcome,
+            offered=self.session.offered,
+            is_broker=self.session.is_broker,
+            login=find_principal(properties) or "",
+        )
+        self.facts = replace(self.facts, login=outcome)
+
+    async def _open(self, host: str, port: int) -> BrokerSession:
+        try:
+            security = aiokafka_connection(self._properties)
+        except OSError as exc:
+            raise SessionRefused(OpeningStep.CONNECTION, str(exc)) from exc
+        timeout_ms = round(self._within * 1e3)
+        return await BrokerSession.open(
+            host, port, {"client_id": CLIENT_ID, "request_timeout_ms": timeout_ms, "max_idle_ms": None, **security}
+        )
+
+    async def _read_brokers(self, session: BrokerSession, tried: set[tuple[str, int]]) -> None:
+        if not session.is_broker:
+            return
+        try:
+            cluster_id, brokers = await session.metadata()
+        except QuestionRefused as exc:
+            self.facts = replace(self.facts, brokers_trouble=str(exc))
+            return
+        bound = asyncio.Semaphore(AT_ONCE)
+        found = await asyncio.gather(*(self._read_broker(broker, bound) for broker in brokers))
+        self.facts = replace(self.facts, cluster_id=cluster_id, brokers=tuple(found))
+        if uses_tls(self._properties):
+            others = [(one.host, one.port) for one in found if not one.why and (one.host, one.port) not in tried]
+            await self._read_certificates(others)
+
+    async def _read_broker(self, broker: AdvertisedBroker, bound: asyncio.Semaphore) -> BrokerFacts:
+        """Connects to the broker, and logs in there if it can be reached."""
+        facts = BrokerFacts(broker.id, broker.host, broker.port)
+        async with bound:
+            if why := await connects(broker.host, broker.port, timedelta(seconds=self._within)):
+                return replace(facts, why=why)
+            session = None
+            try:
+                session = await self._open(broker.host, broker.port)
+                trips = await session.round_trips(ROUND_TRIPS)
+            except (SessionRefused, QuestionRefused) as exc:
+                return replace(facts, trouble=refused_login(str(exc)))
+            finally:
+                await _close(session)
+            unfit = session.unfit_requests(self._required)
+            return replace(facts, unfit=unfit, round_trips_s=trips, versions=session.versions)
+
+
+async def _close(session: BrokerSession | None) -> None:
+    """Waits a little for the end of the connection: under TLS it is up to the broker."""
+    closing = None if session is None else session.close()
+    if closing is not None:
+        await asyncio.wait({closing}, timeout=CLOSED_WITHIN_S)
+
+
+def _server(entry: str) -> tuple[str, int]:
+    """`PLAINTEXT://host:port` too, as Kafka takes it."""
+    host, _, port = entry.strip().rpartition(":")
+    return host.rpartition("://")[2].strip("[]"), int(port)

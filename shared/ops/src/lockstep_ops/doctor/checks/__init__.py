@@ -1,0 +1,1 @@
+"""Judge the facts of an examination. Nothing here does I/O."""

@@ -1,0 +1,129 @@
+"""What is said of the way to a cluster: names, connections and the login. Pure."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from lockstep_ops.doctor.checks import registry
+from lockstep_ops.doctor.checks.access_facts import AccessFacts, AddressConnection, HostAddresses, LoginOutcome
+from lockstep_ops.doctor.checks.check import CheckFinding
+from lockstep_ops.formatting import count_text
+from lockstep_state.opening_step import OpeningStep
+
+SHOWN = 3
+"""Of many like things so many are named."""
+
+
+def listed(names: Iterable[str]) -> str:
+    """The first ones, and how many more there are."""
+    every = list(names)
+    more = f" and {len(every) - SHOWN} more" if len(every) > SHOWN else ""
+    return "; ".join(every[:SHOWN]) + more
+
+
+def judge_names(facts: AccessFacts) -> Iterator[CheckFinding]:
+    """One finding for each bootstrap server. Without any address of any of them it is fatal."""
+    lost = all(not host.addresses for host in facts.hosts)
+    for host in facts.hosts:
+        if host.addresses:
+            yield registry.NAMES.ok(facts.alias, _resolved(host))
+            continue
+        text = f"{host.host} cannot be resolved: {host.why}"
+        if lost:
+            yield registry.NAMES.failed(facts.alias, text, is_fatal=host is facts.hosts[-1])
+        else:
+            yield registry.NAMES.warning(facts.alias, f"{text}. Other bootstrap servers can be")
+
+
+def _resolved(host: HostAddresses) -> str:
+    if host.is_literal:
+        return f"{host.host} is an address"
+    kinds = [
+        count_text(sum(":" in one for one in host.addresses), "IPv6 address", "IPv6 addresses"),
+        count_text(sum(":" not in one for one in host.addresses), "IPv4 address", "IPv4 addresses"),
+    ]
+    counted = ", ".join(kind for kind in kinds if not kind.startswith("0 "))
+    return f"{host.host} is {', '.join(host.addresses)} ({counted})"
+
+
+def judge_connection(facts: AccessFacts) -> Iterator[CheckFinding]:
+    """Bootstrap servers first, then the advertised listeners, which are known after the login."""
+    by_server: defaultdict[tuple[str, int], list[AddressConnection]] = defaultdict(list)
+    for one in facts.connections:
+        by_server[one.host, one.port].append(one)
+    lost = all(one.why for one in facts.connections)
+    for at, ((host, port), connections) in enumerate(by_server.items(), 1):
+        yield _port(facts.alias, f"{host}:{port}", connections, lost=lost, is_last=at == len(by_server))
+    if lost:
+        return
+    yield _advertised(facts)
+
+
+def _port(
+    alias: str, server: str, connections: Sequence[AddressConnection], *, lost: bool, is_last: bool
+) -> CheckFinding:
+    closed = [one for one in connections if one.why]
+    if not closed:
+        slowest = max(one.took_ms for one in connections)
+        every = "" if len(connections) == 1 else f" at each of {len(connections)} addresses"
+        return registry.PORTS.ok(alias, f"{server} accepts connections{every}, within {slowest:.1f} ms")
+    text = f"{server}: " + listed(f"{one.address}: {one.why}" for one in closed)
+    if lost:
+        return registry.PORTS.failed(alias, text, is_fatal=is_last)
+    if len(closed) == len(connections):
+        return registry.PORTS.warning(alias, f"{text}. Other bootstrap servers accept connections")
+    return registry.PORTS.warning(alias, f"{text}. {len(connections) - len(closed)} of its addresses work")
+
+
+def _advertised(facts: AccessFacts) -> CheckFinding:
+    check = registry.ADVERTISED
+    if not facts.brokers:
+        why = facts.brokers_trouble or "they are known after the login"
+        return check.unknown(facts.alias, f"the brokers' own addresses are not known: {why}")
+    away = [one for one in facts.brokers if one.why]
+    if not away:
+        places = listed(f"{one.host}:{one.port}" for one in facts.brokers)
+        return check.ok(facts.alias, f"{count_text(len(facts.brokers), 'broker')} can be reached: {places}")
+    text = f"{count_text(len(away), 'broker')} of {len(facts.brokers)} cannot be reached: " + listed(
+        f"{one.place} ({one.why})" for one in away
+    )
+    return check.failed(facts.alias, text)
+
+
+def judge_login(facts: AccessFacts) -> Iterator[CheckFinding]:
+    """Step by step: a broker answers, there is a token, the mechanism is offered, the credentials are right."""
+    outcome = facts.login
+    if outcome is None:
+        return
+    broker = registry.BROKER_ANSWERS
+    if outcome.step in (OpeningStep.CONNECTION, OpeningStep.VERSIONS):
+        yield broker.failed(facts.alias, f"{outcome.place}: {outcome.why}", is_fatal=True)
+        return
+    if not outcome.is_broker:
+        text = f"{outcome.place} is a KRaft controller's address, which serves no clients"
+        yield broker.failed(facts.alias, text, is_fatal=True)
+        return
+    yield broker.ok(facts.alias, f"{outcome.place} speaks Kafka's protocol")
+    if outcome.mechanism:
+        yield from _sasl(facts.alias, outcome)
+    elif outcome.step is OpeningStep.OPEN:
+        user = f": brokers know us as {outcome.login}" if outcome.login else ""
+        yield registry.CREDENTIALS.ok(facts.alias, f"no SASL login is configured ({outcome.protocol}){user}")
+
+
+def _sasl(alias: str, outcome: LoginOutcome) -> Iterator[CheckFinding]:
+    offered = f"; the broker offers {', '.join(outcome.offered)}" if outcome.offered else ""
+    if outcome.step is OpeningStep.TOKEN:
+        yield registry.TOKEN.failed(alias, outcome.why, is_fatal=True)
+        return
+    if outcome.has_tokens:
+        yield registry.TOKEN.ok(alias, "there is an access token")
+    if outcome.step is OpeningStep.MECHANISM:
+        missing = outcome.offered and outcome.mechanism not in outcome.offered
+        text = f"{outcome.mechanism} is not offered{offered}" if missing else f"{outcome.mechanism}: {outcome.why}"
+        yield registry.MECHANISM.failed(alias, text, is_fatal=True)
+        return
+    yield registry.MECHANISM.ok(alias, f"{outcome.mechanism} is offered")
+    if outcome.step is OpeningStep.CREDENTIALS:
+        yield registry.CREDENTIALS.failed(alias, outcome.why, is_fatal=True)
+        return
+    yield registry.CREDENTIALS.ok(alias, f"the broker lets in {outcome.login}")

@@ -1,0 +1,144 @@
+"""What is said of measured rates: how much a flow may copy, and how many slots that takes. Pure."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from lockstep_ops.doctor.checks import registry
+from lockstep_ops.doctor.checks.check import CheckFinding, DoctorCheck
+from lockstep_ops.doctor.checks.cluster import ClockFacts, judge_clock
+from lockstep_ops.formatting import count_text
+
+MEGABYTE = 1_000_000
+
+SLOT_BYTES_PER_S = 180 * MEGABYTE
+"""Two slots copied 778,504 records of 469 bytes a second, uncompressed, on two cores that the brokers shared (`make
+bench ONLY=none`, 23 November 2026)."""
+
+SLOT_BYTES_PER_S_TLS = 70 * MEGABYTE
+"""Over TLS a record took 2.7 times as much of the processor (`make bench ONLY=tls`, 21 November 2026)."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRate:
+    """Bytes a second, measured over so many bytes. `trouble`: why there is no rate. `is_too_little`: nothing is wrong,
+    there are too few bytes for one."""
+
+    bytes_per_s: float = 0.0
+    measured_bytes: int = 0
+    trouble: str = ""
+    is_too_little: bool = False
+
+    @property
+    def text(self) -> str:
+        return f"{megabytes(self.bytes_per_s)} MB/s, measured over {megabytes(self.measured_bytes)} MB"
+
+
+@dataclass(frozen=True, slots=True)
+class BandwidthFacts:
+    """What the scratch topic showed. `trouble`: why it could not be created, written or removed, with the command that
+    helps in `fix`. `leftovers`: topics of killed runs that were removed. `read` None: it was not tried. `tasks_max` as
+    the flow has it, where None means one for each of `cores`."""
+
+    flow: str
+    source: str
+    target: str
+    topic: str
+    partitions: int = 0
+    trouble: str = ""
+    fix: str = ""
+    leftovers: tuple[str, ...] = ()
+    write: MeasuredRate | None = None
+    read_back: MeasuredRate | None = None
+    read: MeasuredRate | None = None
+    clock: ClockFacts | None = None
+    has_tls: bool = False
+    tasks_max: int | None = None
+    cores: int = 1
+
+
+def judge_bandwidth(facts: BandwidthFacts) -> Iterator[CheckFinding]:
+    """The findings in order; the last rate is what to expect."""
+    left = f"; removed what a killed run left: {', '.join(facts.leftovers)}" if facts.leftovers else ""
+    if facts.trouble:
+        yield registry.SCRATCH_TOPIC.failed(facts.flow, f"{facts.trouble}{left}", facts.fix)
+    else:
+        text = f"{facts.topic} on {facts.target} was written, read and removed{left}"
+        yield registry.SCRATCH_TOPIC.ok(facts.flow, text)
+    if facts.write is None:
+        return
+    yield _rate(registry.WRITE_RATE, facts.flow, facts.write, _read_back(facts))
+    if facts.read is not None:
+        yield _rate(registry.READ_RATE, facts.flow, facts.read)
+    yield _expected(facts)
+    if facts.clock is not None:
+        yield judge_clock(registry.BROKER_CLOCK, facts.target, facts.clock)
+
+
+def _rate(check: DoctorCheck, flow: str, rate: MeasuredRate, more: str = "") -> CheckFinding:
+    if rate.is_too_little:
+        return check.skipped(flow, rate.trouble)
+    return check.unknown(flow, rate.trouble) if rate.trouble else check.ok(flow, f"{rate.text}{more}")
+
+
+def _read_back(facts: BandwidthFacts) -> str:
+    if facts.read_back is None or facts.read_back.trouble:
+        return ""
+    return f"; read back with {megabytes(facts.read_back.bytes_per_s)} MB/s"
+
+
+def _expected(facts: BandwidthFacts) -> CheckFinding:
+    check = registry.EXPECTED_RATE
+    measured = {
+        name: rate.bytes_per_s
+        for name, rate in ((f"writing to {facts.target}", facts.write), (f"reading from {facts.source}", facts.read))
+        if rate is not None and not rate.trouble
+    }
+    if not measured:
+        return check.unknown(facts.flow, "no rate was measured")
+    slowest = min(measured, key=lambda name: measured[name])
+    expected = measured[slowest]
+    slots = slots_for(expected, has_tls=facts.has_tls)
+    each = SLOT_BYTES_PER_S_TLS if facts.has_tls else SLOT_BYTES_PER_S
+    over = " over TLS" if facts.has_tls else ""
+    why = (
+        f"{slowest[0].upper()}{slowest[1:]} is the slower side" if len(measured) > 1 else f"Only {slowest} was measured"
+    )
+    text = f"expect {megabytes(expected)} MB/s; tasks.max {slots} is enough. {why}; a slot copies about"
+    text += f" {each // MEGABYTE} MB/s{over}"
+    allowed = facts.cores if facts.tasks_max is None else facts.tasks_max
+    if allowed < slots:
+        cores = f"tasks.max is not set, and this machine has {count_text(allowed, 'core')}"
+        has = f"tasks.max is {facts.tasks_max}" if facts.tasks_max else cores
+        return check.warning(facts.flow, f"{text}; {has}")
+    return check.ok(facts.flow, text)
+
+
+BUSY_BYTES = 65_536
+"""An answer without records is smaller."""
+
+LEAST_INTERVALS = 4
+
+
+def received_rate(samples: Sequence[tuple[float, int]]) -> MeasuredRate:
+    """From the bytes that had been received at some moments, in seconds. Only intervals count in which data came. The
+    first of them does not: part of it was for connecting."""
+    intervals = [(then[0] - now[0], then[1] - now[1]) for now, then in pairwise(samples)]
+    busy = [(lasted, size) for lasted, size in intervals if size >= BUSY_BYTES][1:]
+    lasted = sum(one[0] for one in busy)
+    if len(busy) < LEAST_INTERVALS or lasted <= 0:
+        return MeasuredRate(trouble="there is too little to read for a measure", is_too_little=True)
+    size = sum(one[1] for one in busy)
+    return MeasuredRate(size / lasted, size)
+
+
+def slots_for(bytes_per_s: float, *, has_tls: bool) -> int:
+    """How many slots copy as much."""
+    return max(1, math.ceil(bytes_per_s / (SLOT_BYTES_PER_S_TLS if has_tls else SLOT_BYTES_PER_S)))
+
+
+def megabytes(size: float) -> str:
+    """`85`, `1.4`, `0.02`."""
+    amount = size / MEGABYTE
+    return f"{amount:,.0f}" if amount >= 10 else f"{amount:.1f}" if amount >= 1 else f"{amount:.2f}"

@@ -1,0 +1,30 @@
+"""What is said of the requests that a cluster knows: what it looks like, and what is so without others. Pure."""
+
+from collections.abc import Iterator
+
+from lockstep_ops.doctor.checks import registry
+from lockstep_ops.doctor.checks.access_facts import AccessFacts
+from lockstep_ops.doctor.checks.check import CheckFinding
+from lockstep_rules.clusters.cluster_capabilities import Cost, Role, missing_capabilities, shared_versions
+from lockstep_rules.clusters.cluster_kind import ClusterKind, guess_cluster_kind
+
+
+def judge_capabilities(facts: AccessFacts, roles: frozenset[Role]) -> Iterator[CheckFinding]:
+    """Yield the findings about one cluster that has these roles in the flows."""
+    brokers = [broker.versions for broker in facts.brokers if broker.versions]
+    if not brokers:
+        for check in (registry.PRODUCT, registry.REQUESTS):
+            yield check.unknown(facts.alias, "no broker says which requests it knows")
+        return
+    versions = shared_versions(brokers)
+    hosts = [*(host.host for host in facts.hosts), *(broker.host for broker in facts.brokers)]
+    kind = guess_cluster_kind(versions, facts.cluster_id, hosts)
+    known = kind != ClusterKind.UNKNOWN
+    yield registry.PRODUCT.ok(facts.alias, f"looks like {kind}" if known else "looks like no kind that Lockstep knows")
+    missing = list(missing_capabilities(versions, roles))
+    if not missing:
+        yield registry.REQUESTS.ok(facts.alias, "knows all that Lockstep asks")
+        return
+    text = "; ".join(f"without {capability.name} {capability.without}" for capability in missing)
+    costs_work = any(capability.cost is Cost.WORK for capability in missing)
+    yield (registry.REQUESTS.warning if costs_work else registry.REQUESTS.ok)(facts.alias, text)

@@ -1,0 +1,116 @@
+"""What is said of a cluster that lets us in: its answers, versions, clock and distance. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import median
+
+from lockstep_ops.doctor.checks import registry
+from lockstep_ops.doctor.checks.access import listed
+from lockstep_ops.doctor.checks.access_facts import AccessFacts
+from lockstep_ops.doctor.checks.check import CheckFinding, DoctorCheck
+from lockstep_ops.formatting import count_text, in_time
+
+SKEW_WARNING_MS = 30_000
+"""Lag in seconds is wrong by as much, and timestamps of records that services write are too."""
+
+SKEW_FAILURE_MS = 3_600_000
+"""`message.timestamp.after.max.ms` of brokers: beyond it they refuse our heartbeats and checkpoints."""
+
+UNCERTAIN_MS = 10_000
+"""An answer that took longer than twice this says nothing about a clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClockFacts:
+    """How far the clock of `node` is ahead of ours, give or take `error_ms`. `trouble`: why it is not known, and then
+    nothing else counts. `fix`: what lets it be known."""
+
+    node: str = ""
+    ahead_ms: float = 0.0
+    error_ms: float = 0.0
+    trouble: str = ""
+    fix: str = ""
+    is_measured_later: bool = False
+    """The scratch topic measures it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """What Lockstep's own client says: `reached` is its answer, `trouble` what is wrong with it. `is_out_of_reach`:
+    there is no answer at all. `other_id`: the cluster id that other clients of the alias see, where it differs."""
+
+    access: AccessFacts
+    reached: str
+    trouble: str
+    is_out_of_reach: bool
+    clock: ClockFacts
+    other_id: str = ""
+
+
+def judge_cluster(facts: ClusterFacts) -> Iterator[CheckFinding]:
+    """The findings about one cluster by itself."""
+    alias = facts.access.alias
+    if facts.trouble:
+        yield registry.REACHED.failed(alias, facts.trouble, is_fatal=facts.is_out_of_reach)
+    elif facts.other_id:
+        text = (
+            f"leads to cluster {facts.access.cluster_id}, and other clients of this alias are led to {facts.other_id}"
+        )
+        yield registry.REACHED.failed(alias, text)
+    else:
+        brokers = count_text(len(facts.access.brokers), "broker")
+        yield registry.REACHED.ok(alias, f"{brokers}, cluster id {facts.access.cluster_id} ({facts.reached})")
+    yield _versions(facts.access)
+    yield judge_clock(registry.CLOCK, alias, facts.clock)
+    yield _round_trip(facts.access)
+
+
+def _versions(access: AccessFacts) -> CheckFinding:
+    check = registry.VERSIONS
+    unfit = [broker for broker in access.brokers if broker.unfit]
+    if unfit:
+        text = listed(
+            f"{broker.place} does not know what the flows need in a version that Lockstep knows:"
+            f" {', '.join(request.text for request in broker.unfit or ())}"
+            for broker in unfit
+        )
+        return check.failed(access.alias, text)
+    silent = [one for one in access.brokers if one.unfit is None]
+    if silent:
+        text = listed(f"{one.place}: {one.why or one.trouble}" for one in silent)
+        return check.unknown(access.alias, f"{count_text(len(silent), 'broker')} did not say: {text}")
+    return check.ok(access.alias, f"{count_text(len(access.brokers), 'broker')} with all requests that are needed")
+
+
+def judge_clock(check: DoctorCheck, subject: str, clock: ClockFacts) -> CheckFinding:
+    """About a clock that was compared with ours."""
+    if clock.is_measured_later:
+        return check.skipped(subject, f"{registry.BROKER_CLOCK.code} measures it with the scratch topic")
+    if clock.trouble:
+        return check.unknown(subject, clock.trouble, clock.fix)
+    if clock.error_ms > UNCERTAIN_MS:
+        return check.unknown(subject, f"the answer took {in_time(round(2 * clock.error_ms))}, which is too long")
+    way = "ahead of" if clock.ahead_ms > 0 else "behind"
+    skew_ms = round(abs(clock.ahead_ms))
+    skew = f"is {in_time(skew_ms)} {way} this machine" if skew_ms else "has the time of this machine"
+    text = f"{clock.node} {skew} (±{max(1, round(clock.error_ms))} ms)"
+    least = abs(clock.ahead_ms) - clock.error_ms
+    if least > SKEW_FAILURE_MS:
+        return check.failed(subject, text)
+    return check.warning(subject, text) if least > SKEW_WARNING_MS else check.ok(subject, text)
+
+
+def _round_trip(access: AccessFacts) -> CheckFinding:
+    medians = {one.place: median(one.round_trips_s) * 1e3 for one in access.brokers if one.round_trips_s}
+    if not medians:
+        return registry.ROUND_TRIP.unknown(access.alias, "no broker answered the question that is timed")
+    place, slowest = max(medians.items(), key=lambda one: one[1])
+    farthest = "" if len(medians) == 1 else f"; the slowest is {place} with {slowest:.1f} ms"
+    return registry.ROUND_TRIP.ok(access.alias, f"p50 {median(medians.values()):.1f} ms{farthest}")
+
+
+def judge_two_clusters(flow: str, detail: str, trouble: str) -> CheckFinding:
+    """About a flow: whether its aliases lead to two clusters."""
+    if trouble:
+        return registry.TWO_CLUSTERS.failed(flow, trouble)
+    return registry.TWO_CLUSTERS.ok(flow, f"cluster ids {detail}")

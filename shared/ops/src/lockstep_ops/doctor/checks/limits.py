@@ -1,0 +1,226 @@
+"""What is said of the limits of both clusters: sizes, replicas, quotas, timestamps, elections. Pure."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from lockstep_ops.doctor.checks import limit_checks
+from lockstep_ops.doctor.checks.access import listed
+from lockstep_ops.doctor.checks.check import CheckFinding
+from lockstep_ops.doctor.checks.quotas import CONSUMER, PRODUCER, ClientQuota, effective_quota
+from lockstep_ops.formatting import count_text, in_bytes
+
+MESSAGE_MAX = "message.max.bytes"
+UNCLEAN = "unclean.leader.election.enable"
+TIMESTAMP_TYPES = ("log.message.timestamp.type", "message.timestamp.type")
+LOG_APPEND = "LogAppendTime"
+
+DEFAULT_BATCH_BYTES = 1_048_588
+"""`message.max.bytes` where nothing is set."""
+
+
+@dataclass(frozen=True, slots=True)
+class SideLimits:
+    """Of one cluster. `configs` None: `configs_trouble` says why brokers' configs are not known; `quotas` None
+    likewise. `factors`: replication factors of topics that the flow creates there, by key. `user` and `client_id`
+    are those of the connections that copy records."""
+
+    alias: str
+    brokers: int
+    factors: Mapping[str, int]
+    configs: Mapping[str, str] | None
+    quotas: tuple[ClientQuota, ...] | None
+    user: str = ""
+    client_id: str = ""
+    configs_trouble: str = ""
+    configs_fix: str = ""
+    quotas_trouble: str = ""
+    quotas_fix: str = ""
+
+    def number(self, key: str) -> int | None:
+        """None: not known."""
+        text = (self.configs or {}).get(key, "")
+        return int(text) if text.isdigit() else None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPair:
+    """A topic and its copy. `copy_bytes` None: there is no copy yet, or its configs are not known. `is_own`: the topic
+    sets its limit itself, and the copy gets the same."""
+
+    topic: str
+    copy: str
+    source_bytes: int
+    copy_bytes: int | None
+    is_own: bool = False
+    copy_timestamps: str = ""
+    source_timestamps: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFault:
+    """What is wrong with a control topic, the command that sets it right, and whether the flow does not run so."""
+
+    sentence: str
+    command: str
+    ends_work: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class FlowLimits:
+    """Of one flow. `pairs` are those that were read, of `topics`. `request_bytes`: `max.request.size` of the file."""
+
+    flow: str
+    source: SideLimits
+    target: SideLimits
+    pairs: tuple[TopicPair, ...] = ()
+    topics: int = 0
+    request_bytes: int | None = None
+    control_faults: tuple[TopicFault, ...] = ()
+    """What is wrong with control topics that exist."""
+    refused_topics: tuple[str, ...] = ()
+    """Sentences about control topics that a cluster would not create."""
+    changed_topics: tuple[str, ...] = ()
+    """Sentences about those that it would create otherwise than they are wanted."""
+    new_topics: int = 0
+    """Control topics that are missing."""
+
+
+def judge_limits(facts: FlowLimits) -> Iterator[CheckFinding]:
+    """The findings about one flow, in their order."""
+    yield _message_size(facts)
+    yield _request_size(facts)
+    for side in (facts.source, facts.target):
+        if side.factors:
+            yield _replication(facts.flow, side)
+    yield _quota(facts, facts.source, CONSUMER, "reading from")
+    yield _quota(facts, facts.target, PRODUCER, "writing to")
+    yield _timestamps(facts)
+    for side in (facts.source, facts.target):
+        yield _unclean(facts.flow, side)
+    yield from _control_topics(facts)
+    yield from _new_control_topics(facts)
+
+
+def _control_topics(facts: FlowLimits) -> Iterator[CheckFinding]:
+    check = limit_checks.CONTROL_TOPICS
+    for fault in facts.control_faults:
+        yield (check.failed if fault.ends_work else check.warning)(facts.flow, fault.sentence, fault.command)
+    if not facts.control_faults:
+        yield check.ok(facts.flow, "those that exist are as they have to be")
+
+
+def _new_control_topics(facts: FlowLimits) -> Iterator[CheckFinding]:
+    check = limit_checks.NEW_CONTROL_TOPICS
+    for sentence in facts.refused_topics:
+        yield check.failed(facts.flow, sentence)
+    for sentence in facts.changed_topics:
+        yield check.ok(facts.flow, sentence)
+    if not facts.refused_topics and not facts.changed_topics:
+        text = f"{count_text(facts.new_topics, 'topic')} would be created" if facts.new_topics else "all are there"
+        yield check.ok(facts.flow, text)
+
+
+def _message_size(facts: FlowLimits) -> CheckFinding:
+    check = limit_checks.MESSAGE_SIZE
+    ours, theirs = facts.target.number(MESSAGE_MAX), facts.source.number(MESSAGE_MAX)
+    smaller = [one for one in facts.pairs if _copy_limit(one, ours) < one.source_bytes]
+    if smaller:
+        text = listed(
+            f"{one.copy} on {facts.target.alias} takes {in_bytes(int(_copy_limit(one, ours)))}, "
+            f"{one.topic} on {facts.source.alias} {in_bytes(one.source_bytes)}"
+            for one in sorted(smaller, key=lambda one: one.copy)
+        )
+        return check.warning(facts.flow, text)
+    if ours is not None and theirs is not None and ours < theirs:
+        text = f"{MESSAGE_MAX} is {in_bytes(ours)} on {facts.target.alias}, and {in_bytes(theirs)} on"
+        return check.warning(facts.flow, f"{text} {facts.source.alias}")
+    known = [one for one in facts.pairs if _copy_limit(one, ours) < UNLIMITED]
+    if ours is None and len(known) < len(facts.pairs):
+        text = f"of {count_text(len(facts.pairs) - len(known), 'topic')} without a copy: {facts.target.configs_trouble}"
+        return check.unknown(facts.flow, text, facts.target.configs_fix)
+    if ours is None and not known:
+        return check.unknown(facts.flow, facts.target.configs_trouble, facts.target.configs_fix)
+    if theirs is None and not facts.pairs:
+        return check.unknown(facts.flow, facts.source.configs_trouble, facts.source.configs_fix)
+    some = f"{len(facts.pairs):,} of " if len(facts.pairs) < facts.topics else ""
+    broker = "" if ours is None else f"{facts.target.alias} takes {in_bytes(ours)}; "
+    return check.ok(facts.flow, f"{broker}compared {some}{count_text(facts.topics, 'mirrored topic')}")
+
+
+UNLIMITED = float("inf")
+
+
+def _copy_limit(pair: TopicPair, broker_bytes: int | None) -> float:
+    """What the copy takes, or will take; UNLIMITED where it is not known."""
+    if pair.copy_bytes is not None:
+        return pair.copy_bytes
+    if pair.is_own:
+        return pair.source_bytes
+    return UNLIMITED if broker_bytes is None else broker_bytes
+
+
+def _request_size(facts: FlowLimits) -> CheckFinding:
+    check = limit_checks.REQUEST_SIZE
+    if facts.request_bytes is None:
+        return check.skipped(facts.flow, "not set; the target's limit counts")
+    ours = facts.target.number(MESSAGE_MAX)
+    if ours is None:
+        return check.unknown(facts.flow, facts.target.configs_trouble, facts.target.configs_fix)
+    text = f"it is {in_bytes(facts.request_bytes)}, and {facts.target.alias} takes {in_bytes(ours)}"
+    return check.warning(facts.flow, text) if facts.request_bytes > ours else check.ok(facts.flow, text)
+
+
+def _replication(flow: str, side: SideLimits) -> CheckFinding:
+    check = limit_checks.REPLICATION_FACTOR
+    high = {key: factor for key, factor in side.factors.items() if factor > side.brokers}
+    brokers = count_text(side.brokers, "broker")
+    if high:
+        keys = ", ".join(f"{key} is {factor}" for key, factor in high.items())
+        text = f"{side.alias} has {brokers}, and {keys}: new topics get {side.brokers}"
+        return check.warning(flow, text)
+    return check.ok(
+        flow, f"{side.alias} has {brokers}, and the largest replication factor is {max(side.factors.values())}"
+    )
+
+
+def _quota(facts: FlowLimits, side: SideLimits, key: str, doing: str) -> CheckFinding:
+    check = limit_checks.QUOTAS
+    if side.quotas is None:
+        return check.unknown(facts.flow, f"{doing} {side.alias}: {side.quotas_trouble}", side.quotas_fix)
+    found = effective_quota(side.quotas, side.user, side.client_id, key)
+    if found is None:
+        return check.ok(facts.flow, f"{doing} {side.alias} has no quota")
+    quota, rate = found
+    largest = side.number(MESSAGE_MAX) or DEFAULT_BATCH_BYTES
+    text = f"{doing} {side.alias}: {key} of {quota.entity} is {in_bytes(int(rate))}/s"
+    if rate < largest:
+        return check.warning(facts.flow, f"{text}, less than the largest batch ({in_bytes(largest)})")
+    return check.ok(facts.flow, text)
+
+
+def _timestamps(facts: FlowLimits) -> CheckFinding:
+    check, target = limit_checks.TIMESTAMPS, facts.target
+    dated = [
+        one for one in facts.pairs if one.copy_timestamps == LOG_APPEND and one.source_timestamps != one.copy_timestamps
+    ]
+    if dated:
+        return check.warning(facts.flow, f"{target.alias} dates the records of {listed(one.copy for one in dated)}")
+    if target.configs is None:
+        if facts.pairs and all(one.copy_timestamps for one in facts.pairs):
+            return check.ok(facts.flow, "copies keep the timestamps of records")
+        return check.unknown(facts.flow, target.configs_trouble, target.configs_fix)
+    default = next((target.configs[key] for key in TIMESTAMP_TYPES if target.configs.get(key)), "")
+    if default == LOG_APPEND:
+        text = f"{target.alias} dates the records of new topics ({TIMESTAMP_TYPES[0]}={LOG_APPEND})"
+        return check.warning(facts.flow, text)
+    return check.ok(facts.flow, "copies keep the timestamps of records")
+
+
+def _unclean(flow: str, side: SideLimits) -> CheckFinding:
+    check = limit_checks.UNCLEAN_ELECTION
+    if side.configs is None or UNCLEAN not in side.configs:
+        text = side.configs_trouble or f"no broker of {side.alias} has {UNCLEAN}"
+        return check.unknown(flow, text, side.configs_fix)
+    if side.configs[UNCLEAN].lower() == "true":
+        return check.warning(flow, f"{UNCLEAN} is true on {side.alias}")
+    return check.ok(flow, f"off on {side.alias}")

@@ -1,0 +1,100 @@
+"""What is said of this machine. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lockstep_ops.doctor.checks import registry
+from lockstep_ops.doctor.checks.check import CheckFinding
+from lockstep_ops.formatting import count_text, in_bytes
+
+SUBJECT = "this machine"
+
+OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
+
+NEEDED_BYTES = 1_200 << 20
+"""All services of one flow took 1,114 MiB with two slots (`make bench ONLY=catch_up`, 24 November 2026)."""
+
+NEEDED_FILES = 1_024
+"""The usual limit, which serves for some hundred brokers. A service has at most four connections to each broker."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineFacts:
+    """`java_trouble` "": Spark can start with that Java. `spark` "": it is not installed. `memory_bytes` and
+    `open_files` None: unknown; `open_files` -1: no limit."""
+
+    python: tuple[int, int, int]
+    java: str
+    java_trouble: str
+    spark: str
+    memory_bytes: int | None
+    memory_limit: str
+    open_files: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PodFacts:
+    """Of a pod. `dns_trouble` "": the cluster's DNS answers. `unreadable`: files of the configuration with what is
+    wrong."""
+
+    dns_server: str
+    dns_trouble: str
+    files: int
+    unreadable: tuple[tuple[str, str], ...]
+
+
+def judge_machine(facts: MachineFacts, pod: PodFacts | None) -> Iterator[CheckFinding]:
+    """The findings in order; those of a pod only in one."""
+    yield _python(facts)
+    if facts.java_trouble:
+        yield registry.JAVA.failed(SUBJECT, facts.java_trouble)
+    else:
+        yield registry.JAVA.ok(SUBJECT, facts.java)
+    if facts.spark:
+        yield registry.SPARK.ok(SUBJECT, facts.spark)
+    else:
+        yield registry.SPARK.failed(SUBJECT, "PySpark is not installed for this Python")
+    yield _memory(facts)
+    yield _open_files(facts)
+    if pod is not None:
+        yield from _pod(pod)
+
+
+def _python(facts: MachineFacts) -> CheckFinding:
+    version = ".".join(map(str, facts.python))
+    if facts.python[:2] < OLDEST_PYTHON:
+        return registry.PYTHON.failed(SUBJECT, f"{version} is too old")
+    if facts.python[:2] > NEWEST_PYTHON:
+        return registry.PYTHON.warning(SUBJECT, f"{version} is newer than what Lockstep is tested with")
+    return registry.PYTHON.ok(SUBJECT, version)
+
+
+def _memory(facts: MachineFacts) -> CheckFinding:
+    if facts.memory_bytes is None:
+        return registry.MEMORY.unknown(SUBJECT, "this system does not say how much memory is available")
+    text = f"{in_bytes(facts.memory_bytes)} available{facts.memory_limit}"
+    if facts.memory_bytes < NEEDED_BYTES:
+        return registry.MEMORY.warning(SUBJECT, f"{text}; all services of a flow need about {in_bytes(NEEDED_BYTES)}")
+    return registry.MEMORY.ok(SUBJECT, text)
+
+
+def _open_files(facts: MachineFacts) -> CheckFinding:
+    if facts.open_files is None:
+        return registry.OPEN_FILES.unknown(SUBJECT, "this system has no such limit that can be read")
+    if facts.open_files == -1:
+        return registry.OPEN_FILES.ok(SUBJECT, "no limit")
+    text = f"a process may open {facts.open_files:,} files"
+    if facts.open_files < NEEDED_FILES:
+        return registry.OPEN_FILES.warning(SUBJECT, f"{text}; {NEEDED_FILES:,} are usual")
+    return registry.OPEN_FILES.ok(SUBJECT, text)
+
+
+def _pod(pod: PodFacts) -> Iterator[CheckFinding]:
+    if pod.dns_trouble:
+        yield registry.POD_DNS.warning(SUBJECT, f"kubernetes.default.svc cannot be resolved: {pod.dns_trouble}")
+    else:
+        yield registry.POD_DNS.ok(SUBJECT, f"kubernetes.default.svc is resolved by {pod.dns_server}")
+    for file, why in pod.unreadable:
+        yield registry.SECRETS.failed(SUBJECT, f"{file} cannot be read: {why}")
+    if not pod.unreadable:
+        yield registry.SECRETS.ok(SUBJECT, f"{count_text(pod.files, 'file')} of the configuration can be read")

@@ -1,0 +1,50 @@
+"""All that `lockstep doctor` found, by category, and the exit code that follows. Pure."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from lockstep_ops.doctor.checks.check import Category, CheckFinding, Result
+from lockstep_ops.exit_codes import Exit
+
+
+@dataclass(frozen=True, slots=True)
+class CategoryFindings:
+    """A category, and its findings in their order."""
+
+    category: Category
+    findings: tuple[CheckFinding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorReport:
+    """The categories that were examined, in their order."""
+
+    categories: tuple[CategoryFindings, ...]
+
+    def _findings(self) -> Iterator[CheckFinding]:
+        for one in self.categories:
+            yield from one.findings
+
+    @property
+    def counts(self) -> Counter[Result]:
+        return Counter(one.result for one in self._findings())
+
+    @property
+    def exit_code(self) -> Exit:
+        """A failure counts more than what could not be checked; warnings do not count."""
+        counts = self.counts
+        if counts[Result.FAILED]:
+            return Exit.TROUBLE
+        return Exit.NOT_VERIFIED if counts[Result.UNKNOWN] else Exit.FINE
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "success": self.exit_code == Exit.FINE,
+            "categories": [
+                {"name": one.category.value, "checks": [finding.as_json() for finding in one.findings]}
+                for one in self.categories
+            ],
+        }

@@ -1,0 +1,45 @@
+"""The name of the topic that `lockstep doctor --bandwidth` writes to, and which of them a killed run left. Pure."""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from lockstep_state.names import LOCKSTEP_PREFIX
+
+PREFIX = f"{LOCKSTEP_PREFIX}doctor."
+"""No flow mirrors such a topic."""
+
+OLD_MS = 60_000
+"""A run needs a few seconds. Of another host's run only the age is known, and clocks differ."""
+
+_NAME = re.compile(rf"{re.escape(PREFIX)}(?P<host>[A-Za-z0-9_-]+)\.(?P<pid>\d+)\.(?P<at_ms>\d+)\.internal")
+_UNFIT = re.compile(r"[^A-Za-z0-9_-]")
+
+
+@dataclass(frozen=True, slots=True)
+class ScratchRun:
+    """Which run a scratch topic belongs to: its host, its process, and when it began in Unix milliseconds."""
+
+    host: str
+    pid: int
+    at_ms: int
+
+    @property
+    def topic(self) -> str:
+        """The name of its topic."""
+        return f"{PREFIX}{_UNFIT.sub('-', self.host)[:64] or 'host'}.{self.pid}.{self.at_ms}.internal"
+
+
+def leftover_topics(names: Iterable[str], own: ScratchRun, is_alive: Callable[[int], bool]) -> tuple[str, ...]:
+    """The scratch topics whose run is over: its process has ended on this host, or it began more than a minute ago.
+    `is_alive` is asked about processes of this host."""
+    host = own.topic.removeprefix(PREFIX).partition(".")[0]
+    found = []
+    for name in names:
+        parsed = _NAME.fullmatch(name)
+        if parsed is None:
+            continue
+        has_ended = parsed["host"] == host and not is_alive(int(parsed["pid"]))
+        if has_ended or abs(own.at_ms - int(parsed["at_ms"])) > OLD_MS:
+            found.append(name)
+    return tuple(sorted(found))

@@ -1,0 +1,149 @@
+"""The checks that `lockstep probe` and `lockstep doctor` have in common: a cluster is reached, two clusters differ,
+rights are there, a heartbeat and a canary arrive. Each returns what it found, or raises.
+
+All raise ClusterError; what is there and not as it has to be is a `PathFault`.
+"""
+
+import asyncio
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from datetime import timedelta
+
+from lockstep_config import FlowSettings
+from lockstep_config.credentials.permissions import Grant, source_grants
+from lockstep_kafka.admin.admin import PROBE, Admin
+from lockstep_kafka.common.errors import AdvertisedAddressUnresolved, ClusterError
+from lockstep_kafka.topics.topic_follower import target_follower
+from lockstep_kafka.topics.topic_reader import Record
+from lockstep_ops.command_client import producing, wait_for_answer
+from lockstep_ops.permission_reader import hidden_topics, missing_rights, unknown_rights
+from lockstep_state.codecs.mm2_codec import MalformedRecord, UnsupportedRecordVersion, decode_heartbeat
+
+LEAST_PROBE_S = 0.5
+"""Seconds that must be left for another look at a cluster that did not answer."""
+
+
+class PathFault(Exception):
+    """Something is not as it has to be; the message says what, and what to do."""
+
+
+async def reach_cluster(cluster: Admin, within: float) -> str:
+    """Return the bootstrap servers, once the cluster answers and each broker accepts a connection where it is
+    advertised. All of it takes `within` seconds at most."""
+    ends_at = time.monotonic() + within
+    try:
+        await cluster.probe(min(PROBE, timedelta(seconds=within)))
+    except AdvertisedAddressUnresolved:
+        raise
+    except ClusterError:
+        if (left := ends_at - time.monotonic()) < LEAST_PROBE_S:
+            raise
+        await cluster.probe(timedelta(seconds=left))
+    left = max(LEAST_PROBE_S, ends_at - time.monotonic())
+    if away := await cluster.unreachable_brokers(min(PROBE, timedelta(seconds=left))):
+        raise PathFault(
+            f"{cluster.bootstrap} answers, and names brokers that cannot be reached from here: "
+            + "; ".join(f"{broker} ({why})" for broker, why in away.items())
+            + ". Set advertised.listeners of these brokers to addresses that are known here"
+        )
+    return cluster.bootstrap
+
+
+async def compare_clusters(source: Admin, target: Admin) -> str:
+    """Both cluster ids. Raises PathFault where both aliases lead to one."""
+    ids = await asyncio.gather(source.cluster_id(), target.cluster_id())
+    if ids[0] == ids[1]:
+        places = f"{source.alias} at {source.bootstrap} and {target.alias} at {target.bootstrap}"
+        raise PathFault(
+            f"{places} are one cluster ({ids[0]}): name the address of the other one; until then "
+            "topics whose names begin with either alias are not mirrored"
+        )
+    return f"{ids[0]} and {ids[1]}"
+
+
+async def check_source_rights(
+    source: Admin, settings: FlowSettings, names: Sequence[str], there: Collection[str]
+) -> str:
+    """As `check_rights`, of the flow's source; `names`: those that are mirrored, of the topics that it lists."""
+    sentence = await check_rights(source, source_grants(settings), names, there)
+    if settings.enabled and not names and (hidden := await hidden_topics(source, there)):
+        raise PathFault(str(hidden))
+    return sentence
+
+
+async def check_rights(cluster: Admin, grants: Sequence[Grant], every: Sequence[str], there: Collection[str]) -> str:
+    """How many rights are needed. Raises PathFault with a line for each that is missing. `every`: topics that `*`
+    names; `there`: those that the cluster lists."""
+    if missing := await missing_rights(cluster, grants, every, there):
+        raise PathFault("\n    ".join(map(str, missing)))
+    if unknown := await unknown_rights(cluster):
+        return unknown
+    return f"{len(grants)} needed, and what can be asked is there"
+
+
+async def await_heartbeat(settings: FlowSettings, within: float) -> str:
+    """How long a heartbeat of the flow took to arrive on the target."""
+    aliases = settings.aliases
+
+    def ours(record: Record) -> bool:
+        try:
+            beat = decode_heartbeat(record.key, record.value)
+        except (MalformedRecord, UnsupportedRecordVersion):
+            return False
+        return (beat.source, beat.target) == (aliases.source, aliases.target)
+
+    arrival_s = await _arrival(settings, settings.policy.heartbeats_topic(), ours, within)
+    if arrival_s is None:
+        raise PathFault(
+            f"none came within {within:.3g} s: does the service heartbeat run? Its pages and lockstep status say more"
+        )
+    return f"came after {arrival_s:.1f} s"
+
+
+async def send_canary(settings: FlowSettings, topic: str, within: float) -> str:
+    """How long a record that is written to a topic of the source took to arrive on the target."""
+    alias, flow = settings.flow.source, settings.flow
+    if not settings.replicates(topic):
+        raise PathFault(f"{flow} does not mirror {topic}: name a topic that it does")
+    mark = f"lockstep canary {uuid.uuid4()}".encode()
+    remote = settings.remote_topic(topic)
+
+    async def write(left: float) -> None:
+        async with producing(settings, left, "source") as producer:
+            await producer.send(topic, mark, mark, None, None)
+
+    arrival_s = await _arrival(settings, remote, lambda record: record.key == mark, within, begin=write)
+    if arrival_s is None:
+        raise PathFault(f"was written to {alias} and did not arrive in {remote} within {within:.3g} s")
+    return f"arrived in {remote} after {arrival_s:.1f} s"
+
+
+async def _arrival(
+    settings: FlowSettings,
+    topic: str,
+    is_meant: Callable[[Record], bool],
+    within: float,
+    begin: Callable[[float], Awaitable[None]] | None = None,
+) -> float | None:
+    """Return the seconds until a record that is meant arrives in a topic of the target, after `begin`. None: not
+    `within`. `begin` is given the seconds that are left. All of it takes `within` seconds at most.
+    Raises TimeoutError, and ClusterError, TopicMissing among them."""
+    arrived = asyncio.Event()
+
+    def hear(records: Sequence[Record]) -> None:
+        if any(is_meant(record) for record in records):
+            arrived.set()
+
+    ends_at = time.monotonic() + within
+    follower = target_follower(settings, "probe", topic, hear, from_beginning=False)
+    follower.start()
+    try:
+        await asyncio.wait_for(follower.caught_up(), within)
+        began = time.monotonic()
+        if begin is not None:
+            await begin(ends_at - began)
+        await wait_for_answer(arrived, follower.failed(), ends_at - time.monotonic())
+        return time.monotonic() - began if arrived.is_set() else None
+    finally:
+        follower.end()  # its thread is not waited for: that takes up to half a second

@@ -1,0 +1,108 @@
+"""In how many ways the clients of some flows connect to each cluster. Pure.
+
+Usually there is one: the cluster's own settings. Settings of a client (`A.consumer.security.protocol`,
+`producer.override.sasl.jaas.config`) make others.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from lockstep_config import FlowSettings
+from lockstep_config.flow.client_settings import connection_properties
+from lockstep_config.flow.rotation import by_client
+from lockstep_config.resolve.precedence import SIDES, Side
+from lockstep_rules.clusters.cluster_capabilities import Role, needed_apis
+
+WORDS = {"data_producer": "record producer"}
+"""Of clients that are not called as their kind is."""
+
+ConnectionKey = tuple[str, frozenset[tuple[str, str]]]
+"""The alias of the cluster, and the connection's settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterConnection:
+    """One way in which clients connect to a cluster. `settings` and `side` are those of the first flow that has it.
+    `is_main`: the cluster's lines without the name of a client are about this one."""
+
+    subject: str
+    settings: FlowSettings
+    side: Side
+    properties: Mapping[str, str]
+    is_main: bool
+
+    @property
+    def alias(self) -> str:
+        return _alias(self.settings, self.side)
+
+    @property
+    def bootstrap(self) -> str:
+        return self.properties.get("bootstrap.servers", "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """A client that connects so."""
+
+    settings: FlowSettings
+    side: Side
+    client: str
+
+
+def _alias(settings: FlowSettings, side: Side) -> str:
+    """The cluster on one side of a flow."""
+    return settings.flow.source if side == "source" else settings.flow.target
+
+
+def _key(settings: FlowSettings, side: Side, properties: Mapping[str, str]) -> ConnectionKey:
+    """The same for all clients that connect alike."""
+    return _alias(settings, side), frozenset(connection_properties(properties).items())
+
+
+def main_key(settings: FlowSettings, side: Side) -> ConnectionKey:
+    """Of the flow's admin client: what is asked of a cluster is asked by it."""
+    clients = settings.clients
+    return _key(settings, side, clients.source_admin if side == "source" else clients.target_admin)
+
+
+def cluster_connections(flows: Sequence[FlowSettings]) -> dict[ConnectionKey, ClusterConnection]:
+    """Of all clients, in the order of the flows; the main one of each cluster before its others."""
+    uses: dict[ConnectionKey, list[_Use]] = {}
+    for settings in flows:
+        for side in SIDES:
+            uses.setdefault(main_key(settings, side), [])
+            for field, properties in by_client(settings, side).items():
+                use = _Use(settings, side, WORDS.get(field) or field.removeprefix(f"{side}_"))
+                uses.setdefault(_key(settings, side, properties), []).append(use)
+    every = [(key[0], one) for key, some in uses.items() for one in some]
+    aliases = list(dict.fromkeys(alias for alias, _ in uses))
+    found: dict[ConnectionKey, ClusterConnection] = {}
+    for alias in aliases:
+        mine = [(key, some) for key, some in uses.items() if key[0] == alias]
+        for at, (key, some) in enumerate(mine):
+            label = alias if at == 0 else f"{alias} ({_clients(some, [one for name, one in every if name == alias])})"
+            first = some[0]
+            found[key] = ClusterConnection(label, first.settings, first.side, dict(key[1]), is_main=at == 0)
+    return found
+
+
+def required_requests(flows: Iterable[FlowSettings], alias: str) -> frozenset[str]:
+    """Return the requests (of `kafka_apis.APIS`) that the flows cannot do without on one cluster."""
+    roles = ((settings, Role.TARGET if settings.flow.target == alias else Role.SOURCE) for settings in flows)
+    needed = (
+        needed_apis(role, transactions=settings.data_plane.exactly_once, keeps_names=settings.keeps_names)
+        for settings, role in roles
+    )
+    return needed_apis(Role.SOURCE, transactions=False, keeps_names=False).union(*needed)
+
+
+def _clients(uses: Iterable[_Use], every: Sequence[_Use]) -> str:
+    """Their names, with the flow where the clients of other flows connect otherwise."""
+    flows: dict[str, list[str]] = {}
+    for use in uses:
+        flows.setdefault(use.client, []).append(str(use.settings.flow))
+    words = []
+    for client, names in flows.items():
+        others = {str(one.settings.flow) for one in every if one.client == client} - set(names)
+        words.append(f"{', '.join(dict.fromkeys(names))} {client}" if others else client)
+    return ", ".join(words)

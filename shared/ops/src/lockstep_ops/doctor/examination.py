@@ -1,0 +1,223 @@
+"""The categories of `lockstep doctor` in their order: reads what each needs, and has it judged.
+
+A failure that ends a category for a cluster ends the later ones for it too, and for its flows.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+
+from lockstep_config import Configuration, FlowSettings
+from lockstep_config.resolve.precedence import SIDES, Side
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.common.errors import ClusterError
+from lockstep_ops.clusters import connection_client, source_client, target_client
+from lockstep_ops.doctor.access_reader import AccessReader
+from lockstep_ops.doctor.checks import registry
+from lockstep_ops.doctor.checks.access import judge_connection, judge_login, judge_names
+from lockstep_ops.doctor.checks.capabilities import judge_capabilities
+from lockstep_ops.doctor.checks.certificates import judge_tls
+from lockstep_ops.doctor.checks.check import Category, CheckFinding, DoctorCheck, until_fatal
+from lockstep_ops.doctor.checks.cluster import judge_cluster
+from lockstep_ops.doctor.checks.limits import judge_limits
+from lockstep_ops.doctor.checks.machine import judge_machine
+from lockstep_ops.doctor.checks.options import DoctorOptions
+from lockstep_ops.doctor.checks.report import CategoryFindings, DoctorReport
+from lockstep_ops.doctor.cluster_connections import (
+    ClusterConnection,
+    ConnectionKey,
+    cluster_connections,
+    main_key,
+    required_requests,
+)
+from lockstep_ops.doctor.cluster_reader import compare_two_clusters, read_cluster
+from lockstep_ops.doctor.flow_clusters import FlowClusters
+from lockstep_ops.doctor.flow_examination import examine_flow, examine_rights
+from lockstep_ops.doctor.limit_reader import read_limits
+from lockstep_ops.doctor.machine_reader import read_machine, read_pod
+from lockstep_rules.clusters.cluster_capabilities import Role
+
+WAY = (Category.NAMES, Category.CONNECTION, Category.TLS, Category.LOGIN, Category.CLUSTER, Category.CAPABILITIES)
+"""Categories about clusters: each needs those before it, and the later ones need all of them."""
+
+
+@dataclass(slots=True)
+class _Cluster:
+    """A cluster as some clients reach it, and the finding that ended its checks."""
+
+    connection: ClusterConnection
+    reading: AccessReader
+    admin: Admin
+    ended_by: CheckFinding | None = None
+
+
+class Examination:
+    """Examines some flows of a file. `on_category` is called with each category when it is complete, and `on_step` with
+    what is being done, and how many seconds it may last."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        flows: Sequence[FlowSettings],
+        options: DoctorOptions,
+        on_category: Callable[[CategoryFindings], None],
+        on_step: Callable[[str, float], None],
+    ) -> None:
+        self._configuration = configuration
+        self._flows = flows
+        self._options = options
+        self._on_category = on_category
+        self._on_step = on_step
+        self._clusters: dict[ConnectionKey, _Cluster] = {}
+        self._targets = {settings.flow.target for settings in flows}
+
+    async def run(self) -> DoctorReport:
+        """All categories that were asked for, in their order. What they need is read too, and not shown."""
+        shown = []
+        async with AsyncExitStack() as stack:
+            for category in self._needed():
+                self._on_step(category.heading, self._options.within_s)
+                if category in WAY and not self._clusters:
+                    await self._read_access(stack)
+                found = CategoryFindings(category, tuple(await self._examine(category)))
+                if category in self._options.categories:
+                    shown.append(found)
+                    self._on_category(found)
+        return DoctorReport(tuple(shown))
+
+    def _needed(self) -> Iterator[Category]:
+        wanted, order = self._options.categories, list(Category)
+        last = max(order.index(one) for one in wanted)
+        for at, category in enumerate(order):
+            if category in wanted or (category in WAY and at < last):
+                yield category
+
+    async def _read_access(self, stack: AsyncExitStack) -> None:
+        """Goes the way to each cluster, all of them at once."""
+        for key, connection in cluster_connections(self._flows).items():
+            required = required_requests(self._flows, key[0])
+            reading = AccessReader(connection.subject, connection.properties, self._options.within_s, required)
+            self._clusters[key] = _Cluster(connection, reading, _admin(connection))
+            stack.push_async_callback(reading.close)
+        names_only = set(self._options.categories) <= {Category.MACHINE, Category.NAMES}
+        readings = [one.reading for one in self._clusters.values()]
+        await asyncio.gather(*((one.read_names() if names_only else one.read()) for one in readings))
+
+    async def _examine(self, category: Category) -> Iterable[CheckFinding]:
+        if category is Category.MACHINE:
+            facts = await asyncio.to_thread(read_machine, os.environ)
+            pod = await read_pod(os.environ, self._configuration.sources.files, self._options.within_s)
+            return judge_machine(facts, pod)
+        if category in WAY:
+            return await self._examine_clusters(category)
+        found: list[CheckFinding] = []
+        for settings in self._flows:
+            found += await self._examine_flow(category, settings)
+        return found
+
+    async def _examine_clusters(self, category: Category) -> Sequence[CheckFinding]:
+        """About each cluster in the order of the flows; then about each flow, where the category has such a check."""
+        checks = [one for one in registry.checks_in(category) if one is not registry.TWO_CLUSTERS]
+        found: list[CheckFinding] = []
+        for cluster in self._clusters.values():
+            alias = cluster.connection.subject
+            if category is Category.NAMES and self._has_names_of_main(cluster):
+                continue
+            if category is Category.CAPABILITIES and not cluster.connection.is_main:
+                continue
+            if cluster.ended_by is not None:
+                found += [check.not_reached(alias, cluster.ended_by) for check in checks]
+                continue
+            judged = list(until_fatal(alias, checks, await self._judge(category, cluster)))
+            cluster.ended_by = next((one for one in judged if one.is_fatal), None)
+            found += judged
+        if category is Category.CLUSTER:
+            found += [await self._compare(settings) for settings in self._flows]
+        return found
+
+    async def _judge(self, category: Category, cluster: _Cluster) -> Iterable[CheckFinding]:
+        facts = cluster.reading.facts
+        match category:
+            case Category.NAMES:
+                return judge_names(facts)
+            case Category.CONNECTION:
+                return judge_connection(facts)
+            case Category.TLS:
+                return judge_tls(facts, time.time())
+            case Category.LOGIN:
+                return judge_login(facts)
+            case Category.CAPABILITIES:
+                return judge_capabilities(facts, self._roles(cluster.connection.alias))
+        is_measured_later = self._options.bandwidth and cluster.connection.alias in self._targets
+        read = read_cluster(cluster.reading, cluster.admin, self._options.within_s, is_measured_later=is_measured_later)
+        main, mine = self._main(cluster).reading.facts.cluster_id, facts.cluster_id
+        other_id = main if main and mine and main != mine else ""
+        return judge_cluster(replace(await read, other_id=other_id))
+
+    def _roles(self, alias: str) -> frozenset[Role]:
+        """What a cluster is in the flows that are examined."""
+        sides = ((Role.SOURCE, settings.flow.source) for settings in self._flows)
+        others = ((Role.TARGET, settings.flow.target) for settings in self._flows)
+        return frozenset(role for role, cluster in (*sides, *others) if cluster == alias)
+
+    def _main(self, cluster: _Cluster) -> _Cluster:
+        """The same cluster as its main clients reach it."""
+        alias = cluster.connection.alias
+        return next(one for one in self._clusters.values() if one.connection.is_main and one.connection.alias == alias)
+
+    def _has_names_of_main(self, cluster: _Cluster) -> bool:
+        """Nothing more would be said of its names."""
+        main = self._main(cluster)
+        return cluster is not main and cluster.connection.bootstrap == main.connection.bootstrap
+
+    def _side(self, settings: FlowSettings, side: Side) -> _Cluster:
+        """A cluster of a flow, as the flow asks it."""
+        return self._clusters[main_key(settings, side)]
+
+    async def _compare(self, settings: FlowSettings) -> CheckFinding:
+        if cause := self._ended(settings):
+            return registry.TWO_CLUSTERS.not_reached(str(settings.flow), cause)
+        source, target = (self._side(settings, side).admin for side in SIDES)
+        return await compare_two_clusters(str(settings.flow), source, target)
+
+    def _ended(self, settings: FlowSettings) -> CheckFinding | None:
+        """The finding that ended the checks of one of the flow's clusters."""
+        both = (self._side(settings, side).ended_by for side in SIDES)
+        return next((one for one in both if one is not None), None)
+
+    async def _examine_flow(self, category: Category, settings: FlowSettings) -> Sequence[CheckFinding]:
+        flow, checks = str(settings.flow), self._flow_checks(category)
+        if cause := self._ended(settings):
+            return [check.not_reached(flow, cause) for check in checks]
+        source, target = (self._side(settings, side) for side in SIDES)
+        clusters = FlowClusters(settings, source.admin, target.admin, source.reading, target.reading)
+        try:
+            if category is Category.FLOW:
+                return await examine_flow(clusters, self._options, self._on_step)
+            async with asyncio.timeout(max(self._options.within_s, 1.0)):
+                if category is Category.RIGHTS:
+                    return await examine_rights(clusters)
+                return list(judge_limits(await read_limits(clusters)))
+        except TimeoutError:
+            return [check.unknown(flow, f"no answer within {self._options.within_s:g} s") for check in checks]
+        except ClusterError as exc:
+            return [check.unknown(flow, str(exc)) for check in checks]
+
+    def _flow_checks(self, category: Category) -> Sequence[DoctorCheck]:
+        """Those that would be made, the options considered."""
+        checks = registry.checks_in(category)
+        if category is not Category.FLOW:
+            return checks
+        wanted = [registry.HEARTBEAT]
+        if self._options.canary_topic is not None:
+            wanted.append(registry.CANARY)
+        return [one for one in checks if one in wanted or (self._options.bandwidth and one in registry.BANDWIDTH)]
+
+
+def _admin(connection: ClusterConnection) -> Admin:
+    if connection.is_main:
+        return (source_client if connection.side == "source" else target_client)(connection.settings)
+    return connection_client(connection.settings, connection.alias, connection.properties)

@@ -1,0 +1,18 @@
+"""What is said of rights that are missing. Pure."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from lockstep_config.credentials.permissions import Remedy
+from lockstep_ops.doctor.checks import registry
+from lockstep_ops.doctor.checks.check import CheckFinding
+
+
+def judge_rights(flow: str, alias: str, missing: Iterable[Remedy]) -> Iterator[CheckFinding]:
+    """One finding for each command that grants something. What one command grants belongs together."""
+    by_command: defaultdict[str, list[str]] = defaultdict(list)
+    for remedy in missing:
+        by_command[remedy.command].append(remedy.lacks)
+    for command, every in by_command.items():
+        more = f", and {len(every) - 1} more that the same command grants" if len(every) > 1 else ""
+        yield registry.RIGHTS.failed(flow, f"{alias}: {every[0]}{more}", command)

@@ -1,0 +1,1 @@
+"""Read what the plan of a flow has to know about its clusters."""

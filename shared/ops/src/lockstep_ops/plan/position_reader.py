@@ -1,0 +1,105 @@
+"""Positions that were reached before: Lockstep's rows, MirrorMaker 2's offsets, a legacy flow's group."""
+
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from lockstep_config import FlowSettings
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.common.errors import NotPermitted, TopicMissing
+from lockstep_ops.plan.rules.flow_facts import MirrorMakerFacts, ReachedPosition
+from lockstep_ops.plan.rules.flow_plan import LEGACY_GROUP, LOCKSTEP, MIRROR_MAKER
+from lockstep_ops.status.flow_report import read_rows
+from lockstep_ops.takeover.offset_location import STRIMZI, OffsetLocation, offset_location
+from lockstep_ops.takeover.passed_over import PassedOverRecords
+from lockstep_ops.takeover.takeover_io import Offsets, read_offsets
+from lockstep_state.names import progress_topic, state_topic
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.rows.state_rows import Row, progress_by_partition
+
+
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """`begun`: topics of which the flow has rows, also of partitions without a record yet."""
+
+    reached: Mapping[TopicPartition, ReachedPosition] = field(default_factory=dict)
+    begun: frozenset[str] = frozenset()
+    mirror_makers: tuple[MirrorMakerFacts, ...] = ()
+    rows: Mapping[str, Row] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
+    """Sentences about records that were passed over: what they say is in no forecast."""
+
+
+async def read_positions(settings: FlowSettings, source: Admin, target: Admin, on_target: Collection[str]) -> Positions:
+    """`on_target`: the topics of the target. Raises ClusterError and NewerVersion."""
+    rows: Mapping[str, Row] = {}
+    unread, passed_over = PassedOverRecords(), list[str]()
+    if state_topic(settings.flow, settings.group_id) in on_target:
+        with suppress(TopicMissing):  # by now
+            rows, passed_over = await read_rows(settings)
+    progress = progress_by_partition(rows.values())
+    own = OffsetLocation(
+        "own", settings.control.offset_storage_topic, settings.control.progress_connector, "", watched=False
+    )
+    reached, found = await _mirror_makers(settings, target, own, on_target, unread)
+    legacy = settings.data_plane.legacy
+    if legacy is not None:
+        for tp, at in (await source.group_offsets(legacy.group)).items():
+            reached[tp] = ReachedPosition(at.offset, LEGACY_GROUP)
+    for tp, row in progress.items():
+        if row.upstream >= 0:
+            reached[tp] = ReachedPosition(row.upstream + 1, LOCKSTEP)
+        else:
+            reached.pop(tp, None)
+    settled = tuple(replace(one, own=one.own or offsets <= reached.keys()) for one, offsets in found)
+    sentences = (
+        *(f"a row cannot be read, so what it says does not count: {row}" for row in passed_over),
+        *unread.topics,
+    )
+    return Positions(reached, frozenset(topic for topic, _ in progress), settled, rows, tuple(map(str, sentences)))
+
+
+async def _mirror_makers(
+    settings: FlowSettings,
+    target: Admin,
+    own: OffsetLocation,
+    on_target: Collection[str],
+    unread: PassedOverRecords,
+) -> tuple[dict[TopicPartition, ReachedPosition], list[tuple[MirrorMakerFacts, frozenset[TopicPartition]]]]:
+    """What counts at the start, and every place with progress of this source, with its partitions."""
+    cluster = settings.aliases.source
+    reached: dict[TopicPartition, ReachedPosition] = {}
+    found = []
+    topics: dict[str, Offsets] = {}
+    for place in _places(settings, own):
+        if place.topic not in on_target:
+            continue
+        if place.topic not in topics:
+            topics[place.topic] = await read_offsets(settings, place.topic, unread.pass_over) or {}
+        offsets = topics[place.topic].get((place.connector, cluster), {})
+        if not offsets:
+            continue
+        if place.is_same(own):
+            reached |= {tp: ReachedPosition(offset + 1, MIRROR_MAKER) for tp, offset in offsets.items()}
+        members = await _members(target, place.group)
+        facts = MirrorMakerFacts(str(place), place.group, len(offsets), place.is_same(own), members)
+        found.append((facts, frozenset(offsets)))
+    return reached, found
+
+
+async def _members(target: Admin, group: str) -> int:
+    """Of MM2's workers. Of a group that we may not describe nothing is known, and none is assumed."""
+    try:
+        return await target.count_members(group) if group else 0
+    except NotPermitted:
+        return 0
+
+
+def _places(settings: FlowSettings, own: OffsetLocation) -> list[OffsetLocation]:
+    """Where an MM2 of this flow may keep its progress, each place once."""
+    flow, group_id = settings.flow, settings.group_id
+    known = [
+        offset_location("dedicated", flow, group_id, progress_topic(flow)),
+        offset_location(STRIMZI, flow, group_id, progress_topic(flow)),
+    ]
+    return known if any(place.is_same(own) for place in known) else [*known, own]

@@ -1,0 +1,90 @@
+"""Two configurations side by side: which effective settings differ, and what of the plan (`--against`). Pure."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lockstep_ops.plan.rules.changes import change_text
+from lockstep_ops.plan.rules.flow_plan import VERSION, FlowPlan, Plan
+
+THIS, OTHER = "this", "other"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingDifference:
+    """A setting that differs. None: the file has no such key."""
+
+    flow: str
+    key: str
+    this: str | None
+    other: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanDifference:
+    """A line that only one of the two plans has."""
+
+    flow: str
+    only: str
+    """`this` | `other`."""
+    line: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanComparison:
+    """What differs between the plans of two files."""
+
+    this: str
+    """The file that the command was given."""
+    other: str
+    """The file behind --against."""
+    settings: tuple[SettingDifference, ...]
+    plan: tuple[PlanDifference, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.settings or self.plan)
+
+
+def compare(this: Plan, other: Plan) -> PlanComparison:
+    """A flow that only one of them has differs as a whole."""
+    ours, theirs = ({flow.flow: flow for flow in plan.flows} for plan in (this, other))
+    settings: list[SettingDifference] = []
+    lines: list[PlanDifference] = []
+    for name in dict.fromkeys((*ours, *theirs)):
+        mine, its = ours.get(name), theirs.get(name)
+        if mine is not None and its is not None:
+            settings += _settings(name, mine.settings, its.settings)
+        mine_lines = dict.fromkeys(_lines(mine))
+        its_lines = dict.fromkeys(_lines(its))
+        lines += [PlanDifference(flow=name, only=THIS, line=one) for one in mine_lines if one not in its_lines]
+        lines += [PlanDifference(flow=name, only=OTHER, line=one) for one in its_lines if one not in mine_lines]
+    return PlanComparison(this=this.file, other=other.file, settings=tuple(settings), plan=tuple(lines))
+
+
+def as_body(comparison: PlanComparison) -> dict[str, Any]:
+    """The document (`plan-comparison.v1.json` is its schema)."""
+    return {"version": VERSION, **asdict(comparison)}
+
+
+def _settings(flow: str, this: Mapping[str, str], other: Mapping[str, str]) -> Iterator[SettingDifference]:
+    for key in sorted(this.keys() | other.keys()):
+        if this.get(key) != other.get(key):
+            yield SettingDifference(flow=flow, key=key, this=this.get(key), other=other.get(key))
+
+
+def _lines(flow: FlowPlan | None) -> Iterator[str]:
+    """What a plan says, without what moves by itself: offsets, ends, times."""
+    if flow is None:
+        return
+    yield from map(change_text, flow.changes)
+    for topic in flow.copy.topics:
+        yield f"copy {topic.topic} to {topic.remote} from {topic.begins or 'an unknown position'}"
+    for group in flow.groups:
+        yield f"group {group.group}: {group.fate}"
+    for part in flow.held_back:
+        yield f"{part.scope} is {part.wanted}"
+    for hazard in flow.hazards:
+        yield f"{hazard.code} {hazard.title}: {', '.join(hazard.subjects)}"
+    for right in flow.rights:
+        yield f"right on {right.cluster}: {right.lacks}"

@@ -1,0 +1,199 @@
+"""What both clusters of a flow were found to have: plain values, from which the plan is computed. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lockstep_config import FlowSettings
+from lockstep_ops.plan.rules.flow_plan import MissingRight, PlannedGroup
+from lockstep_ops.status.report import PausedPart
+from lockstep_rules.clusters.cluster_capabilities import Capability
+from lockstep_rules.clusters.cluster_limits import TopicCount
+from lockstep_rules.selection_count import NOT_COUNTED, SelectionCount
+from lockstep_rules.topic_plan import Selection, TopicSyncPlan
+from lockstep_state.acl_binding import AclBinding
+from lockstep_state.kafka.kafka_apis import UnfitRequest
+from lockstep_state.offsets import TopicPartition
+
+RELIED_ON = (
+    *("cleanup.policy", "max.message.bytes", "message.timestamp.type", "min.insync.replicas"),
+    *("retention.bytes", "retention.ms"),
+)
+"""Configs of topics that forecasts and hazards are made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReachedPosition:
+    """The next source offset of a partition that was copied before, and by which program."""
+
+    next: int
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogFacts:
+    """A source partition's log. `size`: its bytes on disk; `oldest_ms`: the timestamp of its first record."""
+
+    begin: int
+    end: int
+    oldest_ms: int | None = None
+    size: int | None = None
+    day_ago: int | None = None
+    """The offset of the first record of the last 24 hours; None: not known."""
+    record_bytes: float | None = None
+    """Of an average record, uncompressed; None: not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFacts:
+    """A topic."""
+
+    topic_id: str
+    partitions: int
+    configs: Mapping[str, str] = field(default_factory=dict)
+    """Those of `RELIED_ON`, as they are in effect."""
+    own: Mapping[str, str] = field(default_factory=dict)
+    """What is copied of a source topic, or set on a target topic."""
+    is_there: bool = True
+    """False: another flow of the file creates it."""
+    replicas: int = 0
+    """Of its partitions, the fewest; 0: not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicClaim:
+    """Hold another flow of the file that writes to a topic of the target."""
+
+    flow: str
+    source: str
+    """The alias of its source."""
+    topic: TopicFacts | None = None
+    """The topic on its source; None: not known."""
+    groups: frozenset[str] = frozenset()
+    """The groups that it moves on the target."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterState:
+    """One cluster."""
+
+    alias: str
+    bootstrap: str
+    cluster_id: str
+    brokers: int
+    names: Mapping[str, int]
+    """Every topic that we may describe, with its number of partitions."""
+    topics: Mapping[str, TopicFacts] = field(default_factory=dict)
+    """Those that the flow mirrors, or mirrors into."""
+    message_max: int | None = None
+    """`message.max.bytes` of its brokers."""
+    product: str = ""
+    """What it looks like (`guess_cluster_kind`); "": not known."""
+    lacks: tuple[Capability, ...] = ()
+    """Requests without which the flow goes on."""
+    unfit: tuple[UnfitRequest, ...] = ()
+    """Requests that the flow needs, and that its brokers know in no version of ours."""
+    min_insync: int | None = None
+    """`min.insync.replicas` of its brokers, which counts for topics without a value of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """A config of a remote topic that differs from what its source topic wants. None: unset, or the default."""
+
+    source: str
+    target: str
+    key: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AclFacts:
+    """ACLs on the target: those that it lacks, and ours that the source revoked. `note`: why there are none."""
+
+    missing: tuple[AclBinding, ...] = ()
+    taken_back: tuple[AclBinding, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlTopicFacts:
+    """A topic of Lockstep's own, or of MirrorMaker 2's, that the flow needs and `alias` does not have."""
+
+    alias: str
+    name: str
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorMakerFacts:
+    """Progress of a MirrorMaker 2 of this source. `own`: it is where the flow keeps its own, so it counts at the start.
+    `members`: of the group of its workers."""
+
+    place: str
+    group: str
+    partitions: int
+    own: bool
+    members: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowFacts:
+    """Everything that was found for one flow."""
+
+    settings: FlowSettings
+    at_ms: int
+    """When, in Unix milliseconds."""
+    source: ClusterState
+    target: ClusterState
+    selection: Selection
+    partitions: TopicSyncPlan
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Remote topics that the target would not create, each with its words."""
+    refused_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Configs that a cluster would leave out, each with its words, by the topic to create."""
+    factors: Mapping[str, int] = field(default_factory=dict)
+    """Replication factors that a cluster takes instead of the wanted ones, by the topic to create."""
+    config_changes: tuple[ConfigChange, ...] = ()
+    logs: Mapping[TopicPartition, LogFacts] = field(default_factory=dict)
+    bytes_basis: str = "unknown"
+    reached: Mapping[TopicPartition, ReachedPosition] = field(default_factory=dict)
+    dated: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Where the first copy begins by `lockstep.start.timestamp`."""
+    unaccounted: Mapping[str, int] = field(default_factory=dict)
+    """Remote topics with records though no progress of theirs is known, with how many."""
+    mirror_makers: tuple[MirrorMakerFacts, ...] = ()
+    groups: tuple[PlannedGroup, ...] = ()
+    group_count: SelectionCount = NOT_COUNTED
+    """Consumer groups that read mirrored topics, and those that the filters select."""
+    acls: AclFacts = AclFacts()
+    control_topics: tuple[ControlTopicFacts, ...] = ()
+    """Those that are missing."""
+    control_faults: tuple[tuple[str, str, str], ...] = ()
+    """(topic, what is wrong with it, the command that sets it right) of those that exist."""
+    rights: tuple[MissingRight, ...] = ()
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    """Selected topics that could not be described or read, each with the reason."""
+    remarks: tuple[str, ...] = ()
+    held_back: tuple[PausedPart, ...] = ()
+    claims: Mapping[str, TopicClaim] = field(default_factory=dict)
+    """Topics of the target that other flows write to."""
+    file_topics: Mapping[str, TopicCount] = field(default_factory=dict)
+    """What all flows of the file create, by the id of the cluster."""
+    opposite: bool = False
+    """The file has the flow in the opposite direction."""
+    effective: Mapping[str, str] = field(default_factory=dict)
+    """What counts, by key, without secrets."""
+
+    @property
+    def one_cluster(self) -> bool:
+        """Both aliases lead to one."""
+        return self.source.cluster_id == self.target.cluster_id
+
+    @property
+    def copied(self) -> Mapping[str, str]:
+        """Source topics that would be copied, with their remote names."""
+        left_out = self.refused.keys() | self.unreadable.keys()
+        return {name: remote for name, remote in self.selection.topics.items() if not {name, remote} & left_out}

@@ -1,0 +1,293 @@
+"""A plan as it is shown, written to a file and published as a JSON Schema. Pure.
+
+Every field is public. An unknown number is None, never a guess.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from lockstep_ops.status.report import PausedPart
+
+VERSION = 1
+
+CREATE, ALTER, DELETE = "create", "alter", "delete"
+SIGNS = {CREATE: "+", ALTER: "~", DELETE: "-"}
+
+TOPIC, PARTITIONS, CONFIG, ACL, CONTROL_TOPIC, GROUP = "topic", "partitions", "config", "acl", "control-topic", "group"
+
+EARLIEST, LATEST, TIMESTAMP = "earliest", "latest", "timestamp"
+LOCKSTEP, MIRROR_MAKER, LEGACY_GROUP = "lockstep", "mirrormaker2", "legacy-group"
+
+ERROR, WARNING, NOTE = "error", "warning", "note"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedChange:
+    """One thing that the services would create, alter or delete."""
+
+    action: str
+    """`create` | `alter` | `delete`."""
+    kind: str
+    """`topic` | `partitions` | `config` | `acl` | `control-topic` | `group`."""
+    cluster: str
+    """The alias of the cluster on which it changes."""
+    name: str
+    """The topic, group or ACL."""
+    source: str = ""
+    """The source topic that it comes from."""
+    key: str = ""
+    """The config that changes."""
+    before: str | None = None
+    """What it is now. None: unset, or not there."""
+    after: str | None = None
+    """What it becomes. None: the broker's default, or nothing."""
+    partitions: int = 0
+    replication_factor: int = 0
+    """Of a new topic. -1: the broker's default."""
+    configs: dict[str, str] = field(default_factory=dict)
+    """Of a new topic."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionForecast:
+    """What of one source partition is copied, and what its retention removes before."""
+
+    partition: int
+    start: int | None
+    """The first source offset that is copied. None: its log was not read."""
+    end: int | None
+    """Where the source's log ends now."""
+    begins: str
+    """`earliest` | `latest` | `timestamp` (lockstep.start.timestamp) | `lockstep` | `mirrormaker2` | `legacy-group`.
+    The last three are a position that was reached before, by these."""
+    records: int | None
+    bytes: int | None
+    seconds: float | None
+    """Until its last record is copied."""
+    oldest_ms: int | None
+    """The timestamp of the log's first record, Unix milliseconds."""
+    loses_ms: int | None
+    """So much of the log, in time, is deleted by retention before it is copied, at most. None: not known."""
+    loses_records: int | None
+    gone: int = 0
+    """Source offsets behind the position that the source has no more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicForecast:
+    """What of one source topic is copied."""
+
+    topic: str
+    remote: str
+    begins: str
+    """As of its partitions; `mixed` where they differ."""
+    records: int | None
+    bytes: int | None
+    seconds: float | None
+    retention_ms: int | None
+    """None: unlimited, or not known."""
+    retention_bytes: int | None
+    """Of each partition. None: unlimited, or not known."""
+    partitions: tuple[PartitionForecast, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyForecast:
+    """What is copied, and how long that takes."""
+
+    rate: int
+    """Bytes a second."""
+    rate_basis: str
+    """`stated` (--rate) | `measured` (--measure) | `limited` (lockstep.max.bytes.per.second) | `assumed`."""
+    bytes_basis: str
+    """`log-directories` (what brokers say of their disks) | `sampled` (records of a short fetch, uncompressed) |
+    `unknown`."""
+    growth: int | None
+    """Bytes a second that producers add to these topics, on average over the logs. None: not known."""
+    records: int | None
+    bytes: int | None
+    seconds: float | None
+    """None: not known, or never at this rate (`LS018`)."""
+    topics: tuple[TopicForecast, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkTraffic:
+    """What slots exchange with one cluster in a day, once the copy has caught up."""
+
+    cluster: str
+    """Its alias."""
+    direction: str
+    """`received` | `sent`, as `lockstep_link_bytes_total` has it."""
+    bytes_a_day: int | None
+    """Compressed, as batches are. None: not known."""
+    basis: str
+    """`stored` (on the brokers' disks) | `unchanged` (as they are received) | `at-most` (some are compressed)
+    | `recompressed` (all are) | `unknown` (brokers do not say)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrafficForecast:
+    """What producers add to the topics of a flow in a day, and what of that goes over both links. It is the average of
+    the last 24 hours, or of a younger log."""
+
+    records_a_day: int | None
+    """None: not known."""
+    record_bytes_a_day: int | None
+    """Uncompressed, by a sample of records. None: not known."""
+    partitions: int
+    """Those that are counted."""
+    uncounted: int
+    """Partitions whose logs are younger than an hour, or cannot be read."""
+    compacted: int
+    """Counted partitions of compacted topics: less is left of them than their producers added."""
+    source: LinkTraffic
+    target: LinkTraffic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedGroup:
+    """A consumer group of the source."""
+
+    group: str
+    fate: str
+    """`create` | `sync` (its offsets are set on the target) | `checkpoints` (translated only) | `active` | `excluded` |
+    `other-protocol` | `unreadable`: the last four are not synced."""
+    reason: str = ""
+
+
+MOVED = frozenset({"create", "sync"})
+"""Fates of groups whose offsets are set on the target."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanHazard:
+    """Something that goes wrong, or surprises, if the flow runs as it is."""
+
+    code: str
+    title: str
+    severity: str
+    """`error` | `warning` | `note`."""
+    subjects: tuple[str, ...]
+    """Topics, partitions, groups or clusters."""
+    details: tuple[str, ...]
+    """A sentence for each subject."""
+    fix: str
+    page: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingRight:
+    """A right that the flow needs and does not have."""
+
+    cluster: str
+    lacks: str
+    command: str
+    """The `kafka-acls` command that grants it. "": no single command does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BasisTopic:
+    """A topic as it was when the plan was made."""
+
+    topic_id: str
+    partitions: int
+    configs: dict[str, str] = field(default_factory=dict)
+    """Those that the plan relies on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterBasis:
+    """What the plan relies on of a cluster."""
+
+    alias: str
+    bootstrap: str
+    cluster_id: str
+    topics: dict[str, BasisTopic]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowPlan:
+    """Of one flow."""
+
+    flow: str
+    enabled: bool
+    """False: only heartbeats run."""
+    changes: tuple[PlannedChange, ...]
+    copy: CopyForecast
+    traffic: TrafficForecast
+    groups: tuple[PlannedGroup, ...]
+    hazards: tuple[PlanHazard, ...]
+    rights: tuple[MissingRight, ...]
+    remarks: tuple[str, ...]
+    """Why a part of the plan is not known, or has nothing to do."""
+    source: ClusterBasis
+    target: ClusterBasis
+    settings: dict[str, str]
+    """What counts for the flow, by key, without secrets. Keys of a client have its name before them."""
+    held_back: tuple[PausedPart, ...] = ()
+    """What was paused or stopped before, and so is not done until it is resumed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanSummary:
+    """The last line, in numbers."""
+
+    create: int
+    alter: int
+    delete: int
+    begin: int
+    """Partitions with records to copy whose first copy begins."""
+    records: int | None
+    bytes: int | None
+    seconds: float | None
+    hazards: int
+    """Of severity error and warning."""
+    errors: int
+    notes: int
+    rights: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Of the flows of a file. Nothing in it is secret."""
+
+    file: str
+    made_at_ms: int
+    """Unix milliseconds."""
+    release: str
+    """The release of Lockstep that made it."""
+    flows: tuple[FlowPlan, ...]
+    summary: PlanSummary
+
+
+def total(numbers: Iterable[int | None]) -> int | None:
+    """The sum; None where one of them is not known."""
+    known = list(numbers)
+    return None if None in known else sum(one for one in known if one is not None)
+
+
+def longest(times: Iterable[float | None]) -> float | None:
+    """The longest; None where one of them is not known."""
+    known = list(times)
+    return None if None in known else max((one for one in known if one is not None), default=0.0)
+
+
+def summarize(flows: tuple[FlowPlan, ...]) -> PlanSummary:
+    """Of all flows together; each has the rate for itself, so the slowest one says how long."""
+    changes = [one for flow in flows for one in flow.changes]
+    hazards = [one for flow in flows for one in flow.hazards]
+    partitions = [p for flow in flows for topic in flow.copy.topics for p in topic.partitions]
+    return PlanSummary(
+        create=sum(one.action == CREATE for one in changes),
+        alter=sum(one.action == ALTER for one in changes),
+        delete=sum(one.action == DELETE for one in changes),
+        begin=sum(bool(p.records) and p.begins in (EARLIEST, LATEST, TIMESTAMP) for p in partitions),
+        records=total(flow.copy.records for flow in flows),
+        bytes=total(flow.copy.bytes for flow in flows),
+        seconds=longest(flow.copy.seconds for flow in flows),
+        hazards=sum(one.severity != NOTE for one in hazards),
+        errors=sum(one.severity == ERROR for one in hazards),
+        notes=sum(one.severity == NOTE for one in hazards),
+        rights=sum(len(flow.rights) for flow in flows),
+    )

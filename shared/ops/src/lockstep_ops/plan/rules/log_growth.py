@@ -1,0 +1,30 @@
+"""How fast logs grow, by what their offsets and sizes say. Pure."""
+
+from lockstep_ops.plan.rules.flow_facts import LogFacts
+
+DAY_MS = 86_400_000
+
+SETTLED_MS = 3_600_000
+"""A log whose first record is younger says nothing about how fast it grows: a burst of a second is no rate."""
+
+
+def records_per_second(log: LogFacts, at_ms: int) -> float | None:
+    """Return what producers add, on average over the last day, or since the first record of a younger log. None: not
+    known."""
+    held = log.end - log.begin
+    if not held:
+        return 0.0
+    age_ms = 0 if log.oldest_ms is None else at_ms - log.oldest_ms
+    if age_ms < SETTLED_MS:
+        return None
+    if log.day_ago is not None and age_ms >= DAY_MS:
+        return (log.end - max(log.begin, min(log.day_ago, log.end))) * 1000 / DAY_MS
+    return held * 1000 / age_ms
+
+
+def stored_per_second(log: LogFacts, at_ms: int) -> float | None:
+    """Return the bytes that producers add, as the broker stores them. None: not known."""
+    records = records_per_second(log, at_ms)
+    if records is None or log.size is None:
+        return None
+    return records * log.size / (log.end - log.begin) if records else 0.0

@@ -1,0 +1,89 @@
+"""Which services a configuration needs, for which flows, and how each is started (`architecture.md` §4). Pure."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import methodcaller
+
+from lockstep_config import Configuration, FlowSettings
+from lockstep_runtime.http.access import AccessPolicy
+from lockstep_runtime.service.config_options import REMARKS_PRINTED
+from lockstep_runtime.service.definition import CONTROL_SERVICES
+from lockstep_state.names import Flow
+
+DATA_PLANE = "data-plane"
+
+SERVICES: dict[str, Callable[[FlowSettings], bool]] = {
+    name: methodcaller("needs", name)
+    for name in (DATA_PLANE, "topic-sync", "acl-sync", "checkpoint", "heartbeat")  # Spark takes longest to start
+}
+"""Each service and the flows it is needed for, in the order in which they are started and shown."""
+
+SHARED_PROCESS = "lockstep_runtime.service.shared_process"
+"""What `python -m` runs for several services."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServicePlan:
+    """A service and all the flows it serves, never none."""
+
+    name: str
+    flows: tuple[Flow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessPlan:
+    """One process to run: its name, that of its service if it has one only, and its services, never none."""
+
+    name: str
+    services: tuple[ServicePlan, ...]
+
+
+def module_name(service: str) -> str:
+    """What `python -m` runs for a service."""
+    return "lockstep_" + service.replace("-", "_")
+
+
+def served_flows(configuration: Configuration) -> tuple[FlowSettings, ...]:
+    """The flows that some service is needed for: those that are enabled, and those with heartbeats alone."""
+    return tuple(one for one in configuration.flows if any(needed(one) for needed in SERVICES.values()))
+
+
+def plan_services(configuration: Configuration) -> tuple[ServicePlan, ...]:
+    """Each service that some flow needs; a service that no flow needs is left out."""
+    plans = []
+    for name, needed in SERVICES.items():
+        flows = tuple(settings.flow for settings in configuration.flows if needed(settings))
+        if flows:
+            plans.append(ServicePlan(name, flows))
+    return tuple(plans)
+
+
+def plan_processes(services: Sequence[ServicePlan], *, apart: bool) -> tuple[ProcessPlan, ...]:
+    """Which services share a process: all but the data plane, which has Spark to itself. `apart`: none does."""
+    control = tuple(plan for plan in services if plan.name != DATA_PLANE)
+    if apart or len(control) < 2:
+        return tuple(ProcessPlan(plan.name, (plan,)) for plan in services)
+    planes = (ProcessPlan(plan.name, (plan,)) for plan in services if plan not in control)
+    return (*planes, ProcessPlan(CONTROL_SERVICES, control))
+
+
+def arguments(
+    process: ProcessPlan, *, config: Sequence[str], instance: str, access: AccessPolicy, debug: bool
+) -> Sequence[str]:
+    """The command line of a process behind `python -m`. `config`: the options that name its configuration. Port
+    0: each service takes a free one and says which.
+
+    A token that is not in a file comes to it through the environment, which no other user of the machine can read.
+    Never quieter than info: the run listens for the address, and leaves out itself what is below its level. Remarks on
+    the configuration are the run's own.
+    """
+    modules = [module_name(plan.name) for plan in process.services]
+    program = modules if len(modules) == 1 else [SHARED_PROCESS, *(f"--service={module}" for module in modules)]
+    files = {"--tls-cert": access.certificate, "--tls-key": access.key, "--token-file": access.token_file}
+    flows = dict.fromkeys(flow for plan in process.services for flow in plan.flows)
+    return (
+        *(*program, *config, *(part for flow in flows for part in ("--flow", str(flow)))),
+        *("--instance", instance, "--host", access.host, "--port", "0"),
+        *(part for flag, path in files.items() if path is not None for part in (flag, str(path.resolve()))),
+        *("--log-level", "debug" if debug else "info", "--log-format", "json", REMARKS_PRINTED),
+    )

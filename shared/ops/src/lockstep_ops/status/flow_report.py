@@ -1,0 +1,109 @@
+"""The report of a flow: its rows, the members of its services, and the ends of both clusters' logs, read once."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+
+from lockstep_config import FlowSettings
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.admin.replicas import describe_replicas
+from lockstep_ops.clusters import source_client, target_client
+from lockstep_ops.services import SERVICES
+from lockstep_ops.status.log_offsets import read_logs
+from lockstep_ops.status.partition_status import LogOffsets, is_conclusive
+from lockstep_ops.status.report import Report
+from lockstep_ops.status.report_builder import build_report
+from lockstep_ops.status.state_topic_rows import SILENT_S, FollowedRows, StateTopicRows
+from lockstep_ops.status.trouble_reports import read_reports, reported_troubles, unreadable_topics
+from lockstep_runtime.util.clock import now_ms
+from lockstep_state.rows.state_rows import GroupStatus, Row
+
+LOOKS_AGAIN_AFTER_S = 2.5
+"""A slot writes progress each second. What it has not moved past by then, it does not move past."""
+
+MOST_GROUPS = 50
+"""Groups on the target whose members are asked for: each is a request."""
+
+
+async def read_report(
+    settings: FlowSettings,
+    timeout: float,
+    silent_s: float | None = None,
+    followed: FollowedRows | None = None,
+) -> Report:
+    """Return how a flow is now.
+
+    Args:
+        settings: Of the flow.
+        timeout: Seconds within which a cluster has to answer.
+        silent_s: As in `read_rows`.
+        followed: The flow's rows, where the caller follows them. They are not read again.
+
+    Raises:
+        ClusterError: The target cannot be reached, is not permitted, or the flow has never run (TopicMissing).
+        NewerVersion: A newer release wrote a row.
+    """
+    target = target_client(settings)
+    await target.probe(timedelta(seconds=timeout))
+    services = [name for name, needed in SERVICES.items() if needed(settings)]
+
+    async def read_dated() -> tuple[Mapping[str, Row], list[str], int]:
+        """Return rows with the time at which they were read. Their age does not grow while the clusters are asked."""
+        if followed is None:
+            return *await read_rows(settings, silent_s), now_ms()
+        await followed.catch_up_now()
+        return dict(followed.rows), list(followed.unreadable), now_ms()
+
+    async def wait_conclusive(logs: LogOffsets) -> None:
+        """Return when a slot that works has written its rows anew."""
+        if followed is None:
+            await asyncio.sleep(LOOKS_AGAIN_AFTER_S)
+            return
+        newer = followed
+        await newer.wait_until(lambda: is_conclusive(newer.rows.values(), now_ms(), logs), LOOKS_AGAIN_AFTER_S)
+
+    (rows, unreadable, read_ms), replicas, (reports, unread) = await asyncio.gather(
+        read_dated(), describe_replicas(target, settings, services), read_reports(settings, timeout)
+    )
+    logs = None
+    if "data-plane" in services:
+        source = source_client(settings)
+        logs = await read_logs(settings, source, target, rows, timeout)
+        if not is_conclusive(rows.values(), read_ms, logs):
+            await wait_conclusive(logs)
+            rows, unreadable, read_ms = await read_dated()
+            logs = await read_logs(settings, source, target, rows, timeout, logs)
+    report = build_report(
+        settings.flow,
+        rows,
+        at_ms=read_ms,
+        services=services,
+        replicas=replicas.counts,
+        replicas_unknown=replicas.unknown,
+        unreadable=unreadable,
+        states=settings.states,
+        logs=logs,
+        by_key=settings.data_plane.by_key,
+        limits=settings.switch_limits,
+        members=await _read_members(target, rows),
+    )
+    present = [report for report in reports if report.service in services]
+    troubles = (*report.troubles, *reported_troubles(present, report.troubles), *unread)
+    return replace(report, troubles=troubles, unreadable=unreadable_topics(present))
+
+
+async def _read_members(target: Admin, rows: Mapping[str, Row]) -> dict[str, tuple[str, ...]]:
+    """Client ids and hosts of the groups that are in use on the target; nothing of those that we may not describe."""
+    in_use = sorted(row.group for row in rows.values() if isinstance(row, GroupStatus) and row.held == "in-use")
+    described = await target.describe_groups(in_use[:MOST_GROUPS])
+    return {name: group.member_names for name, group in described.done.items() if group.members}
+
+
+async def read_rows(settings: FlowSettings, silent_s: float | None = None) -> tuple[Mapping[str, Row], list[str]]:
+    """The rows of the flow's state topic that count now, by key, and sentences about records that are none. Raises
+    ClusterError and NewerVersion. A target that does not answer is not waited for, and a topic of which nothing comes
+    only for `silent_s` seconds."""
+    rows = StateTopicRows(settings, "status", silent_s=SILENT_S if silent_s is None else silent_s)
+    await rows.replay()
+    return rows.by_key, list(rows.unreadable.values())

@@ -1,0 +1,82 @@
+"""What both clusters say of the logs of a flow, read after its rows."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+
+from lockstep_config import FlowSettings
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.common.errors import ClusterError
+from lockstep_ops.status.partition_status import LogOffsets
+from lockstep_rules.offsets.lag import LogRange
+from lockstep_rules.selection_count import count_topics
+from lockstep_state.rows.state_rows import MirroredTopic, Row
+
+
+async def read_logs(
+    settings: FlowSettings,
+    source: Admin,
+    target: Admin,
+    rows: Mapping[str, Row],
+    timeout: float,
+    before: LogOffsets | None = None,
+) -> LogOffsets:
+    """The ends of all logs that the rows are about, and of those that the flow selects. `before`: an earlier read. What
+    a cluster does not answer within `timeout` seconds is absent; nothing is raised for it."""
+    topics = [row for row in rows.values() if isinstance(row, MirroredTopic) and row.is_selected]
+    is_reached = before is not None and source.alias not in before.troubles
+    answers = await asyncio.gather(
+        _read_source_ends(settings, source, target, topics, None if is_reached else timeout),
+        _read_target_ends(target, topics),
+        return_exceptions=True,
+    )
+    troubles = {one.alias: str(one) for one in answers if isinstance(one, ClusterError)}
+    for one in answers:
+        if isinstance(one, BaseException) and not isinstance(one, ClusterError):
+            raise one
+    at_source, at_target = (LogOffsets() if isinstance(one, BaseException) else one for one in answers)
+    earlier = {} if before is None else {tp: log.end for tp, log in before.source.items()}
+    return replace(
+        at_source,
+        target=at_target.target,
+        target_ids=at_target.target_ids,
+        in_sync=at_target.in_sync,
+        troubles=troubles,
+        earlier=earlier,
+    )
+
+
+async def _read_source_ends(
+    settings: FlowSettings, source: Admin, target: Admin, topics: list[MirroredTopic], probe_s: float | None
+) -> LogOffsets:
+    if probe_s is not None:
+        await source.probe(timedelta(seconds=probe_s))
+    one_cluster = await source.cluster_id() == await target.cluster_id()
+    names = await source.topic_names()
+    selected = {name for name in names if settings.replicates(name, one_cluster=one_cluster)}
+    known = {row.source_topic for row in topics}
+    described = await source.topics([name for name in names if name in known or name in selected])
+    ids = {name: topic.topic_id for name, topic in described.done.items()}
+    partitions = [(name, number) for name, topic in described.done.items() for number in range(topic.partitions)]
+    committed = settings.data_plane.isolation_level == "read_committed"
+    starts = await source.begin_offsets(partitions)
+    ends = await source.end_offsets(partitions, read_committed=committed)
+    return LogOffsets(
+        source={tp: LogRange(starts[tp], ends[tp]) for tp in partitions if tp in starts and tp in ends},
+        source_ids=ids,
+        selected={name: topic.partitions for name, topic in described.done.items() if name in selected},
+        topic_count=count_topics(names, settings.topics, settings.policy),
+    )
+
+
+async def _read_target_ends(target: Admin, topics: list[MirroredTopic]) -> LogOffsets:
+    described = await target.topics([row.target_topic for row in topics if row.target_topic])
+    ids = {name: topic.topic_id for name, topic in described.done.items()}
+    partitions = [(name, number) for name, topic in described.done.items() for number in range(topic.partitions)]
+    in_sync = {
+        (name, number): (isr, topic.replicas)
+        for name, topic in described.done.items()
+        for number, isr in enumerate(topic.in_sync)
+    }
+    return LogOffsets(target=await target.end_offsets(partitions), target_ids=ids, in_sync=in_sync)

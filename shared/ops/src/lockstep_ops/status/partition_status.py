@@ -1,0 +1,219 @@
+"""What one partition is doing, and how far behind it is, from its rows and from what both clusters say. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from lockstep_ops.status.report import COPYING, NOT_BEGUN, SILENT, STALLED, UNASSIGNED, UNKNOWN, PartitionLine
+from lockstep_rules.offsets.lag import (
+    NOT_ASKED,
+    SILENT_AFTER_S,
+    WRITES_WITHIN_S,
+    LogRange,
+    behind,
+    copied_upstream,
+    is_of_another_log,
+    missing_since_ms,
+    silent_after_s,
+    why_unknown,
+)
+from lockstep_rules.offsets.stalled_copy import why_stalled
+from lockstep_rules.selection_count import NOT_COUNTED, SelectionCount
+from lockstep_state.reasons.reason import NO_REASON
+from lockstep_state.reasons.reason_catalogue import ReasonCode, format_sentence
+from lockstep_state.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
+
+EndSeen = tuple[int, int | None] | None
+"""An end that the driver saw, and since when, as `SourceEnds.by_partition`; None: it saw no more than rows say."""
+
+SILENT_MS, WRITES_WITHIN_MS = round(SILENT_AFTER_S * 1000), round(WRITES_WITHIN_S * 1000)
+
+MOVES_WITHIN_MS = 10_000
+"""A partition that is behind, whose row is older than this, and that did not move between two checks is stalled."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogOffsets:
+    """What both clusters said after the rows had been read. What is absent was not answered."""
+
+    source: Mapping[tuple[str, int], LogRange] = field(default_factory=dict)
+    target: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    """The next offset of each partition of the target, by its topic there."""
+    source_ids: Mapping[str, str] = field(default_factory=dict)
+    target_ids: Mapping[str, str] = field(default_factory=dict)
+    selected: Mapping[str, int] = field(default_factory=dict)
+    """Topics of the source that the flow selects, with their partitions."""
+    topic_count: SelectionCount = NOT_COUNTED
+    """Topics of the source, and those that the filters select."""
+    in_sync: Mapping[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
+    """Replicas in sync of each partition of the target, and replicas of its topic."""
+    troubles: Mapping[str, str] = field(default_factory=dict)
+    """Why a cluster did not answer, by alias."""
+    earlier: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    """Ends of the source's logs at a look some seconds before, where there was one."""
+
+    def now(self, topic: MirroredTopic) -> MirroredTopic:
+        """The topic's row with the ids that the clusters give it now."""
+        return replace(
+            topic,
+            source_topic_id=self.source_ids.get(topic.source_topic, topic.source_topic_id),
+            target_topic_id=self.target_ids.get(topic.target_topic, topic.target_topic_id),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SlotOwners:
+    """The slot of each partition, and the slots that have reported lately."""
+
+    by_partition: Mapping[tuple[str, int], int]
+    heard_ms: Mapping[int, int]
+    """When each slot that has started spoke last."""
+    silent_after_ms: Mapping[int, int] = field(default_factory=dict)
+    """After how long each of them counts as silent."""
+
+    @classmethod
+    def seen(cls, assignments: list[Assignment], statuses: list[SlotStatus]) -> "SlotOwners":
+        return cls(
+            {tp: row.slot for row in assignments if not row.ending for tp in row.partitions},
+            {row.slot: row.at_ms for row in statuses if row.phase == "started"},
+            {row.slot: round(silent_after_s(row.pause_ms) * 1000) for row in statuses},
+        )
+
+    def silent(self, slot: int, at_ms: int) -> bool:
+        """Whether a slot that has started has not been heard for too long, or speaks from another time."""
+        limit_ms = self.silent_after_ms.get(slot, SILENT_MS)
+        return slot in self.heard_ms and abs(at_ms - self.heard_ms[slot]) > limit_ms
+
+
+def judged(
+    topic: MirroredTopic,
+    number: int,
+    row: PartitionProgress | None,
+    *,
+    wanted: str,
+    slots: SlotOwners,
+    logs: LogOffsets,
+    at_ms: int,
+    asked: EndSeen = None,
+    by_key: bool = False,
+) -> PartitionLine:
+    """Return the line of one source partition. `asked`: what the driver saw of its end last."""
+    tp, topic = (topic.source_topic, number), logs.now(topic)
+    source = logs.source.get(tp)
+    target_end = NOT_ASKED if by_key else logs.target.get((topic.target_topic, number))
+    silent = row is not None and at_ms - row.at_ms > WRITES_WITHIN_MS
+    why = why_unknown(row, topic, source, target_end, silent=silent)
+    lag = behind(row, topic, source, target_end, silent=silent)
+    slot = slots.by_partition.get(tp, -1)
+    state, state_reason = _standing(topic, number, row, wanted, slot, slots, logs, lag, at_ms, by_key)
+    halted = row is not None and row.phase == "halted"
+    return PartitionLine(
+        topic=topic.source_topic,
+        partition=number,
+        phase=NOT_BEGUN if row is None else row.phase,
+        wanted=wanted,
+        lag_records=lag,
+        lag_ms=_lag_ms(
+            None if copied_upstream(row, topic) is None else row, asked, lag, state, slots.heard_ms.get(slot, 0), at_ms
+        ),
+        upstream=-1 if row is None else row.upstream,
+        source_end=source.end if source is not None else -1 if row is None else row.source_end,
+        slot=slot if slot >= 0 or row is None else row.slot,
+        written_ms=0 if row is None else row.at_ms,
+        case="" if row is None else row.case,
+        cause=row.cause or ReasonCode.NO_CAUSE.to_reason(phase=row.phase) if row is not None and halted else NO_REASON,
+        state=state,
+        why=state_reason or ("" if lag is not None else why),
+        quarantined=0 if row is None else row.quarantined,
+        given_up=0 if row is None else row.given_up,
+        target_lost=0 if row is None else row.target_lost,
+        appends="" if row is None else _append_mode(row),
+        doubled=0 if row is None else row.doubled,
+        exact=None if row is None else _is_exact(row),
+    )
+
+
+def _append_mode(row: PartitionProgress) -> str:
+    """Return what keeps records of a partition from being on the target twice."""
+    return "transactions" if row.transactional else "read back" if row.read_back else "idempotent"
+
+
+def _is_exact(row: PartitionProgress) -> bool:
+    """Return whether the target has each record of a partition once. None was found twice or passed over, and no policy
+    led the copy past a gap."""
+    return not (row.doubled or row.gaps or row.given_up or row.target_lost or row.quarantined)
+
+
+def is_conclusive(rows: Iterable[Row], at_ms: int, logs: LogOffsets) -> bool:
+    """Whether each row that is behind the source is recent. If one is not, one check cannot distinguish an idle
+    partition from a stalled one."""
+    return all(
+        at_ms - row.at_ms <= WRITES_WITHIN_MS
+        or row.phase != COPYING
+        or source is None
+        or source.end - 1 <= row.upstream
+        for row in rows
+        if isinstance(row, PartitionProgress)
+        for source in (logs.source.get((row.topic, row.partition)),)
+    )
+
+
+def _standing(
+    topic: MirroredTopic,
+    number: int,
+    row: PartitionProgress | None,
+    wanted: str,
+    slot: int,
+    slots: SlotOwners,
+    logs: LogOffsets,
+    lag: int | None,
+    at_ms: int,
+    by_key: bool,
+) -> tuple[str, str]:
+    """Its state in one word, and the reason where it is not plain: `copying` only where everything that can be known
+    says so."""
+    if row is not None and row.phase == "halted":
+        return "halted", ""
+    if wanted != "running":
+        return wanted, ""
+    if topic.phase != "mirrored":
+        return (NOT_BEGUN if row is None else topic.phase), ""
+    if number >= topic.copied(by_key=by_key):
+        return (NOT_BEGUN if row is None else UNASSIGNED), "the target's topic has no such partition"
+    if row is None:
+        return NOT_BEGUN, ""
+    if is_of_another_log(row, topic):
+        return NOT_BEGUN, "the topic was created anew, and nothing of it is copied yet"
+    if row.phase != COPYING:
+        return row.phase, ""
+    if slot not in slots.heard_ms:
+        return UNASSIGNED, ("no slot copies it" if slot < 0 else f"slot {slot} has not started")
+    if slots.silent(slot, at_ms):
+        return SILENT, f"slot {slot} has said nothing lately"
+    if lag is None:
+        return UNKNOWN, ""
+    known_before = logs.earlier.get((row.topic, row.partition), -1)
+    if lag and at_ms - row.at_ms > MOVES_WITHIN_MS and known_before - 1 > row.upstream:
+        return STALLED, _why_stalled(topic, number, logs)
+    return COPYING, ""
+
+
+def _why_stalled(topic: MirroredTopic, number: int, logs: LogOffsets) -> str:
+    """Say why the copy does not move, if the target shows it."""
+    in_sync, replicas = logs.in_sync.get((topic.target_topic, number), (None, None))
+    cause = why_stalled(topic, number, in_sync, replicas)
+    return format_sentence(cause) or "the source has more, and the copy does not move"
+
+
+def _lag_ms(
+    row: PartitionProgress | None, asked: EndSeen, lag: int | None, state: str, heard_ms: int, at_ms: int
+) -> int | None:
+    """Return how long the oldest record that is missing has been in the source's log; None: unknown. It counts from
+    when its slot or the driver saw it there. `row`: of the log that there is now."""
+    if lag is None:
+        return None
+    if not lag:
+        return 0
+    if (since := missing_since_ms(row, asked)) is not None:
+        return max(0, at_ms - since)
+    # It was up to date when its slot spoke last: what is missing came since.
+    return max(0, at_ms - max(row.at_ms, heard_ms)) if row is not None and state == COPYING else None

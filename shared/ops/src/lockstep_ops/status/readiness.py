@@ -1,0 +1,90 @@
+"""What prevents a switch of clients to the target, by the lines of a flow's report. Pure."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from lockstep_ops.status.report import COPIES, Report
+from lockstep_rules.switch.switch_readiness import (
+    FailingPart,
+    SwitchFacts,
+    SwitchLimits,
+    SwitchPartition,
+    find_blockers,
+)
+from lockstep_rules.switch.switch_sentences import format_blocker
+from lockstep_state.names import Flow
+from lockstep_state.reasons.reason import Reason
+from lockstep_state.reasons.reason_catalogue import ReasonCode
+from lockstep_state.reasons.switch_reason import Blocker, SwitchReason
+from lockstep_state.rows.state_rows import GroupStatus
+
+
+def blockers_in(
+    report: Report,
+    flow: Flow,
+    *,
+    groups: Sequence[GroupStatus],
+    groups_unknown: Reason,
+    groups_age_ms: int | None,
+    services: Mapping[str, Reason],
+    away: Mapping[str, str],
+    members: Mapping[str, Sequence[str]],
+    limits: SwitchLimits,
+) -> tuple[Blocker, ...]:
+    """Return what keeps the flow from being ready; none, if the flow copies nothing by the file. `services`: why they
+    fail, by name. `away`: why a cluster did not answer, by alias. `members`: of groups on the target, as far as they
+    are known."""
+    if not any(line.service == COPIES for line in report.services):
+        return ()
+    facts = SwitchFacts(
+        partitions=[
+            SwitchPartition(line.topic, line.partition, line.state, line.lag_records, line.lag_ms)
+            for line in report.partitions
+        ],
+        groups=groups,
+        groups_unknown=groups_unknown,
+        groups_age_ms=groups_age_ms,
+        resting=[(part.scope, part.wanted) for part in report.held_back],
+        failing=list(_failing(report, flow, services, away)),
+        members=members,
+    )
+    return find_blockers(facts, limits)
+
+
+def _failing(
+    report: Report, flow: Flow, services: Mapping[str, Reason], away: Mapping[str, str]
+) -> Iterator[FailingPart]:
+    for alias, why in away.items():
+        yield FailingPart("source" if alias == flow.source else "target", alias, _reported(why))
+    for service, reason in services.items():
+        yield FailingPart("service", service, reason)
+    if report.acls is not None and report.acls.cause:
+        yield FailingPart("service", "acl-sync", report.acls.cause)
+    if why := next((one.why for one in report.troubles if one.what == "heartbeats"), ""):
+        yield FailingPart("service", "heartbeat", _reported(why))
+    for topic in report.topics:
+        if topic.cause:
+            yield FailingPart("topic", topic.topic, topic.cause)
+
+
+def _reported(text: str) -> Reason:
+    return ReasonCode.REPORTED.to_reason(text=text)
+
+
+def blockers_without_rows(flow: Flow, why: str, *, never_run: bool) -> tuple[Blocker, ...]:
+    """Of a flow whose state topic cannot be read."""
+    if never_run:
+        return (Blocker.with_details(SwitchReason.NOTHING_COPIED, "", {"never_run": 1}),)
+    return find_blockers(
+        SwitchFacts(failing=(FailingPart("target", flow.target, _reported(why)),)),
+        SwitchLimits(max_lag_ms=0, syncs_groups=True),
+    )
+
+
+def blockers_as_json(blockers: Iterable[Blocker]) -> list[dict[str, Any]]:
+    """For programs: the reason is a word of `docs/reference/switch.md`."""
+    return [
+        {"reason": blocker.reason.word, "subject": blocker.subject, "text": format_blocker(blocker)}
+        | {"blocks": blocker.blocks, "cause": blocker.cause.to_json(), "details": dict(blocker.details)}
+        for blocker in blockers
+    ]

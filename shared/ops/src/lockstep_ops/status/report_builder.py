@@ -1,0 +1,346 @@
+"""A flow's `Report` from the rows of its state topic. Pure.
+
+Progress is written at least every second while records move, and not at all while they do not. What cannot be seen in
+rows comes in beside them: whether anybody runs at all as `replicas`, how far both clusters' logs go as `logs`.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import InitVar, dataclass, replace
+from types import MappingProxyType
+from typing import TypeVar, cast
+
+from lockstep_config.flow.connector_settings import NOTHING_STATED, StatedPhases
+from lockstep_ops.formatting import in_time
+from lockstep_ops.status.partition_status import LogOffsets, SlotOwners, judged
+from lockstep_ops.status.readiness import blockers_in
+from lockstep_ops.status.report import (
+    COPIES,
+    NOT_BEGUN,
+    AclLine,
+    Acting,
+    GroupLine,
+    PartitionLine,
+    PausedPart,
+    Report,
+    ServiceLine,
+    SlotLine,
+    TopicLine,
+    Trouble,
+    cluster_lines,
+    longest,
+    sum_if_known,
+)
+from lockstep_rules.groups.group_readings import GroupReadings
+from lockstep_rules.selection_count import GROUP_KEYS, TOPIC_KEYS, SelectionCount
+from lockstep_rules.switch.switch_readiness import SwitchLimits
+from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
+from lockstep_runtime.state.failing_parts import acl_failure, failure_reason, groups_unknown, topic_failure
+from lockstep_runtime.state.leadership import label_service
+from lockstep_state.commands.command_vocabulary import SERVICES, Connector, Scope, ScopeKind, service_connector
+from lockstep_state.names import Flow
+from lockstep_state.reasons.reason import NO_REASON, Reason
+from lockstep_state.reasons.reason_catalogue import ReasonCode, format_sentence, read_reason
+from lockstep_state.rows.group_rows import REWOUND_ON_SOURCE
+from lockstep_state.rows.state_rows import (
+    AclStatus,
+    Assignment,
+    ClusterCapabilities,
+    FlowPulse,
+    GroupStatus,
+    Leader,
+    LegacyGroup,
+    MirroredTopic,
+    PartitionProgress,
+    Restarts,
+    Row,
+    SlotStatus,
+    SourceEnds,
+    SourceGroupsStatus,
+    progress_by_partition,
+)
+
+R = TypeVar("R", bound=Row)
+
+SILENCE_IS_TROUBLE_MS = 60_000
+"""A slot that froze is ended after 30 s, and another one is started."""
+
+NO_MEMBERS: Mapping[str, Sequence[str]] = MappingProxyType({})
+
+
+def build_report(
+    flow: Flow,
+    rows: Mapping[str, Row],
+    *,
+    at_ms: int,
+    services: Collection[str] = SERVICES,
+    replicas: Mapping[str, int] | None = None,
+    replicas_unknown: Collection[str] = (),
+    unreadable: Iterable[str] = (),
+    states: StatedPhases = NOTHING_STATED,
+    logs: LogOffsets | None = None,
+    by_key: bool = False,
+    limits: SwitchLimits,
+    members: Mapping[str, Sequence[str]] = NO_MEMBERS,
+) -> Report:
+    """`rows`: the fold of the state topic, by key. `services`: those that have work in this flow, by the file.
+    `replicas`: how many of each run; absent: not known, in `replicas_unknown` for another reason than a permission.
+    `unreadable`: sentences about rows that are none.
+    `states`: what the file says of connectors. `logs`: what the clusters said, None: they were not asked. `by_key`:
+    keys choose the target's partition. `limits`: what has to hold before a switch. `members`: of groups that have some
+    on the target, by group."""
+    seen = _Seen(
+        rows, services, replicas or {}, frozenset(replicas_unknown), states, logs or LogOffsets(), at_ms, by_key
+    )
+    partitions = tuple(seen.partitions())
+    group_rows = seen.of_present_services(GroupStatus)
+    topics, groups = tuple(seen.topics(partitions)), tuple(map(_group, group_rows))
+    shown, slots = tuple(seen.services()), tuple(seen.slots())
+    acls, pulse = seen.acls(), next(iter(seen.of_present_services(FlowPulse)), None)
+    not_known = groups_unknown(seen.all(SourceGroupsStatus)) if "checkpoint" in services else NO_REASON
+    # A service that fails, or is to rest, is the cause, and shown as such.
+    reads = seen.wanted.connector(Connector.CHECKPOINT) is DesiredPhase.RUNNING and not any(
+        one.service == "checkpoint" and one.cause for one in shown
+    )
+    failing = (
+        *(("state topic", sentence) for sentence in unreadable),
+        *((f"cluster {alias}", why) for alias, why in seen.logs.troubles.items()),
+        *((one.service, one.trouble) for one in shown),
+        *((f"topic {one.topic}", one.trouble) for one in topics),
+        *((f"partition {one.topic}-{one.partition}", one.trouble) for one in partitions),
+        *((f"slot {one.slot}", one.trouble) for one in slots),
+        *((f"group {one.group}", one.trouble) for one in groups),
+        ("groups", format_sentence(not_known) if reads else ""),
+        ("ACLs", acls.trouble if acls else ""),
+    )
+    troubles = [Trouble(what, why) for what, why in failing if why]
+    if pulse is not None and pulse.phase == "failing":
+        troubles.append(Trouble("heartbeats", pulse.reason))
+    waiting = [row for row in seen.all(LegacyGroup) if row.phase == "waiting"]
+    troubles += [Trouble(f"legacy group {row.group}", row.reason) for row in waiting]
+    report = Report(
+        flow=str(flow),
+        at_ms=at_ms,
+        services=shown,
+        topics=topics,
+        partitions=partitions,
+        slots=slots,
+        groups=groups,
+        acls=acls,
+        clusters=cluster_lines(seen.all(ClusterCapabilities)),
+        heartbeat="" if pulse is None else pulse.phase,
+        held_back=tuple(PausedPart(scope, word) for scope, word in seen.wanted.resting()),
+        troubles=tuple(troubles),
+        empty_selections=tuple(seen.empty_selections(flow)),
+    )
+    blockers = blockers_in(
+        report,
+        flow,
+        groups=group_rows,
+        groups_unknown=not_known,
+        services=seen.failing_services(),
+        groups_age_ms=GroupReadings.from_rows(rows.values()).oldest_age_ms(at_ms, limits.max_groups_age_ms),
+        away=seen.logs.troubles,
+        members=members,
+        limits=limits,
+    )
+    return replace(report, switch_blockers=blockers)
+
+
+@dataclass
+class _Seen:
+    """The rows, sorted by what they are about."""
+
+    rows: InitVar[Mapping[str, Row]]
+    _services: Collection[str]
+    _replicas: Mapping[str, int]
+    _replicas_unknown: Collection[str]
+    states: InitVar[StatedPhases]
+    logs: LogOffsets
+    _at_ms: int
+    _by_key: bool
+
+    def __post_init__(self, rows: Mapping[str, Row], states: StatedPhases) -> None:
+        self.wanted = DesiredState(rows, states)
+        self._by_kind: dict[type[Row], list[Row]] = defaultdict(list)
+        for _, row in sorted(rows.items()):
+            self._by_kind[type(row)].append(row)
+
+    def all(self, kind: type[R]) -> list[R]:
+        return cast(list[R], self._by_kind.get(kind, []))
+
+    def of_present_services(self, kind: type[R]) -> list[R]:
+        """Without those of a service that the file has switched off since: they say nothing of today."""
+        return self.all(kind) if kind.owned_by in self._services else []
+
+    def empty_selections(self, flow: Flow) -> Iterable[str]:
+        """Say what the filters select nothing of, though it is there."""
+        if self.logs.topic_count.is_nothing and COPIES in self._services:
+            yield self.logs.topic_count.sentence("topics", flow.source, TOPIC_KEYS)
+        for row in self.of_present_services(SourceGroupsStatus)[:1]:
+            groups = SelectionCount(row.unselected, row.excluded)
+            if groups.is_nothing:
+                yield groups.sentence("groups", flow.source, GROUP_KEYS)
+
+    def services(self) -> Iterable[ServiceLine]:
+        for service in SERVICES:
+            if service not in self._services:
+                continue
+            connector = service_connector(service)
+            leaders = [
+                Acting(row.service, row.instance, row.at_ms)
+                for row in self.all(Leader)
+                if label_service(row.service) == service
+            ]
+            word, cause = self.wanted.connector(connector).word, self._failure(service)
+            yield ServiceLine(service, connector.value, word, self._replicas.get(service), tuple(leaders), cause)
+
+    def failing_services(self) -> Mapping[str, Reason]:
+        """Return why services fail, by name."""
+        reasons = {service: self._failure(service) for service in SERVICES if service in self._services}
+        return {service: reason for service, reason in reasons.items() if reason}
+
+    def _failure(self, service: str) -> Reason:
+        connector = service_connector(service)
+        scope = Scope.for_connector(connector)
+        if spent := failure_reason(self.all(Restarts), self.wanted, service, "service", (scope,)):
+            return spent
+        # The data plane may have no replica while it is stopped; others are needed to resume.
+        if service == "data-plane" and self.wanted.connector(connector) is DesiredPhase.STOPPED:
+            return NO_REASON
+        if self._replicas.get(service) == 0:
+            return ReasonCode.NO_REPLICA.to_reason()
+        return ReasonCode.REPLICAS_UNKNOWN.to_reason() if service in self._replicas_unknown else NO_REASON
+
+    def partitions(self) -> Iterable[PartitionLine]:
+        """Of topics that are selected: every partition. Of topics that are gone, or wanted no more: none."""
+        known = progress_by_partition(self.all(PartitionProgress))
+        failing = dict(pair for row in self.all(SlotStatus) if row.phase == "started" for pair in row.causes)
+        asked = {tp: seen for ends in self.all(SourceEnds) for tp, seen in ends.by_partition().items()}
+        slots = SlotOwners.seen(self.all(Assignment), self.all(SlotStatus))
+        for topic in self._topics():
+            anew = topic.phase == "deleted" and topic.source_topic in self.logs.selected
+            if not (topic.is_selected or anew):
+                continue
+            for number in range(max(topic.source_partitions, self.logs.selected.get(topic.source_topic, 0))):
+                row = known.get((topic.source_topic, number))
+                slot = slots.by_partition.get((topic.source_topic, number), -1 if row is None else row.slot)
+                wanted = self.wanted.partition(topic.source_topic, number, slot if slot >= 0 else None).word
+                line = judged(
+                    topic,
+                    number,
+                    row,
+                    wanted=wanted,
+                    slots=slots,
+                    logs=self.logs,
+                    at_ms=self._at_ms,
+                    asked=asked.get((topic.source_topic, number)),
+                    by_key=self._by_key,
+                )
+                cause = failing.get(f"{topic.source_topic}-{number}", NO_REASON)
+                if cause and line.phase == NOT_BEGUN:
+                    line = replace(line, why=format_sentence(cause), cause=line.cause or cause)
+                yield line
+
+    def _topics(self) -> list[MirroredTopic]:
+        """The rows, and one each for topics that are selected and have none yet."""
+        rows = list(self.all(MirroredTopic))
+        new = self.logs.selected.keys() - {row.source_topic for row in rows}
+        rows += [MirroredTopic(source_topic=name, target_topic="", phase=NOT_BEGUN) for name in new]
+        return sorted(rows, key=lambda row: row.source_topic)
+
+    def topics(self, partitions: Iterable[PartitionLine]) -> Iterable[TopicLine]:
+        by_topic: dict[str, list[PartitionLine]] = defaultdict(list)
+        for line in partitions:
+            by_topic[line.topic].append(line)
+        for row in self._topics():
+            mine = by_topic[row.source_topic]
+            lags, ages = [line.lag_records for line in mine], [line.lag_ms for line in mine]
+            yield TopicLine(
+                row.source_topic,
+                row.target_topic,
+                row.phase,
+                self.wanted.phase_for(
+                    Scope.for_connector(Connector.SOURCE), Scope(ScopeKind.TOPIC, row.source_topic)
+                ).word,
+                max(row.source_partitions, len(mine)),
+                sum(line.phase != NOT_BEGUN for line in mine),
+                sum(line.phase == "halted" for line in mine),
+                sum_if_known(lags, sum),
+                sum_if_known(ages, longest),
+                topic_failure(row),
+                sum(line.passed_over for line in mine),
+                row.note,
+            )
+
+    def slots(self) -> Iterable[SlotLine]:
+        for row in sorted(self.all(SlotStatus), key=lambda row: row.slot):
+            number = row.slot
+            scope = Scope(ScopeKind.SLOT, number=number)
+            asked = (scope,), (Scope.for_connector(Connector.SOURCE), scope)
+            word = self.wanted.slot(number).word
+            cause = failure_reason(self.all(Restarts), self.wanted, "data-plane", str(scope), *asked)
+            if not cause and word != "stopped" and row.phase == "started" and row.partitions > row.resting:
+                cause = self._silence(row) or _slot_failure(row)
+            yield SlotLine(number, row.phase, word, row.partitions, row.resting, row.held_bytes, cause)
+
+    def _silence(self, row: SlotStatus) -> Reason:
+        silent_ms = self._at_ms - row.at_ms
+        if silent_ms <= SILENCE_IS_TROUBLE_MS:
+            return NO_REASON
+        return ReasonCode.SLOT_SILENT.to_reason(silent=in_time(silent_ms), silent_ms=silent_ms)
+
+    def acls(self) -> AclLine | None:
+        row = next(iter(self.of_present_services(AclStatus)), None)
+        if row is None:
+            return None
+        return AclLine(
+            row.phase,
+            row.copied,
+            row.left_out,
+            row.owned,
+            row.revoked,
+            row.left_out_for,
+            row.left_out_named,
+            row.reason,
+            row.notes,
+            acl_failure(row),
+        )
+
+
+def _slot_failure(row: SlotStatus) -> Reason:
+    """Return what fails in a slot as it says itself; NO_REASON if nothing does."""
+    if not row.causes:
+        return NO_REASON
+    (what, cause), more = row.causes[0], len(row.causes) - 1
+    return (ReasonCode.PARTS_FAIL if more else ReasonCode.PART_FAILS).because(cause, what=what, more=more)
+
+
+def _group(row: GroupStatus) -> GroupLine:
+    reasons = Counter(format_sentence(reason) for _, _, reason in row.waits)
+    common = reasons.most_common(1)[0][0] if reasons else ""
+    states = Counter(state for *_, state in row.ahead)
+    rewound = states[REWOUND_ON_SOURCE]
+    skips = [
+        f"{topic}-{number} has offset {offset} on the target, the translated offset is {place}"
+        for topic, number, offset, place, _ in row.ahead[:1]
+    ]
+    sentence, cause = format_sentence(row.why), NO_REASON
+    if row.phase == "failing":
+        cause = row.why or ReasonCode.NO_CAUSE.to_reason(phase=row.phase)
+    elif row.held == "refused":
+        cause = read_reason(row.held_cause, row.held_reason) or ReasonCode.TARGET_REFUSES_OFFSETS.to_reason()
+    return GroupLine(
+        row.group,
+        row.phase,
+        row.exact,
+        len(row.behind) + row.more_behind,
+        row.read_again,
+        len(row.waiting) + row.more_waiting,
+        row.synced and not (row.held or row.is_contested or row.ahead),
+        "; ".join(skips) or row.held_reason or common or (sentence if row.phase == "waiting" else ""),
+        cause,
+        len(row.ahead) + row.more_ahead - rewound,
+        rewound,
+        row.held or ("contested" if row.is_contested else ""),
+    )

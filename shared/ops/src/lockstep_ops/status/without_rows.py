@@ -1,0 +1,58 @@
+"""Say why a flow has no state topic, as far as its services and the target say it."""
+
+from dataclasses import dataclass
+
+from lockstep_config import FlowSettings
+from lockstep_kafka.admin.topic_creation import create_fitting_topics
+from lockstep_kafka.common.errors import ClusterError
+from lockstep_kafka.topics.control_topics import KEPT_CONFIGS, flow_topics, new_topic
+from lockstep_ops.clusters import target_client
+from lockstep_ops.status.trouble_reports import read_reports, reported_troubles
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutRows:
+    """Why a flow has no state topic."""
+
+    causes: tuple[str, ...]
+    """Why its services do not begin, as they or the target say it."""
+    unknown: str = ""
+    """Why something of this could not be asked; "": all was."""
+
+    @property
+    def never_run(self) -> bool:
+        """Return whether nothing speaks for another cause than that the flow has never run."""
+        return not self.causes and not self.unknown
+
+    def __str__(self) -> str:
+        unknown = f"whether the flow has ever run is not known: {self.unknown}" if self.unknown else ""
+        return "; ".join(filter(None, (*self.causes, unknown))) or "the flow has never run"
+
+
+async def look_without_rows(settings: FlowSettings, silent_s: float) -> WithoutRows:
+    """Return why the services of a flow do not begin, as far as that can be asked. Raises nothing for a target that
+    does not answer.
+
+    Args:
+        settings: Of the flow.
+        silent_s: For how long nothing may come of the topic in which services report.
+    """
+    reports, unread = await read_reports(settings, silent_s)
+    causes = [f"{trouble.what}: {trouble.why}" for trouble in (*reported_troubles(reports), *unread)]
+    try:
+        refusal = await _why_not_created(settings)
+    except ClusterError as trouble:
+        return WithoutRows(tuple(causes), str(trouble))
+    return WithoutRows((*causes, refusal) if refusal else tuple(causes))
+
+
+async def _why_not_created(settings: FlowSettings) -> str:
+    """Return why the target would not create the topics that the services of a flow begin with; "" if it would.
+    Nothing is created. Raises ClusterError if the target does not answer."""
+    target = target_client(settings)
+    brokers = await target.broker_count()
+    topics = flow_topics(settings.flow, settings.group_id, settings.control.replication_factor)
+    new = [new_topic(topic, brokers) for topic in topics]
+    creation = await create_fitting_topics(target, new, kept=KEPT_CONFIGS, validate_only=True)
+    refusals = [str(error) for error in creation.failed.values()]
+    return f"it cannot be created, so the services of the flow do not begin: {refusals[0]}" if refusals else ""

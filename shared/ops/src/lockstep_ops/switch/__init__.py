@@ -1,0 +1,1 @@
+"""Move clients from one side of a flow to the other."""

@@ -1,0 +1,109 @@
+"""Tell records that only one cluster has from those that the opposite flow has copied to it."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lockstep_ops.switch.followed_flow import FollowedFlow
+from lockstep_ops.switch.slot_witness import SlotWitness
+from lockstep_ops.switch.switch_positions import (
+    diverged_records,
+    name_partitions,
+    records_by_partition,
+    unwritten_tails,
+    with_copies_outside_runs,
+)
+from lockstep_state.names import Flow
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.reasons.reason import Reason
+from lockstep_state.reasons.reason_catalogue import format_sentence
+from lockstep_state.reasons.refusal_catalogue import RefusalCode
+from lockstep_state.rows.state_rows import Row, SlotStatus
+
+WRITTEN_DOWN_S = 2.0
+"""A slot writes down at least every second what it has copied."""
+
+VOUCHED_WITHIN_S = 45.0
+"""A slot says every few seconds how it is. One that was killed is started again meanwhile, and finds what it has
+copied."""
+
+
+@dataclass(frozen=True, slots=True)
+class DivergedRecords:
+    """Records by partition that one cluster has and the other one lacks. `at_most`: the partitions of which there may
+    be fewer, because copies may be counted with them."""
+
+    counts: Mapping[TopicPartition, int]
+    at_most: frozenset[TopicPartition] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.counts)
+
+    @property
+    def total(self) -> int:
+        """Return how many these are, or are at most."""
+        return sum(self.counts.values())
+
+    @property
+    def text(self) -> str:
+        """Return the number and the partitions as they are shown."""
+        return f"{'at most ' if self.at_most else ''}{records_by_partition(self.counts)}"
+
+
+class CopiesUnknown(Exception):
+    """Slots have not written down yet what they copied; the message is the sentence of `reason`. `known`: the
+    partitions of which it is known."""
+
+    def __init__(self, reason: Reason, known: DivergedRecords) -> None:
+        super().__init__(format_sentence(reason))
+        self.reason, self.known = reason, known
+
+
+async def find_diverged(
+    ends: Mapping[TopicPartition, int],
+    forth: Mapping[str, Row],
+    back: FollowedFlow,
+    starts: Mapping[TopicPartition, int] | None = None,
+) -> DivergedRecords:
+    """Return how many records before these ends a cluster has that the other one lacks, but for copies of the other's.
+
+    Args:
+        ends: Of the logs of the cluster, read before this.
+        forth: The rows of the flow from it.
+        back: The followed rows of the flow to it. They may be older than the ends, and a slot that was killed has
+            appended records that no row has until the next one has found them. So its slots are heard first.
+        starts: Where the logs of the cluster begin; None: with their first record.
+
+    Raises:
+        CopiesUnknown: They do not speak in time.
+    """
+    witness = SlotWitness(_statuses(back.rows))
+    counts = diverged_records(ends, forth, back.rows, starts)
+    if not counts:
+        return DivergedRecords(counts)
+
+    def unknown() -> list[TopicPartition]:
+        witness.hear(_statuses(back.rows))
+        tails = unwritten_tails(counts, ends, back.rows)
+        return [where for where, (slot, generation) in tails.items() if not witness.vouches(slot, generation)]
+
+    await back.wait_until(lambda: not unknown(), VOUCHED_WITHIN_S)
+    left = unknown()
+    await asyncio.sleep(WRITTEN_DOWN_S)
+    await back.catch_up_now()
+    diverged = diverged_records(ends, forth, back.rows, starts)
+    unsure = sorted(diverged.keys() & set(left))
+    vouched = {where: count for where, count in diverged.items() if where not in left}
+    records = DivergedRecords(vouched, with_copies_outside_runs(vouched, back.rows))
+    if unsure:
+        raise CopiesUnknown(_not_known(back.settings.flow, sum(diverged[where] for where in unsure), unsure), records)
+    return records
+
+
+def _statuses(rows: Mapping[str, Row]) -> list[SlotStatus]:
+    return [row for row in rows.values() if isinstance(row, SlotStatus)]
+
+
+def _not_known(back: Flow, count: int, partitions: list[TopicPartition]) -> Reason:
+    details = {"source": back.source, "target": back.target, "flow": str(back)}
+    return RefusalCode.DIVERGENCE_UNKNOWN.to_reason(count=count, partitions=name_partitions(partitions), **details)

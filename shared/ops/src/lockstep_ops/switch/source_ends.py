@@ -1,0 +1,109 @@
+"""Where the logs of the source end, together with the topics that these ends are of.
+
+Topics and partitions appear while a step waits. So the topics are read again whenever the ends are read, and what
+appears counts as something that moved.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from lockstep_ops.switch.followed_flow import FollowedFlow
+from lockstep_ops.switch.switch_clusters import NotFoundYet, StepFailed, SwitchClusters
+from lockstep_ops.switch.switch_log import SwitchLog
+from lockstep_ops.switch.switch_positions import records_by_partition, switched_topics
+from lockstep_ops.work_progress import WorkProgress
+from lockstep_runtime.util.clock import now_ms
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.rows.state_rows import MirroredTopic
+
+STILL_S = 1.0
+"""The source's logs stand still if they end where they ended so long ago."""
+
+FENCE = "Stop them, or say up to when to copy with --cutoff"
+
+ReadEnds = Callable[[Sequence[MirroredTopic]], Awaitable[dict[TopicPartition, int]]]
+
+
+class SourceLogs(NamedTuple):
+    """Topics, the ends of their logs on the source, and when these were asked for, Unix milliseconds."""
+
+    topics: Sequence[MirroredTopic]
+    ends: Mapping[TopicPartition, int]
+    asked_ms: int
+
+
+class SourceEndsReader:
+    """Of the topics that the switch of a log is about."""
+
+    def __init__(self, log: SwitchLog, clusters: SwitchClusters, progress: WorkProgress) -> None:
+        self._log = log
+        self._clusters = clusters
+        self._progress = progress
+
+    @property
+    def topics(self) -> list[MirroredTopic]:
+        """Those that the flow has found."""
+        return selected_topics(self._log, self._names)
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return () if self._log.switch is None else self._log.switch.topics
+
+    async def of_all(self, deadline: float, read: ReadEnds | None = None) -> SourceLogs:
+        """The logs once the flow has found every topic and partition that it selects. `read`: how the ends are read.
+        Raises NotFoundYet after the deadline."""
+        while True:
+            try:
+                await self._clusters.require_found(self._log.rows, self._names)
+                topics, asked_ms = self.topics, now_ms()
+                return SourceLogs(topics, await (read or self._clusters.source_ends)(topics), asked_ms)
+            except NotFoundYet as exc:
+                if time.monotonic() > deadline:
+                    raise
+                self._progress.text = str(exc)
+                await asyncio.sleep(STILL_S)
+
+    async def of_still_ones(self, deadline: float) -> SourceLogs:
+        """The logs once they stand still, no transaction is open that the flow waits for, and the flow has found
+        everything. Raises StepFailed after the deadline."""
+        before = (await self.of_all(deadline)).ends
+        while True:
+            await asyncio.sleep(STILL_S)
+            try:
+                topics, asked_ms = self.topics, now_ms()
+                earlier, before = before, await self._clusters.source_ends(topics)
+                await self._require_still(topics, earlier, before)
+                return SourceLogs(topics, before, asked_ms)
+            except StepFailed as exc:
+                if time.monotonic() > deadline:
+                    raise
+                self._progress.text = str(exc)
+
+    async def _require_still(
+        self, topics: Sequence[MirroredTopic], before: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
+    ) -> None:
+        grown = {where: end - before[where] for where, end in ends.items() if end > before.get(where, end)}
+        if grown:
+            source = self._log.settings.flow.source
+            raise StepFailed(f"producers still write to {source}: {records_by_partition(grown)}. {FENCE}")
+        if waiting := await self._clusters.open_transactions(topics):
+            topic, number = waiting[0]
+            raise StepFailed(f"a transaction is open in {topic}-{number}: end it, or wait until it times out. {FENCE}")
+        if appeared := sorted(ends.keys() - before.keys()):
+            topic, number = appeared[0]
+            raise StepFailed(f"{topic}-{number} has just appeared on {self._log.settings.flow.source}")
+        await self._clusters.require_found(self._log.rows, self._names)
+        if _partitions(self.topics) != _partitions(topics):
+            raise StepFailed(f"{self._log.settings.flow} has just found another topic or partition")
+
+
+def selected_topics(flow: FollowedFlow, names: Sequence[str]) -> list[MirroredTopic]:
+    """Return the topics of the flow that a switch is about. `names`: on the source; empty: all but heartbeats."""
+    mirrored = [row.source_topic for row in flow.rows.values() if isinstance(row, MirroredTopic)]
+    return switched_topics(flow.rows, names, filter(flow.settings.policy.is_heartbeats_topic, mirrored))
+
+
+def _partitions(topics: Sequence[MirroredTopic]) -> set[tuple[str, int]]:
+    return {(topic.source_topic, topic.partitions) for topic in topics}

@@ -1,0 +1,200 @@
+"""What speaks against a switch, before anything is changed (no I/O, no clock)."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from lockstep_ops.switch.switch_options import Allowance
+from lockstep_ops.switch.switch_positions import (
+    PartitionLoss,
+    count_losses,
+    name_partitions,
+    partitions_by_count,
+    unknown_losses,
+)
+from lockstep_ops.switch.switch_steps import Verb
+from lockstep_rules.groups.group_prospects import find_obstacle
+from lockstep_rules.switch.switch_readiness import name_obstacle
+from lockstep_rules.switch.switch_sentences import format_blocker
+from lockstep_state.reasons.reason import Detail, Reason
+from lockstep_state.reasons.reason_catalogue import ReasonCode
+from lockstep_state.reasons.refusal_catalogue import RefusalCode
+from lockstep_state.reasons.switch_reason import Blocker, SwitchReason
+from lockstep_state.rows.state_rows import GroupStatus, MirroredTopic, Row
+
+LEFT_TO_STEPS = frozenset({SwitchReason.GROUP_WAITING, SwitchReason.GROUP_IN_USE})
+"""What a step of the switch brings about, or judges anew when it matters."""
+
+ASKED_AGAIN = frozenset({SwitchReason.GROUPS_STALE})
+"""What a step of a switch with a source reads anew."""
+
+NEVER_FORCED = frozenset({SwitchReason.TARGET_UNREACHABLE, SwitchReason.NOTHING_COPIED})
+
+PASSING = frozenset(
+    {
+        (SwitchReason.SERVICE_FAILING, ReasonCode.NO_REPLICA.value),
+        (SwitchReason.SERVICE_FAILING, ReasonCode.REPLICAS_UNKNOWN.value),
+        (SwitchReason.GROUPS_UNKNOWN, ReasonCode.GROUPS_NOT_READ.value),
+    }
+)
+"""What may be over in some seconds: the reason of a blocker, and the code of its cause."""
+
+OF_A_SOURCE = frozenset(
+    {
+        SwitchReason.SOURCE_UNREACHABLE,
+        SwitchReason.PARTITION_NOT_COPYING,
+        SwitchReason.LAG_UNKNOWN,
+        SwitchReason.LAG,
+        SwitchReason.TOPIC_FAILED,
+    }
+)
+"""What follows from a source that is gone."""
+
+OF_GROUPS = frozenset(
+    {
+        SwitchReason.GROUP_FAILING,
+        SwitchReason.GROUP_REFUSED,
+        SwitchReason.GROUP_SKIPS,
+        SwitchReason.GROUP_CONTESTED,
+        SwitchReason.GROUP_STUCK,
+        SwitchReason.GROUP_WAITING,
+        SwitchReason.GROUP_IN_USE,
+    }
+)
+
+BY_PLACE = frozenset({SwitchReason.GROUP_CONTESTED, SwitchReason.GROUP_STUCK, SwitchReason.GROUP_WAITING})
+"""Of a group that is not at its place on the target."""
+
+LEAVES_GROUPS = OF_GROUPS - LEFT_TO_STEPS
+"""No step moves such a group, so that a switch would leave it behind."""
+
+OF_TOPICS = frozenset(
+    {
+        SwitchReason.STOPPED,
+        SwitchReason.PAUSED,
+        SwitchReason.TOPIC_FAILED,
+        SwitchReason.PARTITION_HALTED,
+        SwitchReason.PARTITION_NOT_COPYING,
+        SwitchReason.LAG_UNKNOWN,
+        SwitchReason.LAG,
+    }
+)
+
+
+def blocking(
+    blockers: Iterable[Blocker], verb: Verb, *, allows: Collection[Allowance], rewind_groups: bool
+) -> tuple[Blocker, ...]:
+    """Return those that keep a command from beginning."""
+    passed = set(LEFT_TO_STEPS)
+    unneeded = {"acl-sync", "heartbeat"} if verb is Verb.FAILOVER else set()
+    passed |= OF_A_SOURCE if verb is Verb.FAILOVER else ASKED_AGAIN
+    needed = SwitchReason.SOURCE_UNREACHABLE if verb is not Verb.FAILOVER else SwitchReason.TARGET_UNREACHABLE
+    return tuple(
+        one
+        for one in blockers
+        if one.blocks
+        and one.reason not in passed
+        and not (one.reason is SwitchReason.SERVICE_FAILING and one.subject in unneeded)
+        and not (rewind_groups and one.reason is SwitchReason.GROUP_SKIPS and one.cause.code == ReasonCode.REWOUND)
+        and (_allowance(one) not in allows or one.reason in NEVER_FORCED or one.reason is needed)
+    )
+
+
+def refusal(blocker: Blocker) -> str:
+    """Return what a blocker says to an operator, with the option if it has one of its own."""
+    allowance = _allowance(blocker)
+    option = "" if allowance is Allowance.NOT_READY else f". Say {allowance.option} to go on all the same"
+    return f"{format_blocker(blocker)} ({blocker.reason.word}){option}"
+
+
+def _allowance(blocker: Blocker) -> Allowance:
+    if blocker.reason in LEAVES_GROUPS:
+        return Allowance.LEFT_GROUPS
+    return Allowance.STALE_GROUPS if blocker.reason is SwitchReason.GROUPS_STALE else Allowance.NOT_READY
+
+
+def way_back_blockers(blockers: Iterable[Blocker], *, allows: Collection[Allowance]) -> tuple[Blocker, ...]:
+    """Return those that keep a failback from beginning. The flow back may be stopped, and far behind. Then its rows say
+    little of groups, so step *return* judges them again."""
+    stays = {SwitchReason.TARGET_UNREACHABLE, SwitchReason.SOURCE_UNREACHABLE, SwitchReason.SERVICE_FAILING}
+    if Allowance.NOT_READY not in allows:
+        stays |= {SwitchReason.PARTITION_HALTED, SwitchReason.GROUPS_NOT_SYNCED}
+    if Allowance.LEFT_GROUPS not in allows:
+        stays.add(SwitchReason.GROUP_CONTESTED)
+    return tuple(one for one in blockers if one.blocks and one.reason in stays)
+
+
+def with_obstacles(
+    blockers: Iterable[Blocker], rows: Mapping[str, Row], topics: Sequence[str], *, reads_source: bool
+) -> Iterator[Blocker]:
+    """Yield the blockers, each of a group that is not at its place by what this switch can do about it. Only these
+    topics count, or all that the flow mirrors. `reads_source`: see `find_obstacle`."""
+    targets = {
+        row.target_topic
+        for row in rows.values()
+        if isinstance(row, MirroredTopic) and row.is_selected and (not topics or row.source_topic in topics)
+    }
+    groups = {row.group: row for row in rows.values() if isinstance(row, GroupStatus)}
+    for blocker in blockers:
+        group = groups.get(blocker.subject) if blocker.reason in BY_PLACE else None
+        if group is None:
+            yield blocker
+        elif (obstacle := find_obstacle(group, targets, reads_source=reads_source)) is not None:
+            yield name_obstacle(group.group, *obstacle)
+        else:
+            yield replace(blocker, reason=SwitchReason.GROUP_WAITING)
+
+
+def may_pass(blockers: Collection[Blocker]) -> bool:
+    """Return whether all of them are services without a replica, as far as the target says, or groups that no round
+    has read yet. When a cluster comes back, its services join their groups again, which are empty for some seconds."""
+    return bool(blockers) and all((blocker.reason, blocker.cause.code) in PASSING for blocker in blockers)
+
+
+def about_topics(blockers: Iterable[Blocker], rows: Mapping[str, Row], topics: Sequence[str]) -> tuple[Blocker, ...]:
+    """Those that are about these topics, or about no single topic or group. Without topics: all."""
+    if not topics:
+        return tuple(blockers)
+    targets = {
+        row.target_topic for row in rows.values() if isinstance(row, MirroredTopic) and row.source_topic in topics
+    }
+    groups = {
+        row.group: bool(row.more_waiting or row.more_behind or row.more_ahead)
+        or any(topic in targets for topic, *_ in (*row.positions, *row.waiting, *row.behind, *row.ahead))
+        or not (row.positions or row.waiting)
+        for row in rows.values()
+        if isinstance(row, GroupStatus)
+    }
+    return tuple(one for one in blockers if _is_about(one, topics, groups))
+
+
+def _is_about(blocker: Blocker, topics: Sequence[str], groups: Mapping[str, bool]) -> bool:
+    if blocker.reason in OF_GROUPS:
+        return groups.get(blocker.subject, True)
+    if blocker.reason in OF_TOPICS:
+        name = blocker.subject.removeprefix("topic:").removeprefix("partition:")
+        return name in topics or name.rpartition("-")[0] in topics or ":" in name
+    return True
+
+
+def unknown_topics(rows: Mapping[str, Row], topics: Sequence[str]) -> list[str]:
+    """Return those of these topics that the flow does not mirror, so that they cannot be switched."""
+    mirrored = {row.source_topic for row in rows.values() if isinstance(row, MirroredTopic) and row.phase == "mirrored"}
+    return [name for name in topics if name not in mirrored]
+
+
+def failover_refusals(
+    losses: Sequence[PartitionLoss], allowed: int, *, source: str, source_answers: bool, allows: Collection[Allowance]
+) -> Iterator[Reason]:
+    """Yield what speaks against giving up the source."""
+    if source_answers and Allowance.NOT_READY not in allows:
+        yield RefusalCode.SOURCE_ANSWERS.to_reason(source=source, option=Allowance.NOT_READY.option)
+    if (unknown := unknown_losses(losses)) and Allowance.UNKNOWN_LOSS not in allows:
+        yield RefusalCode.LOSS_UNKNOWN.to_reason(
+            partitions=name_partitions(unknown), option=Allowance.UNKNOWN_LOSS.option
+        )
+    counts = count_losses(losses)
+    lost = sum(counts.values())
+    details: dict[str, Detail] = {"lost": lost, "source": source, "partitions": partitions_by_count(counts)}
+    if lost > max(0, allowed):
+        code = RefusalCode.LOSS_NOT_ALLOWED if allowed < 0 else RefusalCode.LOSS_BEYOND_ALLOWED
+        yield code.to_reason(**details, allowed=allowed)

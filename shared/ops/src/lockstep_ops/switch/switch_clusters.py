@@ -1,0 +1,234 @@
+"""What a switch asks of both clusters, and of the services of a flow."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from lockstep_config import FlowSettings
+from lockstep_kafka.admin.replicas import count_replicas
+from lockstep_kafka.common.errors import ClusterError
+from lockstep_ops.clusters import source_client, target_client
+from lockstep_ops.command_client import ask_all
+from lockstep_ops.command_request import CommandReply, CommandRequest, command_request, exit_code
+from lockstep_ops.exit_codes import Exit
+from lockstep_ops.formatting import count_text
+from lockstep_ops.services import DATA_PLANE
+from lockstep_ops.switch.group_positions import GroupAtSource
+from lockstep_ops.switch.switch_positions import NAMED
+from lockstep_ops.takeover.migration import FlowState, shorten
+from lockstep_state.commands.command_vocabulary import FLOW, SYNC_GROUPS, Scope
+from lockstep_state.names import COMMANDS_PARTITIONS
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.reasons.reason import Reason
+from lockstep_state.reasons.reason_catalogue import ReasonCode, format_sentence
+from lockstep_state.reasons.refusal_catalogue import RefusalCode
+from lockstep_state.rows.state_rows import GroupStatus, MirroredTopic, Row
+
+PROBED_WITHIN_S = 3.0
+"""A cluster that does not answer within so many seconds counts as gone."""
+
+CHECK_AGAIN_S = 0.25
+"""Seconds from one look of a step, at what it waits for, to the next one."""
+
+
+class StepFailed(Exception):
+    """A step did not come to its end. It can be done again. The message is the sentence of `reason`."""
+
+    def __init__(self, reason: Reason | str) -> None:
+        """`reason`: also a sentence, where nothing decides by it."""
+        self.reason = reason if isinstance(reason, Reason) else ReasonCode.REPORTED.to_reason(text=reason)
+        super().__init__(format_sentence(self.reason))
+
+
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """Tell whether the source of a flow answers."""
+
+    error: ClusterError | None = None
+    """Why it does not; None: it does."""
+    asked: int = 0
+    """About so many partitions it was asked."""
+    silent: tuple[TopicPartition, ...] = ()
+    """Those about which it does not answer."""
+
+    @property
+    def answers(self) -> bool:
+        """Return whether it answers about every partition."""
+        return self.error is None and not self.silent
+
+    def note(self, alias: str) -> str:
+        """Say about which partitions it does not answer, as sentences; "" if it answers about all, or about none."""
+        if not self.silent:
+            return ""
+        named = shorten([f"{topic}-{number}" for topic, number in self.silent], NAMED)
+        count = f"{len(self.silent)} of {count_text(self.asked, 'partition')}"
+        return (
+            f"{alias} does not answer about {count} ({named}), so a switchover is not possible. What producers still "
+            f"write to the others is not copied once the failover has begun"
+        )
+
+
+class NotFoundYet(StepFailed):
+    """The source has a topic, or a partition, that the flow selects and has not found yet. Waiting can help."""
+
+
+class SwitchClusters:
+    """Both clusters of one flow, and its services."""
+
+    def __init__(self, settings: FlowSettings, answered_within_s: float) -> None:
+        self.settings = settings
+        self.source = source_client(settings)
+        self.target = target_client(settings)
+        self._within_s = answered_within_s
+
+    # -- services ------------------------------------------------------------------------------------------------------
+
+    async def command(self, verb: str, scope: Scope = FLOW, **arguments: object) -> None:
+        """Ask the flow's services, and wait for their answers. Raises StepFailed with what they answered."""
+        await self._ask([command_request(self.settings, verb, scope, arguments)])
+
+    async def command_each(self, verb: str, scopes: Iterable[Scope]) -> None:
+        """Ask about several scopes at the same time. Raises as `command`."""
+        await self._ask([command_request(self.settings, verb, scope) for scope in scopes])
+
+    async def sync_groups(self, *, source: bool, rewind: bool) -> None:
+        """Have every group translated and moved now: each share of the work by the replica that has it. Raises
+        StepFailed."""
+        requests = []
+        for share in range(COMMANDS_PARTITIONS):
+            arguments = {"share": share, "source": source, "rewind": rewind}
+            requests.append(command_request(self.settings, SYNC_GROUPS, FLOW, arguments, commands_partition=share))
+        await self._ask(requests)
+
+    async def _ask(self, requests: Iterable[CommandRequest]) -> None:
+        replies = [CommandReply(request) for request in requests]
+        await ask_all(self.settings, replies, self._within_s)
+        if exit_code(replies) is not Exit.FINE:
+            lines = [line for reply in replies if exit_code([reply]) is not Exit.FINE for line in reply.as_lines()]
+            raise StepFailed("; ".join(dict.fromkeys(lines)))
+
+    async def still_copies(self, rows: Mapping[str, Row]) -> Reason:
+        """Return why the data plane, which is to stop, has not drained yet; NO_REASON once it has."""
+        from lockstep_ops.takeover.handback import not_drained  # loaded while the flow stops
+
+        replicas = await count_replicas(self.target, self.settings, [DATA_PLANE])
+        count = replicas.get(DATA_PLANE, 0)
+        return not_drained(FlowState(flow=self.settings.flow, rows=rows, states=self.settings.states, replicas=count))
+
+    # -- logs ----------------------------------------------------------------------------------------------------------
+
+    async def source_state(self, topics: Iterable[MirroredTopic]) -> SourceState:
+        """Return whether the source answers, and about which partitions of these topics it does not."""
+        asked, within = partitions(topics), timedelta(seconds=PROBED_WITHIN_S)
+        try:
+            await self.source.require_open()
+            await self.source.probe(within)
+            ends = await self.source.reachable_end_offsets(asked, within=within)
+        except ClusterError as exc:
+            return SourceState(exc)
+        return SourceState(asked=len(asked), silent=tuple(tp for tp in asked if tp not in ends))
+
+    async def source_ends(self, topics: Iterable[MirroredTopic]) -> dict[TopicPartition, int]:
+        """Where the source's logs end for this flow: with `read_committed` before the first open transaction."""
+        topics = list(topics)
+        await self._require_known_partitions(topics)
+        committed = self.settings.data_plane.isolation_level == "read_committed"
+        where = partitions(topics)
+        ends = await self.source.end_offsets(where, read_committed=committed)
+        return _complete(ends, where, self.settings.flow.source)
+
+    async def _require_known_partitions(self, topics: Iterable[MirroredTopic]) -> None:
+        """Raises StepFailed if the source has partitions that the flow has not heard of yet."""
+        known = {topic.source_topic: topic.partitions for topic in topics}
+        present = (await self.source.topics(known)).require_done()
+        for name, topic in present.items():
+            if topic.partitions > known[name]:
+                partitions_there, source = topic.partitions, self.settings.flow.source
+                raise NotFoundYet(
+                    RefusalCode.PARTITIONS_NOT_FOUND.to_reason(
+                        topic=name, partitions=partitions_there, source=source, known=known[name]
+                    )
+                )
+
+    async def require_found(self, rows: Mapping[str, Row], names: Iterable[str]) -> None:
+        """Raises NotFoundYet if the source has a topic that the flow selects and has no row of yet. `names`: only
+        these; empty: all."""
+        settings, wanted = self.settings, set(names)
+        known = {row.source_topic for row in rows.values() if isinstance(row, MirroredTopic)}
+        for name in sorted(await self.source.topic_names()):
+            if name in known or (wanted and name not in wanted) or settings.policy.is_heartbeats_topic(name):
+                continue
+            if settings.replicates(name):
+                raise NotFoundYet(RefusalCode.TOPIC_NOT_FOUND.to_reason(flow=str(settings.flow), topic=name))
+
+    async def source_starts(self, topics: Iterable[MirroredTopic]) -> dict[TopicPartition, int]:
+        where = partitions(topics)
+        return _complete(await self.source.begin_offsets(where), where, self.settings.flow.source)
+
+    async def ends_at(self, topics: Iterable[MirroredTopic], moment_ms: int) -> dict[TopicPartition, int]:
+        """The first record of that time or later in each of the source's partitions; its end where there is none."""
+        topics = list(topics)
+        ends = await self.source_ends(topics)
+        since = await self.source.offsets_since(ends, moment_ms)
+        found = _complete(since, list(ends), self.settings.flow.source)
+        return {where: min(ends[where], at) if at >= 0 else ends[where] for where, at in found.items()}
+
+    async def open_transactions(self, topics: Iterable[MirroredTopic]) -> list[TopicPartition]:
+        """Partitions of the source in which a transaction is open, where the flow waits for it."""
+        if self.settings.data_plane.isolation_level != "read_committed":
+            return []
+        where = partitions(topics)
+        stable, high = await asyncio.gather(
+            self.source.end_offsets(where, read_committed=True), self.source.end_offsets(where)
+        )
+        return [one for one in where if stable.get(one, -1) < high.get(one, 0)]
+
+    async def target_ends(self, topics: Iterable[MirroredTopic]) -> dict[TopicPartition, int]:
+        """By the names of the target; those that it has not are absent."""
+        where = [(topic.target_topic, number) for topic in topics for number in range(topic.partitions)]
+        return await self.target.end_offsets(where)
+
+    # -- groups --------------------------------------------------------------------------------------------------------
+
+    async def groups_at_source(
+        self, groups: Iterable[str], topics: Iterable[MirroredTopic]
+    ) -> dict[str, GroupAtSource]:
+        """What each group has committed in these topics, and who its members are. Raises ClusterError."""
+        names, theirs = sorted(groups), {topic.source_topic for topic in topics}
+        described = (await self.source.describe_groups(names)).require_done()
+        offsets = await asyncio.gather(*(self.source.group_offsets(name) for name in names))
+        return {
+            name: GroupAtSource(
+                {where: at.offset for where, at in known.items() if where[0] in theirs},
+                described[name].member_names if described[name].members else (),
+            )
+            for name, known in zip(names, offsets, strict=True)
+        }
+
+    async def members_at_target(self, groups: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """Client ids and hosts of the groups that have members on the target. Raises ClusterError."""
+        described = (await self.target.describe_groups(groups)).require_done()
+        return {name: one.member_names for name, one in described.items() if one.members}
+
+
+def partitions(topics: Iterable[MirroredTopic]) -> list[TopicPartition]:
+    """The source partitions of these topics."""
+    return [(topic.source_topic, number) for topic in topics for number in range(topic.partitions)]
+
+
+def known_groups(rows: Mapping[str, Row]) -> list[GroupStatus]:
+    """The groups that the flow translates."""
+    return [row for _, row in sorted(rows.items()) if isinstance(row, GroupStatus) and not row.is_gone]
+
+
+def _complete(
+    found: Mapping[TopicPartition, int], wanted: Iterable[TopicPartition], alias: str
+) -> dict[TopicPartition, int]:
+    """Raises StepFailed where a partition was not answered: what is not known is not taken for nothing."""
+    missing = [where for where in wanted if where not in found]
+    if missing:
+        topic, number = missing[0]
+        partition, count = f"{topic}-{number}", len(missing)
+        raise StepFailed(RefusalCode.ENDS_UNKNOWN.to_reason(cluster=alias, count=count, partition=partition))
+    return dict(found)

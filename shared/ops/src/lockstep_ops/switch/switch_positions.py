@@ -1,0 +1,313 @@
+"""Where the partitions of a flow are during a switch: what is to be copied, and what is lost (no I/O, no clock)."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from lockstep_ops.formatting import count_text, utc_moment
+from lockstep_ops.takeover.migration import shorten
+from lockstep_rules.offsets.lag import NOT_COUNTABLE, is_of_another_log, missing_since_ms
+from lockstep_rules.offsets.offset_runs import RunMap
+from lockstep_state.offsets import SEQUENCES, TopicPartition
+from lockstep_state.rows.state_rows import (
+    Assignment,
+    MirroredTopic,
+    OffsetRuns,
+    PartitionProgress,
+    Row,
+    SourceEnds,
+    SwitchTopic,
+    progress_by_partition,
+)
+
+NAMED = 3
+"""Partitions that a sentence names; of more it says how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLoss:
+    """Records of a partition that the source was known to have and that are not on the target. `records` -1: how many
+    is not known."""
+
+    where: TopicPartition
+    records: int
+    since_ms: int
+    """The time from which records are missing, Unix milliseconds."""
+
+
+def switched_topics(rows: Mapping[str, Row], names: Sequence[str], heartbeats: Iterable[str]) -> list[MirroredTopic]:
+    """The selected topics that a switch is about, also those that cannot be copied now. Heartbeats are written all the
+    time, and no client reads them. `names`: source topics; empty: all."""
+    left_out = set(heartbeats)
+    return [
+        row
+        for _, row in sorted(rows.items())
+        if isinstance(row, MirroredTopic)
+        and row.is_selected
+        and row.source_topic not in left_out
+        and (not names or row.source_topic in names)
+    ]
+
+
+def _present_row(rows: Mapping[str, Row], where: TopicPartition) -> PartitionProgress | None:
+    """The progress of a partition, if it is about the topics that there are now."""
+    topic = rows.get(MirroredTopic(source_topic=where[0], target_topic="").key())
+    row = rows.get(PartitionProgress(topic=where[0], partition=where[1]).key())
+    known = topic if isinstance(topic, MirroredTopic) else None
+    return row if isinstance(row, PartitionProgress) and not is_of_another_log(row, known) else None
+
+
+def not_copied(
+    ends: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int], rows: Mapping[str, Row]
+) -> dict[TopicPartition, int]:
+    """Offsets of each partition before its end that are not on the target yet; those of which none is are absent."""
+    found = {}
+    for where, end in sorted(ends.items()):
+        row = _present_row(rows, where)
+        first = starts.get(where, 0) if row is None or row.upstream < 0 else row.upstream + 1
+        if end > first:
+            found[where] = end - first
+    return found
+
+
+def _numbers(topic: MirroredTopic) -> range:
+    """The partitions of a topic on the source, also those that the target lacks. A failed topic may never have been
+    described: then only its first partition is known."""
+    return range(max(topic.source_partitions, 1 if topic.phase == "failed" else 0))
+
+
+def known_loss(rows: Mapping[str, Row], topics: Iterable[MirroredTopic]) -> list[PartitionLoss]:
+    """What the source was known to have and the target has not, by the newest rows, the most first. The number is
+    unknown of a partition that the target lacks, whose copy has not begun, or that halted without knowing what the
+    target holds. Records beyond the row are not lost. Each has an offset of its own on the source, so the number is
+    never less than what is lost."""
+    found = []
+    progress, ends, asked = progress_by_partition(rows.values()), known_source_ends(rows), _asked_ends(rows)
+    begun: dict[str, set[int]] = defaultdict(set)
+    for name, number in progress:
+        begun[name].add(number)
+    every = [(one, number) for one in topics for number in sorted({*_numbers(one), *begun[one.source_topic]})]
+    for topic, number in every:
+        row, end = progress.get((topic.source_topic, number)), ends.get((topic.source_topic, number), -1)
+        missing = 0 if row is None else max(row.lag_records, end - 1 - row.upstream) - row.beyond
+        if row is None or is_of_another_log(row, topic) or row.case in NOT_COUNTABLE:
+            found.append(PartitionLoss((topic.source_topic, number), -1, 0))
+        elif missing > 0:
+            since = missing_since_ms(row, asked.get((topic.source_topic, number)))
+            found.append(PartitionLoss((topic.source_topic, number), missing, row.at_ms if since is None else since))
+        elif end < 0:  # the source was not heard yet
+            found.append(PartitionLoss((topic.source_topic, number), -1, 0))
+    return sorted(found, key=lambda one: (-one.records, one.where))
+
+
+def known_source_ends(rows: Mapping[str, Row]) -> dict[TopicPartition, int]:
+    """The next offset of each source partition, as slots and driver saw it last; those never seen are absent."""
+    asked, progress = _asked_ends(rows), progress_by_partition(rows.values())
+    next_offsets = {where: max(row.source_end, asked.get(where, (-1, None))[0]) for where, row in progress.items()}
+    return {where: end for where, end in next_offsets.items() if end >= 0}
+
+
+def _asked_ends(rows: Mapping[str, Row]) -> dict[TopicPartition, tuple[int, int | None]]:
+    newest = rows.get(SourceEnds().key())
+    return newest.by_partition() if isinstance(newest, SourceEnds) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsKnown:
+    """Up to which moment it is known what the source had of each partition, Unix milliseconds; 0: unknown."""
+
+    by_partition: Mapping[TopicPartition, int]
+
+    @classmethod
+    def from_rows(cls, rows: Mapping[str, Row], topics: Iterable[MirroredTopic]) -> "RecordsKnown":
+        """Take it from the driver's last look. Rows of slots do not count: one is written also when the source has been
+        silent for long."""
+        asked = rows.get(SourceEnds().key())
+        newest = asked if isinstance(asked, SourceEnds) else SourceEnds()
+        numbers = {one.source_topic: range(max(one.partitions, len(_numbers(one)))) for one in topics}
+        return cls(newest.known_ms((topic, number) for topic, some in numbers.items() for number in some))
+
+    @property
+    def least_ms(self) -> int:
+        """Return the moment up to which all of it is known; 0: unknown."""
+        return min(self.by_partition.values(), default=0)
+
+    def sentence(self, source: str) -> str:
+        """Say up to when it is known what the source had, as a sentence."""
+        newest_ms = max(self.by_partition.values(), default=0)
+        counted = "is counted only as far as slots had fetched it"
+        if not newest_ms:
+            return f"What {source} accepted {counted}"
+        text = f"What {source} accepted after {utc_moment(newest_ms)} {counted}"
+        older = [f"{topic}-{number}" for (topic, number), ms in sorted(self.by_partition.items()) if ms < newest_ms]
+        if not older:
+            return text
+        since = f"after {utc_moment(self.least_ms)} already" if self.least_ms else "at any time"
+        return f"{text}, and so is what it accepted {since} in {shorten(older, NAMED)}, about which it did not answer"
+
+
+def groups_known_until(known_ms: int, source: str) -> str:
+    """Say up to when the groups of the source are known (`GroupReadings.list_known_ms`), as a sentence."""
+    means = "a group that appeared later is not known, and what a group committed later it reads again"
+    if not known_ms:
+        return f"Up to which moment the groups of {source} were read is not known: {means}"
+    return f"The groups of {source} and their positions are known up to {utc_moment(known_ms)}: {means}"
+
+
+def count_losses(losses: Iterable[PartitionLoss]) -> dict[TopicPartition, int]:
+    """Those of which the number is known."""
+    return {one.where: one.records for one in losses if one.records > 0}
+
+
+def unknown_losses(losses: Iterable[PartitionLoss]) -> tuple[TopicPartition, ...]:
+    """Return the partitions of which the loss is not known."""
+    return tuple(one.where for one in losses if one.records < 0)
+
+
+def unknown_loss_text(partitions: Sequence[TopicPartition]) -> str:
+    """Return a sentence that names partitions of which the loss is not known."""
+    return f"how many records of {name_partitions(partitions)} are lost is not known: they were never copied"
+
+
+def name_partitions(partitions: Iterable[TopicPartition]) -> str:
+    """Return the names of the first ones, and how many more there are."""
+    return shorten([f"{topic}-{number}" for topic, number in partitions], NAMED)
+
+
+def diverged_records(
+    ends: Mapping[TopicPartition, int],
+    forth: Mapping[str, Row],
+    back: Mapping[str, Row],
+    starts: Mapping[TopicPartition, int] | None = None,
+) -> dict[TopicPartition, int]:
+    """Records of a cluster that the other one lacks: behind what the flow has copied of each partition. Those that the
+    opposite flow has copied there do not count, nor does what the cluster itself has no more. `forth`, `back`: the rows
+    of the flow and of its opposite."""
+    copies = _copied_ranges(back)
+    sources = _source_topics(back)
+    found = {}
+    for where, end in sorted(ends.items()):
+        row = _present_row(forth, where)
+        first = max((starts or {}).get(where, 0), 0 if row is None else row.upstream + 1 + row.beyond)
+        if end <= first:
+            continue
+        came = copies.get((sources.get(where[0], ""), where[1]), ())
+        there = sum(max(0, min(end, until) - max(first, since)) for since, until in came)
+        if end - first > there:
+            found[where] = end - first - there
+    return found
+
+
+def unwritten_tails(
+    where: Iterable[TopicPartition], ends: Mapping[TopicPartition, int], back: Mapping[str, Row]
+) -> dict[TopicPartition, tuple[int, int]]:
+    """Return those of these partitions of a cluster whose log goes on behind what the flow to it has written down. What
+    is behind may be that flow's own. Each has the slot that copies it there, and the generation of the slot's
+    assignment. The slot is -1 if none does, or if the flow has records there that it has yet to count. `back`: the
+    flow's rows."""
+    sources = _source_topics(back)
+    assignments = [row for row in back.values() if isinstance(row, Assignment) and not row.ending]
+    slots = {tp: (row.slot, row.generation) for row in assignments for tp in row.partitions}
+    progress = progress_by_partition(back.values())
+    unwritten = {}
+    for topic, number in where:
+        source = (sources.get(topic, ""), number)
+        row = progress.get(source)  # acknowledged before the first append
+        if row is not None and not row.has_end and ends.get((topic, number), 0) > row.downstream + 1:
+            unwritten[topic, number] = (-1, 0) if row.uncounted else slots.get(source, (-1, 0))
+    return unwritten
+
+
+def with_copies_outside_runs(
+    partitions: Iterable[TopicPartition], back: Mapping[str, Row]
+) -> frozenset[TopicPartition]:
+    """Return those partitions of a cluster to which the flow to it may have appended records that no offset run names.
+
+    Runs are thinned, and some records that a slot finds again after a kill get none. The sequences of an epoch say how
+    many records it has, so they show whether each has its run. Runs carried over from an earlier epoch, records in
+    transactions, and records that are there twice, cannot be counted so. `back`: the flow's rows.
+    """
+    sources, copies, progress = _source_topics(back), _copied_ranges(back), progress_by_partition(back.values())
+
+    def has_them(where: TopicPartition) -> bool:
+        source = (sources.get(where[0], ""), where[1])
+        row = progress.get(source)
+        if row is None or row.producer_id < 0:  # a row comes before the first append
+            return False
+        if row.transactional or row.producer_epoch or row.left_epoch >= 0 or row.doubled:
+            return True
+        appended = row.sequence + 1 + sum(sequence + 1 for _, sequence in row.others)
+        return (appended - sum(until - since for since, until in copies.get(source, ()))) % SEQUENCES != 0
+
+    return frozenset(filter(has_them, partitions))
+
+
+def _source_topics(rows: Mapping[str, Row]) -> dict[str, str]:
+    """Return the source topics of a flow by the names of their copies."""
+    return {row.target_topic: row.source_topic for row in rows.values() if isinstance(row, MirroredTopic)}
+
+
+def _copied_ranges(rows: Mapping[str, Row]) -> dict[TopicPartition, list[tuple[int, int]]]:
+    """Offsets on the target that a flow has appended: the first, and the one behind the last."""
+    chunks: dict[TopicPartition, list[OffsetRuns]] = defaultdict(list)
+    for row in rows.values():
+        if isinstance(row, OffsetRuns):
+            chunks[row.topic, row.partition].append(row)
+    return {
+        where: [(run.downstream, run.downstream_end) for run in RunMap.build(row, chunks.get(where, ())).records]
+        for where, row in progress_by_partition(rows.values()).items()
+        if _present_row(rows, where) is not None
+    }
+
+
+def topic_rows(
+    topics: Iterable[MirroredTopic],
+    switch: str,
+    ends: Mapping[TopicPartition, int],
+    rows: Mapping[str, Row],
+    target_ends: Mapping[TopicPartition, int],
+    lost: Iterable[PartitionLoss] = (),
+    known: RecordsKnown | None = None,
+) -> list[SwitchTopic]:
+    """A row for each topic, with what is known of its partitions."""
+    progress, losses = progress_by_partition(rows.values()), {one.where: one for one in lost}
+    found = []
+    for topic in topics:
+        name, numbers = topic.source_topic, _numbers(topic)
+        upstream = {n: progress[name, n].upstream if (name, n) in progress else -1 for n in numbers}
+        found.append(
+            SwitchTopic(
+                topic=name,
+                target_topic=topic.target_topic,
+                switch=switch,
+                ends=tuple(ends.get((name, n), -1) for n in numbers),
+                copied=tuple(upstream[n] for n in numbers),
+                target_ends=tuple(target_ends.get((topic.target_topic, n), -1) for n in numbers),
+                missing=tuple(losses[name, n].records if (name, n) in losses else 0 for n in numbers),
+                since_ms=tuple(losses[name, n].since_ms if (name, n) in losses else 0 for n in numbers),
+                known_ms=() if known is None else tuple(known.by_partition.get((name, n), 0) for n in numbers),
+            )
+        )
+    return found
+
+
+def known_ends(rows: Mapping[str, Row], switch: str) -> dict[TopicPartition, int]:
+    """The ends that were written down by the switch with this id, as far as they are known."""
+    return {
+        (row.topic, number): end
+        for row in rows.values()
+        if isinstance(row, SwitchTopic) and row.switch == switch
+        for number, end in enumerate(row.ends)
+        if end >= 0
+    }
+
+
+def records_by_partition(counts: Mapping[TopicPartition, int]) -> str:
+    """`12 records: orders-3 (10), orders-1 (2)`; of many the largest."""
+    return f"{count_text(sum(counts.values()), 'record')}: {partitions_by_count(counts)}"
+
+
+def partitions_by_count(counts: Mapping[TopicPartition, int]) -> str:
+    """Return the same without the sum."""
+    largest = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    return shorten([f"{topic}-{number} ({count:,})" for (topic, number), count in largest], NAMED)

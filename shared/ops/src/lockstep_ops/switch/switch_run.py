@@ -1,0 +1,305 @@
+"""Begins, continues and aborts a switch: reads what there is, and refuses what must not be."""
+
+import asyncio
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from lockstep_config import FlowSettings
+from lockstep_kafka.admin.replicas import describe_replicas
+from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, TopicMissing
+from lockstep_ops.clusters import target_client
+from lockstep_ops.exit_codes import CannotUse
+from lockstep_ops.services import SERVICES
+from lockstep_ops.status.flow_report import read_report
+from lockstep_ops.status.report import Report
+from lockstep_ops.status.report_builder import build_report
+from lockstep_ops.switch.followed_flow import OppositeFlow
+from lockstep_ops.switch.refusals import Refusal
+from lockstep_ops.switch.source_ends import selected_topics
+from lockstep_ops.switch.switch_check import (
+    about_topics,
+    blocking,
+    failover_refusals,
+    may_pass,
+    unknown_topics,
+    way_back_blockers,
+    with_obstacles,
+)
+from lockstep_ops.switch.switch_clusters import PROBED_WITHIN_S, NotFoundYet, StepFailed, SwitchClusters
+from lockstep_ops.switch.switch_log import SwitchLog
+from lockstep_ops.switch.switch_options import Allowance, SwitchOptions
+from lockstep_ops.switch.switch_positions import (
+    RecordsKnown,
+    count_losses,
+    groups_known_until,
+    known_loss,
+)
+from lockstep_ops.switch.switch_steps import (
+    DONE,
+    HOOKS,
+    UNDER_WAY,
+    WAITING,
+    Step,
+    Verb,
+    last_done_ms,
+    planned_steps,
+    too_soon,
+    with_step,
+)
+from lockstep_ops.switch.switch_under_way import SwitchRefused, running
+from lockstep_rules.groups.group_readings import GroupReadings
+from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
+from lockstep_runtime.util.clock import now_ms
+from lockstep_state.commands.command_vocabulary import Connector, Scope, ScopeKind
+from lockstep_state.names import Flow
+from lockstep_state.reasons.refusal_catalogue import RefusalCode
+from lockstep_state.reasons.switch_reason import Blocker
+from lockstep_state.rows.state_rows import Row, Switch
+
+REPORTED_WITHIN_S = 5.0
+
+CHECKED = "ready"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchPlan:
+    """What a switch would do, and what speaks against it."""
+
+    row: Switch
+    refusals: tuple[Refusal, ...]
+    notes: tuple[str, ...]
+    report: Report | None = None
+    """How the flow is, before anything is done; of a failover nothing."""
+    may_pass: bool = False
+    """What speaks against it can be over in some seconds."""
+    opposite: OppositeFlow | None = None
+    """The opposite flow, if there is one and its cluster answers."""
+
+
+async def plan_switch(log: SwitchLog, opposite: OppositeFlow | None, options: SwitchOptions) -> SwitchPlan:
+    """Look at everything that a switch depends on; nothing is changed. Raises CannotUse, ClusterError, NewerVersion."""
+    began_ms = now_ms()
+    settings, verb = log.settings, options.verb
+    if unknown := unknown_topics(log.rows, options.topics):
+        raise CannotUse(f"{settings.flow}: no topic called {' or '.join(unknown)} is mirrored by the flow")
+    if not selected_topics(log, options.topics):
+        await _require_none_to_find(log, options)
+        raise SwitchRefused([RefusalCode.NO_TOPIC_TO_SWITCH.to_reason(flow=str(settings.flow))])
+    if settings.data_plane.by_key:
+        raise SwitchRefused([RefusalCode.SWITCH_BY_KEYS.to_reason(flow=str(settings.flow))])
+    notes: list[str] = []
+    known = RecordsKnown.from_rows(log.rows, selected_topics(log, options.topics))  # no later than the losses
+    found, (refusals, kept, report, source_note) = await asyncio.gather(
+        _rows_if_reachable(opposite, verb), _refusals(log, options)
+    )
+    opposite_rows = found or {}
+    others = [row for row in (log.switch, _switch(opposite_rows)) if row is not None]
+    for row in others:
+        if row.phase in UNDER_WAY:
+            raise SwitchRefused([running(row)])
+    refusals += kept
+    opposite_was = "" if opposite is None else _wanted(opposite.settings, opposite_rows)
+    if verb is Verb.FAILBACK and not options.drill and not refusals:
+        assert opposite is not None
+        wanted = {settings.flow: _wanted(settings, log.rows), opposite.settings.flow: opposite_was}
+        refusals += await _failback_refusals(log, opposite, options, wanted)
+    if Allowance.SOON not in options.allows and not options.drill and (soon := too_soon(others, now_ms())):
+        refusals.append(soon)
+    groups_ms = GroupReadings.from_rows(log.rows.values()).list_known_ms
+    if verb is Verb.FAILOVER:  # others ask the source in their steps
+        source = settings.flow.source
+        notes += filter(None, [source_note, known.sentence(source), groups_known_until(groups_ms, source)])
+    if opposite is None:
+        notes.append(
+            f"the file has no flow {settings.flow.target}->{settings.flow.source}: what is written on "
+            f"{settings.flow.target} does not come back to {settings.flow.source}"
+        )
+    elif verb is Verb.FAILOVER:
+        back = opposite.settings.flow
+        notes.append(f"{back} goes on by itself when {settings.flow.source} is back, if it was not stopped")
+    if not settings.switch.hook_fence and verb is not Verb.FAILOVER and not options.drill and not options.cutoff_ms:
+        notes.append("lockstep.switch.hook.fence is not set: stop the producers yourself, step ends waits for that")
+    hooks = {step for step in HOOKS if getattr(settings.switch, f"hook_{step}")}
+    steps = planned_steps(verb, hooks=hooks, has_opposite=opposite is not None, drill=options.drill)
+    states = [(str(step), WAITING, 0, 0, "") for step in steps]
+    states[0] = (str(Step.CHECK), DONE, began_ms, now_ms(), CHECKED)
+    row = Switch(
+        id=uuid.uuid4().hex,
+        verb=str(verb),
+        began_ms=began_ms,
+        topics=options.topics,
+        drill=options.drill,
+        cutoff_ms=options.cutoff_ms,
+        rewind_groups=options.rewind_groups,
+        diverged=options.diverged,
+        allowed_loss=options.allowed_loss,
+        allowed=tuple(sorted(options.allows)),
+        opposite_was=opposite_was,
+        opposite_paused=_paused(opposite, opposite_rows, options.topics),
+        last_done_ms=last_done_ms(log.switch),
+        source_known_ms=known.least_ms,
+        groups_known_ms=groups_ms,
+        steps=tuple(states),
+    )
+    passes = len(refusals) == len(kept) and may_pass(kept)
+    return SwitchPlan(
+        row=row,
+        refusals=tuple(refusals),
+        notes=tuple(notes),
+        report=report,
+        may_pass=passes,
+        opposite=None if found is None else opposite,
+    )
+
+
+async def _failback_refusals(
+    log: SwitchLog, opposite: OppositeFlow, options: SwitchOptions, wanted: Mapping[Flow, str]
+) -> list[Refusal]:
+    """Return what speaks against coming back. `wanted` of both flows: single topics are paused and resumed, and
+    that has no effect in a flow that is stopped."""
+    from lockstep_ops.switch.failback_actions import ForwardFlow, undecided  # other switches start without it
+
+    resting = [(flow, word) for flow, word in wanted.items() if word != "running"]
+    if options.topics and resting:
+        return [RefusalCode.FLOW_RESTS.to_reason(flow=str(flow), wanted=word) for flow, word in resting]
+    clusters = SwitchClusters(opposite.settings, options.within_s)
+    try:
+        diverged = await ForwardFlow(opposite, clusters, log, options.topics).diverged()
+    except StepFailed as unknown:
+        return [unknown.reason]
+    return [undecided(opposite.settings, diverged)] if diverged and not options.diverged else []
+
+
+async def _require_none_to_find(log: SwitchLog, options: SwitchOptions) -> None:
+    """Raises SwitchRefused if the source has topics that the flow selects and has not found yet. The cluster may have
+    been away, or the flow has just begun. A failover does without its source."""
+    if options.verb is Verb.FAILOVER:
+        return
+    try:
+        await SwitchClusters(log.settings, options.within_s).require_found(log.rows, options.topics)
+    except NotFoundYet as yet:
+        raise SwitchRefused([yet.reason], may_pass=True) from yet
+
+
+async def begin(log: SwitchLog, opposite: OppositeFlow | None, row: Switch) -> Switch:
+    """Write the row of a new switch. Returns it. Raises SwitchRefused if another switch of this flow, or of its
+    opposite, has begun since the plan was made, and ClusterError. Of two that begin at the same moment one goes on at
+    most. `opposite`: that of the plan. A cluster that is gone is not waited for again."""
+    await log.catch_up_now()
+    present = log.switch
+    if present is not None and present.phase in UNDER_WAY:
+        raise SwitchRefused([running(present)])
+    began = await log.begin(row)
+    if began is None:
+        raise SwitchRefused([running(log.switch or row)])
+    try:
+        # The opposite flow has a row of its own, on the other cluster. Each switch reads it after its own was written.
+        other = _switch(await _rows_if_reachable(opposite, Verb(row.verb)) or {})
+        if other is not None and other.phase in UNDER_WAY:
+            raise SwitchRefused([running(other)])
+    except (SwitchRefused, ClusterError):
+        await log.write(replace(began, phase="aborted", ended_ms=now_ms()))
+        raise
+    return with_step(began, Step.CHECK, DONE, now_ms(), CHECKED)  # written with the row of the next step
+
+
+async def _refusals(
+    log: SwitchLog, options: SwitchOptions
+) -> tuple[list[Refusal], tuple[Blocker, ...], Report | None, str]:
+    """Return what speaks against the switch beside blockers, the blockers, how the flow is, and a note about the
+    source."""
+    if options.verb is Verb.FAILOVER:
+        clusters = SwitchClusters(log.settings, options.within_s)
+        refusals, remaining, note = await _failover_refusals(log, clusters, options)
+        return refusals, remaining, None, note
+    report = await read_report(log.settings, REPORTED_WITHIN_S, followed=log)
+    found = _about(report, log, options)
+    if options.verb is Verb.FAILBACK and not options.drill:
+        remaining = way_back_blockers(found, allows=options.allows)
+    else:
+        remaining = blocking(found, options.verb, allows=options.allows, rewind_groups=options.rewind_groups)
+    return [], remaining, report, ""
+
+
+async def _failover_refusals(
+    log: SwitchLog, clusters: SwitchClusters, options: SwitchOptions
+) -> tuple[list[Refusal], tuple[Blocker, ...], str]:
+    """Return what speaks against the failover beside blockers, the blockers, and a note about the source; "": none."""
+    settings = log.settings
+    source = settings.flow.source
+    topics = selected_topics(log, options.topics)
+    state = await clusters.source_state(topics)
+    losses = known_loss(log.rows, topics)
+    allowed_too = frozenset(Allowance) if options.drill else options.allows
+    allowed = sum(count_losses(losses).values()) if options.drill else options.allowed_loss
+    refusals: list[Refusal] = list(
+        failover_refusals(losses, allowed, source=source, source_answers=state.answers, allows=allowed_too)
+    )
+    services = [name for name in SERVICES if settings.needs(name)]
+    replicas = await describe_replicas(clusters.target, settings, services)
+    report = build_report(
+        settings.flow,
+        log.rows,
+        at_ms=now_ms(),
+        services=services,
+        replicas=replicas.counts,
+        replicas_unknown=replicas.unknown,
+        unreadable=log.unreadable,
+        states=settings.states,
+        by_key=settings.data_plane.by_key,
+        limits=settings.switch_limits,
+    )
+    remaining = blocking(
+        _about(report, log, options), options.verb, allows=allowed_too, rewind_groups=options.rewind_groups
+    )
+    return refusals, remaining, state.note(source)
+
+
+def _about(report: Report, log: SwitchLog, options: SwitchOptions) -> tuple[Blocker, ...]:
+    """What prevents this switch, by what its steps can do about it."""
+    blockers = about_topics(report.switch_blockers, log.rows, options.topics)
+    reads_source = options.verb is not Verb.FAILOVER
+    return tuple(with_obstacles(blockers, log.rows, options.topics, reads_source=reads_source))
+
+
+async def _rows_if_reachable(opposite: OppositeFlow | None, verb: Verb) -> Mapping[str, Row] | None:
+    """Return the rows of the opposite flow as they are now, which are on our source. A failover does without: None if
+    that does not answer. Raises ClusterError and NewerVersion."""
+    if opposite is None:
+        return {}
+    if verb is not Verb.FAILOVER:
+        return await _present_rows(opposite)
+    try:
+        await target_client(opposite.settings).require_open()
+        async with asyncio.timeout(PROBED_WITHIN_S):
+            return await _present_rows(opposite)
+    except (ClusterUnreachable, TimeoutError):
+        return None
+    except ClusterError:
+        return {}
+
+
+async def _present_rows(opposite: OppositeFlow) -> Mapping[str, Row]:
+    """Return none where the flow has never run."""
+    try:
+        return (await opposite.follow()).rows
+    except TopicMissing:
+        return {}
+
+
+def _switch(rows: Mapping[str, Row]) -> Switch | None:
+    row = rows.get("switch/current")
+    return row if isinstance(row, Switch) else None
+
+
+def _paused(opposite: OppositeFlow | None, rows: Mapping[str, Row], topics: Sequence[str]) -> tuple[str, ...]:
+    if opposite is None:
+        return ()
+    wanted = DesiredState(rows, opposite.settings.states)
+    return tuple(one for one in topics if wanted.phase_for(Scope(ScopeKind.TOPIC, one)) is not DesiredPhase.RUNNING)
+
+
+def _wanted(settings: FlowSettings, rows: Mapping[str, Row]) -> str:
+    wanted = DesiredState(rows, settings.states)
+    return max(wanted.connector(connector) for connector in (Connector.SOURCE, Connector.CHECKPOINT)).word

@@ -1,0 +1,202 @@
+"""The steps of a switch, in order: which there are, which is next, what an abort takes back (no I/O, no clock)."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from lockstep_state.commands.command_vocabulary import FLOW, Scope, ScopeKind
+from lockstep_state.names import Flow
+from lockstep_state.reasons.reason import NO_REASON, Reason
+from lockstep_state.reasons.refusal_catalogue import RefusalCode
+from lockstep_state.rows.state_rows import Switch
+
+
+class Verb(StrEnum):
+    """The commands that switch sides."""
+
+    SWITCHOVER = "switchover"
+    FAILOVER = "failover"
+    FAILBACK = "failback"
+
+
+class Step(StrEnum):
+    """What a switch does, one after the other. Each may be done twice."""
+
+    CHECK = "check"
+    DIVERGED = "diverged"
+    RETURN = "return"
+    BEFORE = "before"
+    FENCE = "fence"
+    ENDS = "ends"
+    DRAIN = "drain"
+    SETTLE = "settle"
+    GROUPS = "groups"
+    STOP = "stop"
+    REVERSE = "reverse"
+    REDIRECT = "redirect"
+    RESTORE = "restore"
+    AFTER = "after"
+
+
+MEANINGS = {
+    Step.CHECK: "check that the flow is ready",
+    Step.DIVERGED: "decide about records that only the other cluster has",
+    Step.RETURN: "copy back what was written since",
+    Step.BEFORE: "hook before",
+    Step.FENCE: "hook fence: stop the writers",
+    Step.ENDS: "read where the source's logs end",
+    Step.DRAIN: "wait until all of it is copied",
+    Step.SETTLE: "stop the copy, and count what is missing",
+    Step.GROUPS: "move consumer groups to their places",
+    Step.STOP: "stop the flow",
+    Step.REVERSE: "start the opposite flow",
+    Step.REDIRECT: "hook redirect: send the clients to the other cluster",
+    Step.RESTORE: "resume the flow",
+    Step.AFTER: "hook after",
+}
+
+HOOKS = (Step.BEFORE, Step.FENCE, Step.REDIRECT, Step.AFTER)
+
+REDIRECTED = (Step.REDIRECT, Step.AFTER)
+"""From here on clients may work on the other cluster, so nothing can be taken back."""
+
+WAITING, RUNNING, DONE, FAILED, UNDONE = "waiting", "running", "done", "failed", "undone"
+"""The state of a step."""
+
+ANTI_FLAPPING_MS = 600_000
+"""A second switch within this time needs `--allow-soon`."""
+
+
+UNDER_WAY = frozenset({"running", "aborting"})
+"""Phases of a switch that is to be continued or taken back before another one may begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepState:
+    """A step of one switch. `began_ms` and `ended_ms`: Unix milliseconds, 0: not yet."""
+
+    step: Step
+    state: str = WAITING
+    began_ms: int = 0
+    ended_ms: int = 0
+    text: str = ""
+
+
+def planned_steps(verb: Verb, *, hooks: Collection[Step], has_opposite: bool, drill: bool) -> tuple[Step, ...]:
+    """The steps of a switch, in order. `hooks`: those that the file has."""
+    first = (Step.SETTLE,) if verb is Verb.FAILOVER else (Step.ENDS, Step.DRAIN)
+    if drill:
+        return (Step.CHECK, *first, Step.GROUPS, Step.STOP, Step.RESTORE)
+    back = (Step.DIVERGED, Step.RETURN) if verb is Verb.FAILBACK else ()
+    # The opposite flow of a failover leads to a cluster that is gone.
+    reverse = (Step.REVERSE,) if has_opposite and verb is not Verb.FAILOVER else ()
+    every = (
+        *(Step.CHECK, *back, Step.BEFORE, Step.FENCE, *first),
+        *(Step.GROUPS, Step.STOP, *reverse, Step.REDIRECT, Step.AFTER),
+    )
+    return tuple(step for step in every if step not in HOOKS or step in hooks)
+
+
+def step_states(row: Switch) -> tuple[StepState, ...]:
+    """The steps of a row."""
+    return tuple(StepState(Step(step), state, began, ended, text) for step, state, began, ended, text in row.steps)
+
+
+def next_step(row: Switch) -> Step | None:
+    """The first step that is not done; None: all are."""
+    return next((one.step for one in step_states(row) if one.state != DONE), None)
+
+
+def with_step(row: Switch, step: Step, state: str, at_ms: int, text: str = "") -> Switch:
+    """The row after a step has begun or ended."""
+
+    def after(one: StepState) -> StepState:
+        if one.step is not step:
+            return one
+        if state == RUNNING:
+            return StepState(step, state, at_ms, 0, text)
+        return StepState(step, state, one.began_ms or at_ms, at_ms, text)
+
+    states = map(after, step_states(row))
+    return replace(row, steps=tuple((str(s.step), s.state, s.began_ms, s.ended_ms, s.text) for s in states))
+
+
+def with_next_step(row: Switch, at_ms: int) -> Switch:
+    """Return the row when its next step begins, or when the switch is done because no step is left.
+
+    A step begins at the moment at which the one before has ended. So no time is outside of the steps.
+    """
+    step = next_step(row)
+    if step is None:
+        return replace(row, phase="done", ended_ms=at_ms)
+    return with_step(row, step, RUNNING, at_ms)
+
+
+def began_at(row: Switch, at_ms: int) -> Switch:
+    """Return the row of a switch that began earlier, with its command: the first step has all of its time."""
+    (name, state, _, ended_ms, text), *others = row.steps
+    return replace(row, began_ms=at_ms, steps=((name, state, at_ms, ended_ms, text), *others))
+
+
+def switch_scopes(row: Switch) -> list[Scope]:
+    """What is stopped and started: the topics of the switch, or the whole flow. Clients write to topics of the same
+    name on the other cluster, so this is so for both flows."""
+    return [Scope(ScopeKind.TOPIC, topic) for topic in row.topics] or [FLOW]
+
+
+def has_begun(row: Switch, *steps: Step) -> bool:
+    """Whether one of these steps has begun."""
+    return any(one.step in steps and one.state != WAITING for one in step_states(row))
+
+
+def find_abort_refusal(row: Switch, flow: Flow) -> Reason:
+    """Return why the switch cannot be taken back; NO_REASON where it can."""
+    then = str(Verb.SWITCHOVER if row.verb == Verb.FAILBACK else Verb.FAILBACK)
+    details = {"flow": str(flow), "verb": row.verb}
+    if row.phase == "done":
+        return RefusalCode.SWITCH_IS_DONE.to_reason(**details, then=then)
+    if row.phase == "aborted":  # `aborting` goes on
+        return RefusalCode.SWITCH_IS_ABORTED.to_reason(**details)
+    if has_begun(row, *REDIRECTED):
+        return RefusalCode.CLIENTS_REDIRECTED.to_reason(**details, then=then)
+    return NO_REASON
+
+
+def steps_to_undo(row: Switch) -> tuple[Step, ...]:
+    """What an abort takes back, last first: the opposite flow if it was started, the flow if it was stopped. A copy of
+    diverged records that did not end has left the opposite flow running."""
+    begun = {one.step: one.state for one in step_states(row) if one.state != WAITING}
+    back = [step for step in reversed(begun) if step in (Step.REVERSE, Step.STOP, Step.SETTLE, Step.DIVERGED)]
+    rested = row.opposite_was != "running" or bool(row.opposite_paused)
+    if Step.REVERSE in back and not rested:
+        back.remove(Step.REVERSE)
+    if Step.DIVERGED in back and (begun[Step.DIVERGED] == DONE or row.diverged != "copy" or not rested):
+        back.remove(Step.DIVERGED)
+    return tuple(step for step in back if not (step is Step.SETTLE and Step.STOP in back))
+
+
+def lasting_effects(row: Switch) -> Iterator[str]:
+    """What stays after an abort, as sentences."""
+    if has_begun(row, Step.RETURN):
+        yield "what was copied back stays copied, and the flow that copies it goes on"
+    if has_begun(row, Step.DIVERGED) and row.diverged == "leave":
+        yield "the records that were left out stay left out"
+    if has_begun(row, Step.DIVERGED) and row.diverged == "copy":
+        yield "the diverged records that were copied stay copied"
+    if has_begun(row, Step.GROUPS):
+        yield "groups on the target stay where they were moved to, as group sync moves them anyhow"
+
+
+def last_done_ms(row: Switch | None) -> int:
+    """When the last switch ended that moved anything, Unix milliseconds; 0: there was none."""
+    if row is None:
+        return 0
+    return row.ended_ms if row.phase == "done" and not row.drill else row.last_done_ms
+
+
+def too_soon(rows: Collection[Switch], now_ms: int) -> Reason:
+    """Return why no other switch may begin yet; no reason where one may. `rows`: of the flow and of its opposite."""
+    last_ms = max(map(last_done_ms, rows), default=0)
+    if not last_ms or now_ms - last_ms >= ANTI_FLAPPING_MS:
+        return NO_REASON
+    return RefusalCode.SWITCH_TOO_SOON.to_reason(ago_s=max(0, now_ms - last_ms) // 1000)

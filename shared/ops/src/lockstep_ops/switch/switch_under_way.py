@@ -1,0 +1,93 @@
+"""The switch that `--continue`, `--abort` and `--status` are about: of the command's own verb, and of the id that is
+named (no I/O, no clock)."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from lockstep_ops.switch.refusals import Refusal, format_refusal
+from lockstep_ops.switch.switch_options import SwitchOptions
+from lockstep_ops.switch.switch_steps import UNDER_WAY, find_abort_refusal
+from lockstep_state.names import Flow
+from lockstep_state.reasons.reason import Reason
+from lockstep_state.reasons.refusal_catalogue import RefusalCode
+from lockstep_state.rows.state_rows import Switch
+
+
+class SwitchRefused(Exception):
+    """The switch may not begin, continue or be aborted, and nothing was changed. `reasons` are codes. `may_pass`:
+    they can be over in some seconds."""
+
+    def __init__(self, reasons: Sequence[Refusal], *, may_pass: bool = False) -> None:
+        super().__init__("; ".join(map(format_refusal, reasons)))
+        self.reasons = tuple(reasons)
+        self.may_pass = may_pass
+
+
+def continued(row: Switch | None, flow: Flow, options: SwitchOptions) -> Switch:
+    """Return the row of the switch that is to go on, with what the command line allows beyond it. `row`: the last
+    switch by the flow. Raises SwitchRefused."""
+    row = _named(row, flow, options, "continue")
+    if row.phase == "aborting":
+        raise SwitchRefused([RefusalCode.SWITCH_ABORTING.to_reason(flow=str(flow), verb=row.verb)])
+    if row.phase != "running":
+        raise SwitchRefused([RefusalCode.SWITCH_ENDED.to_reason(flow=str(flow), act="continue", **_last(row))])
+    return replace(
+        row,
+        allowed_loss=max(row.allowed_loss, options.allowed_loss),
+        allowed=tuple(sorted({*row.allowed, *options.allows})),
+        diverged=options.diverged or row.diverged,
+        rewind_groups=row.rewind_groups or options.rewind_groups,
+    )
+
+
+def has_ended(row: Switch | None, options: SwitchOptions) -> bool:
+    """Return whether the switch that the command line names by its id is done. Its own command, or another one, has
+    ended it."""
+    return row is not None and bool(options.id) and (row.id, row.verb, row.phase) == (options.id, options.verb, "done")
+
+
+def aborted(row: Switch | None, flow: Flow, options: SwitchOptions) -> Switch:
+    """Return the row of the switch that is to be taken back. Raises SwitchRefused where it cannot be."""
+    row = _named(row, flow, options, "abort")
+    if refusal := find_abort_refusal(row, flow):
+        raise SwitchRefused([refusal])
+    return row
+
+
+def shown(row: Switch | None, flow: Flow, options: SwitchOptions) -> Switch:
+    """Return the row that `--status` shows: the switch with the id that is named, else the last one of any verb.
+    Raises SwitchRefused."""
+    if row is None:
+        raise SwitchRefused([RefusalCode.NO_SWITCH.to_reason(flow=str(flow))])
+    if options.id and row.id != options.id:
+        details = {"flow": str(flow), "asked": options.id, **_last(row)}
+        raise SwitchRefused([RefusalCode.SWITCH_OF_ANOTHER_ID.to_reason(**details)])
+    return row
+
+
+def running(row: Switch) -> Reason:
+    """Return that a switch is under way."""
+    return RefusalCode.SWITCH_UNDER_WAY.to_reason(verb=row.verb, id=row.id)
+
+
+def _named(row: Switch | None, flow: Flow, options: SwitchOptions, verb: str) -> Switch:
+    """Return the row if it is of the verb and the id that the command names. Raises SwitchRefused."""
+    if row is None:
+        raise SwitchRefused([RefusalCode.NO_SWITCH_TO.to_reason(flow=str(flow), act=verb)])
+    if options.id and row.id != options.id:
+        details = {"flow": str(flow), "act": verb, "asked": options.id, **_last(row)}
+        raise SwitchRefused([RefusalCode.SWITCH_NOT_BEGUN.to_reason(**details)])
+    if row.verb != options.verb:
+        advice = f". Say lockstep {row.verb} --{verb}" if row.phase in UNDER_WAY else ""
+        details = {"flow": str(flow), "act": verb, "asked": str(options.verb), "advice": advice, **_last(row)}
+        raise SwitchRefused([RefusalCode.SWITCH_OF_ANOTHER_VERB.to_reason(**details)])
+    return row
+
+
+def _last(row: Switch) -> dict[str, str]:
+    """Return the last switch with its id, its phase and its time, as details."""
+    at_ms = row.ended_ms or row.began_ms
+    moment = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="seconds")
+    word = "under way" if row.phase in UNDER_WAY else row.phase
+    return {"verb": row.verb, "id": row.id, "phase": word, "since": moment}

@@ -1,0 +1,176 @@
+"""Carries a switch out, step by step. Each step is in the row before it begins and after it has ended, so that any
+command goes on where another one ended."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from lockstep_config.credentials.flow_secrets import flow_secrets
+from lockstep_kafka.common.errors import ClusterError
+from lockstep_ops.switch.evidence import Evidence
+from lockstep_ops.switch.followed_flow import OppositeFlow
+from lockstep_ops.switch.group_actions import GroupActions
+from lockstep_ops.switch.hook import HookCall, HookFailed, run_hook
+from lockstep_ops.switch.step_actions import StepActions
+from lockstep_ops.switch.switch_clusters import StepFailed, SwitchClusters
+from lockstep_ops.switch.switch_log import SwitchLog
+from lockstep_ops.switch.switch_positions import count_losses
+from lockstep_ops.switch.switch_steps import (
+    DONE,
+    FAILED,
+    MEANINGS,
+    UNDONE,
+    Step,
+    Verb,
+    has_begun,
+    lasting_effects,
+    next_step,
+    steps_to_undo,
+    switch_scopes,
+    with_next_step,
+    with_step,
+)
+from lockstep_ops.work_progress import WorkProgress
+from lockstep_runtime.util.clock import now_ms
+from lockstep_state.commands.command_vocabulary import RESUME
+from lockstep_state.rows.state_rows import Switch
+
+if TYPE_CHECKING:
+    from lockstep_ops.switch.failback_actions import ForwardFlow
+
+
+class Switcher:
+    """One switch by one flow. `opposite`: the flow in the other direction, where the file has one."""
+
+    def __init__(
+        self,
+        log: SwitchLog,
+        opposite: OppositeFlow | None,
+        progress: WorkProgress,
+        on_step: Callable[[Step], None],
+        within_s: float,
+    ) -> None:
+        """`progress` is kept, for a display; `on_step` hears that a step has ended."""
+        self._log = log
+        self._settings = log.settings
+        self._opposite = opposite
+        self._progress = progress
+        self._on_step = on_step
+        self._within_s = within_s
+        self._clusters = SwitchClusters(log.settings, within_s)
+        self._actions = StepActions(log, self._clusters, progress, within_s)
+        self._groups = GroupActions(log, self._clusters, progress, within_s)
+
+    async def run(self, row: Switch) -> Switch:
+        """Do every step that is not done. Returns the last row.
+
+        Raises StepFailed if a step does not come to its end, TakenOver if another command continues the switch, and
+        ClusterError. The row has the reason then. A failing hook `before` or `fence` takes everything back first.
+        """
+        row = await self._log.write(with_next_step(row, now_ms()))
+        while (step := next_step(row)) is not None:
+            self._progress.text = MEANINGS[step]
+            try:
+                text, row = await self._perform(step, row)
+            except (StepFailed, HookFailed, ClusterError) as exc:
+                row = await self._log.write(with_step(self._log.switch or row, step, FAILED, now_ms(), str(exc)))
+                self._on_step(step)
+                if step in (Step.BEFORE, Step.FENCE):
+                    row = await self.abort(row)
+                raise StepFailed(str(exc)) from exc
+            ended_ms = now_ms()
+            row = await self._log.write(with_next_step(with_step(row, step, DONE, ended_ms, text), ended_ms))
+            self._on_step(step)
+        return row
+
+    async def abort(self, row: Switch) -> Switch:
+        """Take back what can be taken back. Returns the last row. Raises as `run`; then it can be done again."""
+        row = await self._log.write(replace(row, phase="aborting"))
+        for step in steps_to_undo(row):
+            try:
+                text = await self._undo(step, row)
+            except (StepFailed, ClusterError) as exc:
+                raise StepFailed(f"{step} could not be taken back: {exc}") from exc
+            row = await self._log.write(with_step(row, step, UNDONE, now_ms(), text))
+        ended = await self._log.write(replace(row, phase="aborted", ended_ms=now_ms()))
+        if Step.AFTER in {Step(name) for name, *_ in row.steps} and has_begun(row, Step.BEFORE, Step.FENCE):
+            try:
+                await self._hook(Step.AFTER, ended, "aborted")
+            except HookFailed as exc:
+                raise StepFailed(f"the {row.verb} is aborted, and {exc}") from exc
+        return ended
+
+    async def evidence(self, row: Switch) -> Evidence:
+        """What is known of the switch now, from the rows."""
+        await self._log.catch_up_now()
+        return Evidence(
+            row=row,
+            flow=self._settings.flow,
+            rows=dict(self._log.rows),
+            lasting=tuple(lasting_effects(row)) if row.phase == "aborted" else (),
+        )
+
+    async def _perform(self, step: Step, row: Switch) -> tuple[str, Switch]:
+        """Do one step. Returns what came of it, and the row with what it found."""
+        actions, gone = self._actions, row.verb == Verb.FAILOVER
+        match step:
+            case Step.CHECK:
+                return "ready", row
+            case Step.DIVERGED:
+                return await self._forward(row).settle(row, self._progress, self._within_s), row
+            case Step.RETURN:
+                await self._clusters.command_each(RESUME, switch_scopes(row))
+                text = await actions.catch_up()
+                await self._groups.require_movable(row)
+                return text, row
+            case Step.ENDS:
+                text, known_ms = await actions.read_ends(row)
+                return text, replace(row, source_known_ms=known_ms)
+            case Step.DRAIN:
+                return await actions.drain(row), row
+            case Step.SETTLE:
+                text, losses, known_ms = await actions.settle(row)
+                lost = sum(count_losses(losses).values())
+                row = await self._log.write(replace(row, lost=lost, source_known_ms=known_ms))
+                actions.require_allowed(row, losses)
+                return text, row
+            case Step.GROUPS:
+                text, known_ms = await self._groups.move(row, source=not gone)
+                return text, replace(row, groups_known_ms=known_ms)
+            case Step.STOP:
+                text, late = await actions.stop(row, source=not gone, opposite=self._opposite)
+                return text, replace(row, late=late)
+            case Step.REVERSE:
+                return await self._reverse(row), row
+            case Step.RESTORE:
+                return await actions.resume(row), row
+            case _:
+                return await self._hook(step, row, "done" if step is Step.AFTER else ""), row
+
+    async def _undo(self, step: Step, row: Switch) -> str:
+        if step not in (Step.REVERSE, Step.DIVERGED):
+            return await self._actions.resume(row)
+        return await self._forward(row).rest(row)
+
+    async def _reverse(self, row: Switch) -> str:
+        assert self._opposite is not None
+        settings = self._opposite.settings
+        if row.opposite_was == "running" and not row.topics:
+            return f"{settings.flow} runs already"
+        await SwitchClusters(settings, self._within_s).command_each(RESUME, switch_scopes(row))
+        if row.topics and row.opposite_was != "running":
+            return f"{settings.flow} is {row.opposite_was} as a whole: lockstep resume starts all of it"
+        return f"{settings.flow} runs"
+
+    async def _hook(self, step: Step, row: Switch, result: str) -> str:
+        flow, hooks = self._settings.flow, self._settings.switch
+        line = str(getattr(hooks, f"hook_{step}"))
+        call = HookCall(row.id, row.verb, str(step), str(flow), flow.source, flow.target, result)
+        return await run_hook(line, call, hooks.hook_timeout.total_seconds(), flow_secrets(self._settings))
+
+    def _forward(self, row: Switch) -> "ForwardFlow":
+        from lockstep_ops.switch.failback_actions import ForwardFlow  # other switches start without it
+
+        assert self._opposite is not None
+        clusters = SwitchClusters(self._opposite.settings, self._within_s)
+        return ForwardFlow(self._opposite, clusters, self._log, row.topics)

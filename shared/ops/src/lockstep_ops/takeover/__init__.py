@@ -1,0 +1,1 @@
+"""Take over the offsets of a MirrorMaker, and hand them back."""

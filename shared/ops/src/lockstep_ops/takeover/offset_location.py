@@ -1,0 +1,61 @@
+"""Where a MirrorMaker 2 keeps its progress, by its kind (`mm2-behaviour.md` §1.7). Pure."""
+
+from dataclasses import dataclass
+
+from lockstep_ops.exit_codes import CannotUse
+from lockstep_state.commands.command_vocabulary import Connector
+from lockstep_state.names import Flow
+from lockstep_state.reasons.reason import Reason
+from lockstep_state.reasons.refusal_catalogue import RefusalCode
+
+STRIMZI, CONNECT = "strimzi", "connect"
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetLocation:
+    """Where a MirrorMaker 2 keeps its progress, and by which group its workers are known; both on the target. Not
+    `watched`: other connectors run in that group, so its members say nothing."""
+
+    origin: str
+    topic: str
+    connector: str
+    group: str
+    watched: bool = True
+
+    def is_same(self, other: "OffsetLocation") -> bool:
+        """Whether both keep their progress in the same records."""
+        return (self.topic, self.connector) == (other.topic, other.connector)
+
+    def __str__(self) -> str:
+        return f"{self.topic}, connector {self.connector}"
+
+
+def offset_location(
+    origin: str,
+    flow: Flow,
+    group_id: str | None,
+    own_topic: str,
+    *,
+    topic: str | None = None,
+    connector: str | None = None,
+    group: str | None = None,
+) -> OffsetLocation:
+    """Where an MM2 of this kind keeps its progress by default. `group_id`: the target's `group.id` in the file.
+    `own_topic`: the topic of offsets that the file names, which is a dedicated MM2's as well. Raises CannotUse where a
+    Connect cluster's names are needed."""
+    source = Connector.SOURCE.value
+    if origin == CONNECT and not (topic and connector and group):
+        raise CannotUse(
+            "--from connect needs --offsets-topic, --connector and --group: the workers' offset.storage.topic, the "
+            "connector's name, and the workers' group.id"
+        )
+    if origin == STRIMZI:
+        known = OffsetLocation(STRIMZI, "mirrormaker2-cluster-offsets", f"{flow}.{source}", "mirrormaker2-cluster")
+    else:
+        known = OffsetLocation(origin, own_topic, source, group_id or f"{flow.source}-mm2")
+    return OffsetLocation(origin, topic or known.topic, connector or known.connector, group or known.group)
+
+
+def still_runs(place: OffsetLocation, target: str, members: int) -> Reason:
+    """Return why nothing may be done yet."""
+    return RefusalCode.MIRROR_MAKER_RUNS.to_reason(group=place.group, cluster=target, members=members)

@@ -1,0 +1,43 @@
+"""Count the records of a topic that a command could not read. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lockstep_kafka.topics.topic_reader import Record
+from lockstep_ops.formatting import count_text
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadRecords:
+    """Records of one topic that were passed over, and the place of the first one with the reason."""
+
+    topic: str
+    count: int
+    first: str
+
+    def __str__(self) -> str:
+        records = count_text(self.count, "record")
+        return f"{records} of {self.topic} cannot be read, so what they say does not count: {self.first}"
+
+
+@dataclass(slots=True)
+class PassedOverRecords:
+    """Keep what was passed over while topics are read."""
+
+    _found: dict[str, UnreadRecords] = field(default_factory=dict)
+
+    def pass_over(self, record: Record, error: ValueError) -> None:
+        """Go on behind a record that cannot be read."""
+        place = f"partition {record.partition} offset {record.offset}: {error}"
+        known = self._found.get(record.topic, UnreadRecords(record.topic, 0, place))
+        self._found[record.topic] = UnreadRecords(record.topic, known.count + 1, known.first)
+
+    @property
+    def topics(self) -> Sequence[UnreadRecords]:
+        """Return what was passed over, by topic."""
+        return [self._found[topic] for topic in sorted(self._found)]
+
+
+def as_counts(unread: Sequence[UnreadRecords]) -> Mapping[str, int]:
+    """Return how many records of each topic were passed over, for programs."""
+    return {found.topic: found.count for found in unread}

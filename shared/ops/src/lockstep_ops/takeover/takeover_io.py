@@ -1,0 +1,281 @@
+"""What taking over and handing back read and write: both clusters, Connect's topic of offsets, the flow's state.
+
+Everything here may be done twice, and again after it ended half-way: what is there already is not written again.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from lockstep_config import FlowSettings
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.admin.replicas import count_replicas
+from lockstep_kafka.common.errors import ClusterError, TopicMissing
+from lockstep_kafka.librdkafka.control_producer import ControlTopicLog
+from lockstep_kafka.topics.control_topics import ensure_control_topics, flow_topics, source_offsets_topic
+from lockstep_kafka.topics.topic_follower import target_follower
+from lockstep_kafka.topics.topic_reader import Record
+from lockstep_ops.clusters import source_client, target_client
+from lockstep_ops.command_client import ask, producing
+from lockstep_ops.command_request import CommandReply, command_request, exit_code
+from lockstep_ops.exit_codes import Exit
+from lockstep_ops.services import DATA_PLANE
+from lockstep_ops.status.flow_report import read_rows
+from lockstep_ops.status.state_topic_rows import SILENT_S
+from lockstep_ops.takeover.handback import HandBack, not_drained, plan_hand_back
+from lockstep_ops.takeover.migration import MigrationState, named
+from lockstep_ops.takeover.offset_location import OffsetLocation, still_runs
+from lockstep_ops.takeover.passed_over import PassedOverRecords
+from lockstep_ops.takeover.takeover import TakeoverPlan, TakeoverState
+from lockstep_runtime.util.clock import now_ms
+from lockstep_state.codecs.connect_offsets import OffsetChange, OffsetFold, listing
+from lockstep_state.codecs.mm2_codec import MalformedRecord, decode_checkpoint, encode_source_progress
+from lockstep_state.commands.command_vocabulary import OFFSETS_ALTER, Connector, Scope
+from lockstep_state.names import state_topic
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.reasons.reason_catalogue import format_sentence
+from lockstep_state.rows.state_rows import Handover, Row
+
+OnUnreadable: TypeAlias = Callable[[Record, ValueError], None]
+
+Offsets = Mapping[tuple[str, str], Mapping[TopicPartition, int]]
+"""Offsets by (connector, cluster)."""
+
+READ_WITHIN_S = 60.0
+"""A topic of offsets is small; only a transaction that somebody left open keeps it from being read to its end."""
+
+RECHECK_INTERVAL_S = 0.5
+
+
+def place_of_handover(rows: Mapping[str, Row]) -> OffsetLocation | None:
+    """Where the flow was taken over from, or handed back to, last."""
+    row = rows.get("handover/progress")
+    return OffsetLocation(row.origin, row.topic, row.connector, row.group) if isinstance(row, Handover) else None
+
+
+async def find(settings: FlowSettings, place: OffsetLocation) -> TakeoverState:
+    """Look at everything a take-over depends on; nothing is changed. Raises ClusterError and NewerVersion."""
+    control, source, target = settings.control, source_client(settings), target_client(settings)
+    own = OffsetLocation("own", control.offset_storage_topic, control.progress_connector, "", watched=False)
+    await asyncio.gather(source.probe(), target.probe())
+    unread = PassedOverRecords()
+    (there, common), remote, groups = await asyncio.gather(
+        _read_target(settings, target, place, unread),
+        target.topic_names(),
+        _groups_with_checkpoints(settings, unread.pass_over),
+    )
+    ours = there if own.topic == place.topic else await read_offsets(settings, own.topic, unread.pass_over)
+    selected = [name for name in sorted(await source.topic_names()) if settings.replicates(name)]
+    described = (await source.topics(selected)).require_done()
+    every = [(name, number) for name, topic in described.items() for number in range(topic.partitions)]
+    committed = settings.data_plane.isolation_level == "read_committed"
+    begins, ends = await asyncio.gather(
+        source.begin_offsets(every), source.end_offsets(every, read_committed=committed)
+    )
+    if unknown := [tp for tp in every if tp not in begins or tp not in ends]:
+        text = f"cluster {settings.flow.source} does not say where these logs begin and end: {named(unknown)}"
+        raise ClusterError(settings.flow.source, f"{text}. Ask again when they have leaders")
+    return TakeoverState(
+        **common,
+        unread=unread.topics,
+        own=own,
+        strangers=frozenset(there or {}) - {(place.connector, settings.aliases.source)},
+        ours={} if ours is None else ours.get((own.connector, settings.aliases.source), {}),
+        selected={name: settings.remote_topic(name) for name in selected if name in described},
+        begins=begins,
+        ends=ends,
+        remote=frozenset(remote),
+        groups=groups,
+        reset=settings.data_plane.auto_offset_reset,
+        flush_every=settings.data_plane.mm2_flushes_every,
+    )
+
+
+async def carry_out(settings: FlowSettings, plan: TakeoverPlan, within: float) -> None:
+    """Take over by a plan without refusals. Raises ClusterError; then it can be done again."""
+    flow, target = settings.flow, target_client(settings)
+    await _must_be_stopped(target, flow.target, plan.found.place)
+    if plan.alters:
+        source = settings.aliases.source
+        entries = listing(
+            OffsetChange({"cluster": source, "partition": number, "topic": topic}, offset)
+            for (topic, number), offset in plan.alters
+        )
+        reply = CommandReply(command_request(settings, OFFSETS_ALTER, Scope.for_connector(Connector.SOURCE), entries))
+        await ask(settings, reply, within)
+        if exit_code([reply]) is not Exit.FINE:
+            raise ClusterError(flow.target, "\n".join(reply.as_lines()))
+    if plan.writes:
+        await ensure_control_topics(target, [source_offsets_topic(settings.control)])
+        await _write(settings, plan.found.own, plan.writes, within)
+    await _remember(settings, target, plan.row, within)
+
+
+async def hold(settings: FlowSettings, place: OffsetLocation) -> MigrationState:
+    """Look at everything a hand-back depends on; nothing is changed. Raises ClusterError and NewerVersion."""
+    target = target_client(settings)
+    await target.probe()
+    unread = PassedOverRecords()
+    there, common = await _read_target(settings, target, place, unread)
+    if there is None and place.topic == settings.control.offset_storage_topic:
+        common["theirs"] = {}
+    return MigrationState(**common, unread=unread.topics)
+
+
+async def stop_and_drain(settings: FlowSettings, place: OffsetLocation, reply: CommandReply, within: float) -> None:
+    """Stop the whole flow, and wait until it has drained: at most `within` seconds for each. `reply` says what the
+    services answered."""
+    await ask(settings, reply, within)
+    if exit_code([reply]) is not Exit.FINE:
+        return
+    deadline = time.monotonic() + within
+    while not_drained(await hold(settings, place)) and time.monotonic() < deadline:
+        await asyncio.sleep(RECHECK_INTERVAL_S)
+
+
+async def hand_back(settings: FlowSettings, plan: HandBack, within: float) -> None:
+    """Hand back by a plan without refusals. Raises ClusterError; then it can be done again."""
+    target, place = target_client(settings), plan.held.place
+    now = plan_hand_back(await hold(settings, place))
+    if now.refusals or now.offsets != plan.offsets:  # somebody has read the plan meanwhile
+        shown = "; ".join(map(format_sentence, now.refusals)) or "it has copied on since the plan was shown"
+        raise ClusterError(settings.flow.target, f"{settings.flow}: {shown}: nothing was written, ask again")
+    await _must_be_stopped(target, settings.flow.target, place)
+    if plan.writes:
+        if place.topic == settings.control.offset_storage_topic:
+            await ensure_control_topics(target, [source_offsets_topic(settings.control)])
+        await _write(settings, place, plan.writes, within)
+    await _remember(settings, target, plan.row, within)
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+async def _read_target(
+    settings: FlowSettings, target: Admin, place: OffsetLocation, unread: PassedOverRecords
+) -> tuple[Offsets | None, dict[str, Any]]:
+    """All offsets in the topic of that place, and the fields of a `MigrationState`."""
+    rows, there, members, replicas = await asyncio.gather(
+        flow_rows(settings),
+        read_offsets(settings, place.topic, unread.pass_over),
+        _members(target, place),
+        count_replicas(target, settings, [DATA_PLANE]),
+    )
+    return there, {
+        "flow": settings.flow,
+        "cluster": settings.aliases.source,
+        "place": place,
+        "theirs": None if there is None else there.get((place.connector, settings.aliases.source), {}),
+        "rows": rows,
+        "states": settings.states,
+        "members": members,
+        "replicas": replicas.get(DATA_PLANE, 0),
+    }
+
+
+async def flow_rows(settings: FlowSettings) -> Mapping[str, Row]:
+    """The rows of the flow that count now, none where it has never run."""
+    try:
+        return (await read_rows(settings))[0]
+    except TopicMissing:
+        return {}
+
+
+async def read_offsets(
+    settings: FlowSettings, topic: str, on_unreadable: OnUnreadable = lambda record, error: None
+) -> Offsets | None:
+    """The offsets of every source connector in a topic of Connect's on the target, without those that were reset; None:
+    there is no such topic. What transactions have not committed is left out. `on_unreadable` is called with each
+    record that is passed over: every user of a shared topic writes what they like. Raises ClusterError."""
+    fold, alias = OffsetFold(), settings.flow.target
+
+    def fold_in(records: Sequence[Record]) -> None:
+        for record in records:
+            try:
+                fold.apply(record.key, record.value)
+            except MalformedRecord as exc:
+                on_unreadable(record, exc)
+
+    try:
+        async with asyncio.timeout(READ_WITHIN_S):
+            await target_follower(settings, "takeover", topic, fold_in).replay()
+    except TopicMissing:
+        return None
+    except TimeoutError as exc:
+        raise ClusterError(
+            alias,
+            f"topic {topic} on cluster {alias} cannot be read to its end within {READ_WITHIN_S:.0f} s: somebody left a "
+            "transaction open there. It ends by itself after its transaction.timeout.ms; ask again then",
+        ) from exc
+    found: dict[tuple[str, str], dict[TopicPartition, int]] = {}
+    for connector, changes in fold.known.items():
+        for change in changes.values():
+            place = change.source_partition()
+            if place is not None and change.offset is not None:
+                cluster, tp = place
+                found.setdefault((connector, cluster), {})[tp] = change.offset
+    return found
+
+
+async def _groups_with_checkpoints(settings: FlowSettings, on_unreadable: OnUnreadable) -> int:
+    groups: set[str] = set()
+
+    def fold_in(records: Sequence[Record]) -> None:
+        for record in records:
+            try:
+                groups.add(decode_checkpoint(record.key, record.value).group)
+            except ValueError as exc:  # MM2 reads past it too
+                on_unreadable(record, exc)
+
+    topic = settings.checkpoints_topic
+    try:
+        await target_follower(settings, "takeover", topic, fold_in).replay(silent_s=SILENT_S)
+    except TopicMissing:
+        return 0
+    return len(groups)
+
+
+# -- writing ----------------------------------------------------------------------------------------------------------
+
+
+async def _must_be_stopped(target: Admin, alias: str, place: OffsetLocation) -> None:
+    """What was seen a moment ago may be so no more: somebody has read the plan meanwhile."""
+    if members := await _members(target, place):
+        raise ClusterError(alias, format_sentence(still_runs(place, alias, members)))
+
+
+async def _members(target: Admin, place: OffsetLocation) -> int:
+    """Of MM2's group; none if it is not watched."""
+    return await target.count_members(place.group) if place.watched else 0
+
+
+async def _write(
+    settings: FlowSettings, place: OffsetLocation, offsets: Sequence[tuple[TopicPartition, int]], within: float
+) -> None:
+    """Append offsets as Connect does, and read them back."""
+    source, target = settings.aliases.source, settings.flow.target
+    records = [encode_source_progress(source, *tp, offset, place.connector) for tp, offset in offsets]
+    async with producing(settings, within) as producer:
+        await ControlTopicLog(producer, place.topic).append_all(records)
+    there = (await read_offsets(settings, place.topic) or {}).get((place.connector, source), {})
+    if wrong := [tp for tp, offset in offsets if there.get(tp) != offset]:
+        topic, number = wrong[0]
+        raise ClusterError(
+            target,
+            f"{place} on cluster {target} does not say what was written, of {topic}-{number} for one: somebody else "
+            "writes there too",
+        )
+
+
+async def _remember(settings: FlowSettings, target: Admin, row: Handover, within: float) -> None:
+    """The row in the state topic, unless it says so already."""
+    flow, group_id = settings.flow, settings.group_id
+    await ensure_control_topics(target, flow_topics(flow, group_id, settings.control.replication_factor))
+    known = (await flow_rows(settings)).get(row.key())
+    if isinstance(known, Handover) and replace(known, at_ms=0) == row:
+        return
+    key, value = replace(row, at_ms=now_ms()).encode()
+    async with producing(settings, within) as producer:
+        await ControlTopicLog(producer, state_topic(flow, group_id)).append(key, value, partition=0)

@@ -1,0 +1,1 @@
+"""Report the comparison of both sides of a flow."""

@@ -1,0 +1,198 @@
+"""One record of the source and the one in its place on the target, read for a person to compare."""
+
+import asyncio
+import base64
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as Place
+
+from lockstep_config import FlowSettings
+from lockstep_config.flow import client_settings
+from lockstep_kafka.common.errors import ClusterUnreachable
+from lockstep_kafka.librdkafka.client_factory import create_client
+from lockstep_ops.exit_codes import CannotUse
+from lockstep_rules.offsets.offset_runs import RunMap
+from lockstep_rules.offsets.verified_copy import find_verification
+from lockstep_state.kafka.librdkafka_errors import error_text
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.rows.state_rows import MirroredTopic, OffsetRuns, PartitionProgress, Row
+
+READ_WITHIN_S = 15.0
+DIGEST = 12
+"""Letters of a SHA-256 that are shown of what is masked."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRecord:
+    """A record as a consumer sees it."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+    def as_json(self, *, values: bool) -> dict[str, Any]:
+        def part(data: bytes | None) -> Any:
+            if data is None:
+                return None
+            digest = hashlib.sha256(data).hexdigest()[:DIGEST]
+            whole = {"bytes": len(data), "sha256": digest}
+            return {**whole, "base64": base64.b64encode(data).decode()} if values else whole
+
+        return {
+            "offset": self.offset,
+            "timestamp": self.timestamp,
+            "key": part(self.key),
+            "value": part(self.value),
+            "headers": [[name, part(value)] for name, value in self.headers],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPair:
+    """Both records; None: the log has none there. An offset of -1: nothing says where the record would be."""
+
+    topic: str
+    partition: int
+    remote: str
+    source_offset: int
+    target_offset: int
+    source: ShownRecord | None
+    target: ShownRecord | None
+
+    @property
+    def is_equal(self) -> bool:
+        one, other = self.source, self.target
+        if one is None or other is None:
+            return False
+        return (one.timestamp, one.key, one.value, one.headers) == (
+            other.timestamp,
+            other.key,
+            other.value,
+            other.headers,
+        )
+
+    def as_json(self, *, values: bool) -> dict[str, Any]:
+        return {
+            "partition": f"{self.topic}-{self.partition}",
+            "remote": f"{self.remote}-{self.partition}",
+            "source_offset": self.source_offset,
+            "target_offset": self.target_offset,
+            "equal": self.is_equal,
+            "source": None if self.source is None else self.source.as_json(values=values),
+            "target": None if self.target is None else self.target.as_json(values=values),
+        }
+
+
+def pair_lines(pair: RecordPair, *, values: bool) -> Iterator[str]:
+    """The parts of both records below each other; those that differ are marked."""
+    logs = {"source": pair.source, "target": pair.target}
+    places = {"source": pair.source_offset, "target": pair.target_offset}
+    names = {"source": pair.topic, "target": pair.remote}
+    for log, record in logs.items():
+        where = f"offset {places[log]:,}" if places[log] >= 0 else "no offset known"
+        yield f"{log}  {names[log]}-{pair.partition}  {where}" + ("" if record else ": no such record")
+    one, other = pair.source, pair.target
+    if one is None or other is None:
+        for record in (one, other):
+            if record is not None:
+                yield from (f"    {part:<10} {_shown(getattr(record, part), values)}" for part in PARTS)
+        return
+    for part in PARTS:
+        mine, theirs = getattr(one, part), getattr(other, part)
+        if mine == theirs:
+            yield f"    {part:<10} {_shown(mine, values)}"
+        else:
+            yield f"  - {part:<10} {_shown(mine, values)}"
+            yield f"  + {part:<10} {_shown(theirs, values)}"
+
+
+PARTS = ("timestamp", "key", "value", "headers")
+
+
+def _shown(part: Any, values: bool) -> str:
+    if isinstance(part, tuple):
+        return ", ".join(f"{name}={_shown(value, values)}" for name, value in part) or "none"
+    if not isinstance(part, bytes):
+        return "null" if part is None else str(part)
+    if values:
+        return repr(part)[1:]
+    return f"{len(part):,} bytes, sha256 {hashlib.sha256(part).hexdigest()[:DIGEST]}"
+
+
+def record_places(
+    rows: Mapping[str, Row], tp: TopicPartition, offset: int, *, is_target: bool = False
+) -> tuple[int, int]:
+    """The offsets of a record on the source and on the target, of which one is given. A difference that was found says
+    the other one, else the offset runs; -1: neither does."""
+    verified = find_verification(rows, tp)
+    if verified is not None:
+        for _, source, target in verified.found:
+            if offset == (target if is_target else source) and min(source, target) >= 0:
+                return source, target
+    progress = rows.get(f"{PartitionProgress.kind}/{tp[0]}/{tp[1]}")
+    if isinstance(progress, PartitionProgress):
+        chunks = [row for row in rows.values() if isinstance(row, OffsetRuns) and (row.topic, row.partition) == tp]
+        for run in RunMap.build(progress, chunks).records:
+            index = offset - (run.downstream if is_target else run.upstream)
+            if 0 <= index < run.length:
+                return run.upstream + index, run.downstream + index
+    return (-1, offset) if is_target else (offset, -1)
+
+
+async def read_pair(
+    settings: FlowSettings, rows: Mapping[str, Row], tp: TopicPartition, offset: int, *, is_target: bool = False
+) -> RecordPair:
+    """Read both records. Raises CannotUse where the flow does not mirror the partition, and ClusterUnreachable."""
+    topic = rows.get(f"{MirroredTopic.kind}/{tp[0]}")
+    if not isinstance(topic, MirroredTopic) or topic.phase != "mirrored" or tp[1] >= topic.partitions:
+        raise CannotUse(f"{settings.flow} does not mirror {tp[0]}-{tp[1]}")
+    places = record_places(rows, tp, offset, is_target=is_target)
+    conf = (
+        client_settings.source_consumer(settings, "verify-show"),
+        client_settings.target_consumer(settings, "verify-show"),
+    )
+    flow = settings.flow
+    source, target = await asyncio.gather(
+        asyncio.to_thread(_read, conf[0], flow.source, tp, places[0]),
+        asyncio.to_thread(_read, conf[1], flow.target, (topic.target_topic, tp[1]), places[1]),
+    )
+    return RecordPair(tp[0], tp[1], topic.target_topic, *places, source, target)
+
+
+def _read(conf: Mapping[str, Any], alias: str, tp: TopicPartition, offset: int) -> ShownRecord | None:
+    """The record at the offset, or None if the log has none there."""
+    if offset < 0:
+        return None
+    own = {
+        "group.id": "lockstep-verify-show",
+        **conf,
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "auto.offset.reset": "error",
+        "isolation.level": "read_uncommitted",
+    }
+    consumer = create_client(Consumer, own, alias)
+    try:
+        consumer.assign([Place(*tp, offset)])
+        message: Message | None = consumer.poll(READ_WITHIN_S)
+    except KafkaException as exc:
+        raise ClusterUnreachable(alias, str(conf.get("bootstrap.servers", "")), error_text(exc.args[0])) from exc
+    finally:
+        consumer.close()
+    if message is None:
+        raise ClusterUnreachable(alias, str(conf.get("bootstrap.servers", "")), f"no answer within {READ_WITHIN_S:g} s")
+    error = message.error()
+    if error is not None:
+        if error.code() in (KafkaError._PARTITION_EOF, KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+            return None
+        raise ClusterUnreachable(alias, str(conf.get("bootstrap.servers", "")), error_text(error))
+    if message.offset() != offset:
+        return None
+    headers = tuple(cast("list[tuple[str, bytes | None]]", message.headers() or []))
+    return ShownRecord(offset, message.timestamp()[1], message.key(), message.value(), headers)

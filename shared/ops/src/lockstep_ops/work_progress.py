@@ -1,0 +1,54 @@
+"""How far a work is, and how long the rest of it takes. Pure."""
+
+from dataclasses import dataclass
+
+from lockstep_ops.formatting import in_time
+
+LEAST_SEEN_S = 0.5
+"""An estimate needs so much of the work to have been seen."""
+
+
+@dataclass(slots=True)
+class WorkProgress:
+    """What is being done. A total of 0 is one that is not known; an end of 0 is none."""
+
+    text: str = ""
+    done: float = 0.0
+    total: float = 0.0
+    ends_at: float = 0.0
+    """The moment at which the step ends at the latest, on the clock of the display."""
+
+    def begin(self, text: str, steps: float) -> None:
+        """A part of the work with so many more steps."""
+        self.text = text
+        self.total += steps
+
+    def advance(self, steps: float = 1.0) -> None:
+        self.done += steps
+
+    @property
+    def fraction(self) -> float | None:
+        """From 0 to 1; None where the total is not known."""
+        return min(1.0, self.done / self.total) if self.total > 0 else None
+
+
+class TimeLeft:
+    """Estimates the end by what was done since the first estimate: a work may continue an earlier one."""
+
+    def __init__(self, progress: WorkProgress, now: float) -> None:
+        self._began, self._done = now, progress.done
+
+    def words(self, progress: WorkProgress, now: float) -> str:
+        """`12 s left`, `at most 8 s left`; else how long it has lasted."""
+        if progress.ends_at > now:
+            return f"at most {_in_seconds(progress.ends_at - now)} left"
+        seen, moved = now - self._began, progress.done - self._done
+        if progress.total > 0 and moved > 0 and seen >= LEAST_SEEN_S:
+            left = max(0.0, progress.total - progress.done)
+            return f"{_in_seconds(seen * left / moved)} left"
+        return _in_seconds(seen)
+
+
+def _in_seconds(seconds: float) -> str:
+    """Whole seconds: a line that changes faster cannot be read."""
+    return in_time(round(seconds) * 1000) if seconds >= 10 else f"{seconds:.0f} s"

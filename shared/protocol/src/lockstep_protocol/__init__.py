@@ -1,1 +1,0 @@
-"""What two Lockstep services must agree on: names, records, codec, policy, filters."""

@@ -1,0 +1,1 @@
+"""Which ACL bindings a flow copies, and which of them it owns."""

@@ -1,0 +1,1 @@
+"""The kind of a cluster, its capabilities and its limits."""

@@ -1,0 +1,173 @@
+"""Which topics, groups and config properties are mirrored (`mm2-behaviour.md` §2.3).
+
+A list of patterns is one Java regular expression, its elements joined with `|`; a name is in it when all of the name
+matches. An empty list matches nothing. What is excluded stays out, also if it is included.
+"""
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Literal, Protocol
+
+from lockstep_rules.patterns.java_regex.tokens import UntranslatablePattern
+from lockstep_rules.patterns.java_regex.translate import to_python
+from lockstep_rules.patterns.linear_regex import Matcher, NotSteady, build_matcher
+from lockstep_rules.policy import ReplicationPolicy, is_cycle
+from lockstep_rules.versions import find_rules
+from lockstep_state.names import LOCKSTEP_PREFIX, OUR_GROUPS, Flow
+
+_RULES = find_rules()
+
+DEFAULT_TOPICS = (".*",)
+DEFAULT_TOPICS_EXCLUDE = tuple(_RULES.topics_exclude.split(", "))
+DEFAULT_GROUPS = (".*",)
+DEFAULT_GROUPS_EXCLUDE = ("console-consumer-.*", "connect-.*", "__.*")
+DEFAULT_CONFIG_PROPERTIES_EXCLUDE = tuple(_RULES.config_properties_exclude.split(", "))
+
+
+class Names(Protocol):
+    """Which names are selected: by a list of patterns (`NameFilter`), or by a filter of somebody's own."""
+
+    def matches(self, name: str) -> bool:
+        """Whether `name` is selected."""
+        ...
+
+
+class TopicFilter(Protocol):
+    """Java's `TopicFilter`, for a class of one's own (`lockstep.topic.filter.class`)."""
+
+    def should_replicate_topic(self, topic: str) -> bool:
+        """Whether a topic of the source is mirrored, and groups that read it are followed. Internal topics and those
+        that would go round are left out besides."""
+        ...
+
+
+class GroupFilter(Protocol):
+    """Java's `GroupFilter`, for a class of one's own (`lockstep.group.filter.class`)."""
+
+    def should_replicate_group(self, group: str) -> bool:
+        """Whether the positions of a group of the source are translated."""
+        ...
+
+
+class ConfigPropertyFilter(Protocol):
+    """Java's `ConfigPropertyFilter`: which configs of a topic are copied (`lockstep.config.property.filter.class`)."""
+
+    def should_replicate_config_property(self, name: str) -> bool:
+        """Whether the property of that name is copied where the source's topic sets it."""
+        ...
+
+    def should_replicate_source_default(self, name: str) -> bool:
+        """Whether the source's default of `name` is set on the target. Without this method: never."""
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class NameFilter:
+    """Names that some pattern of `include` matches and none of `exclude`.
+
+    Can be pickled. Raises UntranslatablePattern, naming the element at fault, for a pattern that cannot be used.
+    """
+
+    include: tuple[str, ...]
+    exclude: tuple[str, ...] = ()
+    _included: Matcher | None = field(init=False, repr=False, compare=False)
+    _excluded: Matcher | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_included", _compiled(self.include))
+        object.__setattr__(self, "_excluded", _compiled(self.exclude))
+
+    def matches(self, name: str) -> bool:
+        return _matches(self._included, name) and not _matches(self._excluded, name)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigPropertyExclude:
+    """Topic config properties that are copied: all but those that `exclude` matches.
+
+    `use_defaults_from` says whose default holds for a property that the source's topic leaves at its default.
+    """
+
+    exclude: tuple[str, ...] = DEFAULT_CONFIG_PROPERTIES_EXCLUDE
+    use_defaults_from: Literal["source", "target"] = "target"
+    _excluded: Matcher | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_excluded", _compiled(self.exclude))
+
+    def should_replicate_config_property(self, name: str) -> bool:
+        return not _matches(self._excluded, name)
+
+    def should_replicate_source_default(self, name: str) -> bool:
+        """Whether the source's default value of `name` is set on the target; MM2 answers alike for every property."""
+        return self.use_defaults_from == "source"
+
+
+def should_replicate_topic(
+    topic: str,
+    *,
+    topics: Names,
+    policy: ReplicationPolicy,
+    flow: Flow,
+    heartbeats_replicated: bool,
+    also_source: bool = False,
+    one_cluster: bool = False,
+) -> bool:
+    """Whether `topic` of the flow's source is mirrored, as far as its name shows. For `also_source` and `one_cluster`
+    see `came_from`. On one cluster a topic that keeps its name would be mirrored into itself, and is not."""
+    if one_cluster and policy.format_remote_topic(flow.source, topic) == topic:
+        return False
+    return passes_selection(
+        topic, topics=topics, policy=policy, heartbeats_replicated=heartbeats_replicated
+    ) and not is_cycle(policy, topic, flow, also_source=also_source, one_cluster=one_cluster)
+
+
+def passes_selection(topic: str, *, topics: Names, policy: ReplicationPolicy, heartbeats_replicated: bool) -> bool:
+    """Whether `topic` is mirrored unless it is a copy from the target. Lockstep's own topics never are."""
+    if topic.startswith(LOCKSTEP_PREFIX) or policy.is_internal_topic(topic):
+        return False
+    return topics.matches(topic) or (heartbeats_replicated and policy.is_heartbeats_topic(topic))
+
+
+def should_replicate_group(group: str, groups: Names) -> bool:
+    """Whether `group` of the flow's source is followed, as far as its name shows. Lockstep's own never are."""
+    return not group.startswith(OUR_GROUPS) and groups.matches(group)
+
+
+def _compiled(patterns: tuple[str, ...]) -> Matcher | None:
+    if not patterns:
+        return None
+    # Joined first, as in Java: a flag set in one element holds in the later ones.
+    try:
+        return _matcher("|".join(patterns))
+    except UntranslatablePattern:
+        for number, pattern in enumerate(patterns):
+            try:
+                _matcher(pattern)
+            except UntranslatablePattern as exc:
+                raise _named_comma(exc, patterns, number) from exc
+        raise
+
+
+def _named_comma(error: UntranslatablePattern, patterns: tuple[str, ...], number: int) -> UntranslatablePattern:
+    """Return the refusal of an element. It names the comma if that has cut a pattern in two."""
+    pattern, *rest = patterns[number : number + 2]
+    try:
+        _matcher(",".join([pattern, *rest]))
+    except UntranslatablePattern:
+        return error
+    cut = f"a comma ends an element of a list, so {pattern + ',' + rest[0]!r} is cut into {pattern!r} and {rest[0]!r}"
+    return UntranslatablePattern(pattern, f"{error.why}; {cut}: write it without a comma, such as (x{{2}}|x{{3}})")
+
+
+@lru_cache(maxsize=64)
+def _matcher(pattern: str) -> Matcher:
+    try:
+        return build_matcher(to_python(pattern))
+    except NotSteady as exc:
+        why = f"it can take exponential time on some names, and {exc}: remove nested repetitions such as (a+)+"
+        raise UntranslatablePattern(pattern, why) from exc
+
+
+def _matches(pattern: Matcher | None, name: str) -> bool:
+    return pattern is not None and bool(pattern.fullmatch(name))

@@ -1,0 +1,125 @@
+"""How many offsets of a source partition a reader of the target cannot read yet, as far as that is known. Pure.
+
+`lockstep status` and the data plane's metrics both ask here. The number is never less than what the reader lacks: if
+that is unknown, it is None, and never 0.
+"""
+
+from dataclasses import dataclass
+
+from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress
+
+SILENT_AFTER_S = 15.0
+"""A slot says every 5 s that it lives. One that has been silent for three times as long has ended, or is not known to
+copy."""
+
+MOST_PATIENCE_S = 60.0
+"""A slot that is slow is waited for no longer than this. After it was frozen, its last pause says nothing."""
+
+WRITES_WITHIN_S = 3.0
+"""A slot writes a row each second while records move. Where both logs go on behind a row that is older, it may have
+been killed after it copied more (`silent` of `behind`)."""
+
+NOT_ASKED = -1
+"""The target's log end if it was not asked for, or if several logs take the copy."""
+
+NEW_LOG = frozenset({"source-recreated", "target-recreated"})
+"""Cases (`PartitionProgress.case`) in which nothing of the source's present log is in the target's present log."""
+
+NOT_COUNTABLE = frozenset({"source-truncated", "target-truncated", "in-doubt"})
+"""Cases in which the row does not say how much of the source's log the target still holds."""
+
+
+def silent_after_s(pause_ms: int) -> float:
+    """Return the seconds after which a slot counts as silent, by its `SlotStatus.pause_ms`. On slow cores it speaks
+    seldom, and copies all the same."""
+    return max(SILENT_AFTER_S, min(MOST_PATIENCE_S, 3 * pause_ms / 1000))
+
+
+@dataclass(frozen=True, slots=True)
+class LogRange:
+    """A partition's log on the source: its first offset, and the next one behind what can be read."""
+
+    start: int
+    end: int
+
+
+def is_of_another_log(row: PartitionProgress, topic: MirroredTopic | None) -> bool:
+    """Whether the row is about a topic that was deleted since, and created again under the same name."""
+    if row.case in NEW_LOG:
+        return True
+    if topic is None:
+        return False
+    pairs = (row.source_topic_id, topic.source_topic_id), (row.target_topic_id, topic.target_topic_id)
+    return any(then and now and then != now for then, now in pairs)
+
+
+def behind(
+    row: PartitionProgress | None,
+    topic: MirroredTopic | None,
+    source: LogRange | None,
+    target_end: int | None = NOT_ASKED,
+    *,
+    silent: bool = False,
+) -> int | None:
+    """Offsets of the source that are not on the target yet; None: unknown.
+
+    `row` None: the data plane has not begun. `source` and `target_end` have to be read after the row; None: the cluster
+    did not answer. `silent`: a copy that moves would have written another row by now. Records that the flow passes over
+    for good (skipped, quarantined) do not count: they never come.
+    """
+    if source is None or why_unknown(row, topic, source, target_end, silent=silent):
+        return None
+    upstream = copied_upstream(row, topic)
+    return max(0, source.end - (source.start if upstream is None else upstream + 1))
+
+
+def copied_upstream(row: PartitionProgress | None, topic: MirroredTopic | None) -> int | None:
+    """Return the last offset of the source's present log that is on the target, at least; None: the copy has not
+    begun. Of records beyond the row each has an offset of its own there."""
+    begun = not (row is None or is_of_another_log(row, topic) or row.begins == "reset")
+    return row.upstream + row.beyond if row is not None and begun else None
+
+
+def missing_since_ms(row: PartitionProgress | None, asked: tuple[int, int | None] | None) -> int | None:
+    """Return since when the oldest record that is not on the target has been in the source's log, Unix milliseconds.
+
+    `row`: of the log that there is now. `asked`: as `SourceEnds.by_partition`, what the driver saw of the partition.
+    None: no end beyond that record was observed.
+    """
+    times = []
+    if row is not None and row.lag_records:
+        times.append(row.at_ms - row.lag_ms)
+    if asked is not None and asked[1] is not None and asked[0] > (0 if row is None else row.upstream + 1):
+        times.append(asked[1])
+    return min(times, default=None)
+
+
+def why_unknown(
+    row: PartitionProgress | None,
+    topic: MirroredTopic | None,
+    source: LogRange | None,
+    target_end: int | None = NOT_ASKED,
+    *,
+    silent: bool = False,
+) -> str:
+    """Why `behind` is None, for people; "" where it is not."""
+    if source is None:
+        return "the source did not say where its log ends"
+    if row is None or is_of_another_log(row, topic):
+        return ""
+    if row.case in NOT_COUNTABLE:
+        return f"how much of it the target holds is not known ({row.case})"
+    if target_end is None:
+        return "the target did not say where its log ends"
+    if target_end != NOT_ASKED and target_end <= row.downstream:
+        return f"the target's log ends at {target_end}, before offset {row.downstream} that it had acknowledged"
+    if source.end <= row.upstream:
+        return f"the source's log ends at {source.end}, before offset {row.upstream} that was copied"
+    if silent and source.end > row.upstream + 1 and _may_be_older(row) and target_end > row.downstream + 1:
+        return f"the target's log ends at {target_end}, and the row covers it only up to {row.downstream}"
+    return ""
+
+
+def _may_be_older(row: PartitionProgress) -> bool:
+    """Whether more may have been copied than the row says, as by a slot that was killed."""
+    return row.phase != "halted" and not row.located and not row.needs_source

@@ -1,0 +1,67 @@
+"""Patterns that no legal name matches. Pure.
+
+A topic's name has ASCII letters, digits, `.`, `_` and `-` only (Kafka's `Topic.validate`), and so have the names of a
+topic's configs. A pattern that needs another character selects nothing, ever.
+"""
+
+import string
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from lockstep_rules.patterns.java_regex.translate import to_python
+from lockstep_rules.patterns.linear_regex import member, parser
+
+LEGAL = frozenset(string.ascii_letters + string.digits + "._-")
+"""Characters of which topics' names consist."""
+
+
+def needed_but_illegal(pattern: str) -> tuple[str, ...]:
+    """Sets of characters, in the order of the pattern, that no topic's name has. Each name that a Java pattern matches
+    must have one of each set. A class is named by one of its members (an empty text where none is usual). Empty: some
+    name may match.
+
+    Certain where it answers: what depends on places (`a^b`) or on what a group matched before counts as possible.
+    Raises UntranslatablePattern.
+    """
+    if LEGAL.issuperset(pattern):
+        return ()  # a name as it is, as most are: nothing to translate
+    try:
+        return tuple(dict.fromkeys(_needed(parser.parse(to_python(pattern)))))
+    except RecursionError:
+        return ()
+
+
+def _needed(nodes: Iterable[Any]) -> list[str]:
+    found: list[str] = []
+    for operator, argument in nodes:
+        found += _needed_by(str(operator), argument)
+    return found
+
+
+def _needed_by(operator: str, argument: Any) -> list[str]:
+    match operator:
+        case "LITERAL":
+            return [] if chr(argument) in LEGAL else [chr(argument)]
+        case "IN":
+            return _needed_by_class(argument)
+        case "BRANCH":
+            branches = [_needed(branch) for branch in argument[1]]
+            return [one for branch in branches for one in branch] if all(branches) else []
+        case "SUBPATTERN":
+            return _needed(argument[3])
+        case "ATOMIC_GROUP":
+            return _needed(argument)
+        case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
+            least, _, inner = argument
+            return _needed(inner) if int(least) else []
+        case "ASSERT":
+            return _needed(argument[1])
+    return []
+
+
+def _needed_by_class(members: Sequence[Any]) -> list[str]:
+    # Letters of either case are legal, so that ignoring it makes no difference.
+    holds = member(members, False)
+    if any(map(holds, LEGAL)):
+        return []
+    return [next((one for one in (" ", *map(chr, range(0x2100))) if holds(one)), "")]

@@ -1,0 +1,261 @@
+"""What a topic is called on the other side, and where it came from (`mm2-behaviour.md` §2.1 and §2.2).
+
+A remote topic carries its history in its name under the default policy (`B.A.t`: from A, by way of B). The identity
+policy keeps names and therefore knows no history, except that of heartbeats, which always carry it.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from lockstep_state.names import Flow
+
+HEARTBEATS = "heartbeats"
+KAFKAS_OWN = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__remote_log_metadata"})
+
+
+class ReplicationPolicy(Protocol):
+    """The names of remote and internal topics. All methods are pure; None means "not a remote topic".
+
+    A custom policy inherits from this and defines the first three. The others are then as in Java's interface: internal
+    topics have dots in their names, and are recognized by the rule of MM2 4.0 (KIP-1074).
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def format_remote_topic(self, source_alias: str, topic: str) -> str:
+        """The name on the target of `topic` of the cluster `source_alias`."""
+
+    @abstractmethod
+    def topic_source(self, topic: str) -> str | None:
+        """The alias from which `topic` came here last."""
+
+    @abstractmethod
+    def upstream_topic(self, topic: str) -> str | None:
+        """The name that `topic` has on the cluster it came from."""
+
+    def original_topic(self, topic: str) -> str:
+        """The name that `topic` had where it was first written."""
+        seen = {topic}
+        while (upstream := self.upstream_topic(topic)) is not None and upstream not in seen:
+            seen.add(upstream)
+            topic = upstream
+        return topic
+
+    def heartbeats_topic(self) -> str:
+        """Where heartbeats are written; the same everywhere."""
+        return HEARTBEATS
+
+    def offset_syncs_topic(self, other_alias: str) -> str:
+        """Where offset syncs lie; `other_alias` is the flow's cluster that does not host them."""
+        return f"mm2-offset-syncs.{other_alias}.internal"
+
+    def checkpoints_topic(self, source_alias: str) -> str:
+        """Where checkpoints of groups of `source_alias` lie, on the target."""
+        return f"{source_alias}.checkpoints.internal"
+
+    def is_heartbeats_topic(self, topic: str) -> bool:
+        """Whether `topic` is a heartbeats topic, local or copied."""
+        return self.original_topic(topic) == self.heartbeats_topic()
+
+    def is_checkpoints_topic(self, topic: str) -> bool:
+        """Whether `topic` is some flow's checkpoints topic."""
+        return topic.endswith(".checkpoints.internal")
+
+    def is_mm2_internal_topic(self, topic: str) -> bool:
+        """Whether MM2 keeps its own state in `topic`."""
+        return (topic.startswith("mm2") and topic.endswith(".internal")) or self.is_checkpoints_topic(topic)
+
+    def is_internal_topic(self, topic: str) -> bool:
+        """Whether `topic` is never mirrored, also if the filters select it."""
+        return self.is_mm2_internal_topic(topic) or topic.startswith(("__", "."))
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultReplicationPolicy(ReplicationPolicy):
+    """Remote topics are prefixed with the alias they came from. MM2's default.
+
+    `internal_separator` is `replication.policy.internal.topic.separator.enabled` (KIP-949): False keeps the dot in the
+    names of internal topics. `narrow_internal` False is the rule before MM2 4.0. Then every topic that ends in
+    `.internal` is MM2's own, and so is any topic of a Connect cluster named by its default. Any topic whose name holds
+    the separator counts as remote. With an empty separator, as Java splits names, that is any of two letters or more,
+    its first the source.
+    """
+
+    separator: str = "."
+    internal_separator: bool = True
+    narrow_internal: bool = True
+    known_aliases: frozenset[str] | None = None
+    """Only a name that these lead to is one of heartbeats (`lockstep.heartbeats.topics=exact`). None, as in MM2: any
+    name whose last part is `heartbeats`, and with names kept any that ends so."""
+
+    def format_remote_topic(self, source_alias: str, topic: str) -> str:
+        return f"{source_alias}{self.separator}{topic}"
+
+    def is_heartbeats_topic(self, topic: str) -> bool:
+        if self.known_aliases is not None:
+            return self.has_heartbeats_name(topic)
+        return ReplicationPolicy.is_heartbeats_topic(self, topic)
+
+    def has_heartbeats_name(self, topic: str) -> bool:
+        """Whether a policy that keeps names gives `topic` a prefix all the same."""
+        return topic.endswith(HEARTBEATS) and (
+            self.known_aliases is None or self.is_heartbeats_through(topic, self.known_aliases)
+        )
+
+    def is_heartbeats_through(self, topic: str, aliases: frozenset[str]) -> bool:
+        """Whether `topic` is `heartbeats` behind none but these aliases, each with a separator."""
+        if not topic.endswith(HEARTBEATS):
+            return False
+        left = topic.removesuffix(HEARTBEATS)
+        starts = sorted((f"{alias}{self.separator}" for alias in aliases), key=len, reverse=True)
+        while left:
+            start = next((one for one in starts if one and left.startswith(one)), None)
+            if start is None:
+                return False
+            left = left.removeprefix(start)
+        return True
+
+    def topic_source(self, topic: str) -> str | None:
+        source, *rest = topic.split(self.separator) if self.separator else (topic[:1], topic[1:])
+        # Java's String.split drops empty parts at the end: "A." and "A.." have one part and no source.
+        return source if any(rest) else None
+
+    def upstream_topic(self, topic: str) -> str | None:
+        source = DefaultReplicationPolicy.topic_source(self, topic)
+        return None if source is None else topic[len(source) + len(self.separator) :]
+
+    def offset_syncs_topic(self, other_alias: str) -> str:
+        return self._internal("mm2-offset-syncs", other_alias, "internal")
+
+    def checkpoints_topic(self, source_alias: str) -> str:
+        return self._internal(source_alias, "checkpoints", "internal")
+
+    def is_checkpoints_topic(self, topic: str) -> bool:
+        return topic.endswith(self._internal("", "checkpoints", "internal"))
+
+    def is_mm2_internal_topic(self, topic: str) -> bool:
+        of_mm2 = topic.startswith("mm2") or not self.narrow_internal
+        return (of_mm2 and topic.endswith(self._internal("", "internal"))) or self.is_checkpoints_topic(topic)
+
+    def is_internal_topic(self, topic: str) -> bool:
+        if not self.narrow_internal and topic.endswith(("-internal", ".internal")):
+            return True
+        return ReplicationPolicy.is_internal_topic(self, topic)
+
+    def _internal(self, *parts: str) -> str:
+        return (self.separator if self.internal_separator else ".").join(parts)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class IdentityReplicationPolicy(DefaultReplicationPolicy):
+    """Topics keep their names (KAFKA-9726); every topic counts as coming from `source_alias`, as MM2 has it.
+
+    Heartbeats are prefixed all the same. No cycle but theirs can be seen, so this policy alone does not make two
+    opposite flows safe.
+    """
+
+    source_alias: str | None = None
+
+    def __init__(
+        self,
+        source_alias: str | None = None,
+        separator: str = ".",
+        internal_separator: bool = True,
+        narrow_internal: bool = True,
+        known_aliases: frozenset[str] | None = None,
+    ) -> None:
+        DefaultReplicationPolicy.__init__(self, separator, internal_separator, narrow_internal, known_aliases)
+        object.__setattr__(self, "source_alias", source_alias)
+
+    def format_remote_topic(self, source_alias: str, topic: str) -> str:
+        if self.has_heartbeats_name(topic):
+            return DefaultReplicationPolicy.format_remote_topic(self, source_alias, topic)
+        return topic
+
+    def topic_source(self, topic: str) -> str | None:
+        if self.has_heartbeats_name(topic):
+            return DefaultReplicationPolicy.topic_source(self, topic)
+        return self.source_alias
+
+    def upstream_topic(self, topic: str) -> str | None:
+        return DefaultReplicationPolicy.upstream_topic(self, topic) if self.has_heartbeats_name(topic) else topic
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class LegacyReplicationPolicy(IdentityReplicationPolicy):
+    """Names as MirrorMaker 1 leaves them: every topic keeps its own, heartbeats too. Internal is what no consumer of a
+    pattern reads, Kafka's own topics. Beyond MirrorMaker 1, those of MM2 and of remote log storage are internal too:
+    copied ones would be mistaken for the target's."""
+
+    def format_remote_topic(self, source_alias: str, topic: str) -> str:
+        return topic
+
+    def topic_source(self, topic: str) -> str | None:
+        return self.source_alias
+
+    def upstream_topic(self, topic: str) -> str | None:
+        return topic
+
+    def is_internal_topic(self, topic: str) -> bool:
+        return topic in KAFKAS_OWN or self.is_mm2_internal_topic(topic)
+
+
+def keeps_names(policy: ReplicationPolicy, source_alias: str = "alias") -> bool:
+    """Whether topics have the same name on both sides, so that names do not show where a record came from. The default
+    policy keeps them where both its separator and the source's alias are empty.
+
+    A policy that keeps some names and changes others says so by an attribute `keeps_names`; the others are asked for
+    the name of a topic."""
+    own = getattr(policy, "keeps_names", None)
+    return policy.format_remote_topic(source_alias, "t") == "t" if own is None else bool(own)
+
+
+def is_cycle(
+    policy: ReplicationPolicy, topic: str, flow: Flow, *, also_source: bool = False, one_cluster: bool = False
+) -> bool:
+    """Whether `topic`, found on the flow's source, has been on the flow's target already, by its name. See
+    `came_from`."""
+    return next(came_from(policy, topic, flow, also_source=also_source, one_cluster=one_cluster), None) is not None
+
+
+def came_from(
+    policy: ReplicationPolicy, topic: str, flow: Flow, *, also_source: bool = False, one_cluster: bool = False
+) -> Iterator[tuple[str, str | None]]:
+    """Where the name of `topic`, found on the flow's source, says that it has been before. That is the target's alias
+    and the name it had there (None: the policy does not know). `flow` has the aliases that names are made of.
+
+    `also_source` is the rule of MM2 4.4 (KAFKA-9914): a topic that has been on the source before counts too. It has no
+    effect on a policy that keeps names, under which every topic has. `one_cluster`: both aliases lead to one cluster,
+    so that each copy is on the source at once. Each name that a flow made of its source's alias counts then, under any
+    policy.
+
+    An alias that holds the separator is found as well. MM2 splits a name at each separator, does not see `cluster-1` in
+    `cluster-1-orders`, and mirrors that back and forth for ever.
+    """
+    been_on = {flow.target}
+    if one_cluster or (also_source and not keeps_names(policy)):
+        been_on.add(flow.source)
+    if isinstance(policy, DefaultReplicationPolicy) and (policy.has_heartbeats_name(topic) or not keeps_names(policy)):
+        between = policy.separator
+        before = f"{between}{topic.removesuffix(HEARTBEATS)}"
+        for alias in sorted(been_on):
+            # With an empty separator an alias would be found in too many names; of heartbeats it is certain.
+            hidden = alias and between in alias and (between or keeps_names(policy))
+            at = before.find(f"{between}{alias}{between}") if hidden else -1
+            while at >= 0:
+                yield alias, topic[at + len(alias) + len(between) :]
+                at = before.find(f"{between}{alias}{between}", at + 1)
+    name: str | None = topic
+    seen: set[str] = set()
+    # A policy of somebody's own may lead round in a circle.
+    while name is not None and name not in seen:
+        seen.add(name)
+        source = policy.topic_source(name)
+        upstream = None if source is None else policy.upstream_topic(name)
+        # A name that is kept does not show that a flow made it.
+        if source == flow.target or (source in been_on and upstream != name):
+            yield source, upstream
+        name = upstream

@@ -1,0 +1,79 @@
+"""Count the names that a selection takes, and tell whether it takes none. Pure.
+
+`lockstep plan`, `lockstep status` and the services that select all ask here.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lockstep_rules.filters import (
+    DEFAULT_GROUPS,
+    DEFAULT_GROUPS_EXCLUDE,
+    DEFAULT_TOPICS,
+    DEFAULT_TOPICS_EXCLUDE,
+    NameFilter,
+    Names,
+)
+from lockstep_rules.policy import ReplicationPolicy
+from lockstep_state.names import LOCKSTEP_PREFIX, OUR_GROUPS
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionCount:
+    """Names that are there. `included`: those that a list of patterns includes, before its excludes. Nothing is counted
+    for an empty list, which asks for none, and for the defaults."""
+
+    total: int = 0
+    included: int = 0
+    selected: int = 0
+
+    @property
+    def is_nothing(self) -> bool:
+        """Return whether names are there and none of them is selected."""
+        return self.total > 0 and not self.selected
+
+    def sentence(self, things: str, cluster: str, keys: tuple[str, str]) -> str:
+        """Return what is selected, such as `0 of 8 topics of A match`, with the key that takes it. `keys`: of the
+        patterns that include, and of those that exclude."""
+        counts = f"{self.selected:,} of {self.total:,} {things}"
+        if self.is_nothing and self.included:
+            return f"{counts} of {cluster} match: {keys[1]} takes all {self.included:,} that {keys[0]} includes"
+        return f"{counts} of {cluster} match {keys[0]}"
+
+
+NOT_COUNTED = SelectionCount()
+
+DEFAULTS = (NameFilter(DEFAULT_TOPICS, DEFAULT_TOPICS_EXCLUDE), NameFilter(DEFAULT_GROUPS, DEFAULT_GROUPS_EXCLUDE))
+
+TOPIC_KEYS = ("topics", "topics.exclude")
+GROUP_KEYS = ("groups", "groups.exclude")
+
+
+def count_topics(names: Iterable[str], topics: Names, policy: ReplicationPolicy) -> SelectionCount:
+    """Count the topics of users: internal ones and heartbeats are selected by other rules."""
+    return _count(
+        (
+            name
+            for name in names
+            if not (
+                name.startswith(LOCKSTEP_PREFIX) or policy.is_internal_topic(name) or policy.is_heartbeats_topic(name)
+            )
+        ),
+        topics,
+    )
+
+
+def count_groups(names: Iterable[str], groups: Names) -> SelectionCount:
+    """Count the consumer groups of users."""
+    return _count((name for name in names if not name.startswith(OUR_GROUPS)), groups)
+
+
+def _count(names: Iterable[str], selection: Names) -> SelectionCount:
+    if isinstance(selection, NameFilter) and (not selection.include or selection in DEFAULTS):
+        return SelectionCount()  # none is wanted, or the file says nothing
+    every = list(names)
+    selected = sum(map(selection.matches, every))
+    if not isinstance(selection, NameFilter) or selected:
+        return SelectionCount(len(every), selected, selected)
+    included = NameFilter(selection.include)
+    return SelectionCount(len(every), sum(map(included.matches, every)), 0)

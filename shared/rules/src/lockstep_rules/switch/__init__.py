@@ -1,0 +1,1 @@
+"""Whether clients can move to the target, and the sentences about it."""

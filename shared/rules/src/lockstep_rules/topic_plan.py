@@ -1,0 +1,235 @@
+"""What topic-sync wants done, computed from what both clusters have (`mm2-behaviour.md` §2.3, §4.2, §4.3, §4.5). Pure.
+
+Nothing is ever deleted on the target: not topics, not partitions, not configs that the filter excludes. A topic with
+more partitions than its source keeps them. Everything that is there already is left out, so that doing nothing is the
+usual plan.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from lockstep_rules.filters import ConfigPropertyFilter, Names, passes_selection
+from lockstep_rules.policy import DefaultReplicationPolicy, ReplicationPolicy, came_from, keeps_names
+from lockstep_state.names import Flow
+from lockstep_state.topic_config import TopicConfig
+
+FORMAT_OF_THE_LOG = frozenset({"message.format.version"})
+"""Never copied, unlike MM2 (brokers before 4.0 have it). All copies are of format 2, and a topic held to an older
+format takes no idempotent appends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The settings a plan depends on. `same_cluster`: both aliases lead to one cluster (their cluster ids are
+    equal). `flow`: by the aliases that names are made of."""
+
+    flow: Flow
+    policy: ReplicationPolicy
+    topics: Names
+    config_properties: ConfigPropertyFilter
+    replication_factor: int = 2
+    heartbeats_replicated: bool = True
+    cycle_by_source: bool = False
+    """See `came_from`."""
+    cycles_exact: bool = False
+    """A name alone makes no copy: the topic that it names has to be there (`lockstep.cycles=exact`)."""
+    same_cluster: bool = False
+    aliases: frozenset[str] = frozenset()
+    """Of all clusters of the file: those by which heartbeats may have come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """A remote topic that is missing. Its configs are decided once the source's are known (`creation_configs`)."""
+
+    source: str
+    target: str
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Grow:
+    """A remote topic with fewer partitions than its source topic."""
+
+    source: str
+    target: str
+    before: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Alter:
+    """Configs of a remote topic that differ: a value to set, or None to take back what was set there."""
+
+    source: str
+    target: str
+    changes: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSyncPlan:
+    """What to do about topics and partitions, in the order of the source names."""
+
+    create: tuple[Create, ...] = ()
+    grow: tuple[Grow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOutTopic:
+    """Why a topic is not mirrored though the filters select it. `original`: the topic of the other cluster that it is a
+    copy of; "" where none was seen."""
+
+    rule: str
+    original: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What becomes of the source's topics that the filters select."""
+
+    topics: Mapping[str, str]
+    """Those that are mirrored, and as what: source name to target name, sorted."""
+    left_out: Mapping[str, LeftOutTopic] = field(default_factory=dict)
+    """Those that are not, because their names say that they are copies from the target."""
+    no_copies: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Of either, those whose names say so though no topic is there that they could be copies of. They are the names
+    that these would have on the target."""
+
+
+def selected(
+    rules: Rules,
+    names: Iterable[str],
+    *,
+    target: Collection[str] | None = None,
+    copies: Mapping[str, str] | None = None,
+    own: Collection[str] | None = None,
+) -> Selection:
+    """The source's topics that are mirrored. `target`: the names that are there; None: not known, so that each name
+    counts. With `cycles_exact`, `copies` are known to be copies, and of which topic, though that may be gone since.
+    `own` are known to be none (None: all of `no_copies`).
+
+    On one cluster under two aliases a topic that keeps its name would be mirrored into itself, and each copy again. Of
+    those none is selected.
+    """
+    topics, left_out, no_copies = {}, {}, {}
+    source, copies, exact = frozenset(names), copies or {}, rules.cycles_exact and not rules.same_cluster
+    for name in sorted(source):
+        if not passes_selection(
+            name, topics=rules.topics, policy=rules.policy, heartbeats_replicated=rules.heartbeats_replicated
+        ):
+            continue
+        remote = rules.policy.format_remote_topic(rules.flow.source, name)
+        if rules.same_cluster and remote == name:
+            continue
+        ways = list(
+            came_from(rules.policy, name, rules.flow, also_source=rules.cycle_by_source, one_cluster=rules.same_cluster)
+        )
+        there = {rules.flow.source: source, rules.flow.target: source if rules.same_cluster else target}
+        seen = [upstream for alias, upstream in ways if upstream is not None and upstream in (there[alias] or ())]
+        original = copies.get(name, "") or next(iter(seen), "")
+        unknown = any(upstream is None or there[alias] is None for alias, upstream in ways)
+        if ways and not original and not unknown:
+            no_copies[name] = frozenset(upstream for alias, upstream in ways if upstream and alias == rules.flow.target)
+        known = own is not None and name in own and name not in copies
+        if not ways or (exact and (known or (own is None and name in no_copies))):
+            topics[name] = remote
+        elif not rules.policy.is_heartbeats_topic(name):
+            left_out[name] = LeftOutTopic(_cycle_note(rules, *ways[0], is_copy=name not in no_copies), original)
+    return Selection(topics, left_out, no_copies)
+
+
+def _cycle_note(rules: Rules, alias: str, upstream: str | None, *, is_copy: bool) -> str:
+    original = "a topic" if upstream is None else upstream
+    note = f"its name says that it is a copy of {original} of {alias} (cycle detection, as in MirrorMaker)"
+    if not is_copy:
+        note += f", but {alias} has no such topic: lockstep.cycles=exact mirrors it"
+    return note
+
+
+def heartbeats_note(rules: Rules, name: str, remote: str) -> str:
+    """What is said of a user's topic that MM2 takes for one of heartbeats, by its name; "" of any other."""
+    policy = rules.policy
+    if not isinstance(policy, DefaultReplicationPolicy) or policy.is_heartbeats_through(name, rules.aliases):
+        return ""
+    off = "lockstep.heartbeats.topics=exact turns that off"
+    if keeps_names(policy, rules.flow.source) and remote != name:
+        return f"renamed although names are kept: MirrorMaker takes a name that ends in heartbeats for its own; {off}"
+    if policy.is_heartbeats_topic(name) and not rules.topics.matches(name):
+        return f"mirrored although not selected: MirrorMaker takes a name that ends in heartbeats for its own; {off}"
+    return ""
+
+
+def partition_plan(
+    topics: Mapping[str, str],
+    source: Mapping[str, int],
+    target: Mapping[str, int],
+    *,
+    not_now: frozenset[str],
+    keeps_counts: bool = False,
+) -> TopicSyncPlan:
+    """Remote topics to create and to grow.
+
+    `topics` is what `selected` returned; `source` and `target` are partition counts by name, as just read. Source
+    topics in `not_now` wait for their retry. `keeps_counts`: those that are there are left as they are.
+    """
+    create, grow = [], []
+    for name, remote in topics.items():
+        wanted = source.get(name, 0)
+        if name in not_now or wanted < 1:
+            continue
+        there = target.get(remote)
+        if there is None:
+            create.append(Create(name, remote, wanted))
+        elif there < wanted and not keeps_counts:
+            grow.append(Grow(name, remote, there, wanted))
+    return TopicSyncPlan(tuple(create), tuple(grow))
+
+
+def possible_factor(wanted: int, brokers: int) -> int:
+    """The replication factor that a topic is created with: never more than there are brokers. -1, the brokers' own
+    default, stays."""
+    return min(wanted, brokers)
+
+
+def factor_words(factor: int) -> str:
+    """Return a replication factor for people."""
+    return "its own default" if factor == -1 else f"a replication factor of {factor}"
+
+
+def creation_configs(rules: Rules, configs: Iterable[TopicConfig]) -> dict[str, str]:
+    """Configs a new remote topic is created with: what the source's topic does not leave at its default, filtered.
+
+    With `use.defaults.from=source` defaults as well.
+    """
+    return {
+        config.name: config.value
+        for config in configs
+        if _copied(rules, config)
+        and (not config.is_default or rules.config_properties.should_replicate_source_default(config.name))
+    }
+
+
+def alterations(rules: Rules, source: Iterable[TopicConfig], target: Iterable[TopicConfig]) -> dict[str, str | None]:
+    """What differs on a remote topic that exists: values to set, and None for what to take back.
+
+    MM2 sends all of it each time; here only what changes something. A value set by hand on the remote topic is
+    reverted. A value that was taken back at the source is taken back, and an excluded one is left alone. Broker-wide
+    values of the source that are not in its file count as set (they do not exist on the target's brokers).
+    """
+    overrides = {config.name: config.value for config in target if config.is_topics}
+    changes: dict[str, str | None] = {}
+    for config in source:
+        if not _copied(rules, config):
+            continue
+        if config.is_default and not rules.config_properties.should_replicate_source_default(config.name):
+            if config.name in overrides:
+                changes[config.name] = None
+        elif overrides.get(config.name) != config.value:
+            changes[config.name] = config.value
+    return changes
+
+
+def _copied(rules: Rules, config: TopicConfig) -> bool:
+    if config.name in FORMAT_OF_THE_LOG:
+        return False
+    return config.copyable and rules.config_properties.should_replicate_config_property(config.name)

@@ -1,1 +1,0 @@
-"""A cluster as services use it: administration, reading and following topics, writing control topics, logins."""

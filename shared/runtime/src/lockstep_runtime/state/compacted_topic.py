@@ -1,0 +1,201 @@
+"""Follow one compacted topic of a cluster, and keep a fold of it that can be trusted.
+
+The topic is read from its beginning and folded anew whenever it is another log: truncated, deleted, or re-created under
+the same name. The topic id shows the last case, even when the new log is already longer than the old one was. While it
+is missing or cannot be read there is no fold, and `trouble` has the reason.
+"""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Generic, TypeVar
+
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.common.asyncio_util import set_within, unless_set
+from lockstep_kafka.common.backoff import Backoff
+from lockstep_kafka.common.errors import ClusterError, LogTruncated, NotPermitted, TopicMissing
+from lockstep_kafka.topics.control_topics import ControlTopic
+from lockstep_kafka.topics.topic_follower import TopicFollower
+from lockstep_kafka.topics.topic_reader import Record
+from lockstep_runtime.telemetry.failure_tracker import FailureTracker
+from lockstep_runtime.telemetry.log import FlowLog
+
+F = TypeVar("F")
+
+CreateTopics = Callable[[Admin, Sequence[ControlTopic]], Awaitable[object]]
+"""Create control topics that are missing."""
+
+PARTITION = 0
+"""MirrorMaker 2's topics and our state topics have no other that counts (`mm2-behaviour.md` §1.1, `architecture.md`
+§3)."""
+
+NOT_YET = "not read to their end yet"
+
+
+class CompactedTopic(ABC, Generic[F]):
+    """Keeps `fold` in step with a topic. Run it as long as the flow lives.
+
+    `conf` makes settings for a consumer; `name` is what messages call the topic. `create` creates it
+    where it is missing; with `optional` its absence is no trouble. With `does_without`, a topic that may not be read
+    has an empty fold.
+    """
+
+    def __init__(
+        self,
+        admin: Admin,
+        conf: Callable[[], Mapping[str, str]],
+        topic: ControlTopic,
+        log: FlowLog,
+        troubles: FailureTracker,
+        *,
+        name: str,
+        create: CreateTopics | None = None,
+        optional: bool = False,
+        does_without: bool = False,
+    ) -> None:
+        self._admin = admin
+        self._conf = conf
+        self._topic = topic
+        self._log = log
+        self._troubles = troubles
+        self._name = name
+        self._create = create
+        self._optional = optional
+        self._does_without = does_without
+        self._topic_id = ""
+        self._changed = asyncio.Event()
+        self._why = NOT_YET
+        self._judged = asyncio.Event()
+        self._loaded = asyncio.Event()
+        self.fold: F | None = None
+        """Read to the end of the topic, and following; None while it is not."""
+        self.is_missing = False
+        """There is no such topic, as far as we know."""
+        self.is_denied = False
+        """We may not read the topic, as far as we know."""
+        self.generation = 0
+        """Grows with every new fold."""
+
+    @abstractmethod
+    def begin_fold(self) -> F:
+        """The fold of an empty topic."""
+
+    @abstractmethod
+    def apply(self, fold: F, records: Sequence[Record]) -> None:
+        """Fold records, in log order."""
+
+    def finish_fold(self, fold: F) -> F:
+        """The fold to keep of one that was read to the end of the topic. Called once for each reading."""
+        return fold
+
+    @property
+    def topic(self) -> str:
+        """The topic's name."""
+        return self._topic.name
+
+    @property
+    def trouble(self) -> str:
+        """Why there is no fold just now; "" while there is one."""
+        return "" if self.fold is not None else f"{self._name}: {self._why}"
+
+    async def run(self, first: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Follow until cancelled. Nothing is read before `first` has returned."""
+        self._replace(None)
+        self.is_missing = False
+        self._judged.clear()
+        if first is not None:
+            await first()
+        backoff = Backoff()
+        while True:
+            ended: ClusterError | None = None
+            try:
+                await self._follow(backoff)
+            except ClusterError as trouble:
+                ended = trouble
+                self._fail(trouble)
+            await set_within(self._changed, backoff.after(ended))
+
+    async def judged(self) -> None:
+        """Return once the topic was read to its end for the first time, or it is known why it cannot be."""
+        await self._judged.wait()
+
+    async def loaded(self) -> None:
+        """Return once there is a fold."""
+        await self._loaded.wait()
+
+    async def verify(self) -> None:
+        """Have the topic read anew if it is gone, or not the one that was followed. Have it read for the first time if
+        it was missing and is there now. Raises what Admin raises."""
+        if self.fold is None and not self.is_missing:
+            return
+        described = await self._admin.topic(self.topic)
+        if self.is_missing:
+            changed = described is not None
+        else:
+            changed = described is None or described.topic_id != self._topic_id
+        if changed:
+            self._replace(None)
+            self.is_missing = False
+            self._why = NOT_YET
+            self._changed.set()
+
+    async def _follow(self, backoff: Backoff) -> None:
+        self._changed.clear()
+        if self._create is not None:
+            await self._create(self._admin, [self._topic])
+        described = await self._admin.topic(self.topic)
+        if described is None:
+            raise TopicMissing(self._admin.alias, self.topic)
+        self.is_missing = False
+        self._topic_id = described.topic_id
+        fold, position = self.begin_fold(), 0
+
+        def fold_in(records: Sequence[Record]) -> None:
+            nonlocal position
+            self.apply(fold, records)
+            position = records[-1].offset + 1
+
+        follower = TopicFollower(
+            self._conf(),
+            self.topic,
+            on_records=fold_in,
+            partitions=(PARTITION,),
+            alias=self._admin.alias,
+            access=self._admin.access,
+        )
+        self._why = NOT_YET
+        async with follower:
+            await follower.caught_up()
+            if self.is_denied:
+                await follower.permitted()
+            self.is_denied = False
+            self._replace(self.finish_fold(fold))
+            backoff.reset()
+            self._troubles.over(self._name)
+            self._judged.set()
+            self._log.debug(f"{self._name} read", f"{self.topic} on {self._admin.alias}")
+            await unless_set(self._changed, follower.failed())
+        raise LogTruncated(self._admin.alias, self.topic, PARTITION, position)
+
+    def _fail(self, trouble: ClusterError) -> None:
+        denied = isinstance(trouble, NotPermitted)
+        if not (denied and self._does_without):
+            self._replace(None)
+        elif self.fold is None or not self.is_denied:
+            self._replace(self.begin_fold())
+        self._why = str(trouble)
+        self.is_missing = isinstance(trouble, TopicMissing)
+        self.is_denied = self.is_denied or denied
+        if self.is_missing and self._optional:
+            self._troubles.over(self._name)
+        else:
+            self._troubles.began(self._name, trouble)
+        self._judged.set()
+
+    def _replace(self, fold: F | None) -> None:
+        self.fold = fold
+        if fold is None:
+            self._loaded.clear()
+        else:
+            self.generation += 1
+            self._loaded.set()

@@ -1,0 +1,325 @@
+"""What an operator may ask for: verbs, what they are about, and which service answers. Pure.
+
+A command's `subject` is a scope: "" or `flow`, `connector:NAME` by MM2's names, `slot:N`, `topic:T`, `partition:T-N`,
+`group:G`. MM2's source connector is topic-sync, acl-sync and data-plane here. What is wanted of it is in rows of
+topic-sync, for the data plane may have no replica while it is stopped.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+
+from lockstep_state.codecs.murmur2 import partition_for
+from lockstep_state.names import COMMANDS_PARTITIONS
+
+SERVICES = ("topic-sync", "acl-sync", "data-plane", "checkpoint", "heartbeat")
+
+
+class Connector(Enum):
+    """MM2's connectors by their names."""
+
+    SOURCE = "MirrorSourceConnector"
+    CHECKPOINT = "MirrorCheckpointConnector"
+    HEARTBEAT = "MirrorHeartbeatConnector"
+
+    @property
+    def owner(self) -> str:
+        """The service that writes down what is wanted of it, and answers for it."""
+        return _ALONE.get(self, "topic-sync")
+
+    @property
+    def keeper(self) -> str:
+        """The service that knows its source offsets."""
+        return _ALONE.get(self, "data-plane")
+
+
+_ALONE: Mapping[Connector, str] = {Connector.CHECKPOINT: "checkpoint", Connector.HEARTBEAT: "heartbeat"}
+"""Connectors that are one service."""
+
+
+def service_connector(service: str) -> Connector:
+    """The connector that a service is part of."""
+    return next((connector for connector, alone in _ALONE.items() if alone == service), Connector.SOURCE)
+
+
+class ScopeKind(Enum):
+    """What a command may be about."""
+
+    FLOW = "flow"
+    CONNECTOR = "connector"
+    SLOT = "slot"
+    TOPIC = "topic"
+    PARTITION = "partition"
+    GROUP = "group"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The scope of a command; prints as in a command. `name` is the connector, topic or group, `number` the slot or
+    partition."""
+
+    kind: ScopeKind
+    name: str = ""
+    number: int = -1
+
+    def __str__(self) -> str:
+        kind = str(self.kind.value)
+        what = {
+            ScopeKind.FLOW: "",
+            ScopeKind.SLOT: f":{self.number}",
+            ScopeKind.PARTITION: f":{self.name}-{self.number}",
+        }
+        return kind + what.get(self.kind, f":{self.name}")
+
+    @property
+    def connector(self) -> Connector:
+        """Whose work it is: that of the source connector, but for groups and the other connectors themselves."""
+        if self.kind is ScopeKind.CONNECTOR:
+            return Connector(self.name)
+        return Connector.CHECKPOINT if self.kind is ScopeKind.GROUP else Connector.SOURCE
+
+    @property
+    def commands_partition(self) -> int:
+        """The partition of the commands topic in which a command about it belongs."""
+        return partition_for(self.name.encode(), COMMANDS_PARTITIONS) if self.kind is ScopeKind.GROUP else 0
+
+    @classmethod
+    def for_connector(cls, connector: Connector) -> "Scope":
+        return cls(ScopeKind.CONNECTOR, connector.value)
+
+    @classmethod
+    def parse(cls, text: str) -> "Scope":
+        """Raises ValueError with a sentence. Connect's name of a connector, `A->B.MirrorSourceConnector`, will do
+        too."""
+        kind, colon, name = text.partition(":")
+        if text in ("", ScopeKind.FLOW.value):
+            return FLOW
+        try:
+            known = ScopeKind(kind)
+        except ValueError:
+            known = None
+        if known is None or known is ScopeKind.FLOW or not (colon and name):
+            raise ValueError(
+                f"{text!r} is nothing that commands are about: write flow, connector:NAME, slot:N, topic:T, "
+                "partition:T-N or group:G"
+            )
+        if known is ScopeKind.CONNECTOR:
+            return cls(known, _connector(name))
+        if known is ScopeKind.SLOT:
+            return cls(known, number=_number(name, text))
+        if known is ScopeKind.PARTITION:
+            topic, dash, number = name.rpartition("-")
+            if not (dash and topic):
+                raise ValueError(f"{text!r} names no partition: write partition:TOPIC-NUMBER")
+            return cls(known, topic, _number(number, text))
+        return cls(known, name)
+
+
+FLOW = Scope(ScopeKind.FLOW)
+
+
+def _connector(name: str) -> str:
+    try:
+        return Connector(name.rpartition(".")[2]).value
+    except ValueError:
+        names = ", ".join(connector.value for connector in Connector)
+        raise ValueError(f"there is no connector {name!r}; there are {names}") from None
+
+
+def _number(text: str, whole: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"{whole!r} ends in {text!r}, which is no number")
+    return int(text)
+
+
+REFRESH = "refresh"
+PAUSE = "pause"
+RESUME = "resume"
+STOP = "stop"
+RESTART = "restart"
+OFFSETS_LIST = "offsets-list"
+OFFSETS_ALTER = "offsets-alter"
+OFFSETS_RESET = "offsets-reset"
+SYNC_GROUPS = "sync-groups"
+VERIFY = "verify"
+
+_CONNECTORS = tuple(connector.value for connector in Connector)
+SCOPE_FORMS: Mapping[ScopeKind, tuple[str, str]] = MappingProxyType(
+    {
+        ScopeKind.FLOW: ("flow", "everything (the default)"),
+        ScopeKind.CONNECTOR: ("connector:NAME", f"{', '.join(_CONNECTORS[:-1])} or {_CONNECTORS[-1]}"),
+        ScopeKind.SLOT: ("slot:N", "one of the data plane's slots"),
+        ScopeKind.TOPIC: ("topic:T", "a topic by its name on the source"),
+        ScopeKind.PARTITION: ("partition:T-N", "one of its partitions"),
+        ScopeKind.GROUP: ("group:G", "a consumer group"),
+    }
+)
+"""How a scope is written, and what it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlCommand:
+    """A verb: what it is for, who answers, and what its help and its page say."""
+
+    verb: str
+    answer: str
+    """The kind of the event that answers it. A command that is not carried out is answered by `CommandRefused`."""
+    scopes: tuple[ScopeKind, ...]
+    services: Callable[[Scope], frozenset[str]]
+    """Those that answer about a scope, each by an event of its own."""
+    changes_desired_state: bool = False
+    """It leads to a row that says what is wanted of the scope."""
+    summary: str
+    help: str = ""
+    example: str = ""
+
+
+def _owners(scope: Scope) -> frozenset[str]:
+    whole = scope.kind is ScopeKind.FLOW
+    return frozenset(connector.owner for connector in (Connector if whole else (scope.connector,)))
+
+
+def _members(scope: Scope) -> frozenset[str]:
+    whole = scope.kind is ScopeKind.FLOW
+    return frozenset(service for service in SERVICES if whole or service_connector(service) is scope.connector)
+
+
+def _keeper(scope: Scope) -> frozenset[str]:
+    return frozenset({scope.connector.keeper})
+
+
+def _checkpoint(scope: Scope) -> frozenset[str]:
+    return frozenset({Connector.CHECKPOINT.owner})
+
+
+_WORK = (ScopeKind.FLOW, ScopeKind.CONNECTOR, ScopeKind.SLOT, ScopeKind.TOPIC, ScopeKind.PARTITION)
+_OFFSETS = (ScopeKind.CONNECTOR,)
+
+VERBS: Mapping[str, ControlCommand] = MappingProxyType(
+    {
+        command.verb: command
+        for command in (
+            ControlCommand(
+                verb=REFRESH,
+                answer="Refreshed",
+                scopes=(ScopeKind.FLOW, ScopeKind.CONNECTOR),
+                services=_members,
+                summary="Look for topics, groups, ACLs and configs now.",
+                help="Do every round of WHAT (flow or connector:NAME) now instead of at its time: look for new topics, "
+                "groups, ACLs and configs.",
+                example="lockstep refresh mm2.properties",
+            ),
+            ControlCommand(
+                verb=PAUSE,
+                answer="Paused",
+                scopes=_WORK,
+                services=_owners,
+                changes_desired_state=True,
+                summary="Let a part of the work rest, ready to go on.",
+                help="Pause WHAT: its processes and assignments stay, and nothing is done until `lockstep resume`. "
+                "That it is wanted is written down, and holds over restarts and upgrades. Nothing is lost: it goes on "
+                "where it was.",
+                example="lockstep pause mm2.properties topic:orders",
+            ),
+            ControlCommand(
+                verb=RESUME,
+                answer="Resumed",
+                scopes=_WORK,
+                services=_owners,
+                changes_desired_state=True,
+                summary="Let what was paused or stopped go on.",
+                help="Resume WHAT, where it was. Its topic and connector must run too: a partition of a paused topic "
+                "stays paused.",
+                example="lockstep resume mm2.properties topic:orders",
+            ),
+            ControlCommand(
+                verb=STOP,
+                answer="Stopped",
+                scopes=(ScopeKind.FLOW, ScopeKind.CONNECTOR, ScopeKind.SLOT),
+                services=_owners,
+                changes_desired_state=True,
+                summary="End a part of the work, until somebody resumes it.",
+                help="Stop WHAT: it drains, writes down how far it is and ends. Offsets may be altered and a flow "
+                "handed back to MirrorMaker 2 only while it is stopped. `lockstep resume` starts it again.",
+                example="lockstep stop mm2.properties connector:MirrorSourceConnector --flow 'A->B'",
+            ),
+            ControlCommand(
+                verb=RESTART,
+                answer="Restarted",
+                scopes=_WORK,
+                services=_owners,
+                changes_desired_state=True,
+                summary="Begin a part of the work anew, such as one that failed.",
+                help="Restart WHAT: it drains and begins anew where it was. This also starts what has failed as often "
+                "as lockstep.auto.restart.max allows. What is paused or stopped stays so.",
+                example="lockstep restart mm2.properties slot:0",
+            ),
+            ControlCommand(
+                verb=OFFSETS_LIST,
+                answer="OffsetsListed",
+                scopes=_OFFSETS,
+                services=_keeper,
+                summary="Show all offsets.",
+            ),
+            ControlCommand(
+                verb=OFFSETS_ALTER,
+                answer="OffsetsAltered",
+                scopes=_OFFSETS,
+                services=_keeper,
+                summary="Go on elsewhere.",
+            ),
+            ControlCommand(
+                verb=OFFSETS_RESET,
+                answer="OffsetsReset",
+                scopes=_OFFSETS,
+                services=_keeper,
+                summary="Begin as if nothing had been copied.",
+            ),
+            ControlCommand(
+                verb=SYNC_GROUPS,
+                answer="GroupSyncEnded",
+                scopes=(ScopeKind.FLOW,),
+                services=_checkpoint,
+                summary="Emit checkpoints and move the target's groups now.",
+            ),
+            ControlCommand(
+                verb=VERIFY,
+                answer="VerificationStarted",
+                scopes=(ScopeKind.FLOW, ScopeKind.TOPIC),
+                services=_keeper,
+                summary="Compare the copies with their source, up to where they are now.",
+            ),
+        )
+    }
+)
+
+
+class UnknownVerb(ValueError):
+    """No service knows such a command."""
+
+    def __init__(self, verb: str) -> None:
+        super().__init__(f"there is no command {verb!r}; there are {', '.join(VERBS)}")
+
+
+def asked(verb: str, scope: Scope) -> frozenset[str]:
+    """The services that answer a command, each by an event of its own. Of those that do not run, none will come.
+
+    Raises UnknownVerb, and ValueError with a sentence for a scope that the verb is not for.
+    """
+    command = VERBS.get(verb)
+    if command is None:
+        raise UnknownVerb(verb)
+    if scope.kind not in command.scopes:
+        kinds = ", ".join(kind.value for kind in command.scopes)
+        raise ValueError(f"{verb} is not for a {scope.kind.value}: only for {kinds}")
+    return command.services(scope)
+
+
+def owner_of_wanted(scope: str) -> str:
+    """The service whose row says what is wanted of a scope (`state.Wanted`). What a later release may know is
+    topic-sync's."""
+    try:
+        return Scope.parse(scope).connector.owner
+    except ValueError:
+        return Connector.SOURCE.owner

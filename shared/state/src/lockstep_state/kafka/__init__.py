@@ -1,0 +1,1 @@
+"""Kafka's APIs and error codes, and librdkafka's, by name and number."""

@@ -1,0 +1,84 @@
+"""Kafka's requests that the data plane sends, with the versions of each that it knows, and which it cannot do without.
+
+The oldest versions are those of Kafka 4's own clients (KIP-896), which speak with brokers from 2.1 on."""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+
+class KafkaApi(NamedTuple):
+    """An API we speak and the versions we know how to fill. `name`: Kafka's."""
+
+    name: str
+    key: int
+    oldest: int
+    newest: int
+
+    def since(self, oldest: int) -> "KafkaApi":
+        """Return the API without its versions before `oldest`."""
+        return self._replace(oldest=max(self.oldest, oldest))
+
+    def common_version(self, oldest: int, newest: int) -> int | None:
+        """Return the newest version that a broker knows, too, whose own ones are these. None: there is none."""
+        version = min(self.newest, newest)
+        return version if version >= max(self.oldest, oldest) else None
+
+
+APIS: Mapping[str, KafkaApi] = MappingProxyType(
+    {
+        "produce": KafkaApi("Produce", 0, 3, 13),
+        "fetch": KafkaApi("Fetch", 1, 4, 17),
+        "list_offsets": KafkaApi("ListOffsets", 2, 1, 8),
+        "metadata": KafkaApi("Metadata", 3, 1, 12),
+        "find_coordinator": KafkaApi("FindCoordinator", 10, 1, 4),  # 0 finds groups only, and we ask for transactions
+        "init_producer_id": KafkaApi("InitProducerId", 22, 0, 4),
+        "offset_for_leader_epoch": KafkaApi("OffsetForLeaderEpoch", 23, 2, 4),
+        "add_partitions_to_txn": KafkaApi("AddPartitionsToTxn", 24, 0, 3),
+        "end_txn": KafkaApi("EndTxn", 26, 0, 4),  # from 5 on each one changes the epoch (KIP-890): ours keeps its own
+        "describe_producers": KafkaApi("DescribeProducers", 61, 0, 0),
+    }
+)
+
+OF_BOTH = ("metadata", "list_offsets", "fetch")
+"""Requests that brokers of source and target must know: the target's log is read where a copy resumes."""
+
+OF_TARGET = (*OF_BOTH, "produce")
+"""Requests that brokers of a target must know. Without the others a copy has another way, or no transactions."""
+
+OF_PRODUCER_IDS = (*OF_TARGET, "init_producer_id")
+"""Requests that brokers of a target must know where topics keep their names: a copy is known by its producer id."""
+
+OF_TRANSACTIONS = (*OF_PRODUCER_IDS, "find_coordinator", "add_partitions_to_txn", "end_txn")
+"""Requests that brokers of a target must know whose flow copies in transactions."""
+
+NO_VERSIONS = (0, -1)
+"""The versions of an API that a broker does not know."""
+
+
+class UnfitRequest(NamedTuple):
+    """A request that a cluster must know, and a broker of it does not in a version of ours. `oldest` and `newest`: its
+    versions."""
+
+    api: KafkaApi
+    oldest: int
+    newest: int
+
+    @property
+    def text(self) -> str:
+        """The request with both ranges, in the words of a sentence."""
+        theirs, ours = versions_text(self.oldest, self.newest), versions_text(self.api.oldest, self.api.newest)
+        return f"{self.api.name} ({theirs}, and Lockstep {ours})"
+
+
+def unfit_requests(versions: Mapping[int, tuple[int, int]], required: Iterable[str]) -> tuple[UnfitRequest, ...]:
+    """Return those of the required requests that a broker knows in no version of ours. `versions`: its own, by key."""
+    theirs = ((APIS[name], *versions.get(APIS[name].key, NO_VERSIONS)) for name in required)
+    return tuple(UnfitRequest(*each) for each in theirs if each[0].common_version(*each[1:]) is None)
+
+
+def versions_text(oldest: int, newest: int) -> str:
+    """Return versions of a request as a sentence names them."""
+    if newest < max(oldest, 0):
+        return "none"
+    return f"version {oldest}" if oldest == newest else f"versions {oldest} to {newest}"

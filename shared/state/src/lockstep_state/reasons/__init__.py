@@ -1,0 +1,1 @@
+"""Reasons: a code with details, and the sentence of each code."""

@@ -1,0 +1,23 @@
+"""Row of the state topic that says what a cluster of the flow can do. Everybody takes it from `state_rows`."""
+
+from dataclasses import dataclass
+
+from lockstep_state.rows.row import Row, row_kind
+
+
+@row_kind("cluster", owner="topic-sync")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterCapabilities(Row):
+    """What one cluster of the flow can do, as its brokers announce and answer. Owner: topic-sync."""
+
+    alias: str
+    cluster_id: str = ""
+    product: str = ""
+    """What it looks like: `Kafka 3.9`, `Redpanda`, `unknown`. For people."""
+    lacks: tuple[str, ...] = ()
+    """Requests that the flow does without on this cluster, by Kafka's names."""
+    refuses: tuple[str, ...] = ()
+    """Those of them that its brokers announce, and refuse or close the connection at."""
+
+    def identity(self) -> tuple[str, ...]:
+        return (self.alias,)

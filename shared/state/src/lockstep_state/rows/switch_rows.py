@@ -1,0 +1,108 @@
+"""Rows of the state topic about a switch of sides: which steps are done, and where each partition was (`lockstep
+switchover`, `failover` and `failback` write them). Everybody takes them from `state_rows`."""
+
+from dataclasses import dataclass
+
+from lockstep_state.rows.row import Row, row_kind
+from lockstep_state.rows.value_types import Count, Offset, PartitionNumber, UnixMs
+
+
+@row_kind("switch", owner=None)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switch(Row):
+    """The last switch by this flow, or the one under way. Without an owner: one command at a time writes it, the one
+    whose `operator` is in the newest row. Another command that continues the switch writes its own name first.
+
+    phase: `running` | `done` | `aborting` | `aborted`.
+    """
+
+    id: str
+    verb: str
+    """`switchover` | `failover` | `failback`."""
+    phase: str = "running"
+    operator: str = ""
+    """The run of the command that carries the switch out."""
+    began_ms: UnixMs = 0
+    ended_ms: UnixMs = 0
+    topics: tuple[str, ...] = ()
+    """Source topics; (): all that are mirrored."""
+    drill: bool = False
+    cutoff_ms: UnixMs = 0
+    """Records of this time and later are not waited for (Unix milliseconds); 0: all are that exist in step `ends`."""
+    rewind_groups: bool = False
+    diverged: str = ""
+    """Of a failback: what to do with records that only the other cluster has: `copy` | `leave`; "": there may be
+    none."""
+    allowed_loss: int = -1
+    """Of a failover: as many records may be lost; -1: none."""
+    force: bool = False
+    """Everything is allowed that `allowed` names one by one. Only earlier releases wrote it."""
+    allowed: tuple[str, ...] = ()
+    """What the operator allowed: `soon` | `not-ready` | `left-groups` | `unknown-loss`."""
+    opposite_was: str = ""
+    """What was wanted of the flow in the opposite direction when the switch began: `running` | `paused` | `stopped`.
+    "": the file has no such flow."""
+    opposite_paused: tuple[str, ...] = ()
+    """Those of `topics` that were paused in the opposite direction when the switch began."""
+    steps: tuple[tuple[str, str, UnixMs, UnixMs, str], ...] = ()
+    """Each as (step, state, began, ended, text), in order; times are Unix milliseconds. state: `waiting` | `running` |
+    `done` | `failed` | `undone`."""
+    lost: Count = 0
+    """Records that the source was known to have and that were not copied."""
+    late: Count = 0
+    """Records that came to the source after the fence and were not copied."""
+    last_done_ms: UnixMs = 0
+    """When the last switch before this one ended that was no drill, Unix milliseconds; 0: there was none."""
+    source_known_ms: UnixMs = 0
+    """Up to when it was known where the source's logs end, Unix milliseconds; 0: not known."""
+    groups_known_ms: UnixMs = 0
+    """Up to when it was known which groups the source has, Unix milliseconds; 0: not known."""
+
+    def identity(self) -> tuple[str, ...]:
+        return ("current",)
+
+
+@row_kind("switch-topic", "topic", owner=None)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchTopic(Row):
+    """The partitions of a source topic in the switch with this id. Written as `Switch` is."""
+
+    topic: str
+    target_topic: str
+    switch: str
+    ends: tuple[Offset, ...] = ()
+    """By partition, the source offset up to which is copied: the next one behind it; -1: not known."""
+    copied: tuple[Offset, ...] = ()
+    """By partition, the last source offset that was copied when the flow stopped; -1: none."""
+    target_ends: tuple[Offset, ...] = ()
+    """By partition, the end of the target's log then."""
+    missing: tuple[Offset, ...] = ()
+    """By partition, records of the source that were known then and not copied; -1: not known."""
+    since_ms: tuple[UnixMs, ...] = ()
+    """By partition, the time from which records are missing (Unix milliseconds); 0: none is."""
+    known_ms: tuple[UnixMs, ...] = ()
+    """By partition, up to when its end on the source was known (Unix milliseconds); 0: not known. Of what the source
+    accepted later, `missing` counts what slots had fetched."""
+
+
+@row_kind("switch-group", "group", owner=None)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchGroup(Row):
+    """A consumer group in the switch with this id, as step `groups` left it. Written as `Switch` is.
+
+    state: `exact` | `behind` | `in-use` | `reading` | `moving` | `waiting` | `contested` | `skips` | `refused` |
+    `unknown`.
+    Behind: it reads at most `read_again` records again. In use: it works on the target. Unknown: it has a place, and
+    when its position was read on the source is not known. The text has the reason.
+    """
+
+    group: str
+    switch: str
+    state: str
+    text: str = ""
+    read_again: Count = 0
+    positions: tuple[tuple[str, PartitionNumber, Offset, Offset], ...] = ()
+    """(target topic, partition, upstream, downstream) of its checkpoints then."""
+    known_ms: UnixMs = 0
+    """Up to when its position on the source was known, Unix milliseconds; 0: not known. What it committed there later
+    is not in `positions`, and those records are read again."""

@@ -1,0 +1,92 @@
+"""Rows of the state topic about comparing copies with their source: what is to be compared, and what was found.
+
+Everybody takes them from `state_rows`.
+"""
+
+from dataclasses import dataclass
+
+from lockstep_state.rows.reasoned_row import ReasonedRow
+from lockstep_state.rows.row import Row, row_kind
+from lockstep_state.rows.value_types import Count, Epoch, Offset, PartitionNumber, UnixMs
+
+
+@row_kind("verification", owner="data-plane")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification(Row):
+    """What an operator wants compared, once. Owner: data plane (the driver).
+
+    phase: `running` | `ended`. Slots compare each partition up to where its source ends when they see the request, as
+    soon as that is copied. A later request replaces an earlier one.
+    """
+
+    id: str = ""
+    """Of the command."""
+    phase: str = "running"
+    depth: str = "bytes"
+    topics: tuple[str, ...] = ()
+    """Source topics; (): all that are mirrored."""
+    max_bytes_per_s: Count = 0
+    """Of each slot; 0: no limit."""
+    again: bool = False
+    """From the beginning, also what is verified."""
+    since_ms: UnixMs = 0
+
+    def identity(self) -> tuple[str, ...]:
+        return ("request",)
+
+
+@row_kind("verify", "topic", "partition", owner=None)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifiedPartition(ReasonedRow):
+    """How far the copy of a partition is compared with its source, and what was found. Owner: data plane (the slot that
+    compares). It goes on from here, after any end of the slot. It has a `cause` while it does not go on."""
+
+    topic: str
+    partition: PartitionNumber
+    depth: str = "bytes"
+    request: str = ""
+    """The id of the request that was carried out last, or is."""
+    done: bool = False
+    """That request is carried out."""
+    source_topic_id: str = ""
+    target_topic_id: str = ""
+    generation: Epoch = 0
+    """Of the offset runs by which it was compared."""
+    decisions: Count = 0
+    """How many cases of the copy were decided by then (`PartitionProgress.gaps`)."""
+    first: Offset = -1
+    """The first source offset that was compared; -1: none."""
+    upstream: Offset = -1
+    """The last source offset up to which everything is compared; -1: none."""
+    downstream: Offset = -1
+    """The target offset that belongs to it."""
+    shift: int = 0
+    """How far the record there is from the place on the target that the offset runs name."""
+    upstream_end: Offset = -1
+    """The source offset up to which the copy was when the row was written."""
+    downstream_end: Offset = -1
+    source_end: Offset = 0
+    """The source offset behind the last record that the request wants compared."""
+    verified_ms: UnixMs = 0
+    """When (Unix milliseconds) everything that was copied by then was verified; at first when the comparison began."""
+    records: Count = 0
+    """Records that both logs have."""
+    bytes: Count = 0
+    """Of the batches of the target that were compared."""
+    busy_ms: Count = 0
+    """How long that took."""
+    beyond: Count = 0
+    """Records of the target behind the end of the copy that are no copies of the source's next records, when that was
+    compared last."""
+    beyond_first: Offset = -1
+    """The target offset of the first of them; -1: none, or not known."""
+    differences: tuple[tuple[str, Count], ...] = ()
+    """How many of each kind: `missing` | `extra` | `foreign` | `order` | `offset` | `unreadable`, or what of a record
+    differs, as `key+value`."""
+    found: tuple[tuple[str, Offset, Offset], ...] = ()
+    """The first ones, as (kind, source offset, target offset); -1 where a log has no such record."""
+    not_verified: tuple[tuple[str, Count], ...] = ()
+    """Records that could not be compared, by reason: `before-the-offset-runs` | `removed-on-source` |
+    `removed-on-target` | `passed-over` | `no-offset-run` | `target-timestamps` | `unreadable`."""
+    stretches: tuple[tuple[str, Offset, Offset, Count], ...] = ()
+    """The first of these, as (reason, first and last source offset, records); -1: only the target has them."""

@@ -1,0 +1,42 @@
+"""Why no connection can be opened somewhere."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from lockstep_kafka.admin.admin import Admin, connects
+from lockstep_kafka.common.errors import ClusterUnreachable
+
+WITHIN = timedelta(seconds=5)
+
+
+@pytest.mark.parametrize(
+    ("host", "words"),
+    [
+        ("127.0.0.1", "connection refused"),
+        ("name.invalid", "the name cannot be resolved: "),
+        ("x" * 64 + ".example", "the name cannot be resolved: "),
+    ],
+)
+async def test_address_that_leads_nowhere_has_its_reason(host: str, words: str) -> None:
+    assert (await connects(host, 1, WITHIN) or "").startswith(words)
+
+
+async def test_address_that_accepts_connections_has_no_reason() -> None:
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+    async with server:
+        assert await connects("127.0.0.1", server.sockets[0].getsockname()[1], WITHIN) is None
+
+
+async def test_require_open_without_a_listener_raises_at_once() -> None:
+    cluster = Admin("A", {"bootstrap.servers": "127.0.0.1:1,name.invalid:9092"})
+    with pytest.raises(ClusterUnreachable, match="connection refused; the name cannot be resolved"):
+        await cluster.require_open(WITHIN)
+
+
+async def test_require_open_with_one_open_address_returns() -> None:
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        await Admin("A", {"bootstrap.servers": f"127.0.0.1:1,127.0.0.1:{port}"}).require_open(WITHIN)

@@ -1,0 +1,132 @@
+"""How many bytes a day go over the links of a flow."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lockstep_cli.rendering.traffic_lines import traffic_lines
+from lockstep_ops.plan.rules.flow_facts import FlowFacts, LogFacts
+from lockstep_ops.plan.rules.flow_plan import TrafficForecast
+from lockstep_ops.plan.rules.link_traffic import forecast_traffic
+from lockstep_rules.topic_plan import Selection
+from tests.support.plan_facts import DAY_MS, HOUR_MS, NOW_MS, cluster, facts, log, settings_for, topic
+
+ZSTD = "A->B.producer.override.compression.type = zstd"
+
+
+def of_a_week(day_ago: int | None, records: int = 7000, size: int | None = 70_000, **fields: Any) -> LogFacts:
+    """A log of seven days with records of 40 bytes, which take 10 on disk."""
+    return replace(log(records, size, 7 * DAY_MS), day_ago=day_ago, record_bytes=40.0, **fields)
+
+
+def found(*logs: LogFacts, lines: tuple[str, ...] = (), **fields: Any) -> FlowFacts:
+    known = {("orders", number): each for number, each in enumerate(logs)}
+    source = cluster("A", {"orders": topic(len(logs))})
+    return facts(settings_for(*lines), **{"source": source, "logs": known, **fields})
+
+
+def traffic(*logs: LogFacts, lines: tuple[str, ...] = (), **fields: Any) -> TrafficForecast:
+    return forecast_traffic(found(*logs, lines=lines, **fields))
+
+
+def test_traffic_is_what_the_last_day_brought() -> None:
+    forecast = traffic(of_a_week(day_ago=6900))
+    assert (forecast.records_a_day, forecast.record_bytes_a_day) == (100, 4000)
+    assert (forecast.source.bytes_a_day, forecast.source.basis, forecast.source.direction) == (
+        1000,
+        "stored",
+        "received",
+    )
+    assert (forecast.target.bytes_a_day, forecast.target.basis, forecast.target.direction) == (
+        1000,
+        "unchanged",
+        "sent",
+    )
+    assert (forecast.partitions, forecast.uncounted, forecast.compacted) == (1, 0, 0)
+
+
+def test_traffic_of_an_unknown_last_day_is_the_average() -> None:
+    assert traffic(of_a_week(day_ago=None)).records_a_day == 1000
+
+
+def test_traffic_of_a_log_of_hours_is_scaled_to_a_day() -> None:
+    young = replace(of_a_week(day_ago=0, records=600, size=6000), oldest_ms=NOW_MS - 6 * HOUR_MS)
+    forecast = traffic(young)
+    assert (forecast.records_a_day, forecast.source.bytes_a_day) == (2400, 24_000)
+
+
+def test_traffic_of_partitions_adds_up() -> None:
+    forecast = traffic(of_a_week(day_ago=6900), of_a_week(day_ago=6800), log(0, 0, None))
+    assert (forecast.records_a_day, forecast.source.bytes_a_day, forecast.partitions) == (300, 3000, 3)
+
+
+def test_traffic_of_a_log_under_an_hour_is_not_counted() -> None:
+    forecast = traffic(of_a_week(day_ago=6900), log(1000, 1000, HOUR_MS - 1))
+    assert (forecast.records_a_day, forecast.partitions, forecast.uncounted) == (100, 1, 1)
+    assert any("not counted: 1 partition" in line for line in traffic_lines(forecast))
+
+
+def test_traffic_of_young_logs_alone_is_unknown() -> None:
+    forecast = traffic(log(1000, 1000, 1000))
+    assert (forecast.records_a_day, forecast.record_bytes_a_day, forecast.source.bytes_a_day) == (None, None, None)
+    assert [*traffic_lines(forecast)] == [
+        "not known: 1 partition with a log younger than an hour, or one that cannot be read"
+    ]
+
+
+def test_partition_that_was_not_read_is_uncounted() -> None:
+    source = cluster("A", {"orders": topic(3)})
+    assert traffic(of_a_week(day_ago=6900), source=source).uncounted == 2
+
+
+def test_refused_topic_is_not_counted() -> None:
+    forecast = traffic(of_a_week(day_ago=6900), refused={"A.orders": "no"})
+    assert (forecast.partitions, forecast.uncounted) == (0, 0)
+
+
+def test_sizes_of_a_sample_say_nothing_of_the_link() -> None:
+    """They are uncompressed."""
+    forecast = traffic(of_a_week(day_ago=6900), bytes_basis="sampled")
+    assert (forecast.record_bytes_a_day, forecast.source.bytes_a_day) == (4000, None)
+    assert (forecast.source.basis, forecast.target.basis) == ("unknown", "unknown")
+
+
+def test_records_that_were_not_read_leave_their_size_unknown() -> None:
+    forecast = traffic(replace(of_a_week(day_ago=6900), record_bytes=None))
+    assert (forecast.record_bytes_a_day, forecast.source.bytes_a_day) == (None, 1000)
+    assert "producers: 100 records, uncompressed bytes not known: no record could be read, by the last 24 hours" in [
+        *traffic_lines(forecast)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lines", "size", "basis"),
+    [
+        ((ZSTD, "A->B.lockstep.recompress = true"), None, "recompressed"),
+        ((ZSTD,), 1000, "at-most"),
+        (("A->B.producer.override.compression.type = none",), 1000, "unchanged"),
+    ],
+)
+def test_traffic_to_the_target_depends_on_compression(lines: tuple[str, ...], size: int | None, basis: str) -> None:
+    forecast = traffic(of_a_week(day_ago=6900), lines=lines)
+    assert (forecast.source.bytes_a_day, forecast.target.bytes_a_day, forecast.target.basis) == (1000, size, basis)
+
+
+def test_compacted_topics_are_counted_apart() -> None:
+    forecast = traffic(of_a_week(day_ago=6900), source=cluster("A", {"orders": topic(cleanup_policy="compact")}))
+    assert forecast.compacted == 1
+    assert "1 partition of compacted topics count as compaction has left them" in [*traffic_lines(forecast)]
+
+
+def test_lines_say_both_links_and_what_compression_saves() -> None:
+    assert [*traffic_lines(traffic(of_a_week(day_ago=6900)))] == [
+        "producers: 100 records, 4 kB uncompressed, by the last 24 hours",
+        "received from A: 1 kB, as the brokers have it on disk, 25% of the uncompressed bytes",
+        "sent to B: 1 kB, as batches pass unchanged",
+    ]
+
+
+def test_flow_without_topics_has_no_traffic() -> None:
+    forecast = forecast_traffic(facts(settings_for(), selection=Selection({}), logs={}))
+    assert (forecast.partitions, forecast.uncounted, forecast.records_a_day) == (0, 0, None)

@@ -1,0 +1,222 @@
+"""Whether a group can move to the target now, by its row and by what both clusters say of it."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_ops.switch.group_positions import GroupAtSource, GroupVerdict, Prospect, groups_text, judge_groups
+from lockstep_ops.switch.switch_positions import groups_known_until
+from lockstep_rules.groups.group_readings import GroupReadings
+from lockstep_state.rows.state_rows import GroupStatus
+from tests.support.source_groups import groups_read_at
+from tests.support.takeover_rows import topic
+
+T = topic(partitions=2)
+ENDS = {("t", 0): 10, ("t", 1): 5}
+PLACES = (("A.t", 0, 10, 12), ("A.t", 1, 5, 5))
+READ = GroupAtSource(ENDS)
+AHEAD = ("A.t", 0, 20, 12, "ahead-on-target")
+READ_MS = 1_700_000_003_000
+BY_POSITION = "by its position of 2023-11-14T22:13:23.000+00:00"
+
+
+def group(**fields: Any) -> GroupStatus:
+    """At its exact place on the target, unless `fields` say otherwise."""
+    known = {"group": "g", "phase": "translated", "synced": True, "positions": PLACES, "exact": 2}
+    return GroupStatus(**{**known, **fields})
+
+
+def judged(row: GroupStatus, source: GroupAtSource | None = READ, members: tuple[str, ...] = ()) -> GroupVerdict:
+    """The verdict on the only group; without `source` that cluster is gone."""
+    at_source = {} if source is None else {row.group: source}
+    (verdict,) = judge_groups([row], at_source, {row.group: members} if members else {}, [T], ENDS)
+    return verdict
+
+
+def test_group_at_its_place_is_exact() -> None:
+    assert judged(group()) == GroupVerdict("g", "exact", "", 0, 2)
+
+
+def test_group_of_a_lost_source_has_the_time_of_its_position() -> None:
+    row = group(read_ms=READ_MS)
+    assert judged(row, None) == GroupVerdict("g", "exact", BY_POSITION, 0, 2, READ_MS)
+    behind = judged(replace(row, behind=(("A.t", 0, 7),)), None)
+    assert behind == GroupVerdict("g", "behind", f"at most 7 records are read again, {BY_POSITION}", 7, 2, READ_MS)
+    readings = GroupReadings.from_rows(groups_read_at(READ_MS + 5_000))
+    (later,) = judge_groups([row], {}, {}, [T], ENDS, readings=readings)
+    assert (later.state, later.known_ms) == ("exact", READ_MS + 5_000), "it was read again since, and has not moved"
+
+
+def test_group_of_a_lost_source_without_a_time_is_never_exact() -> None:
+    verdict = judged(group(), None)
+    assert (verdict.state, verdict.known_ms, verdict.can_move) == ("unknown", 0, True)
+    assert verdict.text == "when its position was read on the source is not known"
+
+
+def test_group_of_other_topics_has_no_verdict() -> None:
+    other = group(positions=(("A.u", 0, 1, 1),), waiting=(("A.v", 0, "why"),), behind=(("A.u", 0, 3),))
+    assert judge_groups([other], {"g": GroupAtSource()}, {}, [T], ENDS) == []
+    assert judge_groups([group()], {"g": GroupAtSource()}, {}, [], {}) == []
+
+
+@pytest.mark.parametrize("reason", ["", "no right to read it"])
+def test_group_that_fails_waits_whatever_it_reads(reason: str) -> None:
+    row = group(phase="failing", reason=reason, positions=())
+    assert judged(row) == GroupVerdict("g", "waiting", reason or "it fails")
+
+
+def test_group_that_waits_in_one_partition_waits() -> None:
+    row = group(waiting=(("A.u", 0, "elsewhere"), ("A.t", 1, "no run")))
+    assert judged(row) == GroupVerdict("g", "waiting", "A.t-1: no run", 0, 2)
+
+
+def test_group_with_no_position_at_all_waits() -> None:
+    assert judged(group(positions=(), waiting=(("A.t", 0, "no run"),))).state == "waiting"
+
+
+def test_group_that_waits_elsewhere_is_exact() -> None:
+    assert judged(group(waiting=(("A.u", 0, "no run"),))).state == "exact"
+
+
+def test_group_with_more_that_waits_waits() -> None:
+    row = group(waiting=(("A.u", 0, "no run"),), more_waiting=1, reason="u-0: no run")
+    assert judged(row) == GroupVerdict("g", "waiting", "u-0: no run", 0, 2, prospect=Prospect.SERVICES)
+    assert judged(group(more_waiting=1)).text == "the place of 1 more partitions is not known"
+
+
+@pytest.mark.parametrize("held_reason", ["", "share group"])
+def test_group_that_the_target_refuses_is_refused(held_reason: str) -> None:
+    verdict = judged(group(held="refused", held_reason=held_reason), members=("app",))
+    assert verdict == GroupVerdict("g", "refused", held_reason or "the target does not take it", 0, 2)
+
+
+def test_group_with_members_on_the_target_is_in_use() -> None:
+    verdict = judged(group(), members=("app-1", "app-2"))
+    assert verdict == GroupVerdict("g", "in-use", "on the target it has app-1, app-2", 0, 2)
+
+
+@pytest.mark.parametrize("fields", [{"held": "in-use", "held_reason": "a moment ago"}, {"synced": False}])
+def test_group_not_moved_yet_is_moving(fields: dict[str, Any]) -> None:
+    verdict = judged(group(**fields))
+    assert verdict.state == "moving"
+    assert verdict.text == fields.get("held_reason", "it is not moved on the target yet")
+
+
+def test_group_whose_members_left_unread_is_reading() -> None:
+    source = GroupAtSource({("t", 0): 9, ("t", 1): 1}, ("app",))
+    text = "app has 4 records of t-1 to read on the source"
+    assert judged(group(), source) == GroupVerdict("g", "reading", text, 0, 2, prospect=Prospect.CONSUMERS)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        GroupAtSource({("t", 0): 9}, ()),
+        GroupAtSource({("t", 0): 10, ("t", 1): 5}, ("app",)),
+        GroupAtSource({("t", 0): 11, ("t", 1): 7}, ("app",)),
+    ],
+)
+def test_group_without_members_or_unread_is_exact(source: GroupAtSource) -> None:
+    assert judged(group(), source).state == "exact"
+
+
+def test_group_that_committed_just_now_is_moving() -> None:
+    assert judged(group(), GroupAtSource(ENDS, (), has_moved=True)).state == "moving"
+    assert judged(group(), GroupAtSource({("t", 0): 1}, ("app",), has_moved=True)).state == "reading"
+
+
+@pytest.mark.parametrize("how", ["ahead-on-target", "rewound-on-source"])
+def test_group_beyond_its_place_skips(how: str) -> None:
+    verdict = judged(group(ahead=(("A.u", 0, 9, 1, how), ("A.t", 0, 20, 12, how))))
+    assert verdict.state == "skips"
+    assert verdict.text == f"A.t-0 is {how.replace('-', ' ')}: its offset is 20, the translated offset is 12"
+    assert judged(group(ahead=(("A.u", 0, 9, 1, how),))).state == "exact"
+
+
+def test_group_behind_reads_at_most_so_many_again() -> None:
+    row = group(behind=(("A.u", 0, 1_000), ("A.t", 0, 900), ("A.t", 1, 200)))
+    assert judged(row) == GroupVerdict("g", "behind", "at most 1,100 records are read again", 1_100, 2)
+
+
+def test_group_with_more_that_is_behind_is_behind() -> None:
+    assert judged(group(more_behind=1)).state == "behind"
+
+
+@pytest.mark.parametrize("state", ["exact", "behind", "in-use", "unknown", "reading", "moving", "waiting", "skips"])
+def test_group_verdict_of_each_state_moves_or_does_not(state: str) -> None:
+    assert GroupVerdict("g", state).can_move == (state in ("exact", "behind", "in-use", "unknown"))
+
+
+WORST: list[tuple[dict[str, Any], str]] = [
+    ({"held": "refused"}, "refused"),
+    ({"ahead": (AHEAD,)}, "skips"),
+    ({"waiting": (("A.t", 0, "why"),)}, "waiting"),
+    ({"held": "in-use"}, "moving"),
+    ({"behind": (("A.t", 0, 3),)}, "behind"),
+]
+
+
+@pytest.mark.parametrize("worse", range(len(WORST)))
+@pytest.mark.parametrize("better", range(len(WORST)))
+def test_group_with_two_troubles_has_the_worse(worse: int, better: int) -> None:
+    fields, state = WORST[min(worse, better)]
+    assert judged(group(**{**WORST[max(worse, better)][0], **fields})).state == state
+
+
+lists = st.sampled_from(("A.t", "A.u"))
+
+
+@given(
+    st.builds(
+        group,
+        synced=st.booleans(),
+        held=st.sampled_from(("", "in-use", "refused")),
+        phase=st.sampled_from(("translated", "waiting", "failing")),
+        waiting=st.lists(st.tuples(lists, st.integers(0, 1), st.just("why")), max_size=2).map(tuple),
+        behind=st.lists(st.tuples(lists, st.integers(0, 1), st.integers(1, 9)), max_size=2).map(tuple),
+        ahead=st.lists(st.tuples(lists, st.integers(0, 1), st.just(9), st.just(8), st.just("x")), max_size=2).map(
+            tuple
+        ),
+        more_waiting=st.integers(0, 1),
+        more_behind=st.integers(0, 1),
+    ),
+    st.booleans(),
+)
+def test_group_called_exact_has_no_trouble_at_all(row: GroupStatus, has_source: bool) -> None:
+    verdict = judged(row, READ if has_source else None)
+    ours = [*row.waiting, *row.behind, *row.ahead]
+    if verdict.state == "exact":
+        assert (row.synced, row.held, row.more_waiting, row.more_behind) == (True, "", 0, 0)
+        assert row.phase != "failing"
+        assert not [one for one in ours if one[0] == "A.t"]
+    if verdict.state == "behind":
+        assert not [one for one in (*row.waiting, *row.ahead) if one[0] == "A.t"]
+        assert verdict.read_again == sum(one[2] for one in row.behind if one[0] == "A.t")
+
+
+def test_groups_text_counts_states_the_most_first() -> None:
+    verdicts = [GroupVerdict(str(n), "exact") for n in range(3)] + [GroupVerdict("x", "behind")]
+    assert groups_text(verdicts) == "4 groups: 3 exact, 1 behind"
+    assert groups_text(verdicts[-1:]) == "1 group: 1 behind"
+    assert groups_text([]) == "0 groups"
+
+
+def test_group_at_the_end_of_the_target_has_read_up_to_a_marker() -> None:
+    """The source's log ends with the marker of a transaction, at which no consumer commits."""
+    row = group(positions=(("A.t", 0, 9, 12), ("A.t", 1, 5, 6)))
+    source = GroupAtSource({("t", 0): 9, ("t", 1): 5}, ("app",))
+    ends = {("t", 0): 10, ("t", 1): 5}
+    (reading,) = judge_groups([row], {"g": source}, {}, [T], ends)
+    (read,) = judge_groups([row], {"g": source}, {}, [T], ends, {("A.t", 0): 12, ("A.t", 1): 6})
+    assert (reading.state, read.state) == ("reading", "exact")
+
+
+def test_groups_known_until_has_the_moment_and_what_it_means() -> None:
+    means = "a group that appeared later is not known, and what a group committed later it reads again"
+    assert groups_known_until(1_700_000_003_000, "A") == (
+        f"The groups of A and their positions are known up to 2023-11-14T22:13:23.000+00:00: {means}"
+    )
+    assert groups_known_until(0, "A") == f"Up to which moment the groups of A were read is not known: {means}"

@@ -1,0 +1,337 @@
+"""What of a flow's partitions is to be copied, and what is lost, by the rows of both flows."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_ops.switch.switch_positions import (
+    PartitionLoss,
+    diverged_records,
+    known_ends,
+    known_loss,
+    known_source_ends,
+    not_copied,
+    records_by_partition,
+    switched_topics,
+    topic_rows,
+)
+from lockstep_rules.offsets.offset_runs import Run, encode_runs
+from lockstep_state.offsets import TopicPartition
+from lockstep_state.reasons.reason_catalogue import ReasonCode
+from lockstep_state.rows.state_rows import (
+    MirroredTopic,
+    OffsetRuns,
+    PartitionProgress,
+    Row,
+    SourceEnds,
+    SwitchTopic,
+    progress_by_partition,
+)
+from tests.support.takeover_rows import progress, rows_of, topic
+
+T0: TopicPartition = ("t", 0)
+
+
+def named(name: str, **fields: Any) -> MirroredTopic:
+    return topic(source_topic=name, target_topic=f"A.{name}", **fields)
+
+
+def back(*runs: Run, name: str = "t", **fields: Any) -> dict[str, Row]:
+    """The rows of the flow back, which has appended these runs to a topic of the same name."""
+    chunk = OffsetRuns(topic=name, partition=0, chunk=0, upstream=0, downstream=0, runs=())
+    if runs:
+        chunk = replace(chunk, upstream=runs[0].upstream, downstream=runs[0].downstream, runs=encode_runs(runs))
+    last = PartitionProgress(topic=name, partition=0, **fields)
+    return rows_of(topic(source_topic=name, target_topic=name), chunk, last)
+
+
+# -- topics -----------------------------------------------------------------------------------------------------------
+
+
+def test_switched_topics_without_names_are_all_mirrored_ones() -> None:
+    rows = rows_of(named("b"), named("a"), progress())
+    assert [one.source_topic for one in switched_topics(rows, (), ())] == ["a", "b"]
+
+
+def test_switched_topics_with_names_are_only_those() -> None:
+    rows = rows_of(named("a"), named("b"))
+    assert [one.source_topic for one in switched_topics(rows, ["b", "x"], ())] == ["b"]
+
+
+@pytest.mark.parametrize("phase", ["deleted", "excluded", "left-out"])
+def test_switched_topics_that_are_not_mirrored_are_left_out(phase: str) -> None:
+    assert switched_topics(rows_of(named("a", phase=phase)), (), ()) == []
+
+
+def test_switched_topics_never_have_heartbeats() -> None:
+    rows = rows_of(named("heartbeats"), named("a"))
+    assert [one.source_topic for one in switched_topics(rows, (), iter(["heartbeats"]))] == ["a"]
+    assert switched_topics(rows, ["heartbeats"], ["heartbeats"]) == []
+
+
+def test_progress_rows_are_found_by_partition() -> None:
+    first, second = progress(0), progress(3)
+    assert progress_by_partition(rows_of(topic(), first, second).values()) == {("t", 0): first, ("t", 3): second}
+
+
+# -- what is to be copied ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("end", "start", "row", "missing"),
+    [
+        (10, 0, progress(upstream=9), None),
+        (11, 0, progress(upstream=9), 1),
+        (100, 50, progress(upstream=9), 90),
+        (5, 0, progress(upstream=9), None),
+        (10, 0, progress(upstream=-1), 10),
+        (10, 4, progress(upstream=-1), 6),
+        (10, 10, progress(upstream=-1), None),
+        (10, 0, None, 10),
+        (10, 7, None, 3),
+        (0, 0, None, None),
+        (1, 0, progress(upstream=0), None),
+    ],
+)
+def test_not_copied_of_a_partition_is_before_its_end(
+    end: int, start: int, row: Row | None, missing: int | None
+) -> None:
+    rows = rows_of(*([] if row is None else [row]))
+    assert not_copied({T0: end}, {T0: start}, rows) == ({} if missing is None else {T0: missing})
+
+
+def test_not_copied_without_a_known_start_begins_at_zero() -> None:
+    assert not_copied({T0: 10}, {}, {}) == {T0: 10}
+
+
+def test_not_copied_asks_about_partitions_with_an_end_only() -> None:
+    assert not_copied({("u", 1): 5}, {}, rows_of(progress(upstream=1), topic())) == {("u", 1): 5}
+    assert not_copied({}, {T0: 0}, rows_of(progress(upstream=1))) == {}
+
+
+@given(st.integers(0, 50), st.integers(0, 50), st.one_of(st.none(), st.integers(-1, 60)))
+def test_not_copied_never_is_less_than_the_offsets_left(start: int, length: int, upstream: int | None) -> None:
+    end = start + length
+    rows = {} if upstream is None else rows_of(progress(upstream=upstream))
+    copied = -1 if upstream is None else upstream
+    left = sum(offset > copied for offset in range(start, end))
+    assert not_copied({T0: end}, {T0: start}, rows).get(T0, 0) >= left
+
+
+# -- what is lost -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "records"),
+    [
+        ({"upstream": 9, "source_end": 10}, 0),
+        ({"upstream": 9, "source_end": 15}, 5),
+        ({"upstream": 9, "source_end": 15, "lag_records": 9}, 9),
+        ({"upstream": 9, "source_end": 15, "lag_records": 2}, 5),
+        ({"upstream": 9, "source_end": -1, "lag_records": 4}, 4),
+        ({"upstream": 9, "source_end": -1}, -1),
+        ({"upstream": -1, "source_end": 3}, 3),
+        ({"upstream": -1, "source_end": 0}, 0),
+    ],
+)
+def test_known_loss_is_the_larger_of_lag_and_distance(fields: dict[str, Any], records: int) -> None:
+    found = known_loss(rows_of(progress(**fields)), [topic()])
+    assert [one.records for one in found] == ([records] if records else [])
+
+
+def test_known_loss_is_since_the_oldest_record_waits() -> None:
+    row = progress(source_end=12, lag_records=2, lag_ms=3_000, at_ms=10_000)
+    assert known_loss(rows_of(row), [topic()]) == [PartitionLoss(T0, 2, 7_000)]
+
+
+def test_known_loss_counts_from_when_the_driver_saw_the_record() -> None:
+    row, seen = progress(source_end=10, at_ms=10_000), SourceEnds(asked_ms=90_000, ends=(("t", 0, 15),))
+    assert known_loss(rows_of(row, seen), [topic()]) == [PartitionLoss(T0, 5, 10_000)], "it was up to date then"
+    seen = replace(seen, since_ms=(40_000,))
+    assert known_loss(rows_of(row, seen), [topic()]) == [PartitionLoss(T0, 5, 40_000)]
+    behind = replace(row, source_end=12, lag_records=2, lag_ms=3_000)
+    assert known_loss(rows_of(behind, seen), [topic()]) == [PartitionLoss(T0, 5, 7_000)]
+
+
+def test_known_loss_of_many_partitions_has_the_most_first() -> None:
+    rows = rows_of(progress(2, source_end=20), progress(0, source_end=11), progress(1, source_end=20))
+    assert [one.where for one in known_loss(rows, [topic()])] == [("t", 1), ("t", 2), ("t", 0)]
+
+
+def test_known_loss_of_other_topics_does_not_count() -> None:
+    rows = rows_of(progress(source_end=20), topic())
+    assert known_loss(rows, [named("u")]) == []
+    assert known_loss(rows, []) == []
+
+
+def test_known_loss_of_partitions_the_target_lacks_is_unknown() -> None:
+    rows = rows_of(progress(0, source_end=10))
+    grown = topic(partitions=1, missing=2, cause=ReasonCode.UNKNOWN.to_reason(text="not permitted"))
+    assert known_loss(rows, [grown]) == [PartitionLoss(("t", 1), -1, 0), PartitionLoss(("t", 2), -1, 0)]
+
+
+def test_known_loss_of_a_topic_never_described_is_unknown() -> None:
+    """Its row has no number of partitions, and every topic has one."""
+    assert known_loss({}, [topic(phase="failed", cause=ReasonCode.UNKNOWN.to_reason(text="not permitted"))]) == [
+        PartitionLoss(T0, -1, 0)
+    ]
+
+
+@given(st.integers(-1, 50), st.integers(-1, 80), st.integers(0, 80))
+def test_known_loss_never_is_less_than_the_rows_have(upstream: int, end: int, lag: int) -> None:
+    row = progress(upstream=upstream, source_end=end, lag_records=lag)
+    (lost,) = [one.records for one in known_loss(rows_of(row), [topic()])] or [0]
+    assert lost >= max(lag, end - 1 - upstream, 0) or (lost == -1 and end == -1), "unknown where no end was heard"
+
+
+# -- what only one cluster has ----------------------------------------------------------------------------------------
+
+
+def test_diverged_records_behind_the_copy_are_counted() -> None:
+    assert diverged_records({T0: 15}, rows_of(progress(upstream=9)), {}) == {T0: 5}
+
+
+@pytest.mark.parametrize("end", [0, 9, 10])
+def test_diverged_records_of_a_copied_log_are_none(end: int) -> None:
+    assert diverged_records({T0: end}, rows_of(progress(upstream=9)), {}) == {}
+
+
+@pytest.mark.parametrize(
+    ("runs", "missing"),
+    [
+        ([Run(0, 10, 5)], 0),
+        ([Run(0, 10, 4)], 1),
+        ([Run(0, 12, 3)], 2),
+        ([Run(0, 8, 4)], 3),
+        ([Run(0, 0, 30)], 0),
+        ([Run(0, 10, 2), Run(2, 13, 2)], 1),
+        ([Run(0, 30, 5)], 5),
+        ([Run(0, 2, 5)], 5),
+    ],
+)
+def test_diverged_records_leave_out_what_came_back(runs: list[Run], missing: int) -> None:
+    found = diverged_records({T0: 15}, rows_of(progress(upstream=9)), back(*runs))
+    assert found == ({T0: missing} if missing else {})
+
+
+def test_diverged_records_with_the_open_run_of_the_way_back() -> None:
+    rows = back(upstream=4, open_run=(0, 10, 5), sequence=4, producer_epoch=0)
+    assert diverged_records({T0: 15}, rows_of(progress(upstream=9)), rows) == {}
+
+
+def test_diverged_records_of_prefixed_topics_have_no_copies() -> None:
+    """What the way back appends to `B.t` is not in `t`."""
+    theirs = {**back(Run(0, 10, 5)), **rows_of(topic(source_topic="t", target_topic="B.t"))}
+    assert diverged_records({T0: 15}, rows_of(progress(upstream=9)), theirs) == {T0: 5}
+
+
+def test_diverged_records_without_the_topic_row_count_all() -> None:
+    theirs = {key: row for key, row in back(Run(0, 10, 5)).items() if not isinstance(row, MirroredTopic)}
+    assert diverged_records({T0: 15}, rows_of(progress(upstream=9)), theirs) == {T0: 5}
+
+
+def test_diverged_records_by_runs_of_another_writer_count_all() -> None:
+    theirs = back(Run(0, 10, 5), producer_id=7)
+    assert diverged_records({T0: 15}, rows_of(progress(upstream=9)), theirs) == {T0: 5}
+
+
+def test_diverged_records_by_runs_of_another_target_count_all() -> None:
+    theirs = back(Run(0, 10, 5), target_topic_id="deleted")
+    assert diverged_records({T0: 15}, rows_of(progress(upstream=9)), theirs) == {T0: 5}
+
+
+@given(st.integers(-1, 20), st.lists(st.sampled_from(("ours", "back")), max_size=30), st.data())
+def test_diverged_records_never_are_less_than_there_are(upstream: int, log: list[str], data: st.DataObject) -> None:
+    """A log of records of our own writers, and of copies by the way back, of which rows are lost at random."""
+    runs: list[Run] = []
+    for offset, writer in enumerate(log):
+        if writer == "back" and data.draw(st.booleans()):
+            runs.append(Run(len(runs) * 2, offset, 1))
+    truth = sum(writer == "ours" for offset, writer in enumerate(log) if offset > upstream)
+    found = diverged_records({T0: len(log)}, rows_of(progress(upstream=upstream)), back(*runs))
+    assert found.get(T0, 0) >= truth
+    assert found.get(T0, 0) <= max(0, len(log) - 1 - upstream)
+
+
+@given(st.integers(-1, 20), st.lists(st.sampled_from(("ours", "back")), max_size=30))
+def test_diverged_records_with_every_run_are_exact(upstream: int, log: list[str]) -> None:
+    copies = [offset for offset, writer in enumerate(log) if writer == "back"]
+    runs = [Run(number * 2, offset, 1) for number, offset in enumerate(copies)]
+    truth = sum(writer == "ours" for offset, writer in enumerate(log) if offset > upstream)
+    found = diverged_records({T0: len(log)}, rows_of(progress(upstream=upstream)), back(*runs))
+    assert found == ({T0: truth} if truth else {})
+
+
+# -- what is written down ---------------------------------------------------------------------------------------------
+
+
+def test_topic_rows_have_every_partition_of_a_topic() -> None:
+    rows = rows_of(progress(0, 9), progress(2, -1))
+    losses = [PartitionLoss(("t", 0), 5, 77)]
+    ends = {("t", 0): 15, ("t", 1): 3, ("t", 2): 0}
+    (row,) = topic_rows([topic(partitions=3)], "1", ends, rows, {("A.t", 0): 21}, losses)
+    assert row == SwitchTopic(
+        topic="t",
+        target_topic="A.t",
+        switch="1",
+        ends=(15, 3, 0),
+        copied=(9, -1, -1),
+        target_ends=(21, -1, -1),
+        missing=(5, 0, 0),
+        since_ms=(77, 0, 0),
+    )
+
+
+def test_topic_rows_have_partitions_that_the_target_lacks() -> None:
+    losses = [PartitionLoss(("t", 1), -1, 0)]
+    (row,) = topic_rows([topic(partitions=1, missing=1)], "1", {T0: 10}, rows_of(progress(0)), {("A.t", 0): 10}, losses)
+    assert (row.ends, row.copied, row.target_ends, row.missing) == ((10, -1), (9, -1), (10, -1), (0, -1))
+
+
+def test_topic_rows_without_topics_are_none() -> None:
+    assert topic_rows([], "1", {T0: 5}, {}, {}) == []
+
+
+def test_topic_rows_of_a_topic_without_partitions_are_empty() -> None:
+    assert topic_rows([topic()], "1", {}, {}, {}) == [SwitchTopic(topic="t", target_topic="A.t", switch="1")]
+
+
+def test_known_ends_are_those_of_this_switch() -> None:
+    mine = SwitchTopic(topic="t", target_topic="A.t", switch="1", ends=(5, 0))
+    theirs = SwitchTopic(topic="u", target_topic="A.u", switch="0", ends=(9,))
+    assert known_ends(rows_of(mine, theirs, progress()), "1") == {("t", 0): 5, ("t", 1): 0}
+
+
+@given(st.dictionaries(st.tuples(st.sampled_from("tu"), st.integers(0, 2)), st.integers(0, 99), max_size=6))
+def test_known_ends_are_what_topic_rows_wrote(ends: dict[TopicPartition, int]) -> None:
+    written = topic_rows([topic(partitions=3), named("u", partitions=3)], "1", ends, {}, {})
+    read = known_ends(rows_of(*written), "1")
+    assert {where: read[where] for where in ends} == ends
+
+
+@pytest.mark.parametrize(
+    ("counts", "text"),
+    [
+        ({("orders", 3): 1}, "1 record: orders-3 (1)"),
+        ({("orders", 1): 2, ("orders", 3): 10}, "12 records: orders-3 (10), orders-1 (2)"),
+        ({("b", 0): 1_000, ("a", 0): 1_000}, "2,000 records: a-0 (1,000), b-0 (1,000)"),
+        ({("t", n): n for n in range(1, 5)}, "10 records: t-4 (4), t-3 (3), t-2 (2) and 1 more"),
+    ],
+)
+def test_records_by_partition_names_the_largest(counts: dict[TopicPartition, int], text: str) -> None:
+    assert records_by_partition(counts) == text
+
+
+def test_known_loss_of_a_partition_that_seldom_fetches_is_the_drivers() -> None:
+    seen = SourceEnds(ends=(("t", 0, 40), ("t", 1, 5), ("u", 0, 9)))
+    rows = rows_of(progress(0, source_end=12), progress(1, source_end=20), seen)
+    assert [(one.where, one.records) for one in known_loss(rows, [topic()])] == [(T0, 30), (("t", 1), 10)]
+    assert known_source_ends(rows) == {("t", 0): 40, ("t", 1): 20}
+
+
+def test_known_loss_of_a_partition_never_fetched_is_the_drivers() -> None:
+    rows = rows_of(progress(upstream=-1, source_end=-1), SourceEnds(ends=(("t", 0, 4),)))
+    assert [one.records for one in known_loss(rows, [topic()])] == [4]

@@ -1,0 +1,193 @@
+"""What is asked of whom, and what the answers come to."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from lockstep_cli.__main__ import main
+from lockstep_cli.flow_selection import choose_flows
+from lockstep_config import FlowSettings
+from lockstep_ops.command_request import REFUSED, CommandReply, command_request, exit_code
+from lockstep_ops.exit_codes import CannotUse, Exit
+from lockstep_state.commands.command_vocabulary import FLOW, Scope
+from lockstep_state.events import Event
+
+Settings = Callable[..., FlowSettings]
+File = Callable[..., Path]
+
+
+def answer(service: str, kind: str = "Paused", *, answers: str = "1", **detail: Any) -> Event:
+    return Event(kind=kind, service=service, flow="A->B", answers=answers, detail=detail)
+
+
+@pytest.fixture
+def reply(settings: Settings) -> CommandReply:
+    question = command_request(settings(), "pause", FLOW)
+    return CommandReply(replace(question, command=replace(question.command, id="1")))
+
+
+def test_command_about_a_flow_is_sent_to_the_owners_of_its_connectors(reply: CommandReply) -> None:
+    assert reply.question.services == {"topic-sync", "checkpoint", "heartbeat"}
+    assert reply.question.command.subject == "flow"
+    assert reply.missing == ("checkpoint", "heartbeat", "topic-sync")
+
+
+def test_each_request_has_an_id_of_its_own(settings: Settings) -> None:
+    first, second = (command_request(settings(), "pause", FLOW).command for _ in range(2))
+    assert first.id != second.id
+    assert first.at_ms > 0
+
+
+def test_services_without_work_in_the_flow_are_not_waited_for(settings: Settings) -> None:
+    asked = command_request(settings("emit.checkpoints.enabled = false"), "pause", FLOW)
+    assert asked.services == {"topic-sync", "heartbeat"}
+    assert asked.absent == {"checkpoint"}
+
+
+def test_command_for_a_disabled_connector_is_refused(settings: Settings) -> None:
+    scope = Scope.parse("connector:MirrorCheckpointConnector")
+    with pytest.raises(CannotUse, match="checkpoint would carry out pause connector:MirrorCheckpointConnector"):
+        command_request(settings("emit.checkpoints.enabled = false"), "pause", scope)
+
+
+def test_a_scope_that_the_verb_is_not_for_is_not_asked(settings: Settings) -> None:
+    with pytest.raises(CannotUse, match="stop is not for a topic"):
+        command_request(settings(), "stop", Scope.parse("topic:orders"))
+
+
+def test_answers_of_all_are_fine(reply: CommandReply) -> None:
+    for service in sorted(reply.question.services):
+        reply.add_event(answer(service, scope="connector:X", wanted="paused"))
+    assert reply.missing == ()
+    assert exit_code([reply]) is Exit.FINE
+    assert reply.as_lines()[0] == "A->B  checkpoint: paused, connector:X is to be paused"
+
+
+def test_reply_counts_only_events_with_its_id_from_asked_services(reply: CommandReply) -> None:
+    reply.add_event(answer("heartbeat", answers="2"))
+    reply.add_event(answer("acl-sync"))
+    assert reply.heard == {}
+
+
+def test_the_first_answer_of_a_service_counts(reply: CommandReply) -> None:
+    reply.add_event(answer("heartbeat"))
+    reply.add_event(answer("heartbeat", REFUSED, reason="late"))
+    assert reply.heard["heartbeat"].kind == "Paused"
+
+
+def test_reply_with_a_refusal_has_its_reason_and_exit_code_first(reply: CommandReply) -> None:
+    reply.add_event(answer("topic-sync", REFUSED, reason="no topic 'x' is mirrored"))
+    assert exit_code([reply]) is Exit.TROUBLE
+    assert "A->B  topic-sync: refused: no topic 'x' is mirrored" in reply.as_lines()
+
+
+@pytest.mark.parametrize(
+    ("members", "words"),
+    [
+        ({}, "Look at its log"),
+        ({"heartbeat": 0}, "No replica of it runs for this flow: start it."),
+        ({"heartbeat": 1}, "1 replica runs and did not answer"),
+        ({"heartbeat": 3}, "3 replicas run and did not answer"),
+    ],
+)
+def test_reply_names_a_silent_service_and_its_cause(reply: CommandReply, members: dict[str, int], words: str) -> None:
+    reply.members.update(members)
+    assert exit_code([reply]) is Exit.NO_ANSWER
+    (line,) = (line for line in reply.as_lines() if line.startswith("A->B  heartbeat: no answer to pause."))
+    assert words in line
+    assert "kept for 7 days" in line
+
+
+def test_trouble_with_the_cluster_is_the_only_line(reply: CommandReply) -> None:
+    reply.trouble = "cluster B at x cannot be reached: y"
+    assert reply.as_lines() == ["A->B  cluster B at x cannot be reached: y"]
+    assert exit_code([reply]) is Exit.NO_ANSWER
+    reply.denied = True
+    assert exit_code([reply]) is Exit.TROUBLE
+
+
+def test_a_program_reads_all_of_it(reply: CommandReply) -> None:
+    reply.add_event(answer("heartbeat", wanted="paused"))
+    body = json.loads(json.dumps(reply.as_json()))
+    assert body["answers"] == [{"service": "heartbeat", "kind": "Paused", "at_ms": 0, "detail": {"wanted": "paused"}}]
+    assert body["missing"] == ["checkpoint", "topic-sync"]
+    assert (body["flow"], body["verb"], body["subject"], body["id"]) == ("A->B", "pause", "flow", "1")
+
+
+# -- which flows ------------------------------------------------------------------------------------------------------
+
+
+def test_the_only_flow_need_not_be_named(file: File) -> None:
+    assert [str(one.flow) for one in choose_flows(file(), [])] == ["A->B"]
+
+
+def test_command_for_a_file_with_several_flows_needs_a_flow(file: File) -> None:
+    both = file("B->A.enabled = true")
+    with pytest.raises(CannotUse, match="has 2 flows, 'A->B', 'B->A': say which one with --flow"):
+        choose_flows(both, [])
+    assert [str(one.flow) for one in choose_flows(both, ["B->A", "B->A"])] == ["B->A"]
+    assert [str(one.flow) for one in choose_flows(both, [], every=True)] == ["A->B", "B->A"]
+
+
+@pytest.mark.parametrize(
+    ("named", "every", "words"),
+    [(["A"], False, "is not a flow"), (["A->C"], False, "A->B"), (["A->B"], True, "exclude each other")],
+)
+def test_flows_that_cannot_be_meant_are_refused(file: File, named: list[str], every: bool, words: str) -> None:
+    with pytest.raises(CannotUse, match=words):
+        choose_flows(file(), named, every)
+
+
+def test_a_file_without_an_enabled_flow_has_nothing_to_ask(tmp_path: Path) -> None:
+    path = tmp_path / "mm2.properties"
+    path.write_text("clusters = A, B\nA.bootstrap.servers = x:1\nB.bootstrap.servers = y:2\n")
+    with pytest.raises(CannotUse, match="no flow is enabled"):
+        choose_flows(path, [])
+
+
+# -- as it is met -----------------------------------------------------------------------------------------------------
+
+
+def test_dry_run_sends_nothing_and_names_the_services(file: File) -> None:
+    ran = CliRunner().invoke(main, ["stop", str(file()), "slot:3", "--dry-run"])
+    assert (ran.exit_code, ran.output) == (0, "A->B  would ask topic-sync: stop slot:3\n")
+
+
+def test_a_dry_run_for_programs_shows_the_command(file: File) -> None:
+    ran = CliRunner().invoke(main, ["pause", str(file()), "topic:orders", "--dry-run", "--output", "json"])
+    (flow,) = json.loads(ran.output)["flows"]
+    assert (flow["verb"], flow["subject"], flow["asked"]) == ("pause", "topic:orders", ["topic-sync"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["pause", "topics:x"], "is nothing that commands are about"),
+        (["stop", "topic:x"], "stop is not for a topic"),
+        (["refresh", "slot:1"], "refresh is not for a slot"),
+        (["pause", "flow", "--flow", "A->C"], "A->C"),
+    ],
+)
+def test_command_with_bad_arguments_is_bad_usage(file: File, arguments: list[str], words: str) -> None:
+    verb, what, *more = arguments
+    ran = CliRunner().invoke(main, [verb, str(file()), what, *more])
+    assert ran.exit_code == 2
+    assert words in ran.output
+
+
+def test_a_file_that_is_wrong_is_bad_usage(file: File) -> None:
+    ran = CliRunner().invoke(main, ["pause", str(file("tasks.max = nonsense"))])
+    assert ran.exit_code == 2
+    assert "nonsense" in ran.output
+
+
+@pytest.mark.parametrize("verb", ["pause", "resume", "stop", "restart", "refresh"])
+def test_every_verb_has_an_example_and_exit_codes_in_its_help(verb: str) -> None:
+    said = CliRunner().invoke(main, [verb, "--help"]).output
+    assert f"lockstep {verb} mm2.properties" in said
+    assert "Exit codes:" in said

@@ -1,0 +1,210 @@
+"""Handing a flow back to MirrorMaker 2: what is written, what is refused, and what is named."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from lockstep_cli.rendering.plan_tables import hand_back_shown
+from lockstep_ops.takeover.handback import not_drained, plan_hand_back
+from lockstep_ops.takeover.migration import MigrationState
+from lockstep_state.reasons.reason import NO_REASON
+from lockstep_state.reasons.reason_catalogue import format_sentence
+from lockstep_state.rows.state_rows import (
+    MirroredTopic,
+    PartitionProgress,
+    Restarts,
+    Row,
+    SlotStatus,
+)
+from tests.support.reasons import reported
+from tests.support.takeover_rows import DEDICATED, FLOW, STOPPED, progress, rows_of, shown, topic
+
+
+def test_hand_back_plan_is_shown_as_text() -> None:
+    said = shown(hand_back_shown(plan_hand_back(held(progress(0, 9), progress(1, 19), DRAINED, theirs={("t", 0): 9}))))
+    assert "mm2-offsets.A.internal, connector MirrorSourceConnector on B: 1 offset to write" in said
+    assert "there already" in said
+
+
+# -- handing back -----------------------------------------------------------------------------------------------------
+
+
+def held(
+    *rows: Row, theirs: Mapping[tuple[str, int], int] | None = None, members: int = 0, replicas: int = 0
+) -> MigrationState:
+    place = DEDICATED
+    return MigrationState(
+        flow=FLOW,
+        cluster="A",
+        place=place,
+        rows=rows_of(*rows),
+        theirs=theirs or {},
+        members=members,
+        replicas=replicas,
+    )
+
+
+DRAINED = SlotStatus(slot=0, phase="released")
+
+
+def test_the_last_progress_is_written_where_it_is_not_there_yet() -> None:
+    plan = plan_hand_back(held(progress(0, 9), progress(1, 19), DRAINED, STOPPED, theirs={("t", 0): 9}, replicas=1))
+    assert plan.refusals == ()
+    assert plan.offsets == ((("t", 0), 9), (("t", 1), 19))
+    assert plan.writes == ((("t", 1), 19),)
+    assert (plan.row.phase, plan.row.partitions) == ("handed-back", 2)
+    assert plan.as_json()["offsets"][0] == {
+        "partition": {"cluster": "A", "partition": 0, "topic": "t"},
+        "offset": {"offset": 9},
+    }
+
+
+def test_twice_changes_nothing() -> None:
+    plan = plan_hand_back(held(progress(0, 9), DRAINED, STOPPED, theirs={("t", 0): 9}))
+    assert (plan.refusals, plan.writes) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("rows", "replicas", "words"),
+    [
+        ([DRAINED], 1, "the flow runs: lockstep stop"),
+        ([SlotStatus(slot=0, phase="started"), STOPPED], 1, "slot 0 did not drain yet"),
+        (
+            [SlotStatus(slot=1, phase="started"), SlotStatus(slot=2, phase="started"), STOPPED],
+            0,
+            "slots 1, 2 ended with",
+        ),
+        ([SlotStatus(slot=0, phase="started")], 0, "slot 0 ended without writing down how far it was"),
+        ([DRAINED], 0, ""),
+        ([DRAINED, STOPPED], 1, ""),
+    ],
+)
+def test_hand_back_of_a_flow_that_is_not_drained_is_refused(rows: list[Row], replicas: int, words: str) -> None:
+    why = format_sentence(not_drained(held(progress(), *rows, replicas=replicas)))
+    assert words in why
+    assert bool(words) is bool(why)
+    assert bool(plan_hand_back(held(progress(), *rows, replicas=replicas)).refusals) is bool(words)
+
+
+UNREAD = progress(1, 19, located=False)
+
+
+@pytest.mark.parametrize(
+    ("rows", "replicas", "words"),
+    [
+        ([DRAINED, STOPPED], 1, "where the copy ends of t-1 was not read from B yet: ask again in a moment"),
+        ([DRAINED, STOPPED], 0, "was not read from B yet. Start the data plane, which reads that from the target"),
+        ([DRAINED], 0, "Start the data plane, which reads that from the target, and lockstep stop"),
+    ],
+)
+def test_a_row_that_the_target_was_not_asked_about_is_not_handed_back(
+    rows: list[Row], replicas: int, words: str
+) -> None:
+    found = held(progress(0, 9), UNREAD, *rows, replicas=replicas)
+    assert words in format_sentence(not_drained(found))
+    (why,) = map(format_sentence, plan_hand_back(found).refusals)
+    assert why == format_sentence(not_drained(found))
+
+
+def test_hand_back_without_copy_is_named_only_when_the_target_confirms_it() -> None:
+    (why,) = map(
+        format_sentence, plan_hand_back(held(progress(0, -1, located=False), DRAINED, STOPPED, replicas=1)).refusals
+    )
+    assert "copied nothing" not in why
+    (why,) = map(format_sentence, plan_hand_back(held(DRAINED)).refusals)
+    assert "it has copied nothing, or its state topic was lost" in why
+
+
+@pytest.mark.parametrize(
+    ("row", "about", "words"),
+    [
+        (replace(UNREAD, phase="halted", cause=reported("truncated")), None, "not known (truncated)"),
+        (UNREAD, MirroredTopic(source_topic="t", target_topic="A.t", phase="failed"), "its topic is not mirrored now"),
+    ],
+)
+def test_hand_back_with_an_unknown_end_is_refused_without_waiting(
+    row: PartitionProgress, about: MirroredTopic | None, words: str
+) -> None:
+    found = held(progress(0, 9), row, DRAINED, STOPPED, *([] if about is None else [about]), replicas=1)
+    assert not_drained(found) == NO_REASON
+    (why,) = map(format_sentence, plan_hand_back(found).refusals)
+    assert "t-1 is not known" in why
+    assert words in why
+    assert "lockstep offsets alter" in why
+
+
+@pytest.mark.parametrize("subject", ["slot:1", "service"])
+def test_hand_back_does_not_wait_for_a_failed_slot(subject: str) -> None:
+    failed = Restarts(owner="data-plane", subject=subject, phase="failed", cause=reported("no room"), asked=("", ""))
+    failed = replace(failed, asked=("",) if subject == "service" else ("", ""))
+    found = held(UNREAD, SlotStatus(slot=1, phase="started"), STOPPED, failed, replicas=1)
+    assert not_drained(found) == NO_REASON
+    (why,) = map(format_sentence, plan_hand_back(found).refusals)
+    what = "connector:MirrorSourceConnector" if subject == "service" else subject
+    assert f"lockstep restart {what}" in why
+    assert "(no room)" in why
+    asked_again = held(UNREAD, DRAINED, STOPPED, replace(failed, asked=("before",)), replicas=1)
+    assert "ask again in a moment" in format_sentence(not_drained(asked_again))
+    assert plan_hand_back(held(progress(), DRAINED, STOPPED, failed, replicas=1)).refusals == ()
+
+
+def test_hand_back_knows_an_altered_offset() -> None:
+    plan = plan_hand_back(held(progress(0, 9, located=False, begins="altered"), DRAINED))
+    assert (plan.refusals, plan.offsets) == ((), ((("t", 0), 9),))
+
+
+def test_hand_back_skips_an_unread_partition_of_an_excluded_topic() -> None:
+    plan = plan_hand_back(
+        held(replace(UNREAD, topic="u"), topic(source_topic="u", phase="excluded"), progress(0), DRAINED)
+    )
+    assert (plan.refusals, plan.offsets) == ((), ((("t", 0), 9),))
+    assert any("was not read: u-1" in note for note in plan.notes)
+
+
+def test_hand_back_of_a_running_flow_that_is_stopped_first_is_accepted() -> None:
+    running = held(progress(), SlotStatus(slot=0, phase="started"), replicas=1)
+    assert plan_hand_back(running).refusals != ()
+    plan = plan_hand_back(running, stops_first=True)
+    assert (plan.refusals, plan.offsets) == ((), ((("t", 0), 9),))
+
+
+def test_hand_back_while_mm2_runs_is_refused() -> None:
+    (why,) = map(format_sentence, plan_hand_back(held(progress(), DRAINED, members=1)).refusals)
+    assert "group A-mm2 on B has 1 member." in why
+
+
+def test_progress_of_mm2_that_is_further_is_never_written_over() -> None:
+    (why,) = map(format_sentence, plan_hand_back(held(progress(0, 9), DRAINED, theirs={("t", 0): 10})).refusals)
+    assert "10 there and 9 here" in why
+
+
+def test_hand_back_without_the_offsets_topic_is_refused() -> None:
+    (why,) = map(format_sentence, plan_hand_back(replace(held(progress(), DRAINED), theirs=None)).refusals)
+    assert "no topic mm2-offsets.A.internal on B" in why
+
+
+def test_a_flow_that_copied_nothing_has_nothing_to_hand_back() -> None:
+    (why,) = map(format_sentence, plan_hand_back(held(progress(0, -1), DRAINED)).refusals)
+    assert "copied nothing" in why
+
+
+@pytest.mark.parametrize(
+    ("row", "left_out"),
+    [
+        (topic(phase="deleted"), True),
+        (topic(source_topic_id="new"), True),
+        (topic(source_topic_id="old"), False),
+        (topic(source_topic_id=""), False),
+        (topic(phase="excluded", source_topic_id="old"), False),
+    ],
+)
+def test_topics_that_are_gone_are_left_out(row: MirroredTopic, left_out: bool) -> None:
+    plan = plan_hand_back(held(row, progress(0, 9, source_topic_id="old"), DRAINED))
+    assert (plan.offsets == ()) is left_out
+    assert any("left out" in note for note in plan.notes) is left_out
+
+
+def test_hand_back_notes_halted_partitions() -> None:
+    (note,) = plan_hand_back(held(progress(0, 9, phase="halted"), DRAINED)).notes
+    assert "1 partition halted here (t-0)" in note

@@ -1,0 +1,202 @@
+"""What is taken back is ours, and wanted by nobody: the only deletions that Lockstep makes by itself."""
+
+from collections.abc import Collection, Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_rules.acls.binding_ownership import (
+    LOOKS_APART,
+    Deletions,
+    OwnedBinding,
+    Review,
+    RevocationHistory,
+    deletions,
+    review,
+)
+from lockstep_state.acl_binding import AclBinding
+
+TOPICS = frozenset({"TOPIC"})
+BOTH = frozenset({"TOPIC", "GROUP"})
+
+
+def acl(name: str = "orders", operation: str = "READ", *, resource: str = "TOPIC") -> AclBinding:
+    return AclBinding(name=name, principal="User:anna", operation=operation, permission="ALLOW", resource=resource)
+
+
+def ours(name: str = "orders", operation: str = "READ") -> OwnedBinding:
+    return OwnedBinding(acl(f"A.{name}", operation), name)
+
+
+def our_group(name: str = "billing") -> OwnedBinding:
+    return OwnedBinding(acl(name, resource="GROUP"), name)
+
+
+ELSE = acl("something-else")
+"""On the source, so that it says something."""
+
+
+def reviewed(
+    owned: Sequence[OwnedBinding],
+    source: Collection[AclBinding] = (ELSE,),
+    *,
+    target: Collection[AclBinding] | None = None,
+    wanted: Collection[AclBinding] = (),
+    resources: Collection[str] = TOPICS,
+) -> Review:
+    there = {one.binding for one in owned} if target is None else target
+    return review(owned, frozenset(source), there, wanted, resources)
+
+
+def decided(
+    found: Review, history: RevocationHistory, now: float, *, limit: int = 10, shared: Sequence[str] = ()
+) -> Deletions:
+    return deletions(found, history, now, limit=limit, shared=shared, source="A", target="B")
+
+
+def after_two_looks(found: Review, *, limit: int = 10, shared: Sequence[str] = ()) -> Deletions:
+    history = RevocationHistory().then(7, 0.0, found.revoked).then(7, LOOKS_APART, found.revoked)
+    return decided(found, history, LOOKS_APART, limit=limit, shared=shared)
+
+
+class TestReview:
+    def test_own_binding_gone_on_the_source_is_revoked(self) -> None:
+        assert reviewed([ours()]) == Review(revoked=(ours(),))
+
+    def test_own_binding_still_on_the_source_is_kept_when_not_wanted(self) -> None:
+        """The topic is no longer selected, or its prefix has become too wide: nobody revoked anything."""
+        assert reviewed([ours()], [acl("orders")]) == Review()
+
+    def test_a_copy_of_allow_all_stays_with_it(self) -> None:
+        assert reviewed([ours()], [acl("orders", "ALL")]) == Review()
+        assert reviewed([ours(operation="DESCRIBE")], [acl("orders", "ALL")]).revoked == (ours(operation="DESCRIBE"),)
+
+    def test_own_binding_wanted_on_the_target_is_kept_whatever_its_origin(self) -> None:
+        assert reviewed([ours()], [acl("renamed")], wanted=[acl("A.orders")]) == Review()
+
+    def test_own_binding_deleted_by_somebody_else_is_not_ours_any_more(self) -> None:
+        assert reviewed([ours()], target=[]) == Review(gone=(ours(),))
+
+    def test_source_without_acls_revokes_nothing(self) -> None:
+        assert reviewed([ours()], []) == Review(silent=(ours(),))
+
+    def test_topics_say_nothing_about_groups(self) -> None:
+        found = reviewed([ours(), our_group()], [ELSE], resources=BOTH)
+        assert found == Review(revoked=(ours(),), silent=(our_group(),))
+
+    def test_own_binding_of_an_unread_resource_type_is_not_judged(self) -> None:
+        assert reviewed([our_group()], [ELSE], target=[], resources=TOPICS) == Review()
+
+
+class TestLooks:
+    def test_revocation_seen_once_deletes_nothing(self) -> None:
+        found = reviewed([ours()])
+        assert decided(found, RevocationHistory().then(7, 100.0, found.revoked), 100.0) == Deletions()
+
+    def test_revocation_seen_twice_at_once_deletes_nothing(self) -> None:
+        history = RevocationHistory().then(7, 100.0, [ours()]).then(7, 100.1, [ours()])
+        assert not history.settled(ours().binding, 100.1)
+
+    def test_revocation_seen_twice_some_time_apart_is_due(self) -> None:
+        assert after_two_looks(reviewed([ours()])).due == (ours(),)
+
+    def test_revocation_history_begins_anew_when_the_binding_is_seen_again(self) -> None:
+        history = RevocationHistory().then(7, 0.0, [ours()]).then(7, 10.0, []).then(7, 20.0, [ours()])
+        assert not history.settled(ours().binding, 20.0)
+
+    def test_revocation_history_begins_anew_in_another_term(self) -> None:
+        history = RevocationHistory().then(7, 0.0, [ours()]).then(9, 20.0, [ours()])
+        assert not history.settled(ours().binding, 20.0)
+        assert history.then(9, 30.0, [ours()]).settled(ours().binding, 30.0)
+
+
+class TestDeletions:
+    def test_more_revocations_than_the_limit_delete_nothing_and_are_named(self) -> None:
+        many = [ours(f"orders-{n}") for n in range(11)]
+        found = after_two_looks(reviewed(many))
+        assert found.due == ()
+        assert found.notes == (
+            "Lockstep leaves 11 bindings on B that A revoked: that is more than lockstep.acls.delete.max=10 at once; "
+            "if it is meant, start acl-sync once with 11",
+        )
+        assert len(after_two_looks(reviewed(many[:10])).due) == 10
+
+    def test_revocation_seen_once_counts_for_the_limit(self) -> None:
+        """A source that is being emptied shall not be followed piece by piece."""
+        many = [ours(f"orders-{n}") for n in range(11)]
+        history = RevocationHistory().then(7, 0.0, many[:5]).then(7, 60.0, many)
+        assert decided(reviewed(many), history, 60.0).due == ()
+
+    def test_source_without_acls_is_named(self) -> None:
+        found = after_two_looks(reviewed([ours()], []))
+        assert found.due == ()
+        assert found.notes[0].startswith(
+            "A has no ACLs about topics at all, so Lockstep leaves one binding that it made on B"
+        )
+
+    def test_own_binding_shared_with_another_flow_is_kept(self) -> None:
+        kept = OwnedBinding(acl("orders"), "orders")
+        found = after_two_looks(reviewed([kept, ours()]), shared=["C->B"])
+        assert found.due == (ours(),)
+        assert "C->B may need these ACLs" in found.notes[0]
+        assert after_two_looks(reviewed([kept, ours()])).due == (kept, ours())
+
+
+NAMES = st.sampled_from(["a", "b", "c", "d"])
+BINDINGS = st.builds(acl, NAMES, st.sampled_from(["READ", "ALL", "DESCRIBE"]), resource=st.sampled_from(sorted(BOTH)))
+ROUNDS = st.lists(
+    st.tuples(
+        st.frozensets(BINDINGS, max_size=8),  # what the source says
+        st.frozensets(BINDINGS, max_size=8),  # what is wanted for other reasons
+        st.sampled_from([7, 7, 7, 9]),  # the term
+        st.floats(0, 20),  # seconds since the round before
+    ),
+    min_size=1,
+    max_size=6,
+)
+OWNED = st.builds(lambda binding, source: OwnedBinding(binding, source), BINDINGS, NAMES)
+
+
+@given(
+    st.lists(OWNED, max_size=8, unique_by=lambda one: one.binding),
+    st.frozensets(BINDINGS, max_size=8),
+    ROUNDS,
+    st.integers(1, 4),
+    st.sampled_from([(), ("C->B",)]),
+    st.sampled_from([TOPICS, BOTH]),
+)
+def test_only_own_unwanted_bindings_are_deleted(
+    owned: list[OwnedBinding],
+    others: frozenset[AclBinding],
+    rounds: list[tuple[frozenset[AclBinding], frozenset[AclBinding], int, float]],
+    limit: int,
+    shared: tuple[str, ...],
+    resources: frozenset[str],
+) -> None:
+    mine = {one.binding: one for one in owned}
+    target = others | mine.keys()
+    now, history = 0.0, RevocationHistory()
+    refused: dict[AclBinding, list[tuple[int, float]]] = {}
+    for source, wanted, term, passed in rounds:
+        now += passed
+        found = review(owned, source, target, wanted, resources)
+        history = history.then(term, now, found.revoked)
+        due = deletions(found, history, now, limit=limit, shared=shared, source="A", target="B").due
+        for binding in mine:
+            backed = any(origin in source for origin in mine[binding].origins()) or binding in wanted
+            assert not (backed and mine[binding] in due)
+            seen = refused.setdefault(binding, [])
+            if backed or (seen and seen[-1][0] != term):
+                seen.clear()
+            if not backed:
+                seen.append((term, now))
+        assert len(due) <= limit
+        for one in due:
+            assert mine[one.binding] == one
+            assert one.binding in target
+            assert one.binding.resource in resources
+            assert any(binding.resource == one.binding.resource for binding in source)
+            assert not (shared and one.keeps_its_name)
+            looked = refused[one.binding]
+            assert len(looked) >= 2
+            assert now - looked[0][1] >= LOOKS_APART

@@ -1,0 +1,327 @@
+"""Runs translate as the two logs say, and whatever part of them a reader has, never too far (`architecture.md` §5)."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_rules.offsets.offset_runs import (
+    BackTranslation,
+    Run,
+    RunMap,
+    Translation,
+    decode_runs,
+    encode_runs,
+    translate,
+    translate_back,
+    union,
+)
+from lockstep_state.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_state.rows.state_rows import OffsetRuns, PartitionProgress
+from tests.support.offset_truth import FIRST, Copied, Stretch, exact_places, read, translated
+
+RUNS = (Run(10, 5, 10), Run(21, 15, 4), Run(30, 30, 1))
+"""Between them: one upstream offset without a record, five upstream and eleven downstream ones."""
+
+
+@st.composite
+def logs(draw: st.DrawFn, begin: tuple[int, int] = (0, 0), most: int = 12) -> list[Stretch]:
+    """Stretches with gaps in either log, in both or in none."""
+    up, down = (at + draw(st.integers(0, 3)) for at in begin)
+    stretches: list[Stretch] = []
+    for _ in range(draw(st.integers(1, most))):
+        count = draw(st.integers(1, 6))
+        stretches.append((up, down, count))
+        up += count + draw(st.sampled_from((0, 0, 1, 1, 4)))
+        down += count + draw(st.sampled_from((0, 0, 0, 1, 3)))
+    return stretches
+
+
+def copied(stretches: list[Stretch], draw: st.DataObject) -> Copied:
+    """Copied, written down now and then, and killed now and then."""
+    partition = Copied()
+    for stretch in stretches:
+        partition.copies([stretch])
+        for what in draw.draw(st.lists(st.sampled_from(("write", "only runs", "die")), max_size=2)):
+            if what == "die":
+                partition.dies_and_goes_on()
+            else:
+                partition.writes(only_runs=what == "only runs")
+    partition.passes_over(draw.draw(st.integers(0, 1)))
+    partition.writes()
+    return partition
+
+
+def never_too_far(known: RunMap, places: dict[int, int]) -> None:
+    """Also from before the first record that still counts: a group there has to see that one."""
+    first = min(places)
+    for position, found in translated(known, range(max(places) + 1)):
+        assert found is None or found.downstream <= places[max(position, first)]
+
+
+@pytest.mark.parametrize(
+    ("upstream", "wanted"),
+    [
+        (9, None),
+        (10, (5, False, 0)),
+        (19, (14, False, 0)),
+        (20, (15, False, 0)),
+        (21, (15, False, 0)),
+        (24, (18, False, 0)),
+        (25, (19, False, 0)),
+        (26, (19, False, 11)),
+        (29, (19, False, 11)),
+        (30, (30, False, 0)),
+        (31, (31, False, 0)),
+        (32, (31, True, 0)),
+        (99, (31, True, 0)),
+    ],
+)
+def test_upstream_offset_in_runs_is_translated(upstream: int, wanted: tuple[int, bool, int] | None) -> None:
+    found = translate(RUNS, UpstreamOffset(upstream))
+    assert found == (None if wanted is None else Translation(DownstreamOffset(wanted[0]), *wanted[1:]))
+
+
+def test_runs_translate_nothing_behind_the_decided_offset() -> None:
+    """The last offset of a transaction is its marker, and groups stand behind it."""
+    assert translate(RUNS, UpstreamOffset(32), decided=31) == Translation(DownstreamOffset(31), False, 0)
+    assert translate(RUNS, UpstreamOffset(33), decided=31) == Translation(DownstreamOffset(31), True, 0)
+
+
+def test_no_runs_translate_nothing() -> None:
+    assert translate((), UpstreamOffset(0)) is None
+
+
+def test_runs_travel_as_steps() -> None:
+    row = OffsetRuns(topic="t", partition=0, chunk=0, upstream=10, downstream=5, runs=encode_runs(RUNS))
+    assert row.runs == ((0, 0, 10), (1, 0, 4), (5, 11, 1))
+    assert tuple(decode_runs(row)) == RUNS
+    assert encode_runs(()) == ()
+
+
+def test_union_of_what_two_writers_knew() -> None:
+    assert union(RUNS[:2], RUNS[1:], [Run(15, 10, 3)]) == RUNS
+    assert union([Run(0, 0, 5)], [Run(3, 3, 9)], [Run(12, 12, 1)], [Run(14, 13, 1)]) == (Run(0, 0, 13), Run(14, 13, 1))
+
+
+@given(logs(), st.data())
+def test_every_position_translates_exactly_whatever_happened_meanwhile(
+    stretches: list[Stretch], data: st.DataObject
+) -> None:
+    known = read(copied(stretches, data).log)
+    places = exact_places(stretches)
+    last = max(u + n for u, _, n in stretches)
+    for position, found in translated(known, places):
+        assert found is not None
+        assert (found.downstream, found.behind) == (places[position], position > max(last, known.decided + 1))
+    assert known.translate(UpstreamOffset(min(places) - 1)) is None
+
+
+@given(logs(), st.data())
+def test_twice_out_of_order_and_missing_never_lead_too_far(stretches: list[Stretch], data: st.DataObject) -> None:
+    log = copied(stretches, data).log
+    seen = data.draw(st.lists(st.sampled_from(log), max_size=2 * len(log)))
+    known = read(seen)
+    places = exact_places(stretches)
+    before = -1
+    for position, found in translated(known, places):
+        if found is not None:
+            assert before <= found.downstream <= places[position]
+            between = sum(max(0, min(places[position], d + n) - max(found.downstream, d)) for _, d, n in stretches)
+            assert found.behind or between <= found.reread
+            before = found.downstream
+    for row in seen:
+        again = known.fold(row) if isinstance(row, OffsetRuns) else known.fold_progress(row)
+        assert again == known, "twice changes nothing"
+
+
+@given(logs(), st.data())
+def test_runs_are_independent_of_the_order_of_rows(stretches: list[Stretch], data: st.DataObject) -> None:
+    log = copied(stretches, data).log
+    assert read(data.draw(st.permutations(log))).runs == read(log).runs
+    rows = [row for row in log if isinstance(row, OffsetRuns)]
+    progress = next(row for row in reversed(log) if isinstance(row, PartitionProgress))
+    assert RunMap.build(progress, rows).runs == read(log).runs
+
+
+@given(logs(), st.booleans(), st.booleans(), st.data())
+def test_runs_of_a_new_generation_replace_invalid_ones(
+    stretches: list[Stretch], write_before: bool, in_place: bool, data: st.DataObject
+) -> None:
+    """The target was truncated, the source begins elsewhere: of the old runs counts what lies below both."""
+    partition = copied(stretches, data)
+    before = list(partition.log)
+    up, down, count = stretches[-1]
+    begin = data.draw(st.integers(0, up + count + 5)), data.draw(st.integers(0, down + count))
+    after = data.draw(logs(begin))
+    if write_before:
+        partition.writes()
+    partition.begins_again(*begin, in_place=in_place)
+    partition.copies(after)
+    partition.writes()
+    places = exact_places(partition.stretches)
+    assert {p: t.downstream for p, t in translated(read(partition.log), places) if t is not None} == places
+
+    new = [row for row in partition.log if row not in before]
+    seen = data.draw(st.lists(st.sampled_from(partition.log), max_size=10))
+    seen.insert(data.draw(st.integers(0, len(seen))), data.draw(st.sampled_from(new)))
+    never_too_far(read(seen), places)
+
+
+@given(logs(), st.data())
+def test_killed_after_a_new_generation_began(stretches: list[Stretch], data: st.DataObject) -> None:
+    """Whatever was written by then, what no longer holds does not come back."""
+    partition = copied(stretches, data)
+    up, down, count = stretches[-1]
+    begin = data.draw(st.integers(0, up + count + 5)), data.draw(st.integers(0, down + count))
+    partition.begins_again(*begin, in_place=data.draw(st.booleans()))
+    after = data.draw(logs(begin))
+    half = data.draw(st.integers(0, len(after)))
+    partition.copies(after[:half])
+    if data.draw(st.booleans()):
+        partition.writes(only_runs=data.draw(st.booleans()))
+    partition.dies_and_goes_on()
+    partition.copies(after[half:])
+    partition.writes()
+    never_too_far(read(partition.log), exact_places(partition.stretches))
+    new = exact_places(after)
+    assert {p: t.downstream for p, t in translated(read(partition.log), new) if t is not None} == new
+
+
+def test_rows_of_an_ended_generation_are_not_used_by_the_next_slot() -> None:
+    """The target was emptied, so nothing of the old runs holds; their chunk stays in the topic until its place is
+    used."""
+    partition = Copied()
+    partition.copies([(0, 0, 5), (6, 5, 5)])
+    partition.writes()
+    partition.begins_again(20, 0, in_place=False)
+    partition.copies([(20, 0, 9)])
+    partition.writes()
+    partition.dies_and_goes_on()
+    partition.copies([(30, 9, 1), (32, 10, 1)])
+    partition.writes()
+    known = read(partition.log)
+    assert known.runs == (Run(20, 0, 9), Run(30, 9, 1), Run(32, 10, 1))
+    assert known.translate(UpstreamOffset(3)) is None
+
+
+@pytest.mark.parametrize("change", [{"source_topic_id": "x"}, {"target_topic_id": "x"}, {"producer_id": 1}])
+def test_rows_of_other_logs_do_not_count(change: dict[str, str | int]) -> None:
+    partition = Copied()
+    partition.copies([(0, 0, 5), (6, 5, 5)])
+    partition.writes()
+    known = read(partition.log)
+    chunk, progress = partition.log
+    assert isinstance(chunk, OffsetRuns)
+    assert isinstance(progress, PartitionProgress)
+    assert known.fold(replace(chunk, generation=9, **change)) == known  # type: ignore[arg-type]  # one of three fields
+    assert known.fold_progress(replace(progress, producer_epoch=9, **change)) == known  # type: ignore[arg-type]  # as above
+    assert known.fold(replace(chunk, generation=-1, edition=9)) == known, "nor of a lower generation"
+
+
+# -- a partition without records ---------------------------------------------------------------------------------------
+
+
+def waiting(upstream: int, downstream: int, **more: object) -> PartitionProgress:
+    """A progress row of an epoch in which nothing was appended yet."""
+    return replace(FIRST, upstream=upstream, downstream=downstream, **more)  # type: ignore[arg-type]  # as the test names them
+
+
+@pytest.mark.parametrize(
+    ("upstream", "wanted"),
+    [(99, None), (100, (57, False, 0)), (101, (57, True, 0)), (500, (57, True, 0))],
+)
+def test_mm2_166_first_record_has_a_place_without_any_append(
+    upstream: int, wanted: tuple[int, bool, int] | None
+) -> None:
+    found = RunMap.build(waiting(99, 56)).translate(UpstreamOffset(upstream))
+    assert found == (None if wanted is None else Translation(DownstreamOffset(wanted[0]), *wanted[1:]))
+
+
+def test_mm2_166_group_of_an_empty_partition_is_at_0() -> None:
+    assert RunMap.build(waiting(-1, -1)).translate(UpstreamOffset(0)) == Translation(DownstreamOffset(0), False, 0)
+
+
+def test_records_skipped_before_the_first_one_have_a_translation() -> None:
+    """Two rows of one epoch, in either order: between what they say nothing lies downstream."""
+    rows = waiting(99, 56), waiting(103, 56)
+    for first, second in (rows, rows[::-1]):
+        known = RunMap.build(first).fold_progress(second)
+        assert known.translate(UpstreamOffset(100)) == Translation(DownstreamOffset(57), False, 0)
+        assert known.translate(UpstreamOffset(104)) == Translation(DownstreamOffset(57), False, 0)
+        assert known.translate(UpstreamOffset(105)) == Translation(DownstreamOffset(57), True, 0)
+
+
+def test_partition_halted_before_its_begin_has_no_translation() -> None:
+    assert RunMap.build(waiting(99, -1, phase="halted")).translate(UpstreamOffset(100)) is None
+
+
+# -- back --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("downstream", "wanted"),
+    [
+        (4, None),
+        (5, (10, False, 0)),
+        (14, (19, False, 0)),
+        (15, (20, False, 1)),  # offset 20 is nowhere downstream: read it rather than leave it out
+        (16, (22, False, 0)),
+        (19, (25, False, 5)),
+        (29, (25, False, 5)),
+        (30, (25, False, 5)),
+        (31, (31, False, 0)),
+        (32, (31, True, 0)),
+    ],
+)
+def test_downstream_offset_in_runs_is_translated_back(downstream: int, wanted: tuple[int, bool, int] | None) -> None:
+    found = translate_back(RUNS, DownstreamOffset(downstream))
+    assert found == (None if wanted is None else BackTranslation(UpstreamOffset(wanted[0]), *wanted[1:]))
+
+
+def test_no_runs_translate_nothing_back() -> None:
+    assert translate_back((), DownstreamOffset(0)) is None
+    assert translate_back(RunMap.build(waiting(99, 56)).runs, DownstreamOffset(57)) == BackTranslation(
+        UpstreamOffset(100), False, 0
+    )
+
+
+def unread(stretches: list[Stretch], downstream: int) -> int:
+    """The upstream offset of the first record that a group at `downstream` has not read."""
+    left = [up + max(0, downstream - down) for up, down, count in stretches if downstream < down + count]
+    return left[0] if left else stretches[-1][0] + stretches[-1][2]
+
+
+@given(logs(), st.data())
+def test_back_is_exact_with_all_rows_and_never_too_far_with_some(stretches: list[Stretch], data: st.DataObject) -> None:
+    log = copied(stretches, data).log
+    whole = read(log)
+    some = read(data.draw(st.lists(st.sampled_from(log), max_size=2 * len(log))))
+    before = -1
+    for at in range(stretches[-1][1] + stretches[-1][2] + 2):
+        first_unread = unread(stretches, at)
+        back = translate_back(whole.runs, DownstreamOffset(at))
+        assert (back is None) == (at < stretches[0][1])
+        if back is not None:
+            assert back.upstream <= first_unread <= back.upstream + back.reread
+        guess = translate_back(some.runs, DownstreamOffset(at))
+        if guess is not None:
+            assert before <= guess.upstream <= first_unread
+            at_the_end = at >= some.runs[-1].downstream_end
+            assert at_the_end or first_unread <= guess.upstream + guess.reread
+            before = guess.upstream
+
+
+@given(logs(), st.integers(0, 120), st.data())
+def test_runs_there_and_back_never_lead_further(stretches: list[Stretch], position: int, data: st.DataObject) -> None:
+    """A group that fails over and fails back without having read anything stands where it stood, or earlier."""
+    known = read(copied(stretches, data).log)
+    there = known.translate(UpstreamOffset(position))
+    if there is not None:
+        back = translate_back(known.runs, there.downstream)
+        assert back is not None
+        assert back.upstream <= position
+        again = known.translate(back.upstream)
+        assert again is not None
+        assert again.downstream == there.downstream

@@ -1,0 +1,301 @@
+"""What topic-sync wants done: dense, with values (`mm2-behaviour.md` §2.2, §2.3, §4.2, §4.3, §4.5)."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_rules.filters import NameFilter
+from lockstep_rules.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
+from lockstep_rules.topic_plan import (
+    Create,
+    Grow,
+    Rules,
+    TopicSyncPlan,
+    heartbeats_note,
+    partition_plan,
+    possible_factor,
+    selected,
+)
+from lockstep_state.names import Flow
+from tests.support.topic_settings import NAMES, PREFIXED
+
+IDENTITY = replace(PREFIXED, policy=IdentityReplicationPolicy("A"))
+NONE: frozenset[str] = frozenset()
+
+
+# -- which topics ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("topic", "remote"),
+    [
+        ("orders", "A.orders"),
+        ("C.orders", "A.C.orders"),  # two hops are no cycle
+        ("orders.eu", "A.orders.eu"),  # a dot alone makes no remote topic of B
+        ("heartbeats", "A.heartbeats"),
+        ("C.heartbeats", "A.C.heartbeats"),
+        ("B.orders", None),  # came from the target
+        ("C.B.orders", None),  # came from the target, by way of C
+        ("B.heartbeats", None),
+        ("__consumer_offsets", None),
+        (".hidden", None),
+        ("mm2-offset-syncs.B.internal", None),
+        ("mm2-lockstep-state.B.internal", None),
+        ("mm2-lockstep-anything", None),
+        ("B.checkpoints.internal", None),
+        ("orders.replica", None),
+    ],
+)
+def test_mm2_115_selected_topics_and_their_names(topic: str, remote: str | None) -> None:
+    assert selected(PREFIXED, [topic]).topics == ({} if remote is None else {topic: remote})
+
+
+@pytest.mark.parametrize(
+    ("topic", "remote"),
+    [
+        ("orders", "orders"),
+        ("B.orders", "B.orders"),  # identity knows no cycles
+        ("heartbeats", "A.heartbeats"),  # save of heartbeats
+        ("B.heartbeats", None),
+    ],
+)
+def test_mm2_116_identity_keeps_names(topic: str, remote: str | None) -> None:
+    assert selected(IDENTITY, [topic]).topics == ({} if remote is None else {topic: remote})
+
+
+def test_identity_within_one_cluster_never_mirrors_a_topic_into_itself() -> None:
+    both_here = replace(IDENTITY, same_cluster=True)
+    assert selected(both_here, ["orders", "heartbeats"]).topics == {"heartbeats": "A.heartbeats"}
+    assert selected(replace(PREFIXED, same_cluster=True), ["orders"]).topics == {"orders": "A.orders"}
+
+
+def test_copies_on_one_cluster_under_two_aliases_come_to_an_end() -> None:
+    """Both directions, round after round: as many topics as there are after the first."""
+    here = {"orders", "pay.eu"}
+    flows = [replace(PREFIXED, same_cluster=True), replace(PREFIXED, same_cluster=True, flow=Flow("B", "A"))]
+    for _ in range(4):
+        for rules in flows:
+            here |= set(selected(rules, here, target=here).topics.values())
+    assert here == {"orders", "pay.eu", "A.orders", "A.pay.eu", "B.orders", "B.pay.eu"}
+
+
+class TestCycles:
+    NAMES = ("orders", "B.orders", "payments.B.v1", "C.B.orders", "B.gone", "B.heartbeats")
+    EXACT = replace(PREFIXED, cycles_exact=True)
+
+    def test_left_out_topic_has_its_rule(self) -> None:
+        found = selected(PREFIXED, self.NAMES, target={"orders", "A.orders"})
+        assert list(found.topics) == ["orders"]
+        assert list(found.left_out) == ["B.gone", "B.orders", "C.B.orders", "payments.B.v1"]
+        assert found.left_out["B.orders"].rule == (
+            "its name says that it is a copy of orders of B (cycle detection, as in MirrorMaker)"
+        )
+        assert found.left_out["payments.B.v1"].rule.endswith(
+            "but B has no such topic: lockstep.cycles=exact mirrors it"
+        )
+        assert found.left_out["B.orders"].original == "orders"
+        assert dict(found.no_copies) == {
+            "payments.B.v1": frozenset({"v1"}),
+            "B.gone": frozenset({"gone"}),
+            "B.heartbeats": frozenset({"heartbeats"}),
+        }
+
+    def test_topic_known_as_original_stays_selected(self) -> None:
+        was = selected(self.EXACT, self.NAMES, target={"orders"}, copies={"B.gone": "gone"}, own=("payments.B.v1",))
+        assert "B.gone" in was.left_out
+        assert was.left_out["B.gone"].original == "gone"
+        now = selected(self.EXACT, self.NAMES, target={"orders", "v1"}, own=("payments.B.v1",))
+        assert "payments.B.v1" in now.topics
+
+    def test_exact_counts_for_nothing_on_one_cluster(self) -> None:
+        here = replace(self.EXACT, same_cluster=True)
+        assert list(selected(here, ["A.none", "B.none", "x"], target=()).topics) == ["x"]
+
+    def test_alias_twice_in_a_name_does_not_hide_the_original(self) -> None:
+        flow = Flow("A", "us-1")
+        rules = replace(self.EXACT, flow=flow, policy=DefaultReplicationPolicy("-"))
+        found = selected(rules, ["us-1-x-us-1-orders"], target={"orders"})
+        assert found.left_out["us-1-x-us-1-orders"].original == "orders"
+
+    def test_exact_mirrors_what_the_targets_topics_show_to_be_no_copy(self) -> None:
+        found = selected(self.EXACT, self.NAMES, target={"orders", "A.orders", "heartbeats"})
+        assert found.topics == {"orders": "A.orders", "payments.B.v1": "A.payments.B.v1", "B.gone": "A.B.gone"}
+        assert list(found.left_out) == ["B.orders", "C.B.orders"]
+
+    def test_exact_leaves_out_what_it_knows_nothing_of(self) -> None:
+        assert list(selected(self.EXACT, self.NAMES).topics) == ["orders"]
+        assert list(selected(self.EXACT, self.NAMES, target={"orders"}, own=()).topics) == ["orders"]
+
+    @given(
+        st.sets(st.sampled_from(["x", "y", "B.x", "C.x", "B.C.x", "C.B.x", "A.x"]), min_size=1),
+        st.sets(st.sampled_from(["x", "y", "A.x", "A.B.x", "C.x"])),
+    )
+    def test_exact_never_makes_a_topic_go_round(self, source: set[str], target: set[str]) -> None:
+        """Both directions, each told what the other made: it comes to an end."""
+        there = {"A": set(source), "B": set(target)}
+        back = replace(self.EXACT, flow=Flow("B", "A"))
+        for _ in range(4):
+            there["B"] |= set(selected(self.EXACT, there["A"], target=there["B"]).topics.values())
+            there["A"] |= set(selected(back, there["B"], target=there["A"]).topics.values())
+        before = {side: set(names) for side, names in there.items()}
+        there["B"] |= set(selected(self.EXACT, there["A"], target=there["B"]).topics.values())
+        there["A"] |= set(selected(back, there["B"], target=there["A"]).topics.values())
+        assert there == before
+
+
+@pytest.mark.parametrize(
+    ("rules", "name", "said"),
+    [
+        (IDENTITY, "device-heartbeats", "renamed although names are kept"),
+        (replace(PREFIXED, topics=NameFilter(("orders",))), "x.heartbeats", "mirrored although not selected"),
+        (PREFIXED, "device-heartbeats", ""),
+        (replace(IDENTITY, aliases=frozenset("ABC")), "C.heartbeats", ""),
+        (IDENTITY, "heartbeats", ""),
+        (IDENTITY, "orders", ""),
+        (replace(IDENTITY, policy=IdentityReplicationPolicy("A", known_aliases=frozenset("AB"))), "x.heartbeats", ""),
+    ],
+)
+def test_user_topic_with_a_heartbeats_name_is_noted(rules: Rules, name: str, said: str) -> None:
+    remote = rules.policy.format_remote_topic("A", name)
+    assert heartbeats_note(rules, name, remote).startswith(said) if said else not heartbeats_note(rules, name, remote)
+
+
+@pytest.mark.parametrize(
+    ("name", "kept", "prefixed"),
+    [
+        ("heartbeats", "A.heartbeats", "A.heartbeats"),
+        ("B.heartbeats", None, None),
+        ("C.heartbeats", "A.C.heartbeats", "A.C.heartbeats"),
+        ("device-heartbeats", "device-heartbeats", None),
+        ("x.heartbeats", "x.heartbeats", None),
+        ("x.C.heartbeats", "x.C.heartbeats", None),
+    ],
+)
+def test_exact_heartbeats_are_those_that_came_by_known_aliases(
+    name: str, kept: str | None, prefixed: str | None
+) -> None:
+    """Under the identity policy with all topics, and under the default one with none."""
+    known = frozenset("ABC")
+    identity = replace(IDENTITY, policy=IdentityReplicationPolicy("A", known_aliases=known))
+    default = replace(PREFIXED, policy=DefaultReplicationPolicy(known_aliases=known), topics=NameFilter(("orders",)))
+    assert selected(identity, [name]).topics.get(name) == kept
+    assert selected(default, [name]).topics.get(name) == prefixed
+
+
+def test_mm2_112_heartbeats_are_mirrored_despite_the_filter() -> None:
+    narrow = replace(PREFIXED, topics=NameFilter(("orders",)))
+    assert list(selected(narrow, ["heartbeats", "orders", "pay"]).topics) == ["heartbeats", "orders"]
+
+
+def test_mm2_111_heartbeats_are_mirrored_by_default() -> None:
+    assert list(selected(PREFIXED, ["heartbeats"]).topics) == ["heartbeats"]
+
+
+def test_mm2_113_heartbeats_are_not_mirrored_when_that_is_switched_off() -> None:
+    narrow = replace(PREFIXED, topics=NameFilter(("orders",)), heartbeats_replicated=False)
+    assert list(selected(narrow, ["heartbeats", "orders"]).topics) == ["orders"]
+
+
+def test_mm2_114_heartbeats_selected_by_the_filter_are_mirrored() -> None:
+    named = replace(PREFIXED, topics=NameFilter(("heartbeats",)), heartbeats_replicated=False)
+    assert list(selected(named, ["heartbeats", "orders"]).topics) == ["heartbeats"]
+
+
+def test_mm2_104_an_empty_list_selects_nothing_but_heartbeats() -> None:
+    assert list(selected(replace(PREFIXED, topics=NameFilter(())), ["a", "", "heartbeats"]).topics) == ["heartbeats"]
+
+
+# -- partitions --------------------------------------------------------------------------------------------------------
+
+
+def test_missing_topics_are_created_and_short_ones_grow() -> None:
+    topics = {"new": "A.new", "short": "A.short", "same": "A.same", "longer": "A.longer"}
+    source = {"new": 3, "short": 8, "same": 2, "longer": 1}
+    target = {"A.short": 2, "A.same": 2, "A.longer": 4, "A.other": 1}
+    plan = partition_plan(topics, source, target, not_now=NONE)
+    assert plan.create == (Create("new", "A.new", 3),)
+    assert plan.grow == (Grow("short", "A.short", 2, 8),)
+
+
+def test_missing_topic_is_created_and_none_grows_where_counts_are_kept() -> None:
+    topics = {"new": "new", "short": "short"}
+    plan = partition_plan(topics, {"new": 3, "short": 8}, {"short": 2}, not_now=NONE, keeps_counts=True)
+    assert plan == TopicSyncPlan(create=(Create("new", "new", 3),))
+
+
+def test_failed_topic_waits_for_its_retry_and_holds_up_no_other() -> None:
+    topics = {"bad": "A.bad", "good": "A.good"}
+    plan = partition_plan(topics, {"bad": 1, "good": 1}, {}, not_now=frozenset({"bad"}))
+    assert plan.create == (Create("good", "A.good", 1),)
+
+
+def test_topic_deleted_between_two_reads_is_not_created() -> None:
+    assert partition_plan({"gone": "A.gone"}, {}, {}, not_now=NONE).create == ()
+
+
+def test_mm2_126_topic_is_created_until_it_exists() -> None:
+    topics, source = {"new": "A.new"}, {"new": 3}
+    for _ in range(2):
+        assert partition_plan(topics, source, {}, not_now=NONE).create == (Create("new", "A.new", 3),)
+    assert partition_plan(topics, source, {"A.new": 3}, not_now=NONE) == TopicSyncPlan()
+
+
+def test_mm2_127_topic_of_the_target_only_is_left_alone() -> None:
+    assert partition_plan({}, {}, {"A.orders": 3, "orders": 1}, not_now=NONE) == TopicSyncPlan()
+
+
+COUNTS = st.dictionaries(NAMES, st.integers(1, 20), max_size=8)
+
+
+@given(source=COUNTS, target=COUNTS)
+def test_plan_after_its_execution_is_empty_and_removes_nothing(source: dict[str, int], target: dict[str, int]) -> None:
+    topics = selected(PREFIXED, source).topics
+    there = {f"A.{name}": count for name, count in target.items()}
+    plan = partition_plan(topics, source, there, not_now=NONE)
+    after = {**there, **{c.target: c.partitions for c in plan.create}, **{g.target: g.total for g in plan.grow}}
+    assert partition_plan(topics, source, after, not_now=NONE) == partition_plan({}, {}, {}, not_now=NONE)
+    assert all(after[name] >= count for name, count in there.items())
+    assert all(after[topics[name]] >= source[name] for name in topics)
+
+
+def test_mm2_115_cycle_since_4_4_includes_earlier_source_topics() -> None:
+    names = ["A.orders", "C.A.orders", "C.orders", "orders"]
+    assert list(selected(PREFIXED, names).topics) == names
+    assert list(selected(replace(PREFIXED, cycle_by_source=True), names).topics) == ["C.orders", "orders"]
+    assert list(selected(replace(IDENTITY, cycle_by_source=True), names).topics) == names
+
+
+@pytest.mark.parametrize(
+    "flows",
+    [
+        ["A->B"],
+        ["A->B", "B->A"],
+        ["A->B", "C->D"],
+        ["A->B", "B->C", "C->A"],
+        ["A->B", "A->C", "C->B"],
+        ["A-1->B", "B->A-1"],
+    ],
+)
+@pytest.mark.parametrize("policy", [DefaultReplicationPolicy, lambda: DefaultReplicationPolicy("-"), None])
+@pytest.mark.parametrize("exact", [False, True])
+def test_copies_within_one_cluster_are_not_copied_again(
+    flows: list[str], policy: Callable[[], DefaultReplicationPolicy] | None, exact: bool
+) -> None:
+    names = {"orders", "heartbeats"}
+    for _ in range(12):
+        before = set(names)
+        for source, target in (flow.split("->") for flow in flows):
+            named = IdentityReplicationPolicy(source) if policy is None else policy()
+            rules = replace(PREFIXED, flow=Flow(source, target), policy=named, same_cluster=True, cycles_exact=exact)
+            names |= set(selected(rules, names, target=names).topics.values())
+        if names == before:
+            return
+    raise AssertionError(f"{len(names)} topics, and still more")
+
+
+@pytest.mark.parametrize(("wanted", "brokers", "factor"), [(3, 5, 3), (3, 3, 3), (3, 1, 1), (-1, 3, -1)])
+def test_possible_factor_is_never_above_the_brokers(wanted: int, brokers: int, factor: int) -> None:
+    assert possible_factor(wanted, brokers) == factor

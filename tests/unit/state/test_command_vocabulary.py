@@ -1,0 +1,135 @@
+"""What an operator may ask for, about what, and who answers."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_state.codecs.murmur2 import partition_for
+from lockstep_state.commands import command_vocabulary
+from lockstep_state.commands.command_vocabulary import (
+    FLOW,
+    VERBS,
+    Connector,
+    Scope,
+    ScopeKind,
+    UnknownVerb,
+    asked,
+    service_connector,
+)
+
+OWNERS = {"topic-sync", "checkpoint", "heartbeat"}
+SOURCE = {"topic-sync", "acl-sync", "data-plane"}
+
+names = st.text(st.characters(codec="ascii", categories=["L", "N"], include_characters="._-"), min_size=1, max_size=12)
+scopes = st.one_of(
+    st.just(FLOW),
+    st.builds(Scope.for_connector, st.sampled_from(Connector)),
+    st.builds(lambda n: Scope(ScopeKind.SLOT, number=n), st.integers(0, 99)),
+    st.builds(lambda t: Scope(ScopeKind.TOPIC, t), names),
+    st.builds(lambda t, n: Scope(ScopeKind.PARTITION, t, n), names, st.integers(0, 9_999)),
+    st.builds(lambda g: Scope(ScopeKind.GROUP, g), st.text(min_size=1, max_size=12)),
+)
+
+
+@given(scopes)
+def test_a_scope_reads_as_it_prints(scope: Scope) -> None:
+    assert Scope.parse(str(scope)) == scope
+
+
+@pytest.mark.parametrize(
+    ("text", "scope"),
+    [
+        ("", FLOW),
+        ("flow", FLOW),
+        ("connector:A->B.MirrorSourceConnector", Scope.for_connector(Connector.SOURCE)),
+        ("partition:orders-2026-3", Scope(ScopeKind.PARTITION, "orders-2026", 3)),
+        ("topic:a:b", Scope(ScopeKind.TOPIC, "a:b")),
+        ("group:a/b c", Scope(ScopeKind.GROUP, "a/b c")),
+    ],
+)
+def test_scopes_are_read(text: str, scope: Scope) -> None:
+    assert Scope.parse(text) == scope
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("orders", "write flow, connector:NAME"),
+        ("topic:", "write flow, connector:NAME"),
+        ("flow:x", "write flow, connector:NAME"),
+        ("colour:blue", "write flow, connector:NAME"),
+        ("connector:Mirror", "there are MirrorSourceConnector, MirrorCheckpointConnector, MirrorHeartbeatConnector"),
+        ("slot:two", "'two', which is no number"),
+        ("slot:-1", "'-1', which is no number"),
+        ("partition:orders", "names no partition"),
+        ("partition:-3", "names no partition"),
+        ("partition:orders-x", "'x', which is no number"),
+    ],
+)
+def test_scope_with_a_bad_form_is_refused_with_the_valid_forms(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        Scope.parse(text)
+
+
+@pytest.mark.parametrize(
+    "verb", [command_vocabulary.PAUSE, command_vocabulary.RESUME, command_vocabulary.STOP, command_vocabulary.RESTART]
+)
+def test_command_about_work_is_answered_by_the_owner_of_the_connector(verb: str) -> None:
+    assert asked(verb, FLOW) == OWNERS
+    assert asked(verb, Scope.for_connector(Connector.SOURCE)) == {"topic-sync"}
+    assert asked(verb, Scope.for_connector(Connector.CHECKPOINT)) == {"checkpoint"}
+    assert asked(verb, Scope.for_connector(Connector.HEARTBEAT)) == {"heartbeat"}
+    assert asked(verb, Scope.parse("slot:1")) == {"topic-sync"}
+
+
+@pytest.mark.parametrize("verb", [command_vocabulary.PAUSE, command_vocabulary.RESUME, command_vocabulary.RESTART])
+def test_topics_and_partitions_are_topic_syncs(verb: str) -> None:
+    for text in ("topic:orders", "partition:orders-3"):
+        assert asked(verb, Scope.parse(text)) == {"topic-sync"}
+
+
+def test_a_refresh_is_everybodys_or_a_connectors() -> None:
+    assert asked(command_vocabulary.REFRESH, FLOW) == set(command_vocabulary.SERVICES)
+    assert asked(command_vocabulary.REFRESH, Scope.for_connector(Connector.SOURCE)) == SOURCE
+    assert asked(command_vocabulary.REFRESH, Scope.for_connector(Connector.HEARTBEAT)) == {"heartbeat"}
+
+
+@pytest.mark.parametrize(
+    "verb", [command_vocabulary.OFFSETS_LIST, command_vocabulary.OFFSETS_ALTER, command_vocabulary.OFFSETS_RESET]
+)
+def test_command_about_offsets_is_answered_by_their_owner(verb: str) -> None:
+    assert asked(verb, Scope.for_connector(Connector.SOURCE)) == {"data-plane"}
+    assert asked(verb, Scope.for_connector(Connector.CHECKPOINT)) == {"checkpoint"}
+    with pytest.raises(ValueError, match="only for connector"):
+        asked(verb, FLOW)
+
+
+def test_a_topic_is_paused_not_stopped() -> None:
+    with pytest.raises(ValueError, match="stop is not for a topic: only for flow, connector, slot"):
+        asked(command_vocabulary.STOP, Scope.parse("topic:orders"))
+    with pytest.raises(ValueError, match="pause is not for a group"):
+        asked(command_vocabulary.PAUSE, Scope.parse("group:g"))
+
+
+def test_unknown_verb_is_refused_with_the_known_verbs() -> None:
+    with pytest.raises(UnknownVerb, match="no command 'dance'; there are refresh, pause, resume"):
+        asked("dance", FLOW)
+
+
+def test_every_verb_has_an_answer_of_its_own() -> None:
+    answers = [command.answer for command in VERBS.values()]
+    assert len(set(answers)) == len(answers)
+    assert all(command.scopes and command.summary for command in VERBS.values())
+
+
+def test_services_are_parts_of_connectors() -> None:
+    assert {s for s in command_vocabulary.SERVICES if service_connector(s) is Connector.SOURCE} == SOURCE
+
+
+def test_commands_about_a_group_go_to_its_partition_others_to_the_first() -> None:
+    assert Scope.parse("group:orders-app").commands_partition == partition_for(b"orders-app", 6)
+    assert {Scope.parse(text).commands_partition for text in ("", "topic:t", "connector:MirrorSourceConnector")} == {0}
+
+
+def test_owner_of_an_unknown_wanted_scope_is_topic_sync() -> None:
+    assert command_vocabulary.owner_of_wanted("colour:blue") == "topic-sync"

@@ -1,0 +1,316 @@
+"""MM2's rules for altering source offsets; each test has the number of `mm2-behaviour.md` §7. The values are those of
+MM2's own tests, and more."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep_state.codecs.connect_offsets import (
+    OffsetChange,
+    OffsetFold,
+    RefusedOffsets,
+    encode_change,
+    listing,
+    parse_changes,
+)
+from lockstep_state.codecs.mm2_codec import MalformedRecord, encode_source_progress
+from lockstep_state.commands.command_vocabulary import Connector
+
+SOURCE, CHECKPOINT, HEARTBEAT = Connector.SOURCE, Connector.CHECKPOINT, Connector.HEARTBEAT
+PARTITION: dict[Connector, dict[str, Any]] = {
+    SOURCE: {"cluster": "primary", "topic": "t1", "partition": 2},
+    CHECKPOINT: {"group": "g", "topic": "primary.t1", "partition": 2},
+    HEARTBEAT: {"sourceClusterAlias": "primary", "targetClusterAlias": "backup"},
+}
+NEITHER: tuple[Any, ...] = ("nan", "10", "-420", 3.14, 0.0, True, False, [0], {}, None, 2**63, -(2**63) - 1)
+"""No integers to Java."""
+
+
+def asked(connector: Connector, *entries: tuple[Any, Any]) -> tuple[OffsetChange, ...]:
+    return parse_changes(connector, {"offsets": [{"partition": p, "offset": o} for p, o in entries]})
+
+
+def refused(connector: Connector, partition: Any, offset: Any = 0, *, why: str = "") -> None:
+    with pytest.raises(RefusedOffsets, match=why):
+        asked(connector, (partition, {"offset": offset}))
+
+
+def without(connector: Connector, field: str) -> dict[str, Any]:
+    return {name: value for name, value in PARTITION[connector].items() if name != field}
+
+
+def fields_of(connector: Connector) -> list[str]:
+    return list(PARTITION[connector])
+
+
+# -- the source connector ----------------------------------------------------------------------------------------------
+
+
+def test_mm2_131_a_partition_has_the_connectors_keys() -> None:
+    refused(SOURCE, {"unused_partition_key": "unused"}, why="lacks the field 'cluster'")
+    refused(SOURCE, {}, why="lacks the field")
+    refused(SOURCE, None, why="may not be null")
+    refused(SOURCE, {**PARTITION[SOURCE], "colour": "blue"}, why="'colour', which a MirrorSourceConnector does not")
+
+
+@pytest.mark.parametrize("field", fields_of(SOURCE))
+def test_mm2_132_no_key_may_be_missing(field: str) -> None:
+    refused(SOURCE, without(SOURCE, field), why=f"lacks the field '{field}'")
+
+
+@pytest.mark.parametrize("number", [*NEITHER, -1, -(2**31), 2**31, 2**40])
+def test_mm2_133_the_partition_is_a_java_integer_from_0(number: Any) -> None:
+    refused(SOURCE, {**PARTITION[SOURCE], "partition": number}, why="as 'partition', which m")
+
+
+@pytest.mark.parametrize("field", ["cluster", "topic"])
+@pytest.mark.parametrize("name", [1, None, True, ["t"]])
+def test_mm2_133_cluster_and_topic_are_strings(field: str, name: Any) -> None:
+    refused(SOURCE, {**PARTITION[SOURCE], field: name}, why=f"as '{field}', which must be a string")
+
+
+def test_mm2_134_wrong_source_partition_refuses_all_entries() -> None:
+    good = (PARTITION[SOURCE], {"offset": 10})
+    other = ({**PARTITION[SOURCE], "partition": 3}, {"offset": 20})
+    assert [one.offset for one in asked(SOURCE, good, other)] == [10, 20]
+    with pytest.raises(RefusedOffsets, match="entry 2: "):
+        asked(SOURCE, good, (without(SOURCE, "topic"), {"offset": 0}))
+
+
+@pytest.mark.parametrize("offset", [{}, {"unused_offset_key": 0}, "10", 10, [10]])
+def test_mm2_135_the_offset_has_its_key(offset: Any) -> None:
+    with pytest.raises(RefusedOffsets, match=r'write \{"offset": N\}'):
+        asked(SOURCE, (PARTITION[SOURCE], offset))
+
+
+@pytest.mark.parametrize("offset", [*NEITHER, -1, -420])
+def test_mm2_136_the_offset_is_a_java_long_from_0(offset: Any) -> None:
+    refused(SOURCE, PARTITION[SOURCE], offset, why="must be an integer|may not be negative")
+
+
+@pytest.mark.parametrize("offset", [0, 10, 2**31, 2**63 - 1])
+def test_mm2_136_offsets_that_are_taken(offset: int) -> None:
+    (one,) = asked(SOURCE, (PARTITION[SOURCE], {"offset": offset}))
+    assert (one.offset, one.is_for(SOURCE)) == (offset, True)
+
+
+RUBBISH: tuple[Any, ...] = (None, {}, {"unused": "x"}, {"partition": "a string"})
+
+
+@pytest.mark.parametrize("partition", [PARTITION[SOURCE], without(SOURCE, "partition"), *RUBBISH])
+def test_mm2_137_a_tombstone_is_always_taken(partition: Any) -> None:
+    (one,) = asked(SOURCE, (partition, None))
+    assert one == OffsetChange(partition, None)
+    assert one.is_for(SOURCE) == (partition == PARTITION[SOURCE])
+
+
+def test_mm2_138_valid_and_empty_source_offsets_are_accepted() -> None:
+    assert asked(SOURCE) == ()
+    assert asked(SOURCE, (PARTITION[SOURCE], {"offset": 123})) == (OffsetChange(PARTITION[SOURCE], 123),)
+
+
+# -- the checkpoint connector ------------------------------------------------------------------------------------------
+
+
+def test_mm2_041_a_partition_has_the_connectors_keys() -> None:
+    refused(CHECKPOINT, {"unused_partition_key": "unused"}, why="lacks the field")
+    refused(CHECKPOINT, None, why="may not be null")
+    refused(CHECKPOINT, PARTITION[SOURCE], why="lacks the field 'group'")
+
+
+@pytest.mark.parametrize("field", fields_of(CHECKPOINT))
+def test_mm2_042_no_key_may_be_missing(field: str) -> None:
+    refused(CHECKPOINT, without(CHECKPOINT, field), why=f"lacks the field '{field}'")
+
+
+@pytest.mark.parametrize("number", [*NEITHER, -1, 2**31])
+def test_mm2_043_the_partition_is_a_java_integer_from_0(number: Any) -> None:
+    refused(CHECKPOINT, {**PARTITION[CHECKPOINT], "partition": number}, why="as 'partition', which m")
+
+
+def test_mm2_044_wrong_checkpoint_partition_refuses_all_entries() -> None:
+    good = (PARTITION[CHECKPOINT], {"offset": 0})
+    assert len(asked(CHECKPOINT, good, good)) == 2
+    with pytest.raises(RefusedOffsets, match="entry 2: "):
+        asked(CHECKPOINT, good, (without(CHECKPOINT, "group"), {"offset": 0}))
+
+
+@pytest.mark.parametrize("offset", [{}, {"unused_offset_key": 0}])
+def test_mm2_045_the_offset_has_its_key(offset: Any) -> None:
+    with pytest.raises(RefusedOffsets, match=r'write \{"offset": N\}'):
+        asked(CHECKPOINT, (PARTITION[CHECKPOINT], offset))
+
+
+@pytest.mark.parametrize("offset", [*NEITHER, -1, 1, 10, 2**31])
+def test_mm2_046_the_offset_can_only_be_0(offset: Any) -> None:
+    refused(CHECKPOINT, PARTITION[CHECKPOINT], offset, why="must be an integer|can only be 0")
+
+
+@pytest.mark.parametrize("partition", [PARTITION[CHECKPOINT], without(CHECKPOINT, "group"), *RUBBISH])
+def test_mm2_047_a_tombstone_is_always_taken(partition: Any) -> None:
+    assert asked(CHECKPOINT, (partition, None)) == (OffsetChange(partition, None),)
+
+
+def test_mm2_048_valid_and_empty_checkpoint_offsets_are_accepted() -> None:
+    assert asked(CHECKPOINT) == ()
+    assert asked(CHECKPOINT, (PARTITION[CHECKPOINT], {"offset": 0})) == (OffsetChange(PARTITION[CHECKPOINT], 0),)
+
+
+# -- the heartbeat connector -------------------------------------------------------------------------------------------
+
+
+def test_mm2_073_a_partition_has_the_connectors_keys() -> None:
+    refused(HEARTBEAT, {"unused_partition_key": "unused"}, why="lacks the field")
+    refused(HEARTBEAT, None, why="may not be null")
+
+
+@pytest.mark.parametrize("field", fields_of(HEARTBEAT))
+def test_mm2_074_no_key_may_be_missing(field: str) -> None:
+    refused(HEARTBEAT, without(HEARTBEAT, field), why=f"lacks the field '{field}'")
+    refused(HEARTBEAT, {**PARTITION[HEARTBEAT], field: 1}, why="must be a string")
+
+
+def test_mm2_075_wrong_heartbeat_partition_refuses_all_entries() -> None:
+    good = (PARTITION[HEARTBEAT], {"offset": 0})
+    assert len(asked(HEARTBEAT, good, ({**PARTITION[HEARTBEAT], "targetClusterAlias": "c"}, {"offset": 0}))) == 2
+    with pytest.raises(RefusedOffsets, match="entry 2: "):
+        asked(HEARTBEAT, good, ({}, {"offset": 0}))
+
+
+@pytest.mark.parametrize("offset", [{}, {"unused_offset_key": 0}])
+def test_mm2_076_the_offset_has_its_key(offset: Any) -> None:
+    with pytest.raises(RefusedOffsets, match=r'write \{"offset": N\}'):
+        asked(HEARTBEAT, (PARTITION[HEARTBEAT], offset))
+
+
+@pytest.mark.parametrize("offset", [*NEITHER, -1, 1, 10])
+def test_mm2_077_the_offset_can_only_be_0(offset: Any) -> None:
+    refused(HEARTBEAT, PARTITION[HEARTBEAT], offset, why="must be an integer|can only be 0")
+
+
+@pytest.mark.parametrize("partition", [PARTITION[HEARTBEAT], without(HEARTBEAT, "sourceClusterAlias"), *RUBBISH])
+def test_mm2_078_a_tombstone_is_always_taken(partition: Any) -> None:
+    assert asked(HEARTBEAT, (partition, None)) == (OffsetChange(partition, None),)
+
+
+def test_mm2_079_valid_and_empty_heartbeat_offsets_are_accepted() -> None:
+    assert asked(HEARTBEAT) == ()
+    assert asked(HEARTBEAT, (PARTITION[HEARTBEAT], {"offset": 0})) == (OffsetChange(PARTITION[HEARTBEAT], 0),)
+
+
+# -- requests and records ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "request_", [None, [], {}, {"offsets": {}}, {"offsets": [1]}, {"offsets": [{"partition": {}}]}]
+)
+def test_malformed_offsets_request_is_refused_with_the_valid_form(request_: Any) -> None:
+    with pytest.raises(RefusedOffsets, match=r"a request is|needs a partition and an offset"):
+        parse_changes(SOURCE, request_)
+    with pytest.raises(RefusedOffsets, match="a partition is an object"):
+        asked(SOURCE, ("t-0", None))
+
+
+@pytest.mark.parametrize(
+    ("connector", "offset", "key", "value"),
+    [
+        (SOURCE, 123, b'["MirrorSourceConnector",{"cluster":"primary","partition":2,"topic":"t1"}]', b'{"offset":123}'),
+        (
+            CHECKPOINT,
+            0,
+            b'["MirrorCheckpointConnector",{"partition":2,"topic":"primary.t1","group":"g"}]',
+            b'{"offset":0}',
+        ),
+        (
+            HEARTBEAT,
+            None,
+            b'["MirrorHeartbeatConnector",{"sourceClusterAlias":"primary","targetClusterAlias":"backup"}]',
+            None,
+        ),
+    ],
+)
+def test_a_record_has_connects_bytes_whatever_the_order_of_the_request(
+    connector: Connector, offset: int | None, key: bytes, value: bytes | None
+) -> None:
+    shuffled = dict(reversed(PARTITION[connector].items()))
+    (one,) = asked(connector, (shuffled, None if offset is None else {"offset": offset}))
+    assert encode_change(connector.value, one) == (key, value)
+
+
+@given(st.text(max_size=8), st.text(max_size=8), st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1))
+def test_records_of_the_source_connector_are_those_of_progress(
+    cluster: str, topic: str, partition: int, offset: int
+) -> None:
+    asked_for = {"topic": topic, "partition": partition, "cluster": cluster}
+    (one,) = asked(SOURCE, (asked_for, {"offset": offset}))
+    assert encode_change("n", one) == encode_source_progress(cluster, topic, partition, offset, "n")
+
+
+def test_listed_offsets_can_be_requested_again() -> None:
+    changes = asked(SOURCE, (PARTITION[SOURCE], {"offset": 7}), (PARTITION[SOURCE] | {"partition": 3}, None))
+    assert listing(changes) == {"offsets": [{"partition": PARTITION[SOURCE], "offset": {"offset": 7}}]}
+    assert parse_changes(SOURCE, listing(changes)) == changes[:1]
+
+
+def folded(*records: tuple[bytes | None, bytes | None]) -> OffsetFold:
+    fold = OffsetFold()
+    for record in records:
+        fold.apply(*record)
+    return fold
+
+
+@pytest.mark.parametrize("connector", list(Connector))
+def test_offset_record_is_read_only_by_its_connector_until_a_reset(connector: Connector) -> None:
+    one, none = asked(connector, (PARTITION[connector], {"offset": 0}), (PARTITION[connector], None))
+    written, reset = encode_change("mine", one), encode_change("mine", none)
+    fold = folded(written, encode_change("other", none))
+    assert (fold.for_connector("mine"), fold.for_connector("other"), fold.for_connector("another")) == (
+        {written[0]: one},
+        {},
+        {},
+    )
+    assert folded(written, reset).for_connector("mine") == {}
+    assert folded(reset, written).for_connector("mine") == {written[0]: one}
+
+
+def test_last_record_of_a_key_counts_and_keys_compare_by_bytes() -> None:
+    key, blanks = b'["mine",{"a":1}]', b'["mine", {"a": 1}]'
+    fold = folded((key, b'{"offset":7}'), (blanks, b'{"offset":8}'), (key, b'{"offset":3}'))
+    assert fold.for_connector("mine") == {blanks: OffsetChange({"a": 1}, 8), key: OffsetChange({"a": 1}, 3)}
+    assert list(fold.for_connector("mine")) == [blanks, key], "as they were written"
+
+
+@pytest.mark.parametrize("key", [b'["mine",{"rubbish":1}]', b'["mine",null]', b'["mine",{}]'])
+def test_malformed_own_partition_is_found_and_can_be_reset(key: bytes) -> None:
+    assert [one.offset for one in folded((key, b'{"offset":3}')).for_connector("mine").values()] == [3]
+
+
+@pytest.mark.parametrize(
+    "value", [None, b"null", b'{"pos":3}', b'{"offset":true}', b'{"offset":null}', b'{"offset":-1}', b"7"]
+)
+def test_value_without_an_offset_is_a_reset(value: bytes | None) -> None:
+    key = b'["mine",{}]'
+    assert folded((key, b'{"offset":3}'), (key, value)).for_connector("mine") == {}
+
+
+@pytest.mark.parametrize("key", [None, b"", b"{", b'"mine"', b'["mine"]', b'["mine",3]', b"[7,{}]", b"\xff"])
+def test_record_that_is_no_offset_is_skipped(key: bytes | None) -> None:
+    with pytest.raises(MalformedRecord, match="offset of Connect"):
+        folded((key, b'{"offset":1}'))
+
+
+@pytest.mark.parametrize("value", [b"{", b'{"offset":9223372036854775808}', b"[" * 200_000, b'{"offset":NaN}'])
+def test_value_that_no_connector_writes_changes_nothing(value: bytes) -> None:
+    key = b'["mine",{}]'
+    fold = folded((key, b'{"offset":3}'))
+    with pytest.raises(MalformedRecord, match="offset of Connect"):
+        fold.apply(key, value)
+    assert [one.offset for one in fold.for_connector("mine").values()] == [3]
+
+
+def test_source_partition_is_none_for_malformed_and_other_connectors() -> None:
+    assert OffsetChange(PARTITION[SOURCE], 1).source_partition() == ("primary", ("t1", 2))
+    for partition in (None, {}, PARTITION[CHECKPOINT], PARTITION[SOURCE] | {"more": 1}):
+        assert OffsetChange(partition, 1).source_partition() is None
