@@ -57,10 +57,11 @@ async def test_rows_sent_while_the_producer_ends_stay_in_order(refusing: Proxy, 
     control = producer(refusing.bootstrap)
     await control.start()
     sent: list[asyncio.Future[tuple[int, int]]] = []
+    done: set[asyncio.Future[tuple[int, int]]] = set()
     try:
-        while not any(future.done() for future in sent):
+        while not done:
             sent.append(control.send(topic, b"k", b"%d" % len(sent), 0, None))
-            await asyncio.sleep(0.02)
+            done, _ = await asyncio.wait(sent, timeout=0.02, return_when=asyncio.FIRST_COMPLETED)
         await asyncio.gather(*sent)
     finally:
         await control.stop()

@@ -10,7 +10,7 @@ from lockstep_state.kafka.kafka_errors import ErrorMeaning, KafkaErrorCode
 from lockstep_state.kafka.librdkafka_errors import error_text
 
 OF_ITS_TIME = frozenset({KafkaError.INVALID_TIMESTAMP, KafkaError.INVALID_RECORD})
-"""Of several records in one request the broker says the first of some and the second of others."""
+"""A broker names the first code for some records of a request, and the second for others."""
 
 CLOCK_OFF = (
     "the broker does not accept a record (INVALID_TIMESTAMP or INVALID_RECORD). Most likely this machine's clock "
@@ -18,7 +18,7 @@ CLOCK_OFF = (
 )
 
 OF_THE_END = frozenset({KafkaError._FATAL, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
-"""What is said of a record whose producer has ended. Why it has, the producer itself says."""
+"""librdkafka gives these codes to records whose producer has ended. The producer itself has the cause."""
 
 ENDED = "its producer has ended, and librdkafka does not say why"
 

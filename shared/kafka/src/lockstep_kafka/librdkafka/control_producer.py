@@ -49,7 +49,7 @@ APPENDING: Mapping[str, Any] = {
 }
 
 WITHOUT_IDEMPOTENCE = {"enable.idempotence": "false", "max.in.flight.requests.per.connection": "1"}
-"""How records stay in order on a cluster that gives no producer ids."""
+"""These settings keep records in order on a cluster that gives no producer ids."""
 
 LOST = frozenset(
     {KafkaError._MSG_TIMED_OUT, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION, KafkaError._FATAL}
@@ -104,7 +104,7 @@ class ControlProducer:
         """Why the present producer does nothing more. Later errors only say that it does not."""
         self._idempotent = True
         self._acknowledged = False
-        """Whether the cluster has ever acknowledged a record."""
+        """True once the cluster has acknowledged a record."""
         self._question = ProducerIdQuestion(access, str(conf.get("client.id", "")))
         self._refused: deque[tuple[QueuedRecord, KafkaError]] = deque()
         """Records that the present producer did not take, for it has ended."""
@@ -220,7 +220,7 @@ class ControlProducer:
 
     @property
     def _lacks_id(self) -> bool:
-        """Whether the present producer may wait for a producer id."""
+        """Return whether the present producer may wait for a producer id."""
         return self._idempotent and not self._acknowledged
 
     def _end_without_ids(self) -> None:
