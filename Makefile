@@ -14,9 +14,6 @@ IMAGES  := $(if $(BASE),--base $(BASE)) $(if $(JAVA_BASE),--java-base $(JAVA_BAS
            $(if $(BUILDER),--builder $(BUILDER)) $(if $(REPOSITORY),--repository $(REPOSITORY)) $(if $(TAG),--tag $(TAG)) \
            $(if $(OFFLINE),--offline) $(if $(PUSH),--push)
 
-PAGES   := address bench_figures chart client_keys clusters commands configuration conformance doctor events metrics permissions plan_hazards plan_schema sasl schemas schema_page strimzi \
-           switch_reasons values_schema
-
 # What runs beside something else writes no cache: both would.
 UNIT := $(PY) -m pytest -q -m "not long" -p no:cacheprovider
 LONG := $(PY) -m pytest -q -rs -m long --durations=15 -p no:cacheprovider
@@ -67,7 +64,8 @@ bench: setup spark-archive ## Lockstep beside MirrorMaker 2 on the same brokers 
 	@$(PY) -m tools.bench
 
 docs: $(SYNCED) ## write the generated pages and the chart's schema anew, from the declarations in the code
-	@set -e; $(PY) .ci/requirements.py; for page in $(PAGES); do $(PY) -m tools.docs.$$page; done
+	@$(PY) .ci/requirements.py
+	@$(PY) -m tools.docs
 
 faults: setup spark-archive ## break a running Lockstep in every way and count what is lost or doubled (ONLY=kill, SEED=1)
 	@$(PY) -m tests.faults

@@ -1,17 +1,14 @@
-"""`docs/internals/bench-figures.md` from the recorded runs of the bench, `tools/bench/recorded.json`.
-
-`python -m tools.docs.bench_figures` writes it anew.
-"""
+"""`docs/internals/bench-figures.md`, from the recorded runs of the bench in `tools/bench/recorded.json`."""
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 from tools.bench import latency, resting, throughput
 from tools.bench.parts import PARTS
-from tools.bench.recorded import Run, read
+from tools.bench.recorded import Run
 from tools.bench.results import OURS, SHIPPED, TUNED, TWO_SLOTS, Row, Scalar
+from tools.docs.pages import DOCS
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "internals" / "bench-figures.md"
+PAGE = DOCS / "internals" / "bench-figures.md"
 PREFACE = """\
 # The last figures of the bench
 
@@ -135,7 +132,3 @@ def _ratio(run: Run, key: str, systems: dict[str, Scalar], peer: str) -> str:
     else:
         return EMPTY
     return f"{ratio:.1f}x" if ratio >= 10 else f"{ratio:.2f}x"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(read()))

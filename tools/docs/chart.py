@@ -1,20 +1,18 @@
-"""The table of values in the chart's README: `python -m tools.docs.chart` writes it anew from `values.yaml`.
-
-It stands between the lines that name it; what stands around it is written by hand."""
+"""The table of values in the chart's README, from `values.yaml`."""
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import yaml
 
-CHART = Path(__file__).resolve().parents[2] / "deploy" / "helm" / "lockstep"
+from tools.docs.pages import REPOSITORY, table
+
+CHART = REPOSITORY / "deploy" / "helm" / "lockstep"
 PAGE, VALUES = CHART / "README.md", CHART / "values.yaml"
 
-BLOCK = re.compile(r"(<!-- values -->\n).*?(?=<!-- end -->)", re.DOTALL)
 KEY = re.compile(r"( *)([A-Za-z]\w*):")
 LONGEST = 90
 
@@ -46,10 +44,11 @@ def undescribed(text: str) -> list[str]:
     ]
 
 
-def filled(page: str, values: str) -> str:
-    """The page with its table as the values are now."""
-    rows = "\n".join(f"| `{value.path}` | {_shown(value.default)} | {value.text} |" for value in described(values))
-    return BLOCK.sub(lambda block: f"{block[1]}\n| value | default | |\n|---|---|---|\n{rows}\n\n", page)
+def blocks() -> Mapping[str, str]:
+    """Return a row for each value."""
+    values = described(VALUES.read_text(encoding="utf-8"))
+    rows = ((f"`{value.path}`", _shown(value.default), value.text) for value in values)
+    return {"values": table("value | default | ", rows)}
 
 
 def _keys(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -87,7 +86,3 @@ def _leaves(node: Any, path: str) -> Iterator[str]:
 def _shown(default: Any) -> str:
     text = json.dumps(default, ensure_ascii=False)
     return f"`{text}`" if len(text) <= LONGEST else "see `values.yaml`"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), VALUES.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,6 +1,4 @@
-"""`docs/reference/conformance.md` from the names of the tests and `conformance.toml`.
-
-`python -m tools.docs.conformance` writes it anew.
+"""`docs/reference/conformance.md`, from the names of the tests and `conformance.toml`.
 
 A test named `test_mm2_017_...` proves behaviour 17; one that is named `test_mm2_002_003_...` proves both.
 """
@@ -13,8 +11,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-PAGE = REPOSITORY / "docs" / "reference" / "conformance.md"
+from tools.docs.pages import DOCS, REPOSITORY, table
+
+PAGE = DOCS / "reference" / "conformance.md"
 BEHAVIOURS = 188
 
 NUMBERED = re.compile(r"test_mm2_((?:\d{3}_)+)[a-z]")
@@ -102,35 +101,27 @@ def numbers_of(name: str) -> tuple[int, ...]:
     return tuple(int(digits) for digits in matched[1].split("_")[:-1]) if matched else ()
 
 
-def page(table: Table, tests: Sequence[NamedTest]) -> str:
-    """Return the whole page, from nothing but what is given. "The same" is the reason of the row before."""
+def page(sentences: Table, tests: Sequence[NamedTest]) -> str:
+    """Return the whole page, from nothing but what is given."""
     tested = {number for test in tests for number in test.numbers}
     counts: Counter[Standing] = Counter()
-    rows, before = list[str](), ""
-    for number, sentence in (one for sentences in table.sections.values() for one in sentences.items()):
-        standing, reason = table.standing(number, tested)
+    rows, java = list[tuple[str, str, str]](), dict[str, list[int]]()
+    for number, sentence in (numbered for section in sentences.sections.values() for numbered in section.items()):
+        standing, reason = sentences.standing(number, tested)
         counts[standing] += 1
-        if standing is not Standing.TESTED:
-            why = ("the same" if reason == before else reason) if reason else ""
-            rows.append(f"| {number} | {sentence} | **{standing}**{why and f': {why}'} |")
-            before = reason
-    head = [
+        if standing is Standing.JAVA:
+            java.setdefault(reason, []).append(number)
+        elif standing is not Standing.TESTED:
+            rows.append((str(number), sentence, f"**{standing}**{reason and f': {reason}'}"))
+    parts = (
         "# Conformance",
-        "",
-        f"MirrorMaker 2's test suites state {counts.total()} behaviours.",
-        "`tools/docs/conformance.toml` has a sentence for each. A test that proves one has its number in its name:",
-        "`grep -rn test_mm2_017 tests` finds those of number 17. This page is made from both by `make docs`.",
-        "[How MirrorMaker 2 behaves](../internals/mm2-behaviour.md) has its formats, rules and defaults.",
-        "",
-        "| | behaviours | |",
-        "|---|---|---|",
-        *(f"| {standing} | {counts[standing]} | {words} |" for standing, words in MEANING.items()),
-        "",
-        "| no. | what MirrorMaker 2 does | here |",
-        "|---|---|---|",
-    ]
-    return "\n".join([*head, *rows, ""])
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(read_table(), named_tests()))
+        f"""\
+MirrorMaker 2's test suites state {counts.total()} behaviours.
+`tools/docs/conformance.toml` has a sentence for each. A test that proves one has its number in its name:
+`grep -rn test_mm2_017 tests` finds those of number 17. This page is made from both by `make docs`.
+[How MirrorMaker 2 behaves](../internals/mm2-behaviour.md) has its formats, rules and defaults.""",
+        table(" | behaviours | ", ((standing, str(counts[standing]), words) for standing, words in MEANING.items())),
+        table("no. | what MirrorMaker 2 does | here", rows),
+        table(f"nos. | {Standing.JAVA}", ((", ".join(map(str, numbers)), reason) for reason, numbers in java.items())),
+    )
+    return "\n\n".join(parts) + "\n"

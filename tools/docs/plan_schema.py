@@ -1,5 +1,4 @@
-"""JSON Schemas of what `lockstep plan` prints, from its dataclasses: `python -m tools.docs.plan_schema` writes them
-anew.
+"""JSON Schemas of what `lockstep plan` prints, from its dataclasses.
 
 They are beside those of the records. Nested values are written out where they are, so that a reader needs one file."""
 
@@ -7,7 +6,7 @@ from typing import Any
 
 from lockstep_ops.plan.rules.comparison import PlanComparison
 from lockstep_ops.plan.rules.flow_plan import VERSION, Plan
-from tools.docs.schemas import FOLDER, OTHER_FIELDS, document, object_schema, text_of
+from tools.docs.schemas import OTHER_FIELDS, document, object_schema
 
 DOCUMENTS = {
     "plan": (Plan, "what lockstep plan prints with --output json, and writes with -o"),
@@ -23,8 +22,3 @@ def generated() -> dict[str, dict[str, Any]]:
 def _document(cls: type[Any], title: str) -> dict[str, Any]:
     made = object_schema(cls)
     return document(title, f"{made['description']}{OTHER_FIELDS}", VERSION, made["required"], made["properties"])
-
-
-if __name__ == "__main__":
-    for name, schema in generated().items():
-        (FOLDER / f"{name}.json").write_text(text_of(schema), encoding="utf-8")

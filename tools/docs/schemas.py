@@ -1,4 +1,4 @@
-"""JSON Schemas from the dataclasses of rows, events and commands: `python -m tools.docs.schemas` writes them anew.
+"""JSON Schemas of rows, events and commands, from their dataclasses.
 
 Types and defaults come from the fields, words from their docstrings or metrics; what no type can say is in `LIMITS`."""
 
@@ -196,8 +196,3 @@ def field_words(cls: type[Any]) -> Iterator[tuple[str, str]]:
 
 def joined_text(text: str) -> str:
     return " ".join(text.split())
-
-
-if __name__ == "__main__":
-    for name, schema in generated().items():
-        (FOLDER / f"{name}.json").write_text(text_of(schema), encoding="utf-8")

@@ -1,12 +1,11 @@
 """What a resource may hold, as the part of the chart's `values.schema.json` that is about it: made of the declared
-fields by which the services judge it. `python -m tools.docs.values_schema` writes it anew.
+fields by which the services judge it.
 
 Each kind in each API version has its fields, and no other. Of a connector's settings the types are held too. What no
 schema can tell (what connectors must agree on, regular expressions, references) is left to `lockstep config check`.
 """
 
 import json
-from pathlib import Path
 from typing import Any
 
 from lockstep_config.keys.connector_keys import CONNECTORS, connectors_reading
@@ -16,8 +15,9 @@ from lockstep_config.strimzi.api_versions import API_VERSIONS
 from lockstep_config.strimzi.connectors import CONNECTOR_FIELDS
 from lockstep_config.strimzi.fields import Field, Fields, Form, Use
 from lockstep_config.strimzi.schema import KINDS
+from tools.docs.pages import REPOSITORY
 
-SCHEMA = Path(__file__).resolve().parents[2] / "deploy" / "helm" / "lockstep" / "values.schema.json"
+SCHEMA = REPOSITORY / "deploy" / "helm" / "lockstep" / "values.schema.json"
 PREFIX = "resource-"
 OURS = "resource-and-values"
 """All that may stand at the top, unless the file begins with somebody else's resource: the chart says so itself."""
@@ -151,7 +151,3 @@ def _of_key(key: Key) -> dict[str, Any] | None:
     if key.kind is Kind.PATTERNS:
         return {"type": ["string", "number", "boolean"], **NO_PATTERN}
     return None
-
-
-if __name__ == "__main__":
-    SCHEMA.write_text(whole(), encoding="utf-8")

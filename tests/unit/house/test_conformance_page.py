@@ -24,10 +24,6 @@ ALTERING_OFFSETS = {*range(41, 49), *range(73, 80), *range(131, 139)}
 """Commands of our own take these over from Connect: being Java's is no excuse."""
 
 
-def test_conformance_page_matches_the_tests_and_the_table() -> None:
-    assert PAGE.read_text() == page(TABLE, TESTS), "conformance.md is stale: python -m tools.docs.conformance"
-
-
 def test_each_behaviour_has_one_sentence() -> None:
     numbers = [number for sentences in TABLE.sections.values() for number in sentences]
     assert numbers == sorted(ALL)

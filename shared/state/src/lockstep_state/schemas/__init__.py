@@ -4,7 +4,7 @@ that commands print. Programs can read both with them, without this package.
 `NAME.vVERSION.json`, where NAME is a kind of row (`topic`, `partition` ...), `event`, `command`, or a document such as
 `plan`. They say what this release writes. Fields that are not listed are to be ignored; at a version that it does not
 know a reader stops.
-`python -m tools.docs.schemas`, and `plan_schema` there, make them from the dataclasses. A file of an earlier version
+`make docs` makes them from the dataclasses (`tools/docs/schemas.py`, `plan_schema.py`). A file of an earlier version
 stays.
 """
 
