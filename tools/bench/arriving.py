@@ -12,7 +12,7 @@ from tests.support.eventually import NeverHappened, wait_until
 from tests.support.systems import SystemEnded
 from tools.bench.latency import Course, course_of, read_until, reading, warm, writing
 from tools.bench.results import Readings, Row, Scalar, Systems, percentile
-from tools.bench.stage import FIRST_RECORD_WITHIN_S, PARTITIONS, Part, Stage, Trial
+from tools.bench.stage import PARTITIONS, Part, Stage, Trial
 from tools.bench.wire import end_offsets
 
 NEW_TOPIC, TEN_TOPICS = "new_topic", "ten_topics"
@@ -58,9 +58,7 @@ def new_topics(stage: Stage, first: str, trial: Trial) -> Readings:
     From just before the topic is created. Raises SystemEnded.
     """
     draw, seconds = random.Random(1), []
-    with trial.running() as run:
-        otherwise = "nothing was copied"
-        run.wait(partial(_has_record, stage, first), within=FIRST_RECORD_WITHIN_S, otherwise=otherwise)
+    with trial.copying(stage.clusters.target, f"A.{first}") as (run, *_):
         for turn in range(TIMES):
             run.sleep(PAUSE_S + draw.uniform(0.0, PAUSE_S))  # the system's own rhythm must not decide
             began, name = time.monotonic(), f"new-{turn}"
@@ -92,11 +90,9 @@ def ten_topics(stage: Stage, course: Course, trial: Trial) -> Readings:
             raise SystemEnded(f"the topics were not all copied within {MIRRORED_WITHIN_S:.0f} s") from never
         return time.monotonic()
 
-    with trial.running() as run, writing(course) as writer:
-        copied = partial(_has_record, stage, course.topic)
-        run.wait(copied, within=FIRST_RECORD_WITHIN_S, otherwise="nothing was copied")
+    with writing(course) as writer, trial.copying(course.clusters.target, remote) as (run, *_):
         writer.per_s = course.per_s
-        return Readings(values=_two_minutes(course.target, remote, add, run.check))
+        return Readings(values=_two_minutes(course.clusters.target, remote, add, run.check))
 
 
 def ten_topics_unmirrored(stage: Stage, course: Course) -> Readings:
@@ -111,7 +107,7 @@ def ten_topics_unmirrored(stage: Stage, course: Course) -> Readings:
 
     with writing(course) as writer:
         writer.per_s = course.per_s
-        return Readings(values=_two_minutes(course.source, course.topic, add, lambda: None))
+        return Readings(values=_two_minutes(course.clusters.source, course.topic, add, lambda: None))
 
 
 def _two_minutes(

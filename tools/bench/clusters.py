@@ -76,24 +76,14 @@ class Clusters:
                 what=f"every partition of {topic} led",
             )
 
-    def delete(self, bootstrap: str, topic: str) -> None:
-        """Delete a topic and wait until it is gone. Raises NeverHappened."""
-        admin = _admin(bootstrap)
-
-        def gone() -> bool:
-            if topic not in _topics(admin):
-                return True
-            _settle(admin.delete_topics([topic], operation_timeout=ADMIN_S))
-            return False
-
-        wait_until(gone, within=CLEAN_WITHIN_S, every=0.2, what=f"{topic} gone from {bootstrap}")
-
 
 def _clean(bootstrap: str, keep: Sequence[str]) -> None:
-    admin = _admin(bootstrap)
+    # Quiet: what it would say of a broker that ends before it is no news, and every refusal is raised anyway.
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
 
     def clean() -> bool:
-        topics = [name for name in _topics(admin) if name not in keep]
+        names = admin.list_topics(timeout=ADMIN_S).topics
+        topics = [name for name in names if not name.startswith(BROKER_OWN) and name not in keep]
         groups = [group.group_id for group in admin.list_consumer_groups().result(ADMIN_S).valid]
         if topics:
             _settle(admin.delete_topics(topics, operation_timeout=ADMIN_S))
@@ -103,15 +93,6 @@ def _clean(bootstrap: str, keep: Sequence[str]) -> None:
 
     what = f"topics and groups of the run before gone from {bootstrap}"
     wait_until(clean, within=CLEAN_WITHIN_S, every=0.2, what=what)
-
-
-def _admin(bootstrap: str) -> AdminClient:
-    # Quiet: what it would say of a broker that ends before it is no news, and every refusal is raised anyway.
-    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-
-
-def _topics(admin: AdminClient) -> list[str]:
-    return [name for name in admin.list_topics(timeout=ADMIN_S).topics if not name.startswith(BROKER_OWN)]
 
 
 def _settle(futures: Mapping[Any, Future[Any]]) -> None:

@@ -20,7 +20,7 @@ from tests.support.eventually import wait_until
 from tests.support.jvm import call, jvm
 from tests.support.services import ServiceProcess
 from tools.bench.clusters import Clusters
-from tools.bench.results import MEBIBYTE, Failed, Readings, Row, Scalar, Systems
+from tools.bench.results import MEBIBYTE, Readings, Row, Scalar, Systems
 from tools.bench.stage import Part, Stage, Trial
 
 CONTROL_PLANE = "control_plane"
@@ -35,7 +35,7 @@ GROUP_PARTITIONS, SYNC_PARTITIONS = 10, 100
 until = partial(wait_until, within=WITHIN_S, every=0.1)
 
 
-def many_topics(clusters: Clusters, trial: Trial) -> Readings:
+def many_topics(clusters: Clusters, trial: Trial) -> Mapping[str, float]:
     """Topics of one partition: mirrored for the first time, found as they are after a restart, and looked at."""
     client = admin(clusters.source)
     for piece in _pieces([f"many-{number:05d}" for number in range(TOPICS)], 500):
@@ -51,19 +51,16 @@ def many_topics(clusters: Clusters, trial: Trial) -> Readings:
         until(lambda: _rounds(service, "topic refresh") >= 1, what="all topics are looked at")
         planned_s = time.perf_counter() - began
         used, rounds = _at_rest(service, "topic refresh")
-        held = _held(service)
-    return Readings(
-        values={
+        return {
             "topics_mirrored_s": mirrored_s,
             "topics_planned_s": planned_s,
             "topics_round_cpu_s": used / rounds,
             "topics_cpu_share": used / PERIOD_S,
-            "topics_rss_mib": held,
+            "topics_rss_mib": _held(service),
         }
-    )
 
 
-def many_groups(clusters: Clusters, trial: Trial) -> Readings:
+def many_groups(clusters: Clusters, trial: Trial) -> Mapping[str, float]:
     """Groups in ten partitions each: all moved while nobody was there, then looked at while none moves."""
     source, target = clusters.source, clusters.target
     for bootstrap, topic in ((source, GROUPED), (target, f"A.{GROUPED}")):
@@ -79,18 +76,15 @@ def many_groups(clusters: Clusters, trial: Trial) -> Readings:
         until(lambda: sum(end_offsets(target, CHECKPOINTS).values()) >= wanted, what="every group has its checkpoints")
         first_s = time.perf_counter() - began
         used, rounds = _at_rest(service, "checkpoint emission")
-        held = _held(service)
-    return Readings(
-        values={
+        return {
             "groups_first_s": first_s,
             "groups_round_s": PERIOD_S / rounds,
             "groups_round_cpu_s": used / rounds,
-            "groups_rss_mib": held,
+            "groups_rss_mib": _held(service),
         }
-    )
 
 
-def many_syncs(clusters: Clusters, trial: Trial) -> Readings:
+def many_syncs(clusters: Clusters, trial: Trial) -> Mapping[str, float]:
     """Offset syncs replayed at the start of the checkpoint service, and by the store of MM2's checkpoint task."""
     source = clusters.source
     create_topic(source, SYNCS, configs={"cleanup.policy": "compact"})
@@ -101,7 +95,7 @@ def many_syncs(clusters: Clusters, trial: Trial) -> Readings:
         until(lambda: _status(service).get("offset_syncs", {}).get("read"), what="all offset syncs are read")
         ours_s, held = time.perf_counter() - began, _held(service)
         assert service.status(FLOW)["offset_syncs"]["position"] >= OFFSET_SYNCS - 1
-    return Readings(values={"syncs_replayed_s": ours_s, "syncs_java_s": _java_replay(clusters), "syncs_rss_mib": held})
+    return {"syncs_replayed_s": ours_s, "syncs_java_s": _java_replay(clusters), "syncs_rss_mib": held}
 
 
 def _java_replay(clusters: Clusters) -> float:
@@ -204,22 +198,19 @@ def _held(service: ServiceProcess) -> float:
     return float(psutil.Process(service.pid).memory_info().rss) / MEBIBYTE
 
 
-def _control_plane(stage: Stage) -> tuple[Mapping[str, Scalar], Systems]:
-    """Each of the three on clean clusters; what is read of them is one table. Topics last: so many take minutes to
-    delete."""
-    facts: dict[str, Scalar] = {"topics": TOPICS, "groups": GROUPS, "syncs": OFFSET_SYNCS}
-    found: dict[str, Readings | Failed] = {}
+def _measured(stage: Stage, trial: Trial) -> Readings:
+    """Each of the three on clean clusters. Topics last: so many take minutes to delete."""
+    values: dict[str, float] = {}
     for what, measure in (("groups", many_groups), ("syncs", many_syncs), ("topics", many_topics)):
         stage.say(f"{CONTROL_PLANE}: {what}")
-        measured = partial(measure, stage.clusters)
-        systems = stage.each(CONTROL_PLANE, "none", measured, systems=stage.ours)
-        for name, read in systems.items():
-            known = found.get(name, Readings(values={}))
-            if isinstance(known, Readings):
-                found[name] = read
-                if isinstance(read, Readings):
-                    found[name] = Readings(values={**known.values, **read.values})
-    return facts, found
+        stage.clusters.begin_anew()
+        values |= measure(stage.clusters, trial)
+    return Readings(values=values)
+
+
+def _control_plane(stage: Stage) -> tuple[Mapping[str, Scalar], Systems]:
+    systems = stage.each(CONTROL_PLANE, "none", partial(_measured, stage), systems=stage.ours)
+    return {"topics": TOPICS, "groups": GROUPS, "syncs": OFFSET_SYNCS}, systems
 
 
 PARTS = (

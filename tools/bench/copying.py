@@ -1,19 +1,19 @@
 """One system copies one pre-loaded topic, at what rate and cost; and the limit of the same brokers."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TextIO
 
+from tests.support.clusters import delete_topic
 from tests.support.systems import SystemEnded, SystemRun
 from tests.support.tree_usage import Cpu, used_by
 from tools.bench.compare import compare, compare_in_order
 from tools.bench.limit import both_at_once, fetch_only, produce_only, read_batches, requests
 from tools.bench.results import LIMIT, MEBIBYTE, Readings, Systems
-from tools.bench.stage import FIRST_RECORD_WITHIN_S, STANDSTILL_S, Trial, Workload
-from tools.bench.wire import end_offsets, ends_of
+from tools.bench.stage import STANDSTILL_S, Trial, Workload
+from tools.bench.wire import end_offsets
 
 POLL_S = 0.02  # between two looks at the target's end offsets: the error of the window's length
 SAMPLE_S = 1.0  # between two looks at the process tree, which cost far more
@@ -27,10 +27,10 @@ LIMIT_TOPIC = "limit"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
-    """One system copied one pre-loaded topic.
+    """One system copied one pre-loaded topic. Times are in seconds.
 
-    The *window* runs from the poll that first saw a record on the target to the poll that saw the last one; what
-    already lay there at the first poll does not count as copied within it. Times in seconds.
+    The *window* runs from the poll that first saw a record on the target to the poll that saw the last one. What
+    already lay there at the first poll does not count as copied within it.
     """
 
     records: int
@@ -44,28 +44,29 @@ class Copy:
     record_bytes: float
     compared: int
     brokers_cpu_s: float | None = None
-    """Of both brokers in the window; None where it was not measured."""
+    """CPU seconds of both brokers in the window; None where it was not measured."""
 
     def readings(self) -> Readings:
         """Return the figures by their keys."""
         rate = self.window_records / self.window_s if self.window_s else 0.0
-        million = self.window_records / 1e6 if self.window_records else float("inf")
-        values = {
-            "records_per_s": rate,
-            "mb_per_s": rate * self.record_bytes / 1e6,
-            "records_per_s_from_start": self.records / self.total_s,
-            "cpu_s_per_million": self.cpu_window.total / million,
-            "cpu_user_s_per_million": (self.cpu_window.total - self.cpu_window.system) / million,
-            "cpu_system_s_per_million": self.cpu_window.system / million,
-            "cpu_s_per_million_from_start": self.cpu_total.total * 1e6 / self.records,
-            "startup_s": self.start_s,
-            "total_s": self.total_s,
-            "peak_rss_mib": self.peak_rss_bytes / MEBIBYTE,
-            "records_compared": self.compared,
-        }
-        if self.brokers_cpu_s is not None:
-            values["brokers_cpu_s_per_million"] = self.brokers_cpu_s / million
-        return Readings(values=values)
+        million = self.window_records / 1e6 or float("inf")
+        brokers = {} if self.brokers_cpu_s is None else {"brokers_cpu_s_per_million": self.brokers_cpu_s / million}
+        return Readings(
+            values={
+                "records_per_s": rate,
+                "mb_per_s": rate * self.record_bytes / 1e6,
+                "records_per_s_from_start": self.records / self.total_s,
+                "cpu_s_per_million": self.cpu_window.total / million,
+                "cpu_user_s_per_million": (self.cpu_window.total - self.cpu_window.system) / million,
+                "cpu_system_s_per_million": self.cpu_window.system / million,
+                "cpu_s_per_million_from_start": self.cpu_total.total * 1e6 / self.records,
+                "startup_s": self.start_s,
+                "total_s": self.total_s,
+                "peak_rss_mib": self.peak_rss_bytes / MEBIBYTE,
+                "records_compared": self.compared,
+                **brokers,
+            }
+        )
 
 
 def copy(work: Workload, trial: Trial) -> Readings:
@@ -74,8 +75,8 @@ def copy(work: Workload, trial: Trial) -> Readings:
     Raises SystemEnded, NeverHappened, and Lost when the copy is not the source.
     """
     _warm(work, trial)
-    with _copying(work, trial) as (run, copied):
-        at_first = run.wait(copied, within=FIRST_RECORD_WITHIN_S, every=POLL_S, otherwise="nothing was copied")
+    where = work.clusters.target, work.remote, work.partitions
+    with trial.copying(*where, committed=work.markers, every=POLL_S) as (run, copied, at_first):
         first_at, first_cpu, brokers = run.elapsed(), run.use(), used_by(work.clusters.brokers)
         with trial.log.with_suffix(".tsv").open("w") as course:
             course.write(f"{first_at:.3f}\t{at_first}\n")
@@ -100,22 +101,14 @@ def copy(work: Workload, trial: Trial) -> Readings:
     ).readings()
 
 
-@contextmanager
-def _copying(work: Workload, trial: Trial) -> Iterator[tuple[SystemRun, Callable[[], int]]]:
-    """The system while it runs, and what says how many records (with markers, offsets) of it are on the target."""
-    target = work.clusters.target
-    with trial.running() as run, ends_of(target, work.remote, work.partitions, committed=work.markers) as ends:
-        yield run, lambda: sum(ends())
-
-
 def _warm(work: Workload, trial: Trial) -> None:
     """Let the system copy for a while, from the start again where it has copied all there is, and remove what it wrote.
     The brokers' compilers follow what a client asks: the same commit copied half as fast from brokers that saw it, or
     transactions, for the first time, and who copies all there is in four seconds had seen no more of them."""
-    copied_s = 0.0
+    copied_s, warming = 0.0, replace(trial, log=trial.log.with_suffix(".warm.log"))
+    where = work.clusters.target, work.remote, work.partitions
     while copied_s < WARM_UP_S:
-        with _copying(work, replace(trial, log=trial.log.with_suffix(".warm.log"))) as (run, copied):
-            run.wait(copied, within=FIRST_RECORD_WITHIN_S, every=POLL_S, otherwise="nothing was copied")
+        with warming.copying(*where, committed=work.markers, every=POLL_S) as (run, copied, _):
             began = run.elapsed()
             while copied() < work.loaded.records and copied_s + run.elapsed() - began < WARM_UP_S:
                 run.check()
@@ -164,7 +157,7 @@ def limit(work: Workload, say: Callable[[str], None]) -> Systems:
     def appended(how: Callable[[], float]) -> float:
         work.clusters.create(target, LIMIT_TOPIC, work.partitions)
         seconds = how()
-        work.clusters.delete(target, LIMIT_TOPIC)
+        delete_topic(target, LIMIT_TOPIC)
         return seconds
 
     both = partial(appended, partial(both_at_once, source, work.topic, ends, target, ready))
@@ -186,11 +179,6 @@ def limit(work: Workload, say: Callable[[str], None]) -> Systems:
 def limit_readings(best: Mapping[str, float], record_bytes: float) -> Systems:
     """What the best rates come to. The limit is the lower of both bests: a copy that fetches and produces one after the
     other cannot beat it, one that overlaps them may."""
-    lowest = min(best["fetch_only"], best["produce_only"])
-    return {
-        **{
-            name: Readings(values={"records_per_s": rate, "mb_per_s": rate * record_bytes / 1e6})
-            for name, rate in best.items()
-        },
-        LIMIT: Readings(values={"records_per_s": lowest}),
-    }
+    figures = {name: {"records_per_s": rate, "mb_per_s": rate * record_bytes / 1e6} for name, rate in best.items()}
+    figures[LIMIT] = {"records_per_s": min(best["fetch_only"], best["produce_only"])}
+    return {name: Readings(values=values) for name, values in figures.items()}

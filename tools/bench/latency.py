@@ -18,10 +18,11 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from tests.support.systems import RELAY, System, SystemRun
 from tests.support.tree_usage import CompilerAccount, used_by
+from tools.bench.clusters import Clusters
 from tools.bench.orders import Orders
 from tools.bench.results import OURS, SHIPPED, TUNED, TWO_SLOTS, Readings, Row, Scalar, Systems, percentile
-from tools.bench.stage import FIRST_RECORD_WITHIN_S, PARTITIONS, Lost, Part, Stage, Trial
-from tools.bench.wire import end_offsets, ends_of
+from tools.bench.stage import PARTITIONS, Lost, Part, Stage, Trial
+from tools.bench.wire import end_offsets
 
 ARRIVE_WITHIN_S = 60.0
 HELLO_PER_S = 20  # until the first record has come through, so that no backlog of the start is left when it counts
@@ -49,7 +50,7 @@ NOTE = (
 def _rows() -> Iterator[Row]:
     for name in QUANTILES:
         words = f"{name.replace('_', '.')} ms"
-        yield Row(words, f"{name}_ms", 2)
+        yield Row(words, f"{name}_ms", 2 if name == "p50" else 1)
         yield Row(f"  {words} to shipped MM2", f"{name}_ms", to=SHIPPED, ratio=f"{name}_ratio")
         yield Row("", f"{name}_ms", to=TUNED, ratio=f"{name}_ratio")
     yield Row("longest, ms", "max_ms", 1)
@@ -63,58 +64,44 @@ def _rows() -> Iterator[Row]:
     yield Row("records measured", "samples")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Course:
-    """What is written: records per second, for how many seconds, after how many that do not count. `brokers`: the ids
-    of both brokers' processes."""
+    """What is written: records per second, for how many seconds, after how many that do not count."""
 
-    source: str
-    target: str
+    clusters: Clusters
     topic: str
     per_s: int
-    warm_up_s: float = 0.0
-    measured_s: float = 0.0
-    brokers: Sequence[int] = ()
+    warm_up_s: float
+    measured_s: float
 
 
 def course_of(stage: Stage, topic: str, per_s: int) -> Course:
     """Return a course between the clusters of the stage."""
-    clusters = stage.clusters
-    return Course(
-        source=clusters.source,
-        target=clusters.target,
-        topic=topic,
-        per_s=per_s,
-        warm_up_s=stage.warm_up_s,
-        measured_s=stage.measured_s,
-        brokers=clusters.brokers,
-    )
+    return Course(stage.clusters, topic, per_s, stage.warm_up_s, stage.measured_s)
 
 
 def warm(stage: Stage, course: Course) -> None:
     """Let both brokers compile what they do for single records, or whoever is measured first pays for it: a broker's
     compiler takes whole cores for half a minute."""
     stage.say(f"{course.per_s} records/s: warming both brokers")
-    for broker in (course.target, course.source):
+    for broker in (stage.clusters.target, stage.clusters.source):
         stage.clusters.begin_anew()
         stage.clusters.create(broker, course.topic, PARTITIONS)
-        floor(replace(course, source=broker, per_s=BUSY_PER_S, warm_up_s=0.0, measured_s=BUSY_S))
+        floor(Course(replace(stage.clusters, source=broker), course.topic, BUSY_PER_S, 0.0, BUSY_S))
 
 
 def floor(course: Course) -> Readings:
     """Writer and reader on the source topic, without a mirror. Raises Lost."""
     with writing(course) as writer:
-        return _measure(course, writer, course.source, course.topic)
+        return _measure(course, writer, course.clusters.source, course.topic)
 
 
 def latency(course: Course, trial: Trial) -> Readings:
     """One system between writer and reader. Raises SystemEnded and Lost."""
     remote = f"A.{course.topic}"
-    with trial.running() as run, writing(course) as writer:
-        with ends_of(course.target, remote, PARTITIONS) as ends:
-            run.wait(lambda: sum(ends()), within=FIRST_RECORD_WITHIN_S, otherwise="nothing was copied")
-            _warm(course, run, writer, lambda: sum(ends()))
-        return _measure(course, writer, course.target, remote, run)
+    with writing(course) as writer, trial.copying(course.clusters.target, remote) as (run, copied, _):
+        _warm(course, run, writer, copied)
+        return _measure(course, writer, course.clusters.target, remote, run)
 
 
 def _warm(course: Course, run: SystemRun, writer: "Writer", copied: Callable[[], int]) -> None:
@@ -123,7 +110,7 @@ def _warm(course: Course, run: SystemRun, writer: "Writer", copied: Callable[[],
     writer.per_s = max(course.per_s, BUSY_PER_S)
     run.sleep(BUSY_S)
     writer.per_s = course.per_s
-    compilers, began = CompilerAccount(course.brokers), time.monotonic()
+    compilers, began = CompilerAccount(course.clusters.brokers), time.monotonic()
     used, share = compilers.read(), 1.0
     while share > QUIET_SHARE and time.monotonic() - began < QUIET_WITHIN_S:
         run.sleep(QUIET_S)
@@ -162,7 +149,7 @@ class Writer:
             self.acknowledged.append((sent, message.latency()))
 
     def _write(self) -> None:
-        conf: dict[str, Any] = {"bootstrap.servers": self._course.source, "linger.ms": 0, "acks": "all"}
+        conf: dict[str, Any] = {"bootstrap.servers": self._course.clusters.source, "linger.ms": 0, "acks": "all"}
         producer = Producer({**conf, "on_delivery": self._delivered})
         orders, number, due = Orders.drawn(), 0, time.perf_counter()
         while not self._ending.is_set():
@@ -226,11 +213,11 @@ def read_until(
 def _measure(course: Course, writer: Writer, bootstrap: str, topic: str, run: SystemRun | None = None) -> Readings:
     """Read from now on; count what was sent between the end of the warm-up and the end of the measured time."""
     check: Callable[[], None] = (lambda: None) if run is None else run.check
-    compilers = CompilerAccount(course.brokers)
+    compilers = CompilerAccount(course.clusters.brokers)
     pairs: list[tuple[int, int]] = []  # sent and arrived, in nanoseconds of the process's monotonic clock
 
     def used() -> tuple[float, Mapping[str, float]]:
-        seconds = {"brokers_cpu_share": used_by(course.brokers), "compilers_cpu_share": compilers.read()}
+        seconds = {"brokers_cpu_share": used_by(course.clusters.brokers), "compilers_cpu_share": compilers.read()}
         seconds |= {"cpu_share": run.use().total} if run is not None else {}
         return time.monotonic(), {**seconds, "bench_cpu_share": time.process_time()}
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from tools.bench.wire import Connection, fetch_frame, fetched, produce_frame, produced, record_count, whole_batches
+from lockstep_data_plane.record_batch.layout import Batch, scan
+from tools.bench.wire import Connection, fetch_frame, fetched, produce_frame, produced
 
 CONNECTIONS = 4  # on two cores more gain nothing; each serves its share of the partitions
 PARTITION_MAX_BYTES = 4 << 20
@@ -42,10 +43,7 @@ class LogShape:
 
 def log_shape(bootstrap: str, topic: str, ends: Sequence[int]) -> LogShape:
     """Read the whole log and count. Raises BrokerRefused."""
-    found = [
-        (end - start, record_count(records, start))
-        for _, records, start, end in _batches(bootstrap, topic, dict(enumerate(ends)))
-    ]
+    found = [(len(batch.data), batch.record_count) for _, batch in _batches(bootstrap, topic, dict(enumerate(ends)))]
     return LogShape(len(found), sum(size for size, _ in found), sum(count for _, count in found))
 
 
@@ -58,8 +56,8 @@ def fetch_only(bootstrap: str, topic: str, ends: Sequence[int]) -> float:
 def read_batches(bootstrap: str, topic: str, ends: Sequence[int]) -> Batches:
     """Every batch of the topic, made ready to be appended elsewhere. Raises BrokerRefused."""
     found: dict[int, deque[bytes]] = defaultdict(deque)
-    for partition, records, start, end in _batches(bootstrap, topic, dict(enumerate(ends))):
-        found[partition].append(NO_OFFSET + records[start + 8 : end])
+    for partition, batch in _batches(bootstrap, topic, dict(enumerate(ends))):
+        found[partition].append(NO_OFFSET + batch.data[8:])
     return found
 
 
@@ -109,17 +107,17 @@ def _shares(by_partition: Mapping[int, Content]) -> list[dict[int, Content]]:
     return shares
 
 
-def _batches(bootstrap: str, topic: str, ends: Mapping[int, int]) -> Iterator[tuple[int, bytes, int, int]]:
-    """Each batch up to these ends: its partition, and the bytes that have it from one place to another."""
+def _batches(bootstrap: str, topic: str, ends: Mapping[int, int]) -> Iterator[tuple[int, Batch]]:
+    """Each batch up to these ends, with its partition."""
     positions = dict.fromkeys(ends, 0)
     sizes = {"partition_max_bytes": PARTITION_MAX_BYTES, "max_bytes": FETCH_MAX_BYTES}
     with Connection(bootstrap) as connection:
         while positions:
             connection.send(fetch_frame(topic, positions, **sizes))
             for partition, records in fetched(connection.receive()):
-                for start, end, after in whole_batches(records):
-                    yield partition, records, start, end
-                    positions[partition] = after
+                for batch in scan(records):
+                    yield partition, batch
+                    positions[partition] = batch.last_offset + 1
             # The fetched partitions go to the back, so that the response limit does not starve the last ones.
             positions = {partition: at for partition, at in reversed(positions.items()) if at < ends[partition]}
 

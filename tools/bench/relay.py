@@ -15,6 +15,7 @@ from typing import Any
 
 from lockstep_config import load
 from lockstep_config.flow.model import FetchSettings
+from lockstep_data_plane.record_batch.layout import scan
 from lockstep_kafka.wire.cluster import ClusterClient, PartitionLeader, connect_cluster
 from lockstep_kafka.wire.connection import Connection
 from lockstep_kafka.wire.fetch_codec import fetch_request, read_answer, topic_names
@@ -23,7 +24,7 @@ from lockstep_kafka.wire.produce_codec import NO_ERROR, produce_request
 from lockstep_state.names import Flow
 from lockstep_state.offsets import TopicPartition
 from tools.bench.clusters import Clusters
-from tools.bench.wire import BrokerRefused, whole_batches
+from tools.bench.wire import BrokerRefused
 
 FETCH = FetchSettings()
 PRODUCE_TIMEOUT = timedelta(seconds=30)
@@ -61,10 +62,10 @@ class Relay:
         for found in read_answer(self._next, answer, self._names):
             if found.code:
                 raise BrokerRefused(f"fetch of {found.tp[0]}-{found.tp[1]}: error {found.code}")
-            for start, end, after in whole_batches(found.records):
-                batches[self._remote, found.tp[1]].append(NO_OFFSET + found.records[start + 8 : end])
+            for batch in scan(found.records):
+                batches[self._remote, found.tp[1]].append(NO_OFFSET + batch.data[8:])
                 tp, leader, _, before = self._next[found.tp]
-                self._next[found.tp] = (tp, leader, after, before)
+                self._next[found.tp] = (tp, leader, batch.last_offset + 1, before)
             if found.records:
                 moved.append(self._next[found.tp])
         self._session.answered(answer.session_id)

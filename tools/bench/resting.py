@@ -48,15 +48,11 @@ def _by_process(held: Sequence[tuple[str, int]]) -> str:
 def start(stage: Stage, topic: str, trial: Trial) -> Readings:
     """Start a system several times, each time on a clean target, and look at it idle after the last one."""
     seconds = []
-    target = stage.clusters.target
     for turn in range(STARTS):
         stage.clusters.begin_anew([topic])
-        with trial.running() as run, ends_of(target, f"A.{topic}", PARTITIONS) as ends:
-            otherwise = "not all was copied"
-            run.wait(lambda: sum(ends()), within=FIRST_RECORD_WITHIN_S, every=0.02, otherwise=otherwise)
+        with trial.copying(stage.clusters.target, f"A.{topic}", every=0.02) as (run, copied, _):
             seconds.append(run.elapsed())
-            wanted = lambda: sum(ends()) >= START_RECORDS  # noqa: E731
-            run.wait(wanted, within=FIRST_RECORD_WITHIN_S, otherwise=otherwise)
+            run.wait(lambda: copied() >= START_RECORDS, within=FIRST_RECORD_WITHIN_S, otherwise="not all was copied")
             if turn == STARTS - 1:
                 time.sleep(IDLE_S)  # let it come to rest
                 share, held = _used_share(run, IDLE_S), run.resident()

@@ -1,6 +1,7 @@
 """A part of the bench, and how each system is run for it: on clean clusters, one after the other, failures as such."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ from tools.bench.distance import Distance
 from tools.bench.limit import LogShape, log_shape
 from tools.bench.orders import Loaded, load
 from tools.bench.results import OURS, Failed, Readings, Result, Row, Scalar, Systems
-from tools.bench.wire import BrokerRefused, end_offsets
+from tools.bench.wire import BrokerRefused, end_offsets, ends_of
 
 PARTITIONS = 8
 FIRST_RECORD_WITHIN_S = 240.0
@@ -44,6 +45,17 @@ class Trial:
     def running(self) -> SystemRun:
         """Return what starts it on entry and ends it on exit."""
         return SystemRun(self.system, self.file, self.log)
+
+    @contextmanager
+    def copying(
+        self, target: str, remote: str, partitions: int = PARTITIONS, *, committed: bool = False, every: float = 0.1
+    ) -> Iterator[tuple[SystemRun, Callable[[], int], int]]:
+        """Run it, and wait for a record in the remote topic. Yield the run, what counts the records there (with
+        `committed`, offsets), and how many there were at first. Raises SystemEnded."""
+        with self.running() as run, ends_of(target, remote, partitions, committed=committed) as ends:
+            copied = lambda: sum(ends())  # noqa: E731
+            first = run.wait(copied, within=FIRST_RECORD_WITHIN_S, every=every, otherwise="nothing was copied")
+            yield run, copied, first
 
     def with_lines(self, name: str, lines: Sequence[str]) -> "Trial":
         """Return the same system with more lines in a file of its own, and a log of its own."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from tests.faults.deployment import FACTORS
 from tests.support.clusters import set_configs
 from tests.support.eventually import wait_until
 from tests.support.systems import System
@@ -22,10 +23,6 @@ FAR_TARGET_S = 0.080
 UNDELAYED, PLAIN, PLAINTEXT = "undelayed", "plain", "plaintext"
 """Lockstep itself without what the part asks of all: a delay, transactions, TLS."""
 SOURCE, TARGET = "A.bootstrap.servers", "B.bootstrap.servers"
-FACTORS = (
-    *("replication.factor", "checkpoints.topic.replication.factor", "heartbeats.topic.replication.factor"),
-    *("offset.storage.replication.factor", "status.storage.replication.factor", "config.storage.replication.factor"),
-)
 EXACTLY_ONCE = {"B.exactly.once.source.support": "enabled", "A.consumer.isolation.level": "read_committed"}
 
 ROWS = (
@@ -202,8 +199,7 @@ EACH = 4
 
 UNTIL_LATER = "86400000"
 UNCLEANED = {"cleanup.policy": "compact", "min.compaction.lag.ms": UNTIL_LATER, "segment.bytes": str(64 << 20)}
-"""Settings under which the topic is filled and then copied: nothing is cleaned before `clean` asks for it, nor is
-anything in the copy on the target, which gets them too."""
+"""Nothing is cleaned before `clean` asks for it, nor is anything in the copy on the target, which gets these too."""
 
 CLEAN_NOW = {"min.compaction.lag.ms": "0", "min.cleanable.dirty.ratio": "0.001", "segment.ms": "50"}
 CLEAN_NO_MORE = {"min.compaction.lag.ms": UNTIL_LATER, "min.cleanable.dirty.ratio": None, "segment.ms": None}
@@ -218,12 +214,8 @@ def key_of(number: int, partitions: int) -> bytes:
 
 def left_of(records: int, partitions: int) -> int:
     """Return how many of so many records, dealt to the partitions in turn, are left when all is cleaned."""
-    left = 0
-    for partition in range(partitions):
-        held = len(range(partition, records, partitions))
-        superseded = len(range(0, held, EACH))
-        left += held - superseded + min(superseded, 1)
-    return left
+    held = (len(range(partition, records, partitions)) for partition in range(partitions))
+    return sum(count - len(range(0, count, EACH)) + min(count, 1) for count in held)
 
 
 def wait_compacted(bootstrap: str, topic: str, ends: Sequence[int], wanted: int) -> LogShape:
@@ -240,7 +232,6 @@ def clean(work: Workload) -> LogShape:
     """Have the broker's cleaner remove all that was superseded, for no broker takes a batch with gaps from a producer.
 
     One record more in each partition makes the broker begin a new segment: it never cleans the one it writes to.
-    Returns what is then there. Raises NeverHappened and KafkaException.
     """
     source, topic = work.clusters.source, work.topic
     set_configs(source, topic, CLEAN_NOW)

@@ -19,10 +19,6 @@ from kio.static.primitive import Records, i8, i16, i32, i32Timedelta, i64
 from tests.support.wire import answer_of, frame
 
 TIMEOUT = timedelta(seconds=60)
-BATCH_OVERHEAD = 12  # baseOffset and batchLength stand before what batchLength counts
-LAST_OFFSET_DELTA_AT = 23
-RECORD_COUNT_AT = 57
-HEADER = 61
 LATEST = -1
 NOT_YET = (3, 5, 6)  # unknown topic, leader not available, not the leader: while a topic is being created
 
@@ -89,25 +85,6 @@ def fetched(body: bytes) -> Iterator[tuple[int, bytes]]:
             if partition.error_code:
                 raise BrokerRefused(f"fetch of {topic.topic}-{partition.partition_index}: {partition.error_code.name}")
             yield partition.partition_index, partition.records or b""
-
-
-def whole_batches(records: bytes) -> Iterator[tuple[int, int, int]]:
-    """Yield ``(start, end, offset after it)`` of each complete batch."""
-    start, length = 0, len(records)
-    while start + HEADER <= length:
-        base, batch_length = struct.unpack_from(">qi", records, start)
-        end = start + BATCH_OVERHEAD + batch_length
-        if end > length:
-            return
-        (last_delta,) = struct.unpack_from(">i", records, start + LAST_OFFSET_DELTA_AT)
-        yield start, end, base + last_delta + 1
-        start = end
-
-
-def record_count(records: bytes, start: int) -> int:
-    """Return how many records the batch that begins at ``start`` holds, by its header."""
-    (count,) = struct.unpack_from(">i", records, start + RECORD_COUNT_AT)
-    return int(count)
 
 
 def produce_frame(topic: str, batches: Iterable[tuple[int, bytes]]) -> bytes:

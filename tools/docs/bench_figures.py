@@ -35,41 +35,17 @@ AFTER = """\
 - **A copy that is verified as it grows, less than 10 % slower**, on two full cores.
 """
 PEERS = (TUNED, SHIPPED)
-MEASURES = (
-    Row("records/s", "records_per_s"),
-    Row("CPU s per million records", "cpu_s_per_million", 2),
-    Row("CPU s of both brokers", "brokers_cpu_s_per_million", 2),
-    Row("start to first record, s", "startup_s", 1),
-    Row("p50, ms", "p50_ms", 2),
-    Row("p99, ms", "p99_ms", 1),
-    Row("p99.9, ms", "p99_9_ms", 1),
-    Row("CPU, % of a core", "cpu_share", times=100),
-    Row("RSS when idle, MiB", "idle_rss_mib"),
-    Row("CPU when idle, % of a core", "idle_cpu_share", 1, times=100),
-)
-"""What is shown of parts in which MM2 runs too."""
 WITH_MM2 = {part.name for part in (*throughput.PARTS, *latency.PARTS)} | {resting.START}
 NAMES = {TWO_SLOTS: "two slots", "floor": "no mirror", "both_at_once": "both at once"}
 LEFT_OUT = ("fetch_only", "produce_only")
-WITHOUT_A_GOAL = (
-    "crc_records_per_s",
-    "record_records_per_s",
-    "records",
-    "records_per_s",
-    "syncs_replayed_s",
-    "syncs_java_s",
-    "both_copies_after_s",
-    "unplanned_lost",
-    "plan_first_ms",
-    "plan_lost_moved",
-    "plan_lost_least",
-    "imbalance_before",
-    "imbalance_after",
-    "metrics_page_ms",
-    "state_rows_per_s",
+SHOWN = (
+    *("records_per_s", "cpu_s_per_million", "brokers_cpu_s_per_million", "startup_s", "p50_ms", "p99_ms", "p99_9_ms"),
+    *("cpu_share", "idle_rss_mib", "idle_cpu_share", "crc_records_per_s", "record_records_per_s", "records"),
+    *("syncs_replayed_s", "syncs_java_s", "both_copies_after_s", "unplanned_lost", "plan_first_ms", "plan_lost_moved"),
+    *("plan_lost_least", "imbalance_before", "imbalance_after", "metrics_page_ms", "state_rows_per_s"),
     "state_row_bytes",
 )
-"""Figures of a sheet that are shown although nothing is wanted of them. All others are in the file only."""
+"""Keys of figures that are shown although nothing is wanted of them. All others are in the file only."""
 EMPTY = "-"
 
 
@@ -94,12 +70,12 @@ def _cell(lines: tuple[str, ...]) -> str:
 def _rows(run: Run) -> Iterator[tuple[str, str, str, str, str, str]]:
     """The figure's words, Lockstep, both MM2, the ratios, and what was measured beside."""
     with_mm2 = run.part in WITH_MM2
-    for row in MEASURES if with_mm2 else PARTS[run.part].rows:
+    for row in PARTS[run.part].rows:
         key = row.key
         systems = {
             name.removeprefix(f"{key}."): value for name, value in run.figures.items() if name.startswith(f"{key}.")
         }
-        if OURS not in systems or not (with_mm2 or row.wanted or key in WITHOUT_A_GOAL):
+        if OURS not in systems or row.to or not (row.wanted or key in SHOWN):
             continue
         peers = [_shown(row, systems.get(peer)) for peer in PEERS]
         ratios = EMPTY if not with_mm2 else "; ".join(_ratio(run, key, systems, peer) for peer in PEERS)

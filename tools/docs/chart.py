@@ -34,16 +34,6 @@ def described(text: str) -> Iterator[Value]:
             yield Value(".".join(path), _at(whole, path), said)
 
 
-def undescribed(text: str) -> list[str]:
-    """The values that neither have a description nor are a part of one that has."""
-    having = {value.path for value in described(text)}
-    return [
-        path
-        for path in _leaves(yaml.safe_load(text), "")
-        if not any(path == other or path.startswith(f"{other}.") for other in having)
-    ]
-
-
 def blocks() -> Mapping[str, str]:
     """Return a row for each value."""
     values = described(VALUES.read_text(encoding="utf-8"))
@@ -73,14 +63,6 @@ def _at(node: Any, path: tuple[str, ...]) -> Any:
     for name in path:
         node = node[name]
     return node
-
-
-def _leaves(node: Any, path: str) -> Iterator[str]:
-    if isinstance(node, dict) and node:
-        for key, value in node.items():
-            yield from _leaves(value, f"{path}.{key}" if path else key)
-    else:
-        yield path
 
 
 def _shown(default: Any) -> str:

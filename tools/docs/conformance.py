@@ -14,7 +14,6 @@ from pathlib import Path
 from tools.docs.pages import DOCS, REPOSITORY, table
 
 PAGE = DOCS / "reference" / "conformance.md"
-BEHAVIOURS = 188
 
 NUMBERED = re.compile(r"test_mm2_((?:\d{3}_)+)[a-z]")
 TEST = re.compile(r"^(?: {4})?(?:async )?def (test_mm2_\w*)", re.MULTILINE)

@@ -25,9 +25,6 @@ COMMON = lockstep_runtime.flow.common_metrics.METRICS
 RUN = lockstep_cli.processes.run_metrics.METRICS
 DECLARED: Mapping[str, Iterable[Metric]] = {"every service": COMMON, "lockstep run": RUN, **SERVICES}
 
-WITH_TLS = frozenset(metric.shown_as for metric in lockstep_runtime.flow.common_metrics.OF_TLS)
-"""What a page shows beside that where its flows have certificates."""
-
 OF_A_WINDOW = ("min", "max", "avg")
 """What ends the names of metrics over a time."""
 

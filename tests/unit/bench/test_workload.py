@@ -17,7 +17,6 @@ from tools.bench.limit import requests
 from tools.bench.orders import Orders
 from tools.bench.slot_path import measured
 from tools.bench.throughput import key_of, left_of
-from tools.bench.wire import record_count, whole_batches
 
 
 def batch(base: int, records: int, payload: int = 100) -> bytes:
@@ -34,18 +33,6 @@ def test_orders_are_json_of_about_470_bytes_and_always_the_same() -> None:
     assert 460 <= mean(sizes) <= 480
     assert json.loads(orders.value(41))["order_id"] == "000000000041"
     assert Orders.drawn().value(12_345) == orders.value(12_345)
-
-
-def test_a_cut_batch_at_the_end_of_a_fetch_is_left_out() -> None:
-    first, second = batch(0, 10), batch(10, 5)
-    found = list(whole_batches(first + second[:-1]))
-    assert found == [(0, len(first), 10)]
-    assert list(whole_batches(first + second)) == [(0, len(first), 10), (len(first), len(first) + len(second), 15)]
-
-
-def test_record_count_is_read_from_the_batch_header() -> None:
-    both = batch(0, 10) + batch(10, 5)
-    assert [record_count(both, start) for start, _, _ in whole_batches(both)] == [10, 5]
 
 
 @pytest.mark.parametrize("records", [8, 31, 64, 1_000])

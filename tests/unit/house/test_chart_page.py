@@ -9,7 +9,7 @@ import yaml
 
 from lockstep_config.strimzi.fields import Use
 from lockstep_config.strimzi.schema import KINDS
-from tools.docs.chart import CHART, PAGE, VALUES, described, undescribed
+from tools.docs.chart import CHART, PAGE, VALUES, described
 
 VALUES_TEXT = VALUES.read_text(encoding="utf-8")
 PAGE_TEXT = PAGE.read_text(encoding="utf-8")
@@ -39,6 +39,13 @@ def test_pages_name_existing_values_about_observing() -> None:
     texts = {page.name: page.read_text("utf-8") for page in DOCS.rglob("*.md")}
     wrong = {name: [path for path in named.findall(text) if path not in known] for name, text in texts.items()}
     assert {name: paths for name, paths in wrong.items() if paths} == {}
+
+
+def undescribed(text: str) -> list[str]:
+    """The values that neither have a description nor are a part of one that has."""
+    having = tuple(f"{value.path}." for value in described(text))
+    leaves = (path for path, value in _leaves(yaml.safe_load(text)) if not isinstance(value, dict) or not value)
+    return [path for path in leaves if not f"{path}.".startswith(having)]
 
 
 def _leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:

@@ -1,14 +1,14 @@
 """`metrics.md` is what the declarations make of it; these are fit for Prometheus and for Strimzi's dashboard."""
 
 import re
-from itertools import chain
 from pathlib import Path
 
 import pytest
 
 from lockstep_rules.offsets.gap_policy import GapCase
+from lockstep_runtime.flow.common_metrics import OF_TLS
 from lockstep_state.metric import Metric, Type
-from tools.docs.metrics import DECLARED, PAGE, RUN, SERVICES, WITH_TLS, declared_by
+from tools.docs.metrics import DECLARED, PAGE, RUN, SERVICES, declared_by
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 ALL: list[Metric] = [metric for metrics in DECLARED.values() for metric in metrics]
@@ -101,7 +101,7 @@ def test_strimzi_dashboard_has_all_its_metrics() -> None:
 
 
 def test_service_page_has_its_own_and_the_common_metrics() -> None:
-    shown = {*chain(*(declared_by(service) for service in SERVICES)), *WITH_TLS, *(metric.shown_as for metric in RUN)}
+    shown = {metric.shown_as for metric in (*OF_TLS, *RUN)}.union(*(declared_by(service) for service in SERVICES))
     assert shown == {metric.shown_as for metric in ALL}
     assert "lockstep_topics" not in declared_by("data-plane")
 
