@@ -10,7 +10,7 @@ from itertools import zip_longest
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from tests.support.message_stream import read_messages
-from tools.bench.stage import Lost
+from tools.bench.stage import PARTITIONS, Lost
 from tools.bench.wire import end_offsets
 
 SAMPLES = 9  # stretches of each partition, evenly spread, the first and the last record included
@@ -27,12 +27,12 @@ def places(end: int, samples: int = SAMPLES, stretch: int = STRETCH) -> list[tup
     return [(round(each * step), round(each * step) + stretch) for each in range(samples)]
 
 
-def compare(source: str, target: str, topic: str, remote: str, partitions: int) -> int:
+def compare(source: str, target: str, topic: str, remote: str) -> int:
     """Compare ends and samples. Raises Lost at the first difference.
 
     Returns how many records were compared by key, value, headers and timestamp.
     """
-    upstream, downstream = end_offsets(source, topic, partitions), end_offsets(target, remote, partitions)
+    upstream, downstream = end_offsets(source, topic, PARTITIONS), end_offsets(target, remote, PARTITIONS)
     if upstream != downstream:
         raise Lost(f"end offsets {downstream} on the target, {upstream} on the source")
     compared = 0
@@ -47,13 +47,13 @@ def compare(source: str, target: str, topic: str, remote: str, partitions: int) 
     return compared
 
 
-def compare_in_order(source: str, target: str, topic: str, remote: str, partitions: int) -> int:
+def compare_in_order(source: str, target: str, topic: str, remote: str) -> int:
     """As `compare`, for a source whose offsets have gaps: every record, by its place, whatever its offset.
 
     Raises Lost at the first difference. Returns how many records were compared.
     """
     compared = 0
-    for partition in range(partitions):
+    for partition in range(PARTITIONS):
         for original, copied in zip_longest(_read_all(source, topic, partition), _read_all(target, remote, partition)):
             if original != copied:
                 place = "the target has no more" if copied is None else "it is not the source's"

@@ -12,10 +12,9 @@ from tests.support.tree_usage import Cpu, used_by
 from tools.bench.compare import compare, compare_in_order
 from tools.bench.limit import both_at_once, fetch_only, produce_only, read_batches, requests
 from tools.bench.results import LIMIT, MEBIBYTE, Readings, Systems
-from tools.bench.stage import STANDSTILL_S, Trial, Workload
+from tools.bench.stage import PARTITIONS, POLL_S, STANDSTILL_S, Trial, Workload
 from tools.bench.wire import end_offsets
 
-POLL_S = 0.02  # between two looks at the target's end offsets: the error of the window's length
 SAMPLE_S = 1.0  # between two looks at the process tree, which cost far more
 SETTLED_S = 5.0  # MM2's tuned producer lingers 50 ms, its transactions end with each poll
 RUNS = 3
@@ -75,8 +74,7 @@ def copy(work: Workload, trial: Trial) -> Readings:
     Raises SystemEnded, NeverHappened, and Lost when the copy is not the source.
     """
     _warm(work, trial)
-    where = work.clusters.target, work.remote, work.partitions
-    with trial.copying(*where, committed=work.markers, every=POLL_S) as (run, copied, at_first):
+    with work.copied_by(trial) as (run, copied, at_first):
         first_at, first_cpu, brokers = run.elapsed(), run.use(), used_by(work.clusters.brokers)
         with trial.log.with_suffix(".tsv").open("w") as course:
             course.write(f"{first_at:.3f}\t{at_first}\n")
@@ -85,7 +83,7 @@ def copy(work: Workload, trial: Trial) -> Readings:
             brokers = used_by(work.clusters.brokers) - brokers
         peak = run.account.peak_rss
     compare_all = compare_in_order if work.gaps else compare
-    compared = compare_all(work.clusters.source, work.clusters.target, work.topic, work.remote, work.partitions)
+    compared = compare_all(work.clusters.source, work.clusters.target, work.topic, work.remote)
     return Copy(
         records=work.loaded.records,
         window_records=work.loaded.records - at_first,
@@ -106,9 +104,8 @@ def _warm(work: Workload, trial: Trial) -> None:
     The brokers' compilers follow what a client asks: the same commit copied half as fast from brokers that saw it, or
     transactions, for the first time, and who copies all there is in four seconds had seen no more of them."""
     copied_s, warming = 0.0, replace(trial, log=trial.log.with_suffix(".warm.log"))
-    where = work.clusters.target, work.remote, work.partitions
     while copied_s < WARM_UP_S:
-        with warming.copying(*where, committed=work.markers, every=POLL_S) as (run, copied, _):
+        with work.copied_by(warming) as (run, copied, _):
             began = run.elapsed()
             while copied() < work.loaded.records and copied_s + run.elapsed() - began < WARM_UP_S:
                 run.check()
@@ -151,11 +148,11 @@ def limit(work: Workload, say: Callable[[str], None]) -> Systems:
     """Three runs in each direction and three of both at once, after as many of these as warm both brokers. Raises
     BrokerRefused."""
     source, target = work.clusters.source, work.clusters.target
-    ends = end_offsets(source, work.topic, work.partitions)
+    ends = end_offsets(source, work.topic, PARTITIONS)
     ready = requests(LIMIT_TOPIC, read_batches(source, work.topic, ends))
 
     def appended(how: Callable[[], float]) -> float:
-        work.clusters.create(target, LIMIT_TOPIC, work.partitions)
+        work.clusters.create(target, LIMIT_TOPIC, PARTITIONS)
         seconds = how()
         delete_topic(target, LIMIT_TOPIC)
         return seconds

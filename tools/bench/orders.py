@@ -103,4 +103,4 @@ def load(
         "delivery.report.only.error": True,
     }
     produce(bootstrap, topic, drawn(), codec=codec, settings=settings, within=FLUSHED_WITHIN_S)
-    return Loaded(records=records, record_bytes=size / records)
+    return Loaded(records=records, record_bytes=size / max(1, records))

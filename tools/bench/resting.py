@@ -191,15 +191,13 @@ def _catch_up(stage: Stage) -> Found:
     topic, size = "orders-catch-up", stage.backlog_bytes
     records = size // len(Orders.drawn().key(0) + Orders.drawn().value(0))
     facts: dict[str, Scalar] = {"bytes": size, "records": records, "partitions": PARTITIONS, "codec": "none"}
-    stage.fresh(topic)  # what is left of earlier parts is in the way of this one
+    stage.clusters.begin_anew()  # what is left of earlier parts is in the way of this one
     folder, wanted = tempfile.gettempdir(), 2 * size + SPARE
     if (free := shutil.disk_usage(folder).free) < wanted:
         lacking = f"{wanted / 1e9:.0f} GB are needed in {folder} (TMPDIR moves it), {free / 1e9:.0f} GB are free"
         return facts, {system.name: Failed(reason=lacking) for system in stage.ours}
     stage.say(f"{CATCH_UP}: loading {size / 1e9:.1f} GB, {records:,} records")
-    source = stage.clusters.source
-    loaded = load(source, topic, records=records, partitions=PARTITIONS, batch_bytes=stage.batch_bytes)
-    measure = partial(catch_up, stage, topic, loaded)
+    measure = partial(catch_up, stage, topic, stage.fresh(topic, records=records))
     return facts, stage.each(CATCH_UP, topic, measure, keep=[topic], systems=stage.ours)
 
 

@@ -13,21 +13,15 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from lockstep_config import load
 from lockstep_data_plane.driver.load_balancer import PATIENCE_S, UNEVEN, LoadBalancer, assign, mirrored_partitions
 from lockstep_data_plane.driver.metrics_collector import MetricsCollector
 from lockstep_data_plane.slot.desired_state import closed_slots
-from lockstep_kafka.admin.admin import Admin
-from lockstep_kafka.topics.topic_reader import Record
 from lockstep_rules.sliding_window import SAMPLE_MS
-from lockstep_runtime.flow.context import Clock, FlowContext
-from lockstep_runtime.state.leadership import Leadership, leader_label
-from lockstep_runtime.telemetry.metrics import Metrics
-from lockstep_state.names import Flow
+from lockstep_runtime.flow.context import Clock
 from lockstep_state.offsets import TopicPartition
 from lockstep_state.rows.state_rows import Assignment, MirroredTopic, PartitionProgress
 from lockstep_state.rows.state_rows import Row as StateRow
-from tests.support.mm2 import properties
+from tests.support.flow_context import leading, state_record
 from tools.bench.modelled_fleet import ModelledFleet
 from tools.bench.results import OURS, Failed, Readings, Row, Scalar, Systems
 from tools.bench.stage import Part, Stage
@@ -52,53 +46,26 @@ class PlanningScene:
     """The driver's collector and the rows that it reads, for a flow that leads and has no clusters."""
 
     def __init__(self, folder: Path, slots: int) -> None:
-        file = folder / "scale-planning.properties"
-        file.write_text(properties("a:9092", "b:9092", ".*", {}))
-        leadership = Leadership("data-plane", divided=False)
-        leadership.assigned({0})
-        leadership.claimed(0, 1)
-        leadership.saw_leader(leader_label("data-plane", 0, divided=False), "bench", 1)
-        source, target = (Admin(alias, {"bootstrap.servers": "127.0.0.1:1"}) for alias in ("A", "B"))
         self.slots, self.now_ms = slots, BEGAN_MS
-        self.ctx = FlowContext(
-            "data-plane",
-            load(file, {}).flow(Flow("A", "B")),
-            instance="bench",
-            source=source,
-            target=target,
-            leadership=leadership,
-            metrics=Metrics(),
-            clock=Clock(wall_ms=lambda: self.now_ms, monotonic=lambda: self.now_ms / 1000),
-            divided=False,
-        )
+        clock = Clock(wall_ms=lambda: self.now_ms, monotonic=lambda: self.now_ms / 1000)
+        self.ctx = leading(folder, "data-plane", (0, 1), clock=clock)
         self.collector = MetricsCollector(self.ctx, dict)
 
     def read(self, rows: Sequence[StateRow]) -> None:
         """Let the rows come through the state topic."""
         self.ctx.heard_at = self.ctx.clock.monotonic()
         first = self.ctx.state.position + 1
-        encoded = [replace(row, at_ms=self.now_ms).encode() for row in rows]
-        self.ctx.state.receive(
-            [Record("state", 0, first + n, key, value, self.now_ms) for n, (key, value) in enumerate(encoded)]
-        )
+        written = (replace(row, at_ms=self.now_ms) for row in rows)
+        self.ctx.state.receive([state_record(row, first + number) for number, row in enumerate(written)])
 
     def follow_load(self, rates: Mapping[TopicPartition, float]) -> None:
         """Each partition moves for as long as a sample of a rate is."""
         self.collector.follow(list(rates))
         for moved_s in (0, SAMPLE_MS // 1000):
             self.now_ms += moved_s * 1000
-            self.read(
-                [
-                    PartitionProgress(
-                        topic=topic,
-                        partition=number,
-                        producer_id=1,
-                        counts_since=BEGAN_MS,
-                        bytes=round(rate * moved_s),
-                    )
-                    for (topic, number), rate in rates.items()
-                ]
-            )
+            for (topic, number), rate in rates.items():
+                row = PartitionProgress(topic=topic, partition=number, producer_id=1, counts_since=BEGAN_MS)
+                self.read([replace(row, bytes=round(rate * moved_s))])
 
     def plan(self, slots: int | None = None) -> dict[int, tuple[TopicPartition, ...]]:
         """Return what the driver decides, from the rows to who has what."""

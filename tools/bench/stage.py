@@ -1,11 +1,11 @@
 """A part of the bench, and how each system is run for it: on clean clusters, one after the other, failures as such."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from confluent_kafka import KafkaException
 
@@ -21,6 +21,7 @@ from tools.bench.wire import BrokerRefused, end_offsets, ends_of
 PARTITIONS = 8
 FIRST_RECORD_WITHIN_S = 240.0
 STANDSTILL_S = 60.0
+POLL_S = 0.02  # between two looks at the target's end offsets: the error of the window's length
 
 
 class Lost(Exception):
@@ -48,11 +49,11 @@ class Trial:
 
     @contextmanager
     def copying(
-        self, target: str, remote: str, partitions: int = PARTITIONS, *, committed: bool = False, every: float = 0.1
+        self, target: str, remote: str, *, committed: bool = False, every: float = 0.1
     ) -> Iterator[tuple[SystemRun, Callable[[], int], int]]:
         """Run it, and wait for a record in the remote topic. Yield the run, what counts the records there (with
         `committed`, offsets), and how many there were at first. Raises SystemEnded."""
-        with self.running() as run, ends_of(target, remote, partitions, committed=committed) as ends:
+        with self.running() as run, ends_of(target, remote, PARTITIONS, committed=committed) as ends:
             copied = lambda: sum(ends())  # noqa: E731
             first = run.wait(copied, within=FIRST_RECORD_WITHIN_S, every=every, otherwise="nothing was copied")
             yield run, copied, first
@@ -78,7 +79,6 @@ class Workload:
 
     clusters: Clusters
     topic: str
-    partitions: int
     codec: str
     loaded: Loaded
     facts: Mapping[str, Scalar]
@@ -89,6 +89,10 @@ class Workload:
     def remote(self) -> str:
         """The topic on B under MM2's default policy."""
         return f"A.{self.topic}"
+
+    def copied_by(self, trial: Trial) -> AbstractContextManager[tuple[SystemRun, Callable[[], int], int]]:
+        """As `Trial.copying` of its topic, looked at so often that it says when the first record came."""
+        return trial.copying(self.clusters.target, self.remote, committed=self.markers, every=POLL_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,46 +118,38 @@ class Stage:
         """What has an absolute figure to reach is measured for Lockstep alone."""
         return [system for system in self.systems if system.name == OURS]
 
-    def fresh(self, topic: str, *, records: int = 0) -> None:
-        """Leave nothing on both clusters but this topic on the source, with so many records. Raises NeverHappened."""
-        self.clusters.begin_anew()
-        self.clusters.create(self.clusters.source, topic, PARTITIONS)
-        if records:
-            load(self.clusters.source, topic, records=records, partitions=PARTITIONS, batch_bytes=self.batch_bytes)
-
-    def loaded(
+    def fresh(
         self,
-        part: str,
-        codec: str = "lz4",
+        topic: str,
         *,
-        partitions: int = PARTITIONS,
+        records: int = 0,
+        codec: str = "none",
         configs: Mapping[str, str] | None = None,
         key_of: Callable[[int], bytes] | None = None,
-    ) -> Workload:
-        """Fill the source topic of a part, on clean clusters. Raises KafkaException and NeverHappened."""
+    ) -> Loaded:
+        """Leave nothing on both clusters but this topic on the source, with so many records.
+
+        Raises KafkaException and NeverHappened.
+        """
+        source = self.clusters.source
+        self.clusters.begin_anew()
+        self.clusters.create(source, topic, PARTITIONS, configs)
+        size = {"records": records, "partitions": PARTITIONS, "batch_bytes": self.batch_bytes}
+        return load(source, topic, **size, codec=codec, key_of=key_of)
+
+    def loaded(self, part: str, codec: str = "lz4", **how: Any) -> Workload:
+        """Fill the source topic of a part, as `fresh` does."""
         topic, source = f"orders-{part}", self.clusters.source
         self.say(f"{part}: loading {self.records:,} records")
-        self.clusters.begin_anew()
-        self.clusters.create(source, topic, partitions, configs)
-        loaded = load(
-            source,
-            topic,
-            records=self.records,
-            partitions=partitions,
-            codec=codec,
-            batch_bytes=self.batch_bytes,
-            key_of=key_of,
-        )
+        loaded = self.fresh(topic, records=self.records, codec=codec, **how)
         facts: dict[str, Scalar] = {
             "records": loaded.records,
             "record_bytes": loaded.record_bytes,
             "codec": codec,
-            "partitions": partitions,
-            **log_facts(log_shape(source, topic, end_offsets(source, topic, partitions))),
+            "partitions": PARTITIONS,
+            **log_facts(log_shape(source, topic, end_offsets(source, topic, PARTITIONS))),
         }
-        return Workload(
-            clusters=self.clusters, topic=topic, partitions=partitions, codec=codec, loaded=loaded, facts=facts
-        )
+        return Workload(clusters=self.clusters, topic=topic, codec=codec, loaded=loaded, facts=facts)
 
     def trial(self, name: str, system: System, topic: str, codec: str, settings: Mapping[str, str]) -> Trial:
         """Write the file of a system. `settings` go over what it has, also over where it finds its clusters."""
@@ -175,7 +171,7 @@ class Stage:
         measure: Measure,
         *,
         keep: Sequence[str] = (),
-        before: Callable[[], None] | None = None,
+        before: Callable[[], object] | None = None,
         codec: str = "none",
         systems: Sequence[System] | None = None,
         settings: Mapping[str, str] | None = None,

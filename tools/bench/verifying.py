@@ -12,9 +12,8 @@ from tests.support.eventually import NeverHappened
 from tests.support.mirror import MirroredFlow
 from tests.support.systems import SystemEnded, SystemRun
 from tests.support.tree_usage import used_by
-from tools.bench.copying import POLL_S
 from tools.bench.results import Readings, Row, Scalar, Systems
-from tools.bench.stage import Part, Stage, Trial, Workload
+from tools.bench.stage import PARTITIONS, POLL_S, Part, Stage, Trial, Workload
 from tools.bench.wire import ends_of
 
 VERIFY = "verify"
@@ -55,7 +54,7 @@ class Verifying:
 
     def wait_copied(self, run: SystemRun, records: int) -> int:
         """Wait until so many records are copied. Return how many there are then."""
-        with ends_of(self.work.clusters.target, self.work.remote, self.work.partitions) as ends:
+        with ends_of(self.work.clusters.target, self.work.remote, PARTITIONS) as ends:
 
             def copied() -> int:
                 found = sum(ends())
