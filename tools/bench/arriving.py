@@ -23,7 +23,7 @@ TOGETHER, BUSY_PER_S = 10, 1_000
 
 
 def longest_gap(arrived: Sequence[float], began: float, ended: float) -> float:
-    """The longest time without an arrival between ``began`` and ``ended``, both edges included.
+    """Return the longest time without an arrival between ``began`` and ``ended``, both edges included.
 
     ``arrived`` is in ascending order; arrivals outside are passed over.
     """
@@ -32,7 +32,7 @@ def longest_gap(arrived: Sequence[float], began: float, ended: float) -> float:
 
 
 def gaps(arrived: Sequence[Sequence[float]], began: float, added: float, ended: float) -> Mapping[str, float]:
-    """The longest gap of any partition before and from the moment when topics were added."""
+    """Return the longest gap of any partition before and from the moment when topics were added."""
     before = max(longest_gap(each, began, added) for each in arrived)
     after = max(longest_gap(each, added, ended) for each in arrived)
     return {
@@ -96,8 +96,10 @@ def ten_topics(stage: Stage, course: Course, trial: Trial) -> Readings:
 
 
 def ten_topics_unmirrored(stage: Stage, course: Course) -> Readings:
-    """The same without a mirror: writer and reader on the source, and ten topics created on both clusters, for that is
-    what any mirror has to do. Raises Lost."""
+    """Measure it without a mirror: ten topics are created on both clusters, for that is what any mirror has to do.
+
+    Raises Lost.
+    """
 
     def add() -> float:
         for number in range(TOGETHER):
@@ -113,8 +115,10 @@ def ten_topics_unmirrored(stage: Stage, course: Course) -> Readings:
 def _two_minutes(
     bootstrap: str, topic: str, add: Callable[[], float], check: Callable[[], None]
 ) -> Mapping[str, float]:
-    """The longest gaps of a reader there in the minute before ``add`` is called, and from then on. `add` returns when
-    all topics had their first record."""
+    """Return the longest gaps of a reader in the minute before `add` is called, and from then on.
+
+    `add` returns when all topics had their first record.
+    """
     with reading(bootstrap, topic, PARTITIONS) as consumer, ThreadPoolExecutor(1) as beside:
         arrived: list[list[float]] = [[] for _ in range(PARTITIONS)]
 

@@ -88,8 +88,10 @@ def _read_all(bootstrap: str, topic: str, partition: int) -> Iterator[bytes]:
 
 
 def _read(bootstrap: str, topic: str, wanted: Mapping[int, tuple[int, int]]) -> Mapping[tuple[int, int], bytes]:
-    """The records from one offset up to another of each partition, by partition and offset: a digest of each. All
-    partitions are read together, for each change of an assignment costs a tenth of a second."""
+    """Return a digest of each record in these ranges of offsets, by partition and offset.
+
+    All partitions are read together, for each change of an assignment costs a tenth of a second.
+    """
     found: dict[tuple[int, int], bytes] = {}
     left = {partition: end - start for partition, (start, end) in wanted.items()}
     starts = {partition: start for partition, (start, _) in wanted.items()}

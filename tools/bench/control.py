@@ -36,7 +36,7 @@ until = partial(wait_until, within=WITHIN_S, every=0.1)
 
 
 def many_topics(clusters: Clusters, trial: Trial) -> Mapping[str, float]:
-    """Topics of one partition: mirrored for the first time, found as they are after a restart, and looked at."""
+    """Measure topics of one partition: mirrored for the first time, checked after a restart, then at rest."""
     client = admin(clusters.source)
     for piece in _pieces([f"many-{number:05d}" for number in range(TOPICS)], 500):
         for future in client.create_topics([NewTopic(name, 1, 1) for name in piece], request_timeout=ADMIN_S).values():
@@ -61,7 +61,7 @@ def many_topics(clusters: Clusters, trial: Trial) -> Mapping[str, float]:
 
 
 def many_groups(clusters: Clusters, trial: Trial) -> Mapping[str, float]:
-    """Groups in ten partitions each: all moved while nobody was there, then looked at while none moves."""
+    """Measure groups in ten partitions each: all moved while no service ran, then checked while none moves."""
     source, target = clusters.source, clusters.target
     for bootstrap, topic in ((source, GROUPED), (target, f"A.{GROUPED}")):
         create_topic(bootstrap, topic, partitions=GROUP_PARTITIONS)
@@ -85,7 +85,7 @@ def many_groups(clusters: Clusters, trial: Trial) -> Mapping[str, float]:
 
 
 def many_syncs(clusters: Clusters, trial: Trial) -> Mapping[str, float]:
-    """Offset syncs replayed at the start of the checkpoint service, and by the store of MM2's checkpoint task."""
+    """Measure the replay of offset syncs at the start of the checkpoint service, and by MM2's own store."""
     source = clusters.source
     create_topic(source, SYNCS, configs={"cleanup.policy": "compact"})
     _write_syncs(source, "many-syncs", SYNC_PARTITIONS, range(0, 100 * OFFSET_SYNCS // SYNC_PARTITIONS, 100))
@@ -164,7 +164,7 @@ def _pieces(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
 
 
 def _status(service: ServiceProcess) -> Mapping[str, Any]:
-    """What it says of the flow; nothing while it is too busy to answer."""
+    """Return what its status page says of the flow; nothing while it is too busy to answer."""
     try:
         return service.status(FLOW)
     except TimeoutError:
@@ -185,7 +185,7 @@ def _at_rest(service: ServiceProcess, work: str) -> tuple[float, float]:
 
 
 def _rounds(service: ServiceProcess, work: str) -> float:
-    """How often that was done."""
+    """Return how many rounds of this work were done."""
     try:
         lines = service.page("/metrics")[1].splitlines()
     except TimeoutError:

@@ -174,8 +174,10 @@ def limit(work: Workload, say: Callable[[str], None]) -> Systems:
 
 
 def limit_readings(best: Mapping[str, float], record_bytes: float) -> Systems:
-    """What the best rates come to. The limit is the lower of both bests: a copy that fetches and produces one after the
-    other cannot beat it, one that overlaps them may."""
+    """Return the best rates, and the limit.
+
+    It is the lower of both bests: a copy that fetches and produces one after the other cannot beat it.
+    """
     figures = {name: {"records_per_s": rate, "mb_per_s": rate * record_bytes / 1e6} for name, rate in best.items()}
     figures[LIMIT] = {"records_per_s": min(best["fetch_only"], best["produce_only"])}
     return {name: Readings(values=values) for name, values in figures.items()}

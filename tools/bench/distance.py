@@ -34,7 +34,7 @@ class Distance:
 
     @contextmanager
     def away(self, round_trip_s: float, log: Path) -> Iterator[str]:
-        """The bootstrap address at which each request and each answer takes half of the time longer.
+        """Yield the bootstrap address at which each request and each answer takes half of the time longer.
 
         Raises NeverHappened when the proxy does not listen in time.
         """

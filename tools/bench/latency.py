@@ -171,7 +171,7 @@ class Writer:
 
 @contextmanager
 def writing(course: Course) -> Iterator[Writer]:
-    """A writer that trickles until it is given another rate."""
+    """Yield a writer that trickles until it is given another rate."""
     usual = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     writer = Writer(course)
@@ -184,7 +184,7 @@ def writing(course: Course) -> Iterator[Writer]:
 
 @contextmanager
 def reading(bootstrap: str, topic: str, partitions: int) -> Iterator[Consumer]:
-    """A consumer that waits for nothing, at the present ends of the partitions."""
+    """Yield a consumer that waits for nothing, at the present ends of the partitions."""
     conf = {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False}
     at_once = {"fetch.min.bytes": 1, "fetch.wait.max.ms": 100, "fetch.queue.backoff.ms": 1}
     ends = end_offsets(bootstrap, topic, partitions)

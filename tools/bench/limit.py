@@ -62,7 +62,7 @@ def read_batches(bootstrap: str, topic: str, ends: Sequence[int]) -> Batches:
 
 
 def requests(topic: str, batches: Batches) -> Requests:
-    """The produce requests of each connection, serialised.
+    """Return the produce requests of each connection, serialised.
 
     Empties ``batches``, so that the bytes lie in memory only once.
     """
@@ -123,7 +123,7 @@ def _batches(bootstrap: str, topic: str, ends: Mapping[int, int]) -> Iterator[tu
 
 
 def _frames(topic: str, share: Batches) -> Iterator[bytes]:
-    """Requests of about `REQUEST_BYTES`, one batch of each partition at most, the partitions advancing side by side."""
+    """Yield requests of about `REQUEST_BYTES`, with one batch of a partition at most; all partitions advance alike."""
     queues = dict(share)
     while queues:
         request: list[tuple[int, bytes]] = []

@@ -43,7 +43,7 @@ OUTAGES: Mapping[str, tuple[str, Callable[[Broker], object], Callable[[Broker], 
 
 
 def killed(systems: Sequence[System]) -> Sequence[System]:
-    """Those that are killed, in their order: MM2 as shipped copies no 100,000 records a second everywhere."""
+    """Return the systems that are killed: MM2 as shipped copies no 100,000 records a second everywhere."""
     return [system for system in systems if system.name in (OURS, TUNED)]
 
 
@@ -58,7 +58,7 @@ def _kills(stage: Stage) -> tuple[Mapping[str, Scalar], Systems]:
 
 
 def _struck(stage: Stage, system: System, log: Path) -> Readings:
-    """Raises SystemEnded when it did not come back."""
+    """Strike a running system, and count its records. Raises SystemEnded if it did not come back."""
     ours = system.name == OURS
     fault = PACED if ours else replace(PACED, strike=killed_and_started_while_paced)
     with (
@@ -87,7 +87,7 @@ def _away(stage: Stage) -> tuple[Mapping[str, Scalar], Systems]:
 
 
 def _measured(stage: Stage, a: Broker, b: Broker, trial: Trial) -> Readings:
-    """Raises SystemEnded where what is written after an outage is not copied."""
+    """Let clusters go and come back. Raises SystemEnded if what is written after an outage is not copied."""
     values: dict[str, float] = {}
     notes: list[str] = []
     topics = [create_topic(a.bootstrap, f"away-{number}", partitions=PARTITIONS) for number in range(TOPICS)]
@@ -112,7 +112,7 @@ def _measured(stage: Stage, a: Broker, b: Broker, trial: Trial) -> Readings:
 
 
 def _shares(run: SystemRun) -> Sequence[tuple[str, float]]:
-    """The share of a core that each service uses with all that it has started, the greediest first."""
+    """Return the share of a core that each service uses with all that it has started, the greediest first."""
     services = {child: TreeAccount() for child in psutil.Process(run.pid).children()}
     before = {child: account.add(sample(child)).total for child, account in services.items()}
     names = {child: called(child.cmdline()) for child in services}
@@ -129,7 +129,7 @@ def _shares(run: SystemRun) -> Sequence[tuple[str, float]]:
 
 
 def _wait_copied(run: SystemRun, source: Broker, target: Broker, topics: Sequence[str]) -> None:
-    """A record more in each partition, and it is on the target."""
+    """Write a record more into each partition, and wait until it is on the target."""
     for topic in topics:
         produce(source.bootstrap, topic, [Record(value=b"x", partition=number) for number in range(PARTITIONS)])
     wanted = {topic: end_offsets(source.bootstrap, topic) for topic in topics}

@@ -37,19 +37,19 @@ Stage = Callable[[], object]
 
 
 def compacted(messages: Sequence[Message], end: int) -> Sequence[Batch]:
-    """The batch that the cleaner leaves."""
+    """Return the batch that the cleaner leaves."""
     left = [record(m.offset, m.value, key=m.key, timestamp=m.timestamp) for m in messages if m.offset % EACH]
     return [batch(left, base_offset=messages[0].offset, last_offset=end - 1, codec=LZ4)]
 
 
 def appended_in_time(messages: Sequence[Message], end: int) -> Sequence[Batch]:
-    """A whole batch with the time of the broker."""
+    """Return a whole batch with the time of the broker."""
     whole = [record(m.offset, m.value, key=m.key, timestamp=m.timestamp) for m in messages]
     return [batch(whole, codec=LZ4, attributes=LOG_APPEND_TIME, max_timestamp=NOW)]
 
 
 def old_set(magic: int, codec: int) -> Make:
-    """A message set of an old format."""
+    """Return what makes a message set of an old format."""
     return lambda messages, end: list(scan(message_set(magic, messages, codec)))
 
 
@@ -95,7 +95,7 @@ def stages(found: Sequence[Batch]) -> Iterator[tuple[str, Stage]]:
             sequence.on_ack(sequence.launch(), 0)
 
     def acknowledge() -> None:
-        """What a slot does once the target has acknowledged: offset runs, and the rule of offset syncs."""
+        """Do what a slot does once the target has acknowledged: offset runs, and the rule of offset syncs."""
         acked, rule = AckedPosition("t", 0, OFFSET_LAG_MAX), OffsetSyncRule(OFFSET_LAG_MAX)
         acked.appended(acks, sequence)
         for ack in acks:

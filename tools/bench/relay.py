@@ -44,7 +44,7 @@ class Relay:
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run(self, wanted: list[Wanted]) -> None:
-        """For ever. Raises BrokerRefused, BrokerUnreachable, KafkaConnectionError."""
+        """Relay for ever. Raises BrokerRefused, BrokerUnreachable, KafkaConnectionError."""
         self._next = {each[0]: each for each in wanted}
         self._names = topic_names(wanted)
         self._fetch(wanted)
@@ -56,7 +56,7 @@ class Relay:
         self._source.ask(request, self._fetched).add_done_callback(self._end_if_failed)
 
     def _fetched(self, answer: Any) -> None:
-        """Called as soon as the answer is read."""
+        """Send on what an answer has, as soon as it is read."""
         moved: list[Wanted] = []
         batches: dict[TopicPartition, deque[bytes]] = defaultdict(deque)
         for found in read_answer(self._next, answer, self._names):

@@ -30,7 +30,7 @@ MEBIBYTE = 1 << 20
 
 
 def percentile(ordered: Sequence[float], quantile: float) -> float:
-    """The nearest-rank percentile of values in ascending order: an observed value, never an interpolation.
+    """Return the nearest-rank percentile of values in ascending order: an observed value, never an interpolation.
 
     Raises ValueError when there is no value or the quantile is not in (0, 1].
     """

@@ -139,7 +139,7 @@ def balance(held: Held, rates: Mapping[TopicPartition, float]) -> tuple[Held, in
 
 
 def _loads(held: Held, rates: Mapping[TopicPartition, float]) -> list[float]:
-    """What each slot moves, as a multiple of what slots move on average."""
+    """Return what each slot moves, as a multiple of what slots move on average."""
     loads = [sum(rates.get(tp, 0.0) for tp in partitions) for partitions in held.values()]
     return [load / statistics.fmean(loads) for load in loads]
 
@@ -179,7 +179,7 @@ def timed_ms(act: Callable[[], Answer], times: int = TIMES) -> tuple[float, Answ
 
 
 def _scale(stage: Stage) -> tuple[Mapping[str, Scalar], Systems]:
-    """Lockstep alone."""
+    """Plan, and write the state topic, of Lockstep alone."""
     fleet = ModelledFleet.modelled(PARTITIONS, BYTES_PER_S)
     held = assign(fleet.partitions, SLOTS, {})
     found: dict[str, Readings | Failed] = {}

@@ -62,7 +62,7 @@ async def replay(settings: FlowSettings, fold: Callable[[Record], object]) -> di
 
 
 def fold_of_reader(reader: str) -> Callable[[Record], object]:
-    """What the reader does with each record."""
+    """Return what the reader does with each record."""
     if reader == SLOT:
         rows, others = ProgressRows(), dict[bytes, Row | None]()
 
@@ -79,7 +79,7 @@ def fold_of_reader(reader: str) -> Callable[[Record], object]:
 
 
 def main() -> None:
-    """The flow is A->B."""
+    """Print what it takes to read the state topic of the flow A->B."""
     file, reader = sys.argv[1:]
     cost = asyncio.run(replay(load(Path(file), {}).flow(Flow("A", "B")), fold_of_reader(reader)))
     sys.stdout.write(f"{json.dumps(cost)}\n")

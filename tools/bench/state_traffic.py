@@ -49,7 +49,7 @@ Held = Mapping[int, Sequence[TopicPartition]]
 
 
 def begun_row(tp: TopicPartition, slot: int, bytes_per_s: float, at_ms: int) -> PartitionProgress:
-    """The progress of a partition that has been copied for ten days at this rate."""
+    """Return the progress of a partition that has been copied for ten days at this rate."""
     records = int(bytes_per_s * DAYS_COPIED_S / RECORD_BYTES)
     row = PartitionProgress(
         topic=tp[0],
@@ -68,7 +68,7 @@ def begun_row(tp: TopicPartition, slot: int, bytes_per_s: float, at_ms: int) -> 
 
 
 def moved_row(row: PartitionProgress, records: int, at_ms: int) -> PartitionProgress:
-    """The next row, so many records later: what a slot changes in it while it copies."""
+    """Return the next row, so many records later: what a slot changes in it while it copies."""
     upstream, size = row.upstream + records, records * RECORD_BYTES
     return replace(
         row,
@@ -91,7 +91,7 @@ class StateTraffic:
     """A flow of `fleet`, whose slots have what `held` says, on clean clusters with an empty state topic."""
 
     def __init__(self, stage: Stage, fleet: ModelledFleet, held: Held) -> None:
-        """Raises NeverHappened and KafkaException."""
+        """Create the state topic. Raises NeverHappened and KafkaException."""
         source, self.target = stage.clusters.source, stage.clusters.target
         self.file = stage.work / "scale-state.properties"
         self.file.write_text(properties(source, self.target, "none", {"tasks.max": str(len(held))}))
@@ -179,7 +179,7 @@ class StateTraffic:
         return await asyncio.to_thread(wait_compacted, self.target, self.topic, self._ends(), left)
 
     def replays(self) -> Iterator[tuple[str, Mapping[str, float]]]:
-        """Each reader, as keys have it, with what its replay costs now. Raises SystemEnded."""
+        """Yield each reader, as keys have it, with what its replay costs now. Raises SystemEnded."""
         for reader in READERS:
             self.say(f"scale: {reader} reads the state topic")
             command = [sys.executable, "-m", "tools.bench.state_replay", str(self.file), reader]
@@ -223,7 +223,7 @@ def measure_traffic(stage: Stage, fleet: ModelledFleet, held: Held) -> Readings:
 
 
 def _completed(work: Coroutine[Any, Any, T]) -> T:
-    """Raises SystemEnded where the broker does not take a row."""
+    """Do the work to its end. Raises SystemEnded if the broker does not take a row."""
     try:
         return asyncio.run(work)
     except ClusterError as trouble:

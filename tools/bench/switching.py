@@ -34,7 +34,7 @@ CONSUMER = {
 
 
 def topics_of_groups(topics: Sequence[str], groups: int, with_two: int) -> Mapping[str, Sequence[str]]:
-    """The topics that each group reads, by its name; the last ones read two."""
+    """Return the topics that each group reads, by its name; the last ones read two."""
     return {
         f"{topics[0].partition('-')[0]}-billing-{number:02d}": [
             topics[number % len(topics)],
@@ -45,7 +45,7 @@ def topics_of_groups(topics: Sequence[str], groups: int, with_two: int) -> Mappi
 
 
 def seconds_by_group(way: str, began_at: float, firsts: Sequence[float]) -> Mapping[str, float]:
-    """From the start of the command until the first group, half of the groups, and all of them have read a record."""
+    """Return after how many seconds the first group, half of the groups, and all of them have read a record."""
     seconds = sorted(each - began_at for each in firsts)
     return {
         f"{way}_first_s": seconds[0],
@@ -55,7 +55,7 @@ def seconds_by_group(way: str, began_at: float, firsts: Sequence[float]) -> Mapp
 
 
 def steps_text(body: Mapping[str, Any], began_at: float) -> str:
-    """What each step took, in order; the process until the first step has begun comes first."""
+    """Return what each step took, in order; the process until the first step has begun comes first."""
     steps = [step for step in body["steps"] if step["began"]]
     started_s = datetime.fromisoformat(steps[0]["began"]).timestamp() - began_at
     ended_s = datetime.fromisoformat(body["ended"]).timestamp() - began_at
@@ -107,7 +107,7 @@ class BenchScene(SwitchScene):
         self.source_is_gone = True
 
     def wait_ready(self, run: SystemRun) -> None:
-        """Until nothing speaks against a switchover. Raises SystemEnded."""
+        """Wait until nothing speaks against a switchover. Raises SystemEnded."""
         last: Sequence[str] = ["it was not asked"]
 
         def is_ready() -> bool:
@@ -122,7 +122,7 @@ class BenchScene(SwitchScene):
             raise SystemEnded(f"{ended}: {'; '.join(last)}") from ended
 
     def wait_all_read(self) -> Sequence[float]:
-        """Until each group has read a record since the applications were started last. When each did."""
+        """Return when each group has read its first record since the applications were started last."""
         groups = self.app.groups
         try:
             wait_until(lambda: all(group.first_read_at for group in groups), within=READ_WITHIN_S)
@@ -132,7 +132,7 @@ class BenchScene(SwitchScene):
         return [group.first_read_at for group in groups]
 
     def wait_settled(self) -> None:
-        """Until the writer has ended and the readers read no more."""
+        """Wait until the writer has ended and the readers read no more."""
         time.sleep(AFTER_S)
         self.app.stop_writing()
         before, lost = -1, len(self.app.unread)
@@ -144,7 +144,7 @@ class BenchScene(SwitchScene):
 
 @contextmanager
 def _switched(stage: Stage, trial: Trial, way: str) -> Iterator[BenchScene]:
-    """Ready for a switch, with the applications at work on A. Raises SystemEnded and Lost."""
+    """Yield a scene that is ready for a switch, with the applications at work on A. Raises SystemEnded and Lost."""
     folder = stage.work / way
     folder.mkdir()
     with two_brokers() as (a, b):
@@ -175,7 +175,7 @@ def _figures(way: str, scene: BenchScene, began_at: float, body: Mapping[str, An
 
 
 def switchover(stage: Stage, trial: Trial) -> Readings:
-    """A planned switch, and then one on new brokers whose source is killed. Raises SystemEnded and Lost."""
+    """Measure a planned switch, then one on new brokers whose source is killed. Raises SystemEnded and Lost."""
     with _switched(stage, trial, "planned") as scene:
         began_at = time.time()
         planned = _figures("planned", scene, began_at, scene.switch("switchover"))

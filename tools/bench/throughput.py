@@ -110,7 +110,7 @@ def _copies(
 
 
 def _own(stage: Stage, name: str, work: Workload, called: str, **settings: str) -> Mapping[str, Readings | Failed]:
-    """Lockstep itself, under another name: without what the part asks of all."""
+    """Copy by Lockstep under another name: without what the part asks of all."""
     found = _copies(stage, name, work, systems=stage.ours, called=f"{name}-{called}", settings=settings)
     return dict(zip([called], found.values(), strict=False))
 
@@ -125,7 +125,7 @@ def _better(first: Systems, second: Systems) -> Systems:
 
 
 def _plainly(name: str, codec: str, batch_bytes: int, divisor: int, stage: Stage) -> Found:
-    """As `lz4`, in batches of a producer's default size, or smaller: so many requests take their time."""
+    """Copy as is, or in batches of a producer's default size or smaller: so many requests take their time."""
     if batch_bytes:
         stage = replace(stage, batch_bytes=batch_bytes, records=max(PARTITIONS, stage.records // divisor))
     work = stage.loaded(name, codec)
@@ -134,7 +134,7 @@ def _plainly(name: str, codec: str, batch_bytes: int, divisor: int, stage: Stage
 
 
 def _transactions(stage: Stage) -> Found:
-    """Every system with exactly-once, and ours without."""
+    """Copy by every system with exactly-once, and by Lockstep without."""
     work = stage.loaded(TRANSACTIONS)
     bound = _limit(stage, TRANSACTIONS, work)
     first = _own(stage, TRANSACTIONS, work, PLAIN)
@@ -143,7 +143,7 @@ def _transactions(stage: Stage) -> Found:
 
 
 def _tls(stage: Stage) -> Found:
-    """Every system over TLS on both sides, and ours without, on the same brokers."""
+    """Copy by every system over TLS on both sides, and by Lockstep without, on the same brokers."""
     with tls_clusters() as (clusters, over_tls):
         stage = replace(stage, clusters=clusters)
         work = stage.loaded(TLS)
@@ -153,7 +153,7 @@ def _tls(stage: Stage) -> Found:
 
 
 def _far_source(name: str, round_trip_s: float, stage: Stage) -> Found:
-    """The source is far away from every system; the target is near, as one that pulls has it."""
+    """Put the source far away from every system; the target is near, as one that pulls has it."""
     work = stage.loaded(name)
     bound = _limit(stage, name, work)
     ends = end_offsets(work.clusters.source, work.topic, PARTITIONS)
@@ -167,14 +167,14 @@ def _far_source(name: str, round_trip_s: float, stage: Stage) -> Found:
 
 
 def _far_target(stage: Stage) -> Found:
-    """The target is far away from every system and the source is near, as one that pushes has it."""
+    """Put the target far away from every system; the source is near, as one that pushes has it."""
     work = stage.loaded(FAR_TARGET)
     facts, systems = _far(stage, FAR_TARGET, work, stage.target_afar, TARGET, FAR_TARGET_S)
     return {**facts, "far": "target"}, systems
 
 
 def _far(stage: Stage, name: str, work: Workload, distance: Distance, key: str, round_trip_s: float) -> Found:
-    """Every system with what `key` names far away, and ours through the same proxy without its delay."""
+    """Copy with what `key` names far away, and by Lockstep through the same proxy without its delay."""
     log = stage.work / "proxy.log"
     with distance.away(0.0, log) as near:
         undelayed = _own(stage, name, work, UNDELAYED, **{key: near})
@@ -184,7 +184,7 @@ def _far(stage: Stage, name: str, work: Workload, distance: Distance, key: str, 
 
 
 def _replicated(stage: Stage) -> Found:
-    """The target has three brokers, and acknowledges what two of them have."""
+    """Copy to a target of three brokers, which acknowledges what two of them have."""
     with three_brokers() as target:
         stage = replace(stage, clusters=replace(stage.clusters, target=target, brokers=()))
         work = stage.loaded(REPLICATED)
@@ -243,7 +243,7 @@ def clean(work: Workload) -> LogShape:
 
 
 def _compacted(stage: Stage) -> Found:
-    """The limit is that of the batches before they were cleaned: no broker takes them afterwards."""
+    """Copy what the cleaner left. The limit is that of the batches before: no broker takes them afterwards."""
     work = stage.loaded(COMPACTED, configs=UNCLEANED, key_of=lambda number: key_of(number, PARTITIONS))
     bound = _limit(stage, COMPACTED, work)
     stage.say(f"{COMPACTED}: cleaning")
@@ -255,7 +255,7 @@ def _compacted(stage: Stage) -> Found:
 
 
 def _part(name: str, measure: Callable[[Stage], Found], *notes: str, limited: bool = True, asked: bool = False) -> Part:
-    """A part of throughput. `asked`: only if it is named."""
+    """Return a part of throughput. `asked`: it runs only if it is named."""
     return Part(
         name=name,
         title=f"Throughput, {name}",

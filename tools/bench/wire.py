@@ -100,7 +100,7 @@ def produce_frame(topic: str, batches: Iterable[tuple[int, bytes]]) -> bytes:
 
 
 def produced(body: bytes) -> None:
-    """Raises BrokerRefused when a batch of the answered request was not appended."""
+    """Check that each batch of the answered request was appended. Raises BrokerRefused."""
     for topic in answer_of(ProduceRequest, body).responses:
         for partition in topic.partition_responses:
             if partition.error_code:

@@ -33,7 +33,7 @@ PAGES = r"http://[0-9.]+:[0-9]+"
 
 
 def arguments(given: Sequence[str], environ: Mapping[str, str]) -> argparse.Namespace:
-    """The command line; what is not given there is taken from the environment, as make hands it on."""
+    """Read the command line; what is not given there is taken from the environment, as make hands it on."""
     parser = argparse.ArgumentParser(prog="python -m tools.demo", description="Mirror two real clusters, and prove it.")
     duration, keep = float(environ.get("DURATION") or 30.0), bool(environ.get("KEEP"))
     timed = bool(environ.get("TIMELINE"))

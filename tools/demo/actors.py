@@ -32,7 +32,7 @@ class Actor:
         self._thread.start()
 
     def stop(self) -> None:
-        """Returns once it has ended. Raises KafkaException when acting failed."""
+        """End it, and wait until it has ended. Raises KafkaException if acting failed."""
         self.stopping.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -67,7 +67,7 @@ class Traffic(Actor):
         self._producer = Producer(client(bootstrap, **own))
 
     def stop(self) -> None:
-        """Returns once everything sent is acknowledged or refused; raises TimeoutError when that takes too long."""
+        """End it once everything sent is acknowledged or refused. Raises TimeoutError if that takes too long."""
         super().stop()
         if left := self._producer.flush(FLUSHED_WITHIN):
             raise TimeoutError(f"{left} records were not acknowledged within {FLUSHED_WITHIN:g} s")

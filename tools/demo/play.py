@@ -88,7 +88,7 @@ class Play:
         self._ends.close()
 
     def perform(self, seconds: float) -> list[Finding]:
-        """From nothing to the findings. Raises DemoFailed, and what clients raise when a cluster does not answer."""
+        """Play it all. Raises DemoFailed, and what clients raise when a cluster does not answer."""
         self._start_clusters()
         traffic = {alias: Traffic(alias, address) for alias, address in self.bootstrap.items()}
         self._group = on_a = GroupReader(self.bootstrap["A"], READ)
@@ -133,7 +133,7 @@ class Play:
         return [verdict.judge_traffic(refused), *self._compare(written), *self._judge_the_rest(move, written[READ])]
 
     def end_lockstep(self) -> Finding:
-        """Ends the run as `kill` would and sees whether it keeps its promise."""
+        """End the run as `kill` would, and return whether it ended in time."""
         began = time.monotonic()
         exit_code = processes.end(self._lockstep, within=LOCKSTEP_ENDS_WITHIN + 2)
         took = time.monotonic() - began
@@ -183,7 +183,7 @@ class Play:
             raise DemoFailed(f"not within {within:g} s: {what}")
 
     def _happens(self, condition: Callable[[], bool], within: float) -> bool:
-        """Shows what is going on until `condition` holds; False when it does not in time."""
+        """Show what is going on until `condition` holds. Return whether it held in time."""
         deadline = time.monotonic() + within
         while True:
             began = time.monotonic()

@@ -45,17 +45,17 @@ WRITE is not copied."""
 
 
 def client(bootstrap: str, **settings: Any) -> dict[str, Any]:
-    """Settings of a librdkafka client. It is silent: what goes wrong shows in what does not arrive."""
+    """Return settings of a librdkafka client. It is silent: what goes wrong shows in what does not arrive."""
     return {"bootstrap.servers": bootstrap, "log_level": 0, **settings}
 
 
 def remote(flow: Flow, topic: str) -> str:
-    """The topic's name on the flow's target."""
+    """Return the topic's name on the flow's target."""
     return f"{flow.source}.{topic}"
 
 
 def properties(bootstrap: dict[str, str]) -> str:
-    """The mm2.properties of the demo: both ways, MM2's defaults but for what one node and thirty seconds ask for."""
+    """Return the mm2.properties of the demo: MM2's defaults but for what one node and thirty seconds ask for."""
     lines = [f"clusters = {', '.join(bootstrap)}"]
     lines += [f"{alias}.bootstrap.servers = {address}" for alias, address in bootstrap.items()]
     lines += [f"{flow}.enabled = true" for flow in FLOWS]

@@ -67,7 +67,7 @@ def _age(milliseconds: int | None) -> str:
 
 
 def as_table(snapshot: Snapshot) -> Group:
-    """What the live display shows."""
+    """Return what the live display shows."""
     table = Table(title=f"{snapshot.phase}  ({snapshot.seconds:.0f} s)", title_justify="left", expand=False)
     table.add_column("flow", style="magenta")
     table.add_column("topic", style="cyan")
@@ -91,7 +91,7 @@ def as_table(snapshot: Snapshot) -> Group:
 
 
 def as_lines(snapshot: Snapshot) -> list[str]:
-    """The same in one line a flow, and one for the group."""
+    """Return the same in one line for each flow, and one for the group."""
     lines = []
     for flow in snapshot.flows:
         topics = [line for line in snapshot.topics if line.flow == flow.flow]
@@ -121,13 +121,13 @@ class Screen:
         self.clear()
 
     def clear(self) -> None:
-        """Takes the live table away, its last state stays above what follows."""
+        """End the live table. Its last state stays above what follows."""
         if self._live is not None:
             self._live.stop()
             self._live = None
 
     def say(self, text: str) -> None:
-        """A line that stays."""
+        """Print a line that stays."""
         self._console.print(text, markup=False, soft_wrap=True)
 
     def show(self, snapshot: Snapshot) -> None:
@@ -146,7 +146,7 @@ class Screen:
                 self.say(line)
 
     def conclude(self, findings: Sequence[Finding], measured: Sequence[tuple[str, str]]) -> None:
-        """The summary: each claim with what was found, then the figures."""
+        """Print the summary: each claim with what was found, then the figures."""
         self.clear()
         if not self._console.is_terminal:
             for finding in findings:

@@ -39,7 +39,7 @@ class StartStep:
 
 
 def read_steps(lines: Iterable[str]) -> list[StartStep]:
-    """The steps in the order of their times. Lines that are no JSON objects of a log are passed over."""
+    """Return the steps in the order of their times. Lines that are no JSON objects of a log are passed over."""
     began: datetime | None = None
     found: dict[tuple[str, str, str], StartStep] = {}
     for line in (parse("", text, "") for text in lines):
@@ -54,7 +54,7 @@ def read_steps(lines: Iterable[str]) -> list[StartStep]:
 
 
 def as_text(steps: Iterable[StartStep]) -> str:
-    """A line for each step."""
+    """Return a line for each step."""
     return "\n".join(
         f"{step.seconds:7.2f} s  {step.service:<10}  {step.flow:<6}  {step.message}  {step.text}".rstrip()
         for step in steps

@@ -33,7 +33,7 @@ Ends = dict[tuple[str, int], int]
 
 
 def partition_lag(source_end: int, target_end: int, progress: PartitionProgress | None) -> int:
-    """Records of a partition that the target does not have yet.
+    """Return how many records of a partition the target does not have yet.
 
     The written progress is up to a second old. What the target's log has grown by since then came from upstream, so
     the present position is known to the record, unless the source has gaps: then the answer is too high until
@@ -54,7 +54,7 @@ class Watch:
         self._history: dict[tuple[Flow, str], deque[tuple[float, int]]] = {}
 
     def read_status(self) -> tuple[tuple[TopicLine, ...], tuple[FlowLine, ...]]:
-        """The present state. Raises KafkaException when a cluster does not answer, ValueError for a malformed row."""
+        """Return the present state. Raises KafkaException if a cluster is silent, ValueError for a malformed row."""
         now = time.monotonic()
         source_ends, target_ends = {}, {}
         for flow in FLOWS:
@@ -70,7 +70,7 @@ class Watch:
         return tuple(lines), tuple(self._controls[flow].line(time.time()) for flow in FLOWS)
 
     def checkpoints(self, flow: Flow, group: str) -> dict[int, Checkpoint]:
-        """The last checkpoint of each partition of a group, of all its topics together (the demo's has one)."""
+        """Return the last checkpoint of each partition of a group. The demo's group has one topic."""
         return {
             partition: checkpoint
             for (name, _, partition), checkpoint in self._controls[flow].checkpoints.items()
@@ -78,7 +78,7 @@ class Watch:
         }
 
     def copied_to(self, flow: Flow, topic: str, partition: int) -> int:
-        """The last upstream offset known to be on the target, as Lockstep wrote it down; -1: none."""
+        """Return the last upstream offset known to be on the target, as Lockstep wrote it down; -1: none."""
         progress = self._controls[flow].progress.get((topic, partition))
         return -1 if progress is None else progress.upstream
 
@@ -87,7 +87,7 @@ class Watch:
             control.close()
 
     def _ends(self, alias: str, topics: Iterable[tuple[str, int]]) -> Ends:
-        """End offsets; 0 for what does not exist yet."""
+        """Return end offsets; 0 for what does not exist yet."""
         admin = self._admins[alias]
         existing = admin.list_topics(timeout=10).topics
         wanted = [TopicPartition(name, p) for name, partitions in topics for p in range(partitions)]
@@ -144,7 +144,7 @@ class _Control:
         self._reader = LateReader(bootstrap, (state_topic(flow), HEARTBEATS, f"{flow.source}.checkpoints.internal"))
 
     def catch_up(self) -> None:
-        """Reads what has been written since the last time."""
+        """Read what has been written since the last time."""
         while messages := self._reader.consume(500, 0.02):
             for message in messages:
                 error = message.error()

@@ -50,7 +50,7 @@ EMPTY = "-"
 
 
 def page(runs: Iterable[Run]) -> str:
-    """The whole page, from nothing but what is given."""
+    """Return the whole page, from nothing but what is given."""
     head = ["part", "figure", "Lockstep", "MM2 tuned", "MM2 as shipped", "ratio to tuned; as shipped", "beside", "run"]
     lines = [f"| {' | '.join(head)} |", "|---|---|---:|---:|---:|---|---|---|", *(_line(run) for run in runs)]
     return f"{PREFACE}\n" + "\n".join(lines) + f"\n{AFTER}"
@@ -68,7 +68,7 @@ def _cell(lines: tuple[str, ...]) -> str:
 
 
 def _rows(run: Run) -> Iterator[tuple[str, str, str, str, str, str]]:
-    """The figure's words, Lockstep, both MM2, the ratios, and what was measured beside."""
+    """Yield the figure's words, Lockstep, both MM2, the ratios, and what was measured beside."""
     with_mm2 = run.part in WITH_MM2
     for row in PARTS[run.part].rows:
         key = row.key
@@ -100,7 +100,7 @@ def _shown(row: Row, value: Scalar | None) -> str:
 
 
 def _ratio(run: Run, key: str, systems: dict[str, Scalar], peer: str) -> str:
-    """From the two figures; a run of which only the ratio was kept has it under its flat key."""
+    """Return a ratio of two figures; a run of which only the ratio was kept has it under its flat key."""
     if theirs := systems.get(peer):
         ratio = float(systems[OURS]) / float(theirs)
     elif key == "records_per_s" and f"ratio_to_{peer}" in run.figures:

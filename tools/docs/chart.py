@@ -27,7 +27,7 @@ class Value:
 
 
 def described(text: str) -> Iterator[Value]:
-    """The values of a values.yaml that have a description, in its order."""
+    """Yield the values of a values.yaml that have a description, in its order."""
     whole = yaml.safe_load(text)
     for path, said in _keys(text):
         if said:
@@ -42,7 +42,7 @@ def blocks() -> Mapping[str, str]:
 
 
 def _keys(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Each key of the blocks of a text, with the comment before it, "" where that is no description."""
+    """Yield each key of the blocks of a text, with the comment before it, "" where that is no description."""
     above: list[tuple[int, str]] = []
     said: list[str] = []
     for line in text.splitlines():

@@ -36,7 +36,7 @@ def _connection() -> str:
 
 
 def _clients() -> str:
-    """A row for each used key. Clients share it if the key is the same for them; admin clients carry no records."""
+    """Return a row for each used key. Clients share it if it is the same for them; admin clients carry no records."""
     rows: dict[tuple[str, str], dict[str, list[ClientKind]]] = {}
     for kind in get_args(ClientKind):
         for key in CLIENT[kind].values():
@@ -53,7 +53,7 @@ def _clients() -> str:
 
 
 def _by_reason(status: Status, connection: Mapping[str, str]) -> str:
-    """Keys of one reason and of the same clients share a row."""
+    """Return the rows of keys with this status. Keys of one reason and of the same clients share a row."""
     of_clients: dict[tuple[str, str], list[ClientKind]] = {}
     for kind in get_args(ClientKind):
         for key in CLIENT[kind].values():
@@ -72,7 +72,7 @@ def _letters(kinds: Sequence[ClientKind]) -> str:
 
 
 def how(key: ClientKey, kind: ClientKind) -> tuple[str, str]:
-    """What a used key does to mirrored records, and how librdkafka has it; else why it does nothing, and nothing."""
+    """Return what a used key does to mirrored records, and how librdkafka has it; else why it does nothing, and ""."""
     if key.status is not Status.USED:
         return key.why, ""
     values = f": {', '.join(key.choices)}" if key.choices else ""

@@ -31,7 +31,7 @@ def blocks() -> Mapping[str, str]:
 
 
 def used(keys: Iterable[Key]) -> str:
-    """A row for each key. A key that is the same for a part as the one before it is in the row of that one."""
+    """Return a row for each key. A key that is the same for a part as the one before it is in its row."""
     rows: list[list[str]] = []
     for key in keys:
         where = "" if key.scopes == CONNECTOR else f" ({_where(key.scopes)})"
@@ -62,7 +62,7 @@ def renamed(keys: Iterable[Key]) -> str:
 
 
 def without_effect(keys: Iterable[Key], families: Iterable[Family]) -> str:
-    """Keys, and families of keys, share a row if they have one reason."""
+    """Return the rows of keys, and of families of keys, which share a row if they have one reason."""
     rows: dict[str, list[str]] = {}
     for name, why in sorted([*((k.name, k.why) for k in keys), *((f"{f.prefix}*", f.why) for f in families)]):
         rows.setdefault(why, []).append(name)

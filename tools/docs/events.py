@@ -15,7 +15,7 @@ def blocks() -> Mapping[str, str]:
 
 
 def _table(kinds: Iterable[EventKind]) -> str:
-    """Kinds that differ in their name alone share a row."""
+    """Return the rows. Kinds that differ in their name alone share one."""
     rows: dict[tuple[str, str, str], list[str]] = {}
     for kind in kinds:
         level = "" if kind.level == logging.INFO else f", {logging.getLevelName(kind.level).lower()}"

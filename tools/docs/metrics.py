@@ -30,7 +30,7 @@ OF_A_WINDOW = ("min", "max", "avg")
 
 
 def declared_by(service: str) -> set[str]:
-    """The names of the samples that a service's page shows."""
+    """Return the names of the samples that a service's page shows."""
     return {metric.shown_as for metric in (*lockstep_runtime.flow.common_metrics.shown_by(service), *SERVICES[service])}
 
 
@@ -40,7 +40,7 @@ def blocks() -> Mapping[str, str]:
 
 
 def _table(metrics: Iterable[Metric]) -> str:
-    """Ours first, then MM2's. A metric that is the least, the most or the mean of another is in the row of that one."""
+    """Return ours first, then MM2's. A metric that is the least, the most or the mean of another is in its row."""
     rows: dict[str, tuple[Metric, list[str]]] = {}
     for metric in sorted(metrics, key=lambda metric: bool(metric.like)):
         base, _, suffix = metric.shown_as.rpartition("_")

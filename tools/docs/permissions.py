@@ -62,7 +62,7 @@ def _merged(grants: Sequence[Grant]) -> Mapping[tuple[str, str, str], list[str]]
 
 
 def _by_resource(grants: Sequence[Grant]) -> Mapping[tuple[str, str, str], tuple[str, ...]]:
-    """The operations on each resource."""
+    """Return the operations on each resource."""
     found: dict[tuple[str, str, str], tuple[str, ...]] = {}
     for one in grants:
         resource = one.resource, one.name, one.pattern
@@ -71,7 +71,7 @@ def _by_resource(grants: Sequence[Grant]) -> Mapping[tuple[str, str, str], tuple
 
 
 def _commands(grants: Sequence[Grant], side: str) -> str:
-    """A command for all resources of one kind that need the same operations."""
+    """Return a command for all resources of one kind that need the same operations."""
     names: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
     for (resource, name, pattern), operations in _by_resource(grants).items():
         names.setdefault((resource, pattern, tuple(sorted(operations))), []).append(name)

@@ -30,7 +30,7 @@ def _section(kind: HazardKind) -> str:
 
 
 def marked(text: str) -> str:
-    """The text for a page: keys, options and commands are code, and pages are links, whose paths get no marks."""
+    """Return the text for a page: keys, options and commands are code; pages are links, whose paths get no marks."""
     return "".join(_link(part) if LINK.fullmatch(part) else CODE.sub(r"`\g<0>`", part) for part in LINK.split(text))
 
 

@@ -15,7 +15,7 @@ DOCUMENTS = {
 
 
 def generated() -> dict[str, dict[str, Any]]:
-    """Every schema of this release, by `NAME.vVERSION`."""
+    """Return every schema of this release, by `NAME.vVERSION`."""
     return {f"{name}.v{VERSION}": _document(cls, title) for name, (cls, title) in DOCUMENTS.items()}
 
 

@@ -73,7 +73,7 @@ OF_ALL = {
 
 
 def generated() -> dict[str, dict[str, Any]]:
-    """Every schema of this release, by `NAME.vVERSION`."""
+    """Return every schema of this release, by `NAME.vVERSION`."""
     made = {f"{kind}.v{cls.version}": _of_row(kind, cls) for kind, cls in sorted(ROWS.items())}
     made[f"event.v{Event.version}"] = _schema(
         Event, Event.version, "a record of mm2-lockstep-events.<source>.internal, key <subject>"
@@ -85,7 +85,7 @@ def generated() -> dict[str, dict[str, Any]]:
 
 
 def text_of(schema: Mapping[str, Any]) -> str:
-    """A schema as its file holds it."""
+    """Return a schema as its file holds it."""
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -94,7 +94,7 @@ def _of_row(kind: str, cls: type[Row]) -> dict[str, Any]:
 
 
 def _key(cls: type[Row]) -> str:
-    """The key with names of fields in place of their values."""
+    """Return the key with names of fields in place of their values."""
     hints = get_type_hints(cls)
     marks = {str(10**6 + n): f.name for n, f in enumerate(fields(cls)) if f.init and hints[f.name] is int}
     values: dict[str, Any] = {name: int(mark) for mark, name in marks.items()}
@@ -185,7 +185,7 @@ def _of_metrics(cls: type[Any]) -> dict[str, str]:
 
 
 def field_words(cls: type[Any]) -> Iterator[tuple[str, str]]:
-    """What stands below each field in the source."""
+    """Yield what stands below each field in the source."""
     (found,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
     assert isinstance(found, ast.ClassDef)
     for field, below in zip(found.body, found.body[1:], strict=False):

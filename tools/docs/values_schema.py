@@ -31,7 +31,7 @@ NO_PATTERN = {"not": {"type": "string", "pattern": "(^|,)\\s*[*+?]"}}
 
 
 def whole() -> str:
-    """The text of the file, with what it has by hand, and the rest as it follows from the fields."""
+    """Return the text of the file, with what it has by hand, and the rest as it follows from the fields."""
     made = _Made()
     rules = []
     for kind, versions in API_VERSIONS.items():
@@ -136,7 +136,7 @@ def _text(name: str, known: Field) -> dict[str, Any]:
 
 
 def _of_key(key: Key) -> dict[str, Any] | None:
-    """What a setting takes, as far as a schema can say it: a text may be a reference."""
+    """Return what a setting takes, as far as a schema can say it: a text may be a reference."""
     if KeyLevel.FLOW not in key.scopes or key.status is not Status.USED or key.per_topic:
         return None
     if key.kind is Kind.BOOLEAN:
