@@ -190,14 +190,15 @@ class Application:
         while not stopping.is_set():
             number = next(self._numbers)
             topic = self._topics[number % len(self._topics)]
-            value = f"{topic} {number}"
-            producer.produce(
-                topic,
-                key=f"{number % 13}",
-                value=value,
-                partition=(number // len(self._topics)) % self._partitions,
-                on_delivery=self._acknowledged,
-            )
+            partition = (number // len(self._topics)) % self._partitions
+            while not stopping.is_set():
+                try:
+                    producer.produce(
+                        topic, f"{topic} {number}", f"{number % 13}", partition, on_delivery=self._acknowledged
+                    )
+                    break
+                except BufferError:  # the cluster has acknowledged nothing for long
+                    producer.poll(POLL_S)
             producer.poll(0)
             sent += 1
             if (ahead := sent / self._rate - (time.monotonic() - began)) > TICK_S:
