@@ -16,7 +16,7 @@ from typing import Any
 from lockstep_config import FlowSettings, load
 from lockstep_config.flow import client_settings
 from lockstep_data_plane.driver.end_history import ObservedPartition
-from lockstep_data_plane.driver.source_ends_watch import look_interval_s, source_ends_row
+from lockstep_data_plane.driver.source_ends_watch import check_interval_s, source_ends_row
 from lockstep_data_plane.slot.slot import ALIVE_EVERY_S
 from lockstep_kafka.common.errors import ClusterError
 from lockstep_kafka.librdkafka.control_producer import ControlProducer, ControlTopicLog
@@ -150,7 +150,7 @@ class StateTraffic:
             seen = {tp: ObservedPartition(None, LogRange(0, end)) for tp, end in ends.items()}
             row = replace(source_ends_row(seen, at_ms, lambda _: began_ms), at_ms=at_ms)
             await log.append_all([row.encode()], partition=0)
-            await asyncio.sleep(min(look_interval_s(len(ends)), max(0.0, until - loop.time())))
+            await asyncio.sleep(min(check_interval_s(len(ends)), max(0.0, until - loop.time())))
         await producer.stop()
 
     async def _write_slot_rows(self, slot: int, partitions: Sequence[TopicPartition], until: float) -> None:

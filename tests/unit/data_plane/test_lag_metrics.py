@@ -37,7 +37,7 @@ class TestLag:
         driver.observe({("t", 0): 10, ("t", 1): 5})
         assert driver.value("lockstep_lag_records", partition="0") == 0
         driver.now += 20_000
-        driver.collector.estimator.lost()
+        driver.collector.estimator.forget_check()
         assert "lockstep_lag_records" not in driver.page()
         assert "lockstep_lag_seconds" not in driver.page()
         assert "kafka_consumer_fetch_manager_records_lag" not in driver.page()
@@ -53,15 +53,15 @@ class TestLag:
 
     def test_metrics_of_a_newly_silent_slot_need_frequent_end_offsets(self) -> None:
         driver = copying(upstream=9)
-        assert driver.collector.unheard, "it has not spoken yet"
+        assert driver.collector.has_silent_slot, "it has not spoken yet"
         driver.say(SlotStatus(slot=0, phase="started", run="r1"))
-        assert not driver.collector.unheard
+        assert not driver.collector.has_silent_slot
         assert driver.value("lockstep_partition_states", state="copying") == 1
         driver.now += 16_000
-        assert driver.collector.unheard
+        assert driver.collector.has_silent_slot
         assert driver.value("lockstep_partition_states", state="silent") == 1
         driver.now += 60_000
-        assert not driver.collector.unheard, "what is away for long is not asked about all the time"
+        assert not driver.collector.has_silent_slot, "what is away for long is not asked about all the time"
 
     def test_metrics_lag_of_a_halted_partition_goes_up_to_the_source_end(self) -> None:
         driver = copying(phase="halted", case="refused", upstream=9, lag_records=1)

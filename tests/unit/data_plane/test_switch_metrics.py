@@ -135,7 +135,7 @@ def test_driver_that_has_not_asked_the_clusters_does_not_know_the_lag() -> None:
 
 def test_source_that_does_not_answer_is_the_only_reason() -> None:
     driver = at_its_end()
-    driver.collector.estimator.lost()
+    driver.collector.estimator.forget_check()
     driver.rounds.troubles.began(TROUBLE, ClusterUnreachable("A", "a:9092", "no answer"))
     driver.now += 11_000
     driver.say(SlotStatus(slot=0, phase="started", run="r1"))

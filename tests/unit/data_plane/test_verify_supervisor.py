@@ -131,12 +131,12 @@ def test_partitions_without_a_copy_are_not_compared() -> None:
 def test_request_leaves_the_partitions_that_are_not_done() -> None:
     driver = Driver()
     supervisor, _ = supervised(driver)
-    assert supervisor.left(REQUEST) == [], "nothing is copied"
+    assert supervisor.remaining(REQUEST) == [], "nothing is copied"
     driver.say(row(0, upstream=9), row(1, upstream=9))
-    assert supervisor.left(REQUEST) == [("t", 0), ("t", 1)]
+    assert supervisor.remaining(REQUEST) == [("t", 0), ("t", 1)]
     driver.say(replace(WHOLE, request="one", done=True), replace(WHOLE, partition=1, request="former", done=True))
-    assert supervisor.left(REQUEST) == [("t", 1)]
-    assert supervisor.left(replace(REQUEST, topics=("other",))) == []
+    assert supervisor.remaining(REQUEST) == [("t", 1)]
+    assert supervisor.remaining(replace(REQUEST, topics=("other",))) == []
 
 
 async def test_only_slots_with_something_to_compare_are_started() -> None:

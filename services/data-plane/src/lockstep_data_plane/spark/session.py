@@ -155,9 +155,9 @@ class SparkSession:
         continues from the target's log."""
         await self._call("cancel", lambda context: _cancel_job(context, spec))
 
-    async def is_at_work(self, spec: SlotSpec) -> bool:
+    async def is_task_running(self, spec: SlotSpec) -> bool:
         """Whether an executor has begun a slot's task, which need not have said anything yet."""
-        return await self._call("at work", lambda context: _answer(lambda: _is_at_work(context, spec), False))
+        return await self._call("at work", lambda context: _answer(lambda: _is_task_running(context, spec), False))
 
     async def occupancy(self) -> str:
         """How much of Spark is in use, for a slot that waits for a place."""
@@ -262,7 +262,7 @@ def _cancel_job(context: Any, spec: SlotSpec) -> None:
         return  # no JVM, no job: the runner of the slot learns of it
 
 
-def _is_at_work(context: Any, spec: SlotSpec) -> bool:
+def _is_task_running(context: Any, spec: SlotSpec) -> bool:
     tracker = context.statusTracker()
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(job_group(spec))]
     stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
