@@ -115,7 +115,7 @@ def test_exit_words_of_a_jvm(status: int, words: str) -> None:
 
 
 def test_jvm_that_ended_without_a_message_was_killed() -> None:
-    assert "something killed it" in StderrFilter().why("Spark's JVM ended while it started")
+    assert "something killed it" in StderrFilter().explain("Spark's JVM ended while it started")
 
 
 def test_no_secret_is_left_for_the_command_line() -> None:

@@ -16,16 +16,16 @@ ROW = PartitionProgress(
 
 def test_plan_start_without_a_commit_changes_nothing() -> None:
     for rows in ({}, {TP: ROW}):
-        found = plan_start([TP], rows, {}, MARK)
-        assert (found.rows, found.marks, found.moved) == ([], {}, {})
+        start = plan_start([TP], rows, {}, MARK)
+        assert (start.rows, start.marks, start.moved) == ([], {}, {})
 
 
 def test_a_first_copy_begins_at_the_groups_position() -> None:
-    found = plan_start([TP, ("t", 1)], {}, {TP: GroupOffset(40), ("other", 0): GroupOffset(5)}, MARK)
-    [row] = found.rows
+    start = plan_start([TP, ("t", 1)], {}, {TP: GroupOffset(40), ("other", 0): GroupOffset(5)}, MARK)
+    [row] = start.rows
     assert (row.topic, row.partition, row.upstream, row.begins, row.producer_epoch) == ("t", 0, 39, "altered", 0)
-    assert found.marks == {TP: GroupOffset(40, MARK)}
-    assert not found.moved
+    assert start.marks == {TP: GroupOffset(40, MARK)}
+    assert not start.moved
 
 
 def test_a_group_that_has_read_nothing_yet_begins_at_the_first_record() -> None:
@@ -34,30 +34,30 @@ def test_a_group_that_has_read_nothing_yet_begins_at_the_first_record() -> None:
 
 
 def test_plan_start_after_a_kill_before_the_first_record_repeats_the_start() -> None:
-    found = plan_start([TP], {}, {TP: GroupOffset(40, MARK)}, MARK)
-    assert [row.upstream for row in found.rows] == [39]
-    assert not found.marks
+    start = plan_start([TP], {}, {TP: GroupOffset(40, MARK)}, MARK)
+    assert [row.upstream for row in start.rows] == [39]
+    assert not start.marks
 
 
 def test_plan_start_ignores_an_older_own_commit() -> None:
     """It is older: committed each interval, while progress is exact."""
-    found = plan_start([TP], {TP: ROW}, {TP: GroupOffset(60, MARK)}, MARK)
-    assert (found.rows, found.marks, found.moved) == ([], {}, {})
+    start = plan_start([TP], {TP: ROW}, {TP: GroupOffset(60, MARK)}, MARK)
+    assert (start.rows, start.marks, start.moved) == ([], {}, {})
 
 
 def test_plan_start_follows_a_foreign_commit_in_a_new_epoch() -> None:
     for offset in (60, 150):
-        found = plan_start([TP], {TP: ROW}, {TP: GroupOffset(offset)}, MARK)
-        [row] = found.rows
+        start = plan_start([TP], {TP: ROW}, {TP: GroupOffset(offset)}, MARK)
+        [row] = start.rows
         assert (row.upstream, row.begins, row.producer_epoch, row.sequence) == (offset - 1, "altered", 4, -1)
-        assert found.marks == {TP: GroupOffset(offset, MARK)}
-        assert found.moved == {TP: (100, offset)}
+        assert start.marks == {TP: GroupOffset(offset, MARK)}
+        assert start.moved == {TP: (100, offset)}
 
 
 def test_plan_start_with_equal_position_needs_only_the_mark() -> None:
-    found = plan_start([TP], {TP: ROW}, {TP: GroupOffset(100)}, MARK)
-    assert not found.rows
-    assert found.marks == {TP: GroupOffset(100, MARK)}
+    start = plan_start([TP], {TP: ROW}, {TP: GroupOffset(100)}, MARK)
+    assert not start.rows
+    assert start.marks == {TP: GroupOffset(100, MARK)}
 
 
 def test_plan_start_after_a_kill_before_the_mark_finds_the_same_row() -> None:
@@ -67,7 +67,7 @@ def test_plan_start_after_a_kill_before_the_mark_finds_the_same_row() -> None:
     assert not again.moved
     assert again.marks == {TP: GroupOffset(60, MARK)}
     moved_on = plan_start([TP], {TP: row}, {TP: GroupOffset(61)}, MARK)
-    assert [(one.upstream, one.producer_epoch) for one in moved_on.rows] == [(60, 4)]
+    assert [(row.upstream, row.producer_epoch) for row in moved_on.rows] == [(60, 4)]
 
 
 def test_plan_start_counts_another_mark_as_foreign() -> None:

@@ -273,7 +273,7 @@ class Driver:
         """
         ctx = self.ctx
         wanted = mirrored_partitions(ctx.state.all(MirroredTopic), by_key=ctx.settings.data_plane.by_key)
-        if begins and self._legacy_group is not None and not await self._legacy_group.place(wanted):
+        if begins and self._legacy_group is not None and not await self._legacy_group.start_partitions(wanted):
             return
         rows = ctx.state.all(Assignment)
         self._collector.follow(wanted)

@@ -54,9 +54,9 @@ class LagEstimator:
             self._row_changes[tp] = (now, row)
 
     def begin_check(self, now: float) -> None:
-        """Note when the check began that has no answer yet; `observe` or `forget_check` ends it.
+        """Note when the check began that has no answer yet; infinite: every check is answered.
 
-        Infinite: there is none.
+        `observe` or `forget_check` ends the check.
         """
         self._check_began_at = now
 

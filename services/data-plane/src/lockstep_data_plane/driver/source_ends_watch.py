@@ -100,9 +100,9 @@ class SourceEndsWatch:
         self._topic, self._term = "", 0
         self.subject = Subject()
         self.reading: SourceReading | None = None
-        """The reading of the last check; None: there was none yet."""
+        """The reading of the last check; None before the first."""
         self.asking_since = float("inf")
-        """The beginning of the check that has no answer yet, in monotonic seconds; infinite: there is none."""
+        """The beginning of the check that has no answer yet, in monotonic seconds; infinite if none is open."""
         self.write_trouble: ClusterError | None = None
         """The error with which the last row was not written."""
 
