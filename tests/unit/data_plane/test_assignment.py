@@ -1,6 +1,7 @@
 """Partitions go to slots evenly, stay where they are, and none is lost or copied twice."""
 
 import time
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -19,43 +20,39 @@ present = st.dictionaries(st.integers(0, 6), st.lists(st.tuples(st.just("orders"
 closed = st.sets(st.integers(0, 6))
 
 
+class Asked(NamedTuple):
+    """What `assign` is called with."""
+
+    wanted: set[TopicPartition]
+    slots: int
+    before: dict[int, list[TopicPartition]]
+    weights: dict[TopicPartition, float]
+
+
+asked = st.builds(Asked, partitions, st.integers(1, 5), present, moved)
+
+
 def topic(name: str, count: int) -> list[TopicPartition]:
     return [(name, number) for number in range(count)]
 
 
-@given(partitions, st.integers(1, 5), present, moved)
-def test_assignment_has_every_partition_once(
-    wanted: set[TopicPartition],
-    slots: int,
-    before: dict[int, list[TopicPartition]],
-    weights: dict[TopicPartition, float],
-) -> None:
-    found = assign(wanted, slots, before, weights)
-    assert sorted(found) == list(range(slots))
-    assert sorted(tp for held in found.values() for tp in held) == sorted(wanted)
+@given(asked)
+def test_assignment_has_every_partition_once(asked: Asked) -> None:
+    found = assign(*asked)
+    assert sorted(found) == list(range(asked.slots))
+    assert sorted(tp for held in found.values() for tp in held) == sorted(asked.wanted)
 
 
-@given(partitions, st.integers(1, 5), present, moved)
-def test_mm2_125_no_slot_has_two_more_than_another(
-    wanted: set[TopicPartition],
-    slots: int,
-    before: dict[int, list[TopicPartition]],
-    weights: dict[TopicPartition, float],
-) -> None:
-    counts = [len(held) for held in assign(wanted, slots, before, weights).values()]
+@given(asked)
+def test_mm2_125_no_slot_has_two_more_than_another(asked: Asked) -> None:
+    counts = [len(held) for held in assign(*asked).values()]
     assert max(counts) - min(counts) <= 1
 
 
-@given(partitions, st.integers(1, 5), present, moved)
-def test_assignment_without_moves_leaves_each_partition_where_it_is(
-    wanted: set[TopicPartition],
-    slots: int,
-    before: dict[int, list[TopicPartition]],
-    weights: dict[TopicPartition, float],
-) -> None:
-    once = assign(wanted, slots, before, weights)
-    uneven = {0: [tp for held in once.values() for tp in held]}
-    found = assign(wanted | {("new", 0)}, slots, uneven, weights, moves=False)
+@given(asked)
+def test_assignment_without_moves_leaves_each_partition_where_it_is(asked: Asked) -> None:
+    uneven = {0: [tp for held in assign(*asked).values() for tp in held]}
+    found = assign(asked.wanted | {("new", 0)}, asked.slots, uneven, asked.weights, moves=False)
     assert set(uneven[0]) <= set(found[0])
 
 
@@ -130,22 +127,16 @@ def test_without_slots_there_is_no_answer(slots: int) -> None:
         assign([], slots, {})
 
 
-@given(partitions, st.integers(1, 5), present, moved, closed)
-def test_assignment_to_a_closed_slot_keeps_its_partitions_and_adds_none(
-    wanted: set[TopicPartition],
-    slots: int,
-    before: dict[int, list[TopicPartition]],
-    weights: dict[TopicPartition, float],
-    shut: set[int],
-) -> None:
-    found = assign(wanted, slots, before, weights, shut)
-    assert sorted(tp for held in found.values() for tp in held) == sorted(wanted)
-    open_slots = set(range(slots)) - shut
+@given(asked, closed)
+def test_assignment_to_a_closed_slot_keeps_its_partitions_and_adds_none(asked: Asked, shut: set[int]) -> None:
+    found = assign(*asked, shut)
+    assert sorted(tp for held in found.values() for tp in held) == sorted(asked.wanted)
+    open_slots = set(range(asked.slots)) - shut
     if not open_slots:
-        assert found == assign(wanted, slots, before, weights), "somebody has to have them"
+        assert found == assign(*asked), "somebody has to have them"
         return
     for slot in shut & found.keys():
-        assert set(found[slot]) <= set(before.get(slot, ()))
+        assert set(found[slot]) <= set(asked.before.get(slot, ()))
     counts = [len(found[slot]) for slot in open_slots]
     assert max(counts) - min(counts) <= 1
 

@@ -33,10 +33,9 @@ from tests.support.batch_bytes import (
     batch_bytes,
     crc_is_right,
     decoded,
+    needs_compiled,
     record,
 )
-
-needs_compiled = pytest.mark.skipif(find_compiled() is None, reason="built without a C compiler")
 
 NOW = 1_790_000_000_000
 CODECS = (0, GZIP, SNAPPY, LZ4, ZSTD)

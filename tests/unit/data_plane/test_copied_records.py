@@ -19,13 +19,23 @@ from lockstep_data_plane.record_batch.layout import HEADER_SIZE, Batch, scan
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, as_outgoing
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import rebuild
-from tests.support.batch_bytes import COMPRESS, GZIP, LOG_APPEND_TIME, LZ4, SNAPPY, ZSTD, batch, batch_bytes, record
+from tests.support.batch_bytes import (
+    COMPRESS,
+    GZIP,
+    LOG_APPEND_TIME,
+    LZ4,
+    SNAPPY,
+    ZSTD,
+    batch,
+    batch_bytes,
+    needs_compiled,
+    record,
+)
 from tests.support.message_sets import Message, message, message_set, sets
 
 NOW = 1_790_000_000_000
 LIMITS = TargetLimits()
 
-needs_compiled = pytest.mark.skipif(find_compiled() is None, reason="built without a C compiler")
 
 sized = st.none() | st.binary(max_size=70) | st.sampled_from((62, 63, 64, 9000)).map(bytes)
 times = st.sampled_from((-1, 0, 1)) | st.integers(NOW - 9000, NOW + 9000) | st.integers(-(2**40), 2**53)
@@ -229,19 +239,33 @@ def test_records_in_another_form_are_left_alone(body: bytes) -> None:
     assert copy_records(with_body(whole, body, 1), 0, LIMITS) is None
 
 
-@needs_compiled
-@pytest.mark.parametrize("second", [0, 1])
-def test_offsets_that_do_not_ascend_are_left_alone(second: int) -> None:
+def with_offsets(second: int) -> Batch:
     body = b"\x0c\0\0\2\1\1\0" + bytes([0x0C, 0, 0, 2 * second, 1, 1, 0])
-    assert copy_records(with_body(batch_bytes([record(5)]), body, 2), 0, LIMITS) is None
+    return with_body(batch_bytes([record(5)]), body, 2)
+
+
+def with_byte(data: bytes, index: int, value: int) -> Batch:
+    raw = bytearray(data)
+    raw[index] = value
+    (one,) = scan(bytes(raw))
+    return one
+
+
+FAR_TIMES = (2**62, -(2**62), 2**63 - 1)
+LEFT_ALONE = [
+    *(with_offsets(second) for second in (0, 1)),  # they do not ascend
+    *(batch([record(0, timestamp=time)]) for time in FAR_TIMES),  # whose differences may overflow
+    *(batch([record(0, timestamp=0)], attributes=LOG_APPEND_TIME, max_timestamp=time) for time in FAR_TIMES),
+    *(with_byte(batch_bytes([record(0)]), 22, codec) for codec in (5, 6, 7)),  # unknown codecs
+    with_byte(message_set(1, [Message(0, b"k", b"v", NOW)]), -1, ord("w")),  # a wrong CRC
+    *scan(batch_bytes([record(0)], codec=GZIP)[:-9] + bytes(9)),  # it does not decompress
+]
 
 
 @needs_compiled
-@pytest.mark.parametrize("time", [2**62, -(2**62), 2**63 - 1])
-def test_times_whose_differences_may_overflow_are_left_alone(time: int) -> None:
-    assert copy_records(batch([record(0, timestamp=time)]), 0, LIMITS) is None
-    appended = batch([record(0, timestamp=0)], attributes=LOG_APPEND_TIME, max_timestamp=time)
-    assert copy_records(appended, 0, LIMITS) is None
+@pytest.mark.parametrize("one", LEFT_ALONE)
+def test_batch_that_has_to_be_decoded_is_left_alone(one: Batch) -> None:
+    assert copy_records(one, 0, LIMITS) is None
 
 
 @needs_compiled
@@ -251,30 +275,6 @@ def test_a_copied_batch_above_the_targets_limit_is_left_alone() -> None:
     assert copy_records(one, 0, TargetLimits(whole.size)) == [whole]
     assert copy_records(one, 0, TargetLimits(whole.size - 1)) is None
     assert [each.count for each in rebuild(one, 0, TargetLimits(whole.size - 1))] == [1, 1]
-
-
-@needs_compiled
-@pytest.mark.parametrize("codec", [5, 6, 7])
-def test_an_unknown_codec_is_left_alone(codec: int) -> None:
-    raw = bytearray(batch_bytes([record(0)]))
-    raw[22] = codec
-    (one,) = scan(bytes(raw))
-    assert copy_records(one, 0, LIMITS) is None
-
-
-@needs_compiled
-def test_a_message_set_with_a_wrong_crc_is_left_alone() -> None:
-    raw = bytearray(message_set(1, [Message(0, b"k", b"v", NOW)]))
-    raw[-1] ^= 1
-    (one,) = sets(bytes(raw))
-    assert copy_records(one, 0, LIMITS) is None
-
-
-@needs_compiled
-def test_bytes_that_do_not_decompress_are_left_alone() -> None:
-    whole = batch_bytes([record(0)], codec=GZIP)
-    (one,) = scan(whole[:-9] + bytes(9))
-    assert copy_records(one, 0, LIMITS) is None
 
 
 @needs_compiled

@@ -16,11 +16,10 @@ from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.record_batch import coalesce, copied_records, rebuild
 from lockstep_data_plane.record_batch.classify import BatchAction, TargetLimits, classify
 from lockstep_data_plane.record_batch.coalesce import next_outgoing, scan_groups
-from lockstep_data_plane.record_batch.compiled_module import find_compiled
 from lockstep_data_plane.record_batch.layout import Batch, CorruptRecordError, scan
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, as_outgoing
 from lockstep_data_plane.record_batch.rebuild import read_records
-from tests.support.batch_bytes import COMPRESS, GZIP, LOG_APPEND_TIME, LZ4, ZSTD, batch, record
+from tests.support.batch_bytes import COMPRESS, GZIP, LOG_APPEND_TIME, LZ4, ZSTD, batch, needs_compiled, record
 from tests.support.hostile_batches import HostileBatches
 from tests.support.message_sets import Message, message, sets
 from tests.unit.data_plane.machine_steps import admit, copied, partition
@@ -37,7 +36,6 @@ LIMITS = (
     TargetLimits(200),
     TargetLimits(split_above=100),
 )
-needs_compiled = pytest.mark.skipif(find_compiled() is None, reason="built without a C compiler")
 
 
 @pytest.mark.parametrize("grouped", [True, False])
@@ -113,18 +111,10 @@ def _hostile(seed: int) -> Iterator[Batch]:
 
 @needs_compiled
 @pytest.mark.parametrize("seed", SEEDS)
-def test_both_ways_to_read_records_say_the_same(seed: int) -> None:
-    for one in islice(_hostile(seed), 3 * LOGS):
-        act = _read_of(one)
-        assert _outcome(act) == _in_plain_python(act), bytes(one.data).hex()
-
-
-@needs_compiled
-@pytest.mark.parametrize("seed", SEEDS)
-def test_both_ways_to_rebuild_a_batch_make_the_same(seed: int) -> None:
+def test_both_ways_to_read_and_rebuild_a_batch_make_the_same(seed: int) -> None:
     for number, one in enumerate(islice(_hostile(seed), 3 * LOGS)):
-        act = _rebuild_of(one, LIMITS[number % len(LIMITS)], number % 3)
-        assert _outcome(act) == _in_plain_python(act), bytes(one.data).hex()
+        for act in (_read_of(one), _rebuild_of(one, LIMITS[number % len(LIMITS)], number % 3)):
+            assert _outcome(act) == _in_plain_python(act), bytes(one.data).hex()
 
 
 @needs_compiled

@@ -95,7 +95,7 @@ def test_lag_is_unknown_without_an_answer_or_with_an_old_one() -> None:
     assert lag(estimator, UP_TO_DATE, 140) == Lag(10, 40), "it was behind all the time"
     assert lag(estimator, UP_TO_DATE, 131 + CHECK_VALID_S) is None
     observe_row(estimator, UP_TO_DATE, 20, 300)
-    estimator.lost()
+    estimator.forget_check()
     assert lag(estimator, UP_TO_DATE, 301) is None
 
 
@@ -103,7 +103,7 @@ def test_lag_with_an_unreachable_source_is_not_renewed_by_an_equal_row() -> None
     estimator = LagEstimator()
     estimator.on_row(UP_TO_DATE, 0)
     observe_row(estimator, UP_TO_DATE, 10, 5)
-    estimator.lost()
+    estimator.forget_check()
     again = replace(UP_TO_DATE, at_ms=T + 9_000, latency_ms=7)
     estimator.on_row(again, 9)
     assert lag(estimator, again, FRESH_S) == Lag(0, 0)
@@ -116,7 +116,7 @@ def test_lag_with_an_unreachable_source_is_not_renewed_by_an_equal_row() -> None
 def test_lag_keeps_the_last_end_offset_while_the_next_is_requested() -> None:
     estimator = LagEstimator()
     observe_row(estimator, UP_TO_DATE, 10, 100)
-    estimator.asks(110)
+    estimator.begin_check(110)
     assert lag(estimator, UP_TO_DATE, 110 + FRESH_S) == Lag(0, 0)
     assert lag(estimator, UP_TO_DATE, 111 + FRESH_S) is None, "the source may have got more, and nobody can tell"
     assert lag(estimator, None, 111 + FRESH_S) is None
@@ -125,8 +125,8 @@ def test_lag_keeps_the_last_end_offset_while_the_next_is_requested() -> None:
     assert lag(estimator, later, 123) == Lag(5, 123.0), "its slot goes on"
     observe_row(estimator, later, 30, 124, there=20)
     assert lag(estimator, later, 125) == Lag(10, 125.0)
-    estimator.asks(134)
-    estimator.lost()
+    estimator.begin_check(134)
+    estimator.forget_check()
     observe_row(estimator, later, 31, 144, there=20)
     assert lag(estimator, later, 144 + CHECK_VALID_S) is not None, "nothing is asked any more"
 

@@ -13,11 +13,10 @@ from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, CorruptRecordError, scan
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import read_records, rebuild
-from tests.support.batch_bytes import GZIP, LZ4, SNAPPY, decoded
+from tests.support.batch_bytes import GZIP, LZ4, SNAPPY, decoded, few_bytes
 from tests.support.message_sets import Message, message, message_set, sets, stored_lz4, with_the_wrong_checksum
 
 SHAPES = [(magic, codec) for magic in (0, 1) for codec in (0, GZIP, SNAPPY, LZ4)]
-few_bytes = st.one_of(st.none(), st.binary(max_size=12))
 
 
 @st.composite
@@ -38,7 +37,9 @@ def seen(magic: int, content: Sequence[Message]) -> list[PlainRecord]:
 def rebuilt(data: bytes, position: int = 0, limits: TargetLimits | None = None) -> list[PlainRecord]:
     found = []
     for one in sets(data):
-        for outgoing in rebuild(one, position, limits or TargetLimits()):
+        made = rebuild(one, position, limits or TargetLimits())
+        assert [outgoing.covers for outgoing in made[-1:]] in ([], [one.base_offset]), "that of the last message"
+        for outgoing in made:
             inside = decoded(outgoing.data)
             found += [r._replace(offset=at) for r, at in zip(inside, outgoing.offsets, strict=True)]
     return found

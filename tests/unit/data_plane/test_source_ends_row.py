@@ -9,7 +9,7 @@ from lockstep_data_plane.driver.source_ends_watch import (
     FREQUENT_CHECK_INTERVAL_S,
     MOST_ENDS,
     TICK_S,
-    look_interval_s,
+    check_interval_s,
     source_ends_row,
     with_unanswered,
 )
@@ -50,10 +50,10 @@ def test_source_ends_row_of_too_many_counts_those_left_out() -> None:
 
 @pytest.mark.parametrize("partitions", [0, 1, 50, 9_999, 10_000])
 def test_look_at_up_to_10000_logs_comes_within_ten_seconds(partitions: int) -> None:
-    assert look_interval_s(partitions) + TICK_S < 10.0
-    assert look_interval_s(3 * 10_000) == 3 * look_interval_s(partitions)
-    assert look_interval_s(partitions, 3.0) == look_interval_s(partitions) - 3.0
-    assert look_interval_s(partitions, 60.0) == FREQUENT_CHECK_INTERVAL_S
+    assert check_interval_s(partitions) + TICK_S < 10.0
+    assert check_interval_s(3 * 10_000) == 3 * check_interval_s(partitions)
+    assert check_interval_s(partitions, 3.0) == check_interval_s(partitions) - 3.0
+    assert check_interval_s(partitions, 60.0) == FREQUENT_CHECK_INTERVAL_S
 
 
 def test_source_ends_row_with_too_many_without_an_answer_is_sure_of_none() -> None:

@@ -224,7 +224,7 @@ async def test_target_without_an_answer_does_not_hold_up_the_source(
     monkeypatch.setattr(source_monitor, "TARGET_WITHIN_S", 0.01)
     async with scene.running():
         await scene.wait_rows(1)
-        await scene.wait(lambda: scene.monitor._judged is not None)
+        await scene.wait(lambda: scene.monitor._applied is not None)
 
 
 async def test_a_new_driver_knows_since_when_records_wait(scene: Scene) -> None:
@@ -233,7 +233,7 @@ async def test_a_new_driver_knows_since_when_records_wait(scene: Scene) -> None:
     driver.say(SourceEnds(asked_ms=driver.now - 5_000, ends=(("t", 0, 15),), since_ms=(since_ms,)))
     async with scene.running():
         await scene.wait_rows(1)
-        await scene.wait(lambda: scene.monitor._judged is not None)
+        await scene.wait(lambda: scene.monitor._applied is not None)
         assert driver.value("lockstep_lag_seconds", partition="0") == 86_400
         assert driver.value("lockstep_lag_seconds", partition="1") == 0, "it was seen just now"
     (row,) = scene.appends.rows

@@ -21,6 +21,7 @@ from tests.support.batch_bytes import (
     batch_bytes,
     crc_is_right,
     decoded,
+    needs_compiled,
     records,
 )
 
@@ -59,7 +60,6 @@ GOLDEN_STAMPED = bytes.fromhex(
     "10" "00" "02" "02" "01" "04" "7632" "00"
 )  # fmt: skip
 
-needs_compiled = pytest.mark.skipif(find_compiled() is None, reason="built without a C compiler")
 MAKERS = [pytest.param(lambda: None, id="python"), pytest.param(find_compiled, id="compiled", marks=needs_compiled)]
 
 

@@ -1,4 +1,4 @@
-"""Whether a flow is ready for its clients to move to the target, as /metrics shows it."""
+"""The metrics of a flow's readiness for a switch of its clients to the target."""
 
 from collections.abc import Iterator
 
@@ -24,11 +24,11 @@ from lockstep_state.reasons.reason_catalogue import ReasonCode
 from lockstep_state.rows.state_rows import GroupStatus, SourceGroupsStatus
 
 TARGET_TROUBLE = "target"
-"""The name of the runtime for a target that does not answer (`FlowRunner`)."""
+"""The runtime's name for the trouble of a target that does not answer (`FlowRunner`)."""
 
 
 class SwitchMetrics:
-    """Of one flow, while its driver leads, also while the flow is stopped."""
+    """The switch metrics of one flow while its driver leads, also while the flow is stopped."""
 
     def __init__(self, ctx: FlowContext, collector: MetricsCollector, replicas: ReplicaMonitor) -> None:
         self._ctx = ctx
@@ -37,7 +37,7 @@ class SwitchMetrics:
         ctx.metrics.ask(self.samples)
 
     def samples(self) -> Iterator[Sample]:
-        """Nothing while another replica leads."""
+        """Yield readiness and blockers; nothing while another replica leads."""
         if not self._ctx.acting:
             return
         flow, blockers = str(self._ctx.flow), find_blockers(self.facts(), self._ctx.settings.switch_limits)
@@ -46,7 +46,7 @@ class SwitchMetrics:
             yield Sample(m.SWITCH_BLOCKERS, (flow, reason.word), count)
 
     def facts(self) -> SwitchFacts:
-        """What the driver knows of its flow now, by rows, and by what it asked both clusters last."""
+        """Return the facts of a switch, from the rows and from the last checks of both clusters."""
         states, lags = self._collector.partition_states(), self._collector.lags()
         partitions = [
             SwitchPartition(
@@ -79,9 +79,9 @@ class SwitchMetrics:
             reason = ReasonCode.REPORTED.to_reason(text=troubles[TARGET_TROUBLE])
             yield FailingPart("target", ctx.flow.target, reason)
         services = [service for service in SERVICES if ctx.settings.needs(service)]
-        found = list(failing_parts(ctx.state.rows, ctx.wanted, services))
-        yield from found
-        named = {part.name for part in found}
+        reported = list(failing_parts(ctx.state.rows, ctx.wanted, services))
+        yield from reported
+        named = {part.name for part in reported}
         for service in sorted(self._replicas.absent - named):
             yield FailingPart("service", service, ReasonCode.NO_REPLICA.to_reason())
         # The driver asks no target that is away, and none while the flow is stopped. Both are blockers by themselves.
