@@ -8,12 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_checkpoint.plan import CheckpointPlan, beyond, is_more_recent, plan_checkpoints, within
+from lockstep_checkpoint.plan import CheckpointPlan, beyond_log_end, is_more_recent, plan_checkpoints, split_by_log_end
 from lockstep_rules.filters import NameFilter
-from lockstep_rules.groups.group_selection import CheckpointRule, Committed, came_from, consumes_mirrored, target_topic
+from lockstep_rules.groups.group_selection import (
+    CheckpointRule,
+    Committed,
+    consumes_mirrored,
+    reverse_source_topic,
+    target_topic,
+)
+from lockstep_rules.offsets.offset_sync_store import OffsetSyncStore
 from lockstep_rules.offsets.offset_translator import OffsetTranslator
 from lockstep_rules.offsets.run_translator import RunTranslator, TranslatedOffset
-from lockstep_rules.offsets.translation import OffsetSyncStore
 from lockstep_rules.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
 from lockstep_state.codecs.mm2_codec import Checkpoint, OffsetSync
 from lockstep_state.names import Flow
@@ -95,7 +101,7 @@ class TestDue:
         syncs = store(("orders", 0, 3, 4), ("payments", 0, 3, 4))
         found = planned(syncs, at("payments", 0, 3), at("orders", 0, 3), rule=rule)
         assert [one.topic for one in found.due] == ["A.orders"]
-        assert [where for where, _ in found.places] == [("A.orders", 0)]
+        assert [where for where, _ in found.translated_offsets] == [("A.orders", 0)]
 
     def test_the_filter_sees_the_name_on_the_source(self) -> None:
         rule = CheckpointRule(FLOW, DefaultReplicationPolicy(), NameFilter((r"A\.orders",), ()))
@@ -107,12 +113,14 @@ class TestDue:
     def test_mm2_053_partition_without_offset_sync_is_named_untranslated(self) -> None:
         found = planned(store(("orders", 0, 3, 4)), at("orders", 1, 3))
         waits = TranslatedOffset(None, reason=ReasonCode.NO_OFFSET_SYNC.to_reason(), by_runs=False)
-        assert (found.due, found.places) == ((), ((("A.orders", 1), waits),))
+        assert (found.due, found.translated_offsets) == ((), ((("A.orders", 1), waits),))
 
     def test_offset_below_the_oldest_sync_is_named_untranslated(self) -> None:
         found = planned(store(("orders", 0, 300, 400)), at("orders", 0, 299))
         assert found.due == ()
-        assert [place.reason for _, place in found.places] == [ReasonCode.OLDER_THAN_SYNCS.to_reason(offset=299)]
+        assert [place.reason for _, place in found.translated_offsets] == [
+            ReasonCode.OLDER_THAN_SYNCS.to_reason(offset=299)
+        ]
 
     def test_checkpoint_of_other_partitions_is_due_without_a_sync_of_one(self) -> None:
         found = planned(store(("orders", 0, 3, 4)), at("orders", 1, 3), at("orders", 0, 3))
@@ -183,12 +191,12 @@ class TestPlaces:
     def test_exact_place_is_reported_with_a_due_or_a_written_checkpoint(self) -> None:
         exact = TranslatedOffset(DownstreamOffset(90))
         for last in ({}, {("A.orders", 0): checkpoint(100, 90)}):
-            assert self.place(exact, last=last).places == ((("A.orders", 0), exact),)
+            assert self.place(exact, last=last).translated_offsets == ((("A.orders", 0), exact),)
 
     def test_checkpoint_beyond_the_exact_place_waits_with_its_reason(self) -> None:
         found = self.place(TranslatedOffset(DownstreamOffset(40)), last={("A.orders", 0): checkpoint(90, 80)})
-        ((_, place),) = found.places
-        assert (found.due, place.at, place.exact) == ((), None, False)
+        ((_, place),) = found.translated_offsets
+        assert (found.due, place.offset, place.exact) == ((), None, False)
         assert place.reason == ReasonCode.BEYOND_EXACT_OFFSET.to_reason(checkpoint=80, exact=40)
 
     @pytest.mark.parametrize(
@@ -196,7 +204,9 @@ class TestPlaces:
         [TranslatedOffset(DownstreamOffset(40), behind=50), TranslatedOffset(DownstreamOffset(40), by_runs=False)],
     )
     def test_checkpoint_beyond_an_inexact_place_may_be_right(self, place: TranslatedOffset) -> None:
-        assert self.place(place, last={("A.orders", 0): checkpoint(90, 80)}).places == ((("A.orders", 0), place),)
+        assert self.place(place, last={("A.orders", 0): checkpoint(90, 80)}).translated_offsets == (
+            (("A.orders", 0), place),
+        )
 
     def test_a_checkpoint_beyond_the_exact_place_goes_back_with_the_group(self) -> None:
         found = self.place(TranslatedOffset(DownstreamOffset(40)), last={("A.orders", 0): checkpoint(101, 80)})
@@ -206,13 +216,13 @@ class TestPlaces:
 class TestLogEnds:
     def test_checkpoint_beyond_the_end_of_the_target_log_is_not_written(self) -> None:
         due = checkpoint(9, 5), checkpoint(9, 6, partition=1), checkpoint(9, 6, partition=2)
-        kept, others = within(due, {("A.orders", 0): 5, ("A.orders", 1): 5})
+        kept, others = split_by_log_end(due, {("A.orders", 0): 5, ("A.orders", 1): 5})
         assert (kept, others) == (due[:1], due[1:])
 
     def test_checkpoint_beyond_the_log_end_waits_with_its_reason(self) -> None:
         ends = {("A.orders", 0): 5}
-        assert beyond(checkpoint(9, 6), ends).reason == ReasonCode.BEYOND_TARGET_END.to_reason(offset=6, end=5)
-        assert beyond(checkpoint(9, 6), {}).reason == ReasonCode.TARGET_END_UNKNOWN.to_reason()
+        assert beyond_log_end(checkpoint(9, 6), ends).reason == ReasonCode.BEYOND_TARGET_END.to_reason(offset=6, end=5)
+        assert beyond_log_end(checkpoint(9, 6), {}).reason == ReasonCode.TARGET_END_UNKNOWN.to_reason()
 
 
 class TestGroups:
@@ -230,10 +240,10 @@ class TestGroups:
         assert not replace(only, fails_back=True).counts("C.orders")
 
     def test_topic_from_the_target_is_known_by_its_name(self) -> None:
-        assert came_from(RULE, "B.orders") == "orders"
-        assert came_from(RULE, "orders") is None
-        assert came_from(RULE, "C.orders") is None
-        assert came_from(replace(RULE, policy=IdentityReplicationPolicy()), "orders") == "orders"
+        assert reverse_source_topic(RULE, "B.orders") == "orders"
+        assert reverse_source_topic(RULE, "orders") is None
+        assert reverse_source_topic(RULE, "C.orders") is None
+        assert reverse_source_topic(replace(RULE, policy=IdentityReplicationPolicy()), "orders") == "orders"
 
 
 ROUNDS = st.lists(st.tuples(st.integers(0, 400), st.lists(st.integers(1, 60), max_size=5)), min_size=1, max_size=40)

@@ -82,7 +82,7 @@ async def test_group_report_from_two_concurrent_reads_is_written_once(tmp_path: 
             await looked_at(report)
             await asyncio.sleep(0)
 
-    await asyncio.gather(report.synced(GROUP, {("A.t", 0): 100}), look_on())
+    await asyncio.gather(report.record_synced(GROUP, {("A.t", 0): 100}), look_on())
     assert [row.synced for row in log.rows()] == [False, True]
 
 
@@ -90,7 +90,7 @@ async def test_group_report_of_the_source_keeps_the_result_of_the_target(tmp_pat
     report, log = reporting(tmp_path)
     await looked_at(report)
     await looked_at(report, "no answer")
-    await asyncio.gather(looked_at(report), report.synced(GROUP, {}))
+    await asyncio.gather(looked_at(report), report.record_synced(GROUP, {}))
     last = log.rows()[-1]
     assert last.synced
     assert last.phase == "translated"
@@ -101,11 +101,11 @@ async def test_group_report_of_a_group_deleted_during_a_read_stays_deleted(tmp_p
     report, log = reporting(tmp_path)
     await looked_at(report)
     gone = report.on_source_read({}, {}, lambda _: True, ReadingTime(0.0, 0))
-    await asyncio.gather(gone, report.synced(GROUP, {}))
-    await report.synced(GROUP, {})
-    await report.held(GROUP, IN_USE, ReasonCode.REPORTED.to_reason(text="it is active"))
+    await asyncio.gather(gone, report.record_synced(GROUP, {}))
+    await report.record_synced(GROUP, {})
+    await report.record_held(GROUP, IN_USE, ReasonCode.REPORTED.to_reason(text="it is active"))
     assert log.rows()[-1].is_gone
-    assert report.held_back() == {}
+    assert report.left_alone() == {}
     assert [event.kind for event in log.events()].count("GroupGone") == 1
     assert report.phases() == {"translated": 0, "waiting": 0, "failing": 0}
 
@@ -121,7 +121,7 @@ async def test_group_that_goes_while_its_event_is_appended_stays_gone(tmp_path: 
         return await event(kind, *what, **detail)
 
     report._ctx.event = appended  # type: ignore[method-assign]  # another round ends while this one waits
-    await report.synced(GROUP, {("A.t", 0): 100})
+    await report.record_synced(GROUP, {("A.t", 0): 100})
     assert log.rows()[-1].is_gone
     assert report.groups() == ()
 
@@ -139,22 +139,22 @@ def checkpoint(offset: int) -> Checkpoint:
     return Checkpoint(GROUP, "A.t", 0, UpstreamOffset(offset), DownstreamOffset(offset), "")
 
 
-EXACT = TranslationState(places=((("A.t", 0), TranslatedOffset(DownstreamOffset(100))),))
+EXACT = TranslationState(((("A.t", 0), TranslatedOffset(DownstreamOffset(100))),))
 
 
 async def test_group_report_keeps_a_refusal_of_the_target_until_it_is_over(tmp_path: Path) -> None:
     report, log = reporting_of(tmp_path, WRITTEN)
     await looked_at(report)
-    await report.synced(GROUP, {})
-    await report.held(GROUP, REFUSED, ReasonCode.REPORTED.to_reason(text="no right to write"))
+    await report.record_synced(GROUP, {})
+    await report.record_held(GROUP, REFUSED, ReasonCode.REPORTED.to_reason(text="no right to write"))
     last = log.rows()[-1]
     assert (last.held, last.held_reason) == (REFUSED, "no right to write")
-    assert report.held_for()[REFUSED] == 1
-    assert report.held_back() == {GROUP: "no right to write"}
+    assert report.count_held()[REFUSED] == 1
+    assert report.left_alone() == {GROUP: "no right to write"}
     assert report.synced_groups() == 0
-    await report.synced(GROUP, {})
+    await report.record_synced(GROUP, {})
     last = log.rows()[-1]
-    assert (last.held, last.held_reason, report.held_back(), report.synced_groups()) == ("", "", {}, 1)
+    assert (last.held, last.held_reason, report.left_alone(), report.synced_groups()) == ("", "", {}, 1)
 
 
 async def test_group_report_names_a_rewound_group_until_it_catches_up(tmp_path: Path) -> None:
@@ -162,32 +162,32 @@ async def test_group_report_names_a_rewound_group_until_it_catches_up(tmp_path: 
     report, log = reporting_of(tmp_path, written)
     standing = {GROUP: EXACT}
     await report.on_source_read(standing, {}, lambda _: True, ReadingTime(0.0, 0))
-    await report.synced(GROUP, {("A.t", 0): 900})
+    await report.record_synced(GROUP, {("A.t", 0): 900})
     assert (log.rows()[-1].ahead, log.rows()[-1].exact) == ((), 1)
     written["A.t", 0] = checkpoint(100)
     await report.on_source_read(standing, {}, lambda _: True, ReadingTime(0.0, 0))
     last = log.rows()[-1]
     assert last.ahead == (("A.t", 0, 900, 100, REWOUND_ON_SOURCE),)
     assert (last.rewound, last.exact) == ((("A.t", 0, 900),), 0)
-    await report.synced(GROUP, {}, (Ahead(("A.t", 0), 900, 100, REWOUND_ON_SOURCE),))
+    await report.record_synced(GROUP, {}, (Ahead(("A.t", 0), 900, 100, REWOUND_ON_SOURCE),))
     assert [event.kind for event in log.events()].count("GroupAhead") == 1
-    assert report.count_places() == {
+    assert report.count_partitions() == {
         "exact": 0,
         "behind": 0,
         "waiting": 0,
         "ahead-on-target": 0,
         "rewound-on-source": 1,
     }
-    assert {word: count for word, count in report.held_for().items() if count} == {"rewound-on-source": 1}
-    assert "rewound on source" in report.held_back()[GROUP]
+    assert {word: count for word, count in report.count_held().items() if count} == {"rewound-on-source": 1}
+    assert "rewound on source" in report.left_alone()[GROUP]
 
     later = GroupReport(report._ctx, lambda _: written)  # another process goes on from the rows
     await later.on_source_read(standing, {}, lambda _: True, ReadingTime(0.0, 0))
     assert later.rewound(GROUP) == {("A.t", 0): 900}
-    assert later.held_for()[REWOUND_ON_SOURCE] == 1
+    assert later.count_held()[REWOUND_ON_SOURCE] == 1
     written["A.t", 0] = checkpoint(900)
-    await later.synced(GROUP, {})
-    assert (log.rows()[-1].ahead, log.rows()[-1].rewound, later.held_back()) == ((), (), {})
+    await later.record_synced(GROUP, {})
+    assert (log.rows()[-1].ahead, log.rows()[-1].rewound, later.left_alone()) == ((), (), {})
 
 
 async def test_group_report_of_a_rewound_group_used_on_the_target_is_kept(tmp_path: Path) -> None:
@@ -195,12 +195,12 @@ async def test_group_report_of_a_rewound_group_used_on_the_target_is_kept(tmp_pa
     written = {("A.t", 0): checkpoint(900)}
     report, _ = reporting_of(tmp_path, written)
     await report.on_source_read({GROUP: EXACT}, {}, lambda _: True, ReadingTime(0.0, 0))
-    await report.synced(GROUP, {})
+    await report.record_synced(GROUP, {})
     written["A.t", 0] = checkpoint(100)
     await report.on_source_read({GROUP: EXACT}, {}, lambda _: True, ReadingTime(0.0, 0))
-    await report.held(GROUP, IN_USE, ReasonCode.REPORTED.to_reason(text="it has members on the target"))
+    await report.record_held(GROUP, IN_USE, ReasonCode.REPORTED.to_reason(text="it has members on the target"))
     assert report.rewound(GROUP) == {}
-    assert {word: count for word, count in report.held_for().items() if count} == {"in-use": 1}
+    assert {word: count for word, count in report.count_held().items() if count} == {"in-use": 1}
 
 
 async def test_selection_of_no_group_is_reported_once(tmp_path: Path) -> None:

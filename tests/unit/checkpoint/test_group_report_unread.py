@@ -56,7 +56,7 @@ def of_source(row: GroupStatus) -> dict[str, object]:
 @pytest.mark.parametrize("row", [WAITS, FAILS])
 async def test_group_synced_before_the_source_was_read_keeps_its_row(tmp_path: Path, row: GroupStatus) -> None:
     report, log = await restarted(tmp_path, row)
-    await report.synced(GROUP, {("A.t", 0): 100}, (Ahead(("A.u", 4), 900, 800, REWOUND_ON_SOURCE),))
+    await report.record_synced(GROUP, {("A.t", 0): 100}, (Ahead(("A.u", 4), 900, 800, REWOUND_ON_SOURCE),))
     last = log.rows()[-1]
     assert of_source(last) == of_source(row)
     assert (last.synced, last.rewound) == (True, row.rewound)
@@ -66,7 +66,7 @@ async def test_group_synced_before_the_source_was_read_keeps_its_row(tmp_path: P
 @pytest.mark.parametrize("row", [WAITS, FAILS])
 async def test_group_held_before_the_source_was_read_keeps_its_row(tmp_path: Path, row: GroupStatus) -> None:
     report, log = await restarted(tmp_path, replace(row, synced=True))
-    await report.held(GROUP, REFUSED, ReasonCode.REPORTED.to_reason(text="no right to write"))
+    await report.record_held(GROUP, REFUSED, ReasonCode.REPORTED.to_reason(text="no right to write"))
     last = log.rows()[-1]
     assert of_source(last) == of_source(row)
     assert (last.held, last.synced, last.rewound) == (REFUSED, True, row.rewound)
@@ -76,24 +76,24 @@ async def test_group_unchanged_since_its_row_is_counted_and_not_written(tmp_path
     cause = ReasonCode.REPORTED.to_reason(text="it has members")
     row = replace(WAITS, synced=True, held=IN_USE, held_reason="it has members", held_cause=cause, rewound=())
     report, log = await restarted(tmp_path, row)
-    await report.held(GROUP, IN_USE, cause)
+    await report.record_held(GROUP, IN_USE, cause)
     assert len(log.rows()) == 1
-    assert report.held_for()[IN_USE] == 1
+    assert report.count_held()[IN_USE] == 1
     assert report.phases()["translated"] == 1
 
 
 async def test_group_without_checkpoints_at_hand_keeps_its_positions(tmp_path: Path) -> None:
     """The checkpoints topic may not be read now."""
     report, log = await restarted(tmp_path, WAITS, {})
-    await report.held(GROUP, REFUSED, ReasonCode.REPORTED.to_reason(text="no right to write"))
+    await report.record_held(GROUP, REFUSED, ReasonCode.REPORTED.to_reason(text="no right to write"))
     assert log.rows()[-1].positions == WAITS.positions
 
 
 async def test_group_found_ahead_before_the_source_was_read_is_not_exact(tmp_path: Path) -> None:
     report, log = await restarted(tmp_path, replace(WAITS, exact=2))
-    await report.synced(GROUP, {}, (Ahead(("A.t", 0), 120, 100, AHEAD_ON_TARGET),))
+    await report.record_synced(GROUP, {}, (Ahead(("A.t", 0), 120, 100, AHEAD_ON_TARGET),))
     assert (log.rows()[-1].exact, log.rows()[-1].behind) == (2, ())
-    await report.synced(GROUP, {}, (Ahead(("A.t", 9), 120, 100, AHEAD_ON_TARGET),))
+    await report.record_synced(GROUP, {}, (Ahead(("A.t", 9), 120, 100, AHEAD_ON_TARGET),))
     assert (log.rows()[-1].exact, log.rows()[-1].behind) == (1, WAITS.behind)
 
 
@@ -114,8 +114,8 @@ async def test_group_rewound_is_known_before_the_source_was_read(tmp_path: Path)
 
 async def test_group_synced_before_it_was_read_is_found_later(tmp_path: Path) -> None:
     report, log = await restarted(tmp_path, WAITS)
-    await report.synced(GROUP, {})
-    exact = TranslationState(places=((("A.t", 0), TranslatedOffset(DownstreamOffset(100))),))
+    await report.record_synced(GROUP, {})
+    exact = TranslationState(((("A.t", 0), TranslatedOffset(DownstreamOffset(100))),))
     assert await report.on_source_read({GROUP: exact}, {}, lambda _: True, ReadingTime(0.0, 0)) == (GROUP,)
     last = log.rows()[-1]
     assert (last.synced, last.exact, last.behind, last.waiting, last.reason) == (True, 1, (), (), "")
@@ -132,9 +132,9 @@ async def test_group_that_is_new_is_reported_as_found(tmp_path: Path) -> None:
 async def test_group_after_a_rebalance_keeps_its_row(tmp_path: Path) -> None:
     report, log = await restarted(tmp_path, WAITS)
     report.reset()
-    await report.synced(GROUP, {})
+    await report.record_synced(GROUP, {})
     report.reset()
-    await report.held(GROUP, REFUSED, ReasonCode.REPORTED.to_reason(text="no right to write"))
+    await report.record_held(GROUP, REFUSED, ReasonCode.REPORTED.to_reason(text="no right to write"))
     assert of_source(log.rows()[-1]) == of_source(WAITS)
 
 

@@ -37,7 +37,9 @@ async def translated(stage: Stage, place: TranslatedOffset, offset: int = 150_00
     committed = [Committed("t", 0, UpstreamOffset(offset), "")]
     written = stage.memory.written.for_group(GROUP)
     plan = plan_checkpoints(GROUP, committed, written, checkpoint_rule(stage.ctx.settings), lambda *_: place)
-    await stage.report.on_source_read({GROUP: TranslationState(plan.places)}, {}, lambda _: True, ReadingTime(0.0, 0))
+    await stage.report.on_source_read(
+        {GROUP: TranslationState(plan.translated_offsets)}, {}, lambda _: True, ReadingTime(0.0, 0)
+    )
 
 
 async def test_checkpoint_beyond_the_exact_place_is_not_committed(tmp_path: Path) -> None:

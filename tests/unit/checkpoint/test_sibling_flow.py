@@ -98,11 +98,11 @@ async def test_group_is_moved_where_it_skips_nothing_of_any_source(tmp_path: Pat
     assert not stage.row().synced
     assert stage.row().held_cause.code == "contested"
     assert "another flow too (mm2-lockstep-state.C.internal)" in stage.row().held_reason
-    assert stage.report.held_for()["contested"] == 1
+    assert stage.report.count_held()["contested"] == 1
     await translated(stage, TranslatedOffset(DownstreamOffset(50)), 50)
     await stage.sync.sync_now(ours, rewind=False)
     assert stage.target.writes == [(GROUP, PLACE, 50)]
-    assert (stage.row().held_cause, stage.report.held_for()["contested"]) == (NO_REASON, 0)
+    assert (stage.row().held_cause, stage.report.count_held()["contested"]) == (NO_REASON, 0)
 
 
 def test_topics_of_the_other_flow_are_found_once_for_all_groups(

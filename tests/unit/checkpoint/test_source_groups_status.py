@@ -74,7 +74,7 @@ class Scene:
         self.ctx.state.open(ControlTopicLog(self.log, "state"), self.ctx.leadership.saw_leader)
         self.ctx.source = self.source = Source()
         self.flow = CheckpointFlow(self.ctx)
-        self.flow._memory._loaded.set()
+        self.flow._checkpoints._loaded.set()
 
         async def protocols() -> Mapping[str, str]:
             return {}
@@ -84,7 +84,7 @@ class Scene:
 
         self.flow._groups._protocols = protocols
         self.flow._reader._verifications = ()
-        self.flow._memory.verify = no_trouble  # type: ignore[method-assign]  # it asks the target
+        self.flow._checkpoints.verify = no_trouble  # type: ignore[method-assign]  # it asks the target
 
     async def round(self, outcome: Exception | None = None) -> None:
         """What one round of the service does."""

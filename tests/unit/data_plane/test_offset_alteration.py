@@ -133,17 +133,17 @@ def test_a_row_of_the_epoch_before_does_not_undo_it() -> None:
 @pytest.mark.parametrize("offset", [10, 119, None])
 def test_altered_row_gives_no_group_position_of_the_former_chain(offset: int | None) -> None:
     (row,) = altered_rows([COPIED], "A", [change(offset)])
-    places = RunTranslator()
+    translator = RunTranslator()
     topic = MirroredTopic(source_topic="orders", target_topic="A.orders", source_topic_id="s", target_topic_id="t")
-    places.load([topic, replace(COPIED, phase="copying"), row])
-    assert places.translate("orders", 3, UpstreamOffset(60)) == TranslatedOffset(
+    translator.load([topic, replace(COPIED, phase="copying"), row])
+    assert translator.translate("orders", 3, UpstreamOffset(60)) == TranslatedOffset(
         None, reason=ReasonCode.NOTHING_COPIED.to_reason()
     )
     begun = replace(row, begins="", phase="copying", upstream=10, downstream=99)
-    places.apply(begun)
-    found = places.translate("orders", 3, UpstreamOffset(60))
+    translator.apply(begun)
+    found = translator.translate("orders", 3, UpstreamOffset(60))
     assert isinstance(found, TranslatedOffset)
-    assert (found.at, found.behind) == (100, 49), "no further than what will be appended"
+    assert (found.offset, found.behind) == (100, 49), "no further than what will be appended"
 
 
 def test_altered_rows_left_half_way_are_completed_by_a_repeat() -> None:
@@ -190,13 +190,15 @@ def test_row_altered_to_an_offset_further_on_keeps_its_runs(offset: int) -> None
     (row,) = altered_rows([at_rest], "A", [change(offset)])
     assert (row.open_run, row.producer_epoch, row.begun) == ((50, 40, 50), 3, False)
     for rows in ([TOPIC, RUNS, at_rest, row], [TOPIC, RUNS, row], [TOPIC, row, RUNS]):
-        places = RunTranslator()
-        places.load(rows)
+        translator = RunTranslator()
+        translator.load(rows)
         for position, place in ((7, 7), (60, 50), (100, 90), (offset + 1, 90)):
-            assert places.translate("orders", 3, UpstreamOffset(position)) == TranslatedOffset(DownstreamOffset(place))
-        back = places.translate_back("orders", 3, 95)
+            assert translator.translate("orders", 3, UpstreamOffset(position)) == TranslatedOffset(
+                DownstreamOffset(place)
+            )
+        back = translator.translate_upstream("orders", 3, 95)
         assert back == UpstreamPosition(UpstreamOffset(100), follows=True, known_until=90, left_out_until=offset + 1)
-        at_the_end = places.translate_back("orders", 3, 90)
+        at_the_end = translator.translate_upstream("orders", 3, 90)
         assert at_the_end == UpstreamPosition(UpstreamOffset(100), follows=True, known_until=90)
 
 
@@ -213,10 +215,10 @@ def test_row_altered_twice_keeps_its_runs_only_behind_them() -> None:
 def test_rows_of_the_epoch_that_follows_an_alteration_count_alone() -> None:
     (row,) = altered_rows([AT_REST], "A", [change(119)])
     begun = replace(row, begins="", phase="copying", sequence=9, upstream=129, downstream=139, open_run=(120, 130, 10))
-    places = RunTranslator()
-    places.load([TOPIC, row, begun])
-    assert places.translate("orders", 3, UpstreamOffset(125)) == TranslatedOffset(DownstreamOffset(135))
-    assert isinstance(places.translate("orders", 3, UpstreamOffset(60)), NoRun), "the slot writes these runs again"
-    back = places.translate_back("orders", 3, 140)
+    translator = RunTranslator()
+    translator.load([TOPIC, row, begun])
+    assert translator.translate("orders", 3, UpstreamOffset(125)) == TranslatedOffset(DownstreamOffset(135))
+    assert isinstance(translator.translate("orders", 3, UpstreamOffset(60)), NoRun), "the slot writes these runs again"
+    back = translator.translate_upstream("orders", 3, 140)
     assert isinstance(back, UpstreamPosition)
     assert back.left_out_until == 0

@@ -56,7 +56,7 @@ ROUND_CALLS, SPAN_CALLS, NOTE_CALLS, ADMIN_CALLS = (
     ("note",),
     ("_blocking", "_one", "_many"),
 )
-STATUS_FUNCTIONS = ("status", "_about")
+STATUS_FUNCTIONS = ("status", "_upstream_status")
 """Those that say what `/status` shows."""
 ROLE_CALLS = {
     "client_id": 1,

@@ -114,9 +114,9 @@ class TestPlan:
     def test_acl_plan_counts_skipped_acls_and_names_the_unexpected_first(self) -> None:
         hidden = [acl(name=f"hidden-{n:02}") for n in range(NAMED)]
         found = planned([acl("WRITE"), *hidden, acl(UNKNOWN)], [])
-        assert found.counted == (("unknown-word", 1), ("write", 1), ("not-mirrored", NAMED))
-        assert len(found.named) == NAMED
-        assert found.named[:2] == ((str(acl(UNKNOWN)), "unknown-word"), (str(acl("WRITE")), "write"))
+        assert found.left_out_counts == (("unknown-word", 1), ("write", 1), ("not-mirrored", NAMED))
+        assert len(found.left_out_names) == NAMED
+        assert found.left_out_names[:2] == ((str(acl(UNKNOWN)), "unknown-word"), (str(acl("WRITE")), "write"))
 
     def test_every_copy_knows_its_source(self) -> None:
         found = planned([acl("READ"), acl("ALL", name="payments")], [])

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_rules.acls.binding_ownership import (
-    LOOKS_APART,
+    MIN_REVOKED_S,
     Deletions,
     OwnedBinding,
     Review,
@@ -55,8 +55,8 @@ def decided(
 
 
 def after_two_looks(found: Review, *, limit: int = 10, shared: Sequence[str] = ()) -> Deletions:
-    history = RevocationHistory().then(7, 0.0, found.revoked).then(7, LOOKS_APART, found.revoked)
-    return decided(found, history, LOOKS_APART, limit=limit, shared=shared)
+    history = RevocationHistory().with_reading(7, 0.0, found.revoked).with_reading(7, MIN_REVOKED_S, found.revoked)
+    return decided(found, history, MIN_REVOKED_S, limit=limit, shared=shared)
 
 
 class TestReview:
@@ -91,23 +91,25 @@ class TestReview:
 class TestLooks:
     def test_revocation_seen_once_deletes_nothing(self) -> None:
         found = reviewed([ours()])
-        assert decided(found, RevocationHistory().then(7, 100.0, found.revoked), 100.0) == Deletions()
+        assert decided(found, RevocationHistory().with_reading(7, 100.0, found.revoked), 100.0) == Deletions()
 
     def test_revocation_seen_twice_at_once_deletes_nothing(self) -> None:
-        history = RevocationHistory().then(7, 100.0, [ours()]).then(7, 100.1, [ours()])
-        assert not history.settled(ours().binding, 100.1)
+        history = RevocationHistory().with_reading(7, 100.0, [ours()]).with_reading(7, 100.1, [ours()])
+        assert not history.is_settled(ours().binding, 100.1)
 
     def test_revocation_seen_twice_some_time_apart_is_due(self) -> None:
         assert after_two_looks(reviewed([ours()])).due == (ours(),)
 
     def test_revocation_history_begins_anew_when_the_binding_is_seen_again(self) -> None:
-        history = RevocationHistory().then(7, 0.0, [ours()]).then(7, 10.0, []).then(7, 20.0, [ours()])
-        assert not history.settled(ours().binding, 20.0)
+        history = (
+            RevocationHistory().with_reading(7, 0.0, [ours()]).with_reading(7, 10.0, []).with_reading(7, 20.0, [ours()])
+        )
+        assert not history.is_settled(ours().binding, 20.0)
 
     def test_revocation_history_begins_anew_in_another_term(self) -> None:
-        history = RevocationHistory().then(7, 0.0, [ours()]).then(9, 20.0, [ours()])
-        assert not history.settled(ours().binding, 20.0)
-        assert history.then(9, 30.0, [ours()]).settled(ours().binding, 30.0)
+        history = RevocationHistory().with_reading(7, 0.0, [ours()]).with_reading(9, 20.0, [ours()])
+        assert not history.is_settled(ours().binding, 20.0)
+        assert history.with_reading(9, 30.0, [ours()]).is_settled(ours().binding, 30.0)
 
 
 class TestDeletions:
@@ -124,7 +126,7 @@ class TestDeletions:
     def test_revocation_seen_once_counts_for_the_limit(self) -> None:
         """A source that is being emptied shall not be followed piece by piece."""
         many = [ours(f"orders-{n}") for n in range(11)]
-        history = RevocationHistory().then(7, 0.0, many[:5]).then(7, 60.0, many)
+        history = RevocationHistory().with_reading(7, 0.0, many[:5]).with_reading(7, 60.0, many)
         assert decided(reviewed(many), history, 60.0).due == ()
 
     def test_source_without_acls_is_named(self) -> None:
@@ -180,7 +182,7 @@ def test_only_own_unwanted_bindings_are_deleted(
     for source, wanted, term, passed in rounds:
         now += passed
         found = review(owned, source, target, wanted, resources)
-        history = history.then(term, now, found.revoked)
+        history = history.with_reading(term, now, found.revoked)
         due = deletions(found, history, now, limit=limit, shared=shared, source="A", target="B").due
         for binding in mine:
             backed = any(origin in source for origin in mine[binding].origins()) or binding in wanted
@@ -199,4 +201,4 @@ def test_only_own_unwanted_bindings_are_deleted(
             assert not (shared and one.keeps_its_name)
             looked = refused[one.binding]
             assert len(looked) >= 2
-            assert now - looked[0][1] >= LOOKS_APART
+            assert now - looked[0][1] >= MIN_REVOKED_S

@@ -188,10 +188,10 @@ def test_each_partition_beyond_its_place_is_named_or_set_back(
         if (state.offsets.get((one.topic, one.partition)) or 0) > one.downstream
     }
     kept = plan_group_sync(wanted, state, state, TOPICS, rewound)
-    assert {one.where for one in kept.ahead} == beyond
+    assert {one.tp for one in kept.ahead} == beyond
     followed = plan_group_sync(wanted, state, state, TOPICS, rewound, follow=True)
-    back = {one.where for one in kept.ahead if one.state == REWOUND_ON_SOURCE}
-    assert {one.where for one in followed.ahead} == beyond - back
+    back = {one.tp for one in kept.ahead if one.state == REWOUND_ON_SOURCE}
+    assert {one.tp for one in followed.ahead} == beyond - back
     assert {(one.topic, one.partition) for one in followed.writes} & beyond == back
     assert all((state.offsets[where] or 0) <= rewound[where] for where in back)
 

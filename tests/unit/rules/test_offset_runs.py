@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_rules.offsets.offset_runs import (
-    BackTranslation,
     Run,
     RunMap,
     Translation,
+    UpstreamTranslation,
     decode_runs,
     encode_runs,
     translate,
-    translate_back,
+    translate_upstream,
     union,
 )
 from lockstep_state.offsets import DownstreamOffset, UpstreamOffset
@@ -276,13 +276,13 @@ def test_partition_halted_before_its_begin_has_no_translation() -> None:
     ],
 )
 def test_downstream_offset_in_runs_is_translated_back(downstream: int, wanted: tuple[int, bool, int] | None) -> None:
-    found = translate_back(RUNS, DownstreamOffset(downstream))
-    assert found == (None if wanted is None else BackTranslation(UpstreamOffset(wanted[0]), *wanted[1:]))
+    found = translate_upstream(RUNS, DownstreamOffset(downstream))
+    assert found == (None if wanted is None else UpstreamTranslation(UpstreamOffset(wanted[0]), *wanted[1:]))
 
 
 def test_no_runs_translate_nothing_back() -> None:
-    assert translate_back((), DownstreamOffset(0)) is None
-    assert translate_back(RunMap.build(waiting(99, 56)).runs, DownstreamOffset(57)) == BackTranslation(
+    assert translate_upstream((), DownstreamOffset(0)) is None
+    assert translate_upstream(RunMap.build(waiting(99, 56)).runs, DownstreamOffset(57)) == UpstreamTranslation(
         UpstreamOffset(100), False, 0
     )
 
@@ -301,11 +301,11 @@ def test_back_is_exact_with_all_rows_and_never_too_far_with_some(stretches: list
     before = -1
     for at in range(stretches[-1][1] + stretches[-1][2] + 2):
         first_unread = unread(stretches, at)
-        back = translate_back(whole.runs, DownstreamOffset(at))
+        back = translate_upstream(whole.runs, DownstreamOffset(at))
         assert (back is None) == (at < stretches[0][1])
         if back is not None:
             assert back.upstream <= first_unread <= back.upstream + back.reread
-        guess = translate_back(some.runs, DownstreamOffset(at))
+        guess = translate_upstream(some.runs, DownstreamOffset(at))
         if guess is not None:
             assert before <= guess.upstream <= first_unread
             at_the_end = at >= some.runs[-1].downstream_end
@@ -319,7 +319,7 @@ def test_runs_there_and_back_never_lead_further(stretches: list[Stretch], positi
     known = read(copied(stretches, data).log)
     there = known.translate(UpstreamOffset(position))
     if there is not None:
-        back = translate_back(known.runs, there.downstream)
+        back = translate_upstream(known.runs, there.downstream)
         assert back is not None
         assert back.upstream <= position
         again = known.translate(back.upstream)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_rules.acls.acl_plan import AclRule, LeftOutReason, TopicsThere, judge, judge_with
+from lockstep_rules.acls.acl_plan import AclRule, LeftOutReason, PrefixCandidates, judge, judge_with
 from lockstep_rules.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
 from lockstep_state.acl_binding import UNKNOWN, AclBinding
 
@@ -45,7 +45,7 @@ def verdict(
     target: Iterable[str] = (),
     copies: Iterable[str] = (),
 ) -> AclBinding | LeftOutReason:
-    there = TopicsThere.seen(source, target, copies, rule)
+    there = PrefixCandidates.from_listings(source, target, copies, rule)
     return judge_with(binding, rule, there, lambda name: name.startswith("b"))
 
 

@@ -8,7 +8,7 @@ from lockstep_kafka.common.admin_types import TopicDescription
 from lockstep_state.reasons.reason_catalogue import ReasonCode
 from lockstep_state.rows.state_rows import MirroredTopic
 from lockstep_topic_sync.mirrored_topics import (
-    STANDINGS,
+    TOPIC_PHASES,
     SelectedTopic,
     count_by_phase,
     gone_rows,
@@ -102,7 +102,7 @@ def test_topics_are_counted_by_phase_with_failing_ones_apart() -> None:
     assert count_by_phase([ROW, few, failed, replace(ROW, phase="deleted"), newer]) == {
         "mirrored": 1, "failing": 1, "failed": 1, "deleted": 1, "excluded": 0, "left-out": 0,
     }  # fmt: skip
-    assert count_by_phase([]) == dict.fromkeys(STANDINGS, 0)
+    assert count_by_phase([]) == dict.fromkeys(TOPIC_PHASES, 0)
 
 
 def test_mm2_120_topic_with_failed_configs_stays_mirrored_with_the_reason() -> None:

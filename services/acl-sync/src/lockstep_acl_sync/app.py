@@ -13,9 +13,9 @@ from lockstep_acl_sync.binding_ledger import BindingLedger
 from lockstep_kafka.admin.acl_reader import AclsUnsupported, NoAuthorizer, OAuthRules, read_acls
 from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, NotPermitted, RequestRefused
 from lockstep_kafka.common.tracing import note
-from lockstep_rules.acls.acl_plan import AclPlan, AclRule, TopicsThere, Verdict, judge_with, plan
+from lockstep_rules.acls.acl_plan import AclPlan, AclRule, PrefixCandidates, Verdict, judge_with, plan
 from lockstep_rules.acls.binding_ownership import Deletions, Review, RevocationHistory, deletions, review
-from lockstep_rules.acls.token_authorization import about_tokens
+from lockstep_rules.acls.token_authorization import token_notes
 from lockstep_rules.filters import should_replicate_group
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.telemetry.metrics import Sample
@@ -48,7 +48,7 @@ class AclSync:
         self._resources = frozenset({"TOPIC", "GROUP"} if self._asked.groups else {"TOPIC"})
         self._own = BindingLedger(ctx)
         self._history = RevocationHistory()
-        self._tokens = about_tokens(
+        self._tokens = token_notes(
             {
                 ctx.flow.source: settings.clients.source_admin,
                 ctx.flow.target: settings.clients.target_admin,
@@ -119,11 +119,11 @@ class AclSync:
         self._one_cluster = await ctx.source.cluster_id() == await ctx.target.cluster_id()
         source = await read_acls(ctx.source, self._resources)
         target = await read_acls(ctx.target, self._resources)
-        found = plan(source, target, await self._verdict(source))
-        self._report_unknown(found)
-        await self._own.claim(found.wanted, frozenset(found.missing))
-        added = await self._add_missing(found.missing)
-        reviewed = review(self._own.held(), source, target, found.wanted, self._resources)
+        planned = plan(source, target, await self._verdict(source))
+        self._report_unknown(planned)
+        await self._own.claim(planned.wanted, frozenset(planned.missing))
+        added = await self._add_missing(planned.missing)
+        reviewed = review(self._own.held(), source, target, planned.wanted, self._resources)
         decided = self._decide(reviewed)
         deleted = await self._delete_owned(reviewed, decided)
 
@@ -133,24 +133,26 @@ class AclSync:
         await self._set_phase(
             phase,
             cause,
-            copied=found.present + len(added.done),
-            left_out=len(found.left_out),
-            left_out_for=found.counted,
-            left_out_named=found.named,
+            copied=planned.present + len(added.done),
+            left_out=len(planned.left_out),
+            left_out_for=planned.left_out_counts,
+            left_out_named=planned.left_out_names,
             revoked=len(reviewed.revoked) + len(reviewed.silent) - len(deleted.done),
             notes=decided.notes,
         )
 
     async def _verdict(self, source: Iterable[AclBinding]) -> Verdict:
         """What decides about each binding of the source, as things are now."""
-        there = None
+        candidates = None
         if self._asked.prefixed and any(b.pattern == "PREFIXED" and b.resource == "TOPIC" for b in source):
             ctx = self._ctx
             rows = ctx.state.all(MirroredTopic)
             copies = {row.target_topic for row in rows if row.phase != "failed"}
-            there = TopicsThere.seen(await ctx.source.topic_names(), await ctx.target.topic_names(), copies, self._rule)
+            candidates = PrefixCandidates.from_listings(
+                await ctx.source.topic_names(), await ctx.target.topic_names(), copies, self._rule
+            )
         follows = partial(should_replicate_group, groups=self._ctx.settings.groups) if self._asked.groups else None
-        return partial(judge_with, rule=self._rule, prefixes=there, groups=follows)
+        return partial(judge_with, rule=self._rule, prefixes=candidates, groups=follows)
 
     async def _add_missing(self, missing: Sequence[AclBinding]) -> AclsChanged:
         """Make them; they are claimed already. What the target refuses is not ours, even if another client makes it
@@ -165,28 +167,28 @@ class AclSync:
         await asyncio.gather(*(ctx.event("AclAdded", b.name, str(b), **_detail(b)) for b in added.done))
         return added
 
-    def _decide(self, found: Review) -> Deletions:
-        ctx, asked = self._ctx, self._asked
+    def _decide(self, reviewed: Review) -> Deletions:
+        ctx, settings = self._ctx, self._asked
         now = ctx.clock.monotonic()
-        self._history = self._history.then(ctx.term, now, found.revoked)
-        if not asked.delete:
+        self._history = self._history.with_reading(ctx.term, now, reviewed.revoked)
+        if not settings.delete:
             return Deletions()
         return deletions(
-            found,
+            reviewed,
             self._history,
             now,
-            limit=asked.delete_max,
-            shared=[str(flow) for flow in asked.shared],
+            limit=settings.delete_max,
+            shared=[str(flow) for flow in settings.shared],
             source=ctx.flow.source,
             target=ctx.flow.target,
         )
 
-    async def _delete_owned(self, found: Review, decided: Deletions) -> AclsChanged:
-        gone = {one.binding for one in found.gone}
+    async def _delete_owned(self, reviewed: Review, decided: Deletions) -> AclsChanged:
+        gone = {own.binding for own in reviewed.gone}
         begun = {binding for binding in gone if self._own.being_deleted(binding)}
         await self._own.release(sorted(gone - begun), ReasonCode.ACL_ABSENT.to_reason())
         await self._gone(begun)  # by an earlier round, which did not come to say so
-        due = [one.binding for one in decided.due]
+        due = [own.binding for own in decided.due]
         if not due:
             return AclsChanged()
         deleted = await self._own.delete(due)
@@ -206,10 +208,10 @@ class AclSync:
             self._ctx.log.warn("ACL left out", f"{binding}: an operation this release cannot name", **_detail(binding))
         self._reported = unknown
 
-    async def _set_phase(self, phase: str, cause: Reason, *, notes: tuple[str, ...] = (), **found: Any) -> None:
+    async def _set_phase(self, phase: str, cause: Reason, *, notes: tuple[str, ...] = (), **counts: Any) -> None:
         """Keep the row true; say it once when the phase, its reason or a note changes."""
         before = self._ctx.state.get(AclStatus, "sync")
-        row = AclStatus(phase=phase, cause=cause, notes=(*self._tokens, *notes), owned=len(self._own.held()), **found)
+        row = AclStatus(phase=phase, cause=cause, notes=(*self._tokens, *notes), owned=len(self._own.held()), **counts)
         self._status = row
         note(phase=phase, copied=row.copied)
         if not await self._ctx.state.write_if_changed(row):

@@ -26,5 +26,6 @@ def acls_changed(admin: Admin, bindings: Sequence[AclBinding], outcome: Outcome[
         raise NoAuthorizer(admin.alias)
     refused = outcome.failed | dict.fromkeys(outcome.denied, acls_denied(admin, "ALTER"))
     return AclsChanged(
-        tuple(sorted(outcome.done.values())), {one: refused[str(one)] for one in bindings if str(one) in refused}
+        tuple(sorted(outcome.done.values())),
+        {binding: refused[str(binding)] for binding in bindings if str(binding) in refused},
     )

@@ -29,10 +29,10 @@ class BindingLedger:
         rows = [row for row in self._rows() if self._ctx.state.differs(row)]  # somebody who does not lead wrote it
         now = self._ctx.clock.wall_ms()
         for binding, source_name in wanted.items():
-            ours = self._ctx.state.get(CopiedAcl, *_row(binding).identity())
-            if ours is not None and ours.phase == DELETING:
-                rows.append(replace(ours, phase=OWNED, cause=NO_REASON))
-            elif binding in missing and (ours is None or ours.phase == RELEASED):
+            row = self._ctx.state.get(CopiedAcl, *_row(binding).identity())
+            if row is not None and row.phase == DELETING:
+                rows.append(replace(row, phase=OWNED, cause=NO_REASON))
+            elif binding in missing and (row is None or row.phase == RELEASED):
                 rows.append(replace(_row(binding), source_name=source_name, since_ms=now))
         await self._ctx.state.write_all(rows)
 
@@ -60,8 +60,8 @@ class BindingLedger:
         return self._ctx.state.all(CopiedAcl)
 
     async def _write(self, bindings: Iterable[AclBinding], phase: str, cause: Reason) -> None:
-        known = (self._ctx.state.get(CopiedAcl, *_row(binding).identity()) for binding in bindings)
-        await self._ctx.state.write_all([replace(row, phase=phase, cause=cause) for row in known if row is not None])
+        rows = (self._ctx.state.get(CopiedAcl, *_row(binding).identity()) for binding in bindings)
+        await self._ctx.state.write_all([replace(row, phase=phase, cause=cause) for row in rows if row is not None])
 
 
 def _row(binding: AclBinding) -> CopiedAcl:

@@ -14,9 +14,9 @@ def beat(flow: Flow, now_ms: int) -> Heartbeat:
     return Heartbeat(flow.source, flow.target, now_ms)
 
 
-def pulse(flow: Flow, known: FlowPulse | None, failure: Reason | None) -> FlowPulse | None:
+def pulse(flow: Flow, row: FlowPulse | None, failure: Reason | None) -> FlowPulse | None:
     """The row to write now that a beat was acknowledged (`failure` None) or was not; None while the phase stays."""
     phase = BEATING if failure is None else FAILING
-    if known is not None and known.phase == phase:
+    if row is not None and row.phase == phase:
         return None
     return FlowPulse(source=flow.source, target=flow.target, phase=phase, cause=failure or NO_REASON)

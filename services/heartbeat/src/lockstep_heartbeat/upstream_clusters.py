@@ -59,23 +59,23 @@ class UpstreamHeartbeat:
 
 
 def with_heartbeat(
-    known: UpstreamHeartbeat | None, sent_ms: int, read_ms: int, *, new: bool = True
+    newest: UpstreamHeartbeat | None, sent_ms: int, read_ms: int, *, new: bool = True
 ) -> UpstreamHeartbeat:
     """With one more heartbeat, the next one of the topic, which is read now. `new`: it arrives now, and was not there
     before the service listened.
 
     An older one, as after a restart of the copy, changes nothing. But the time of the known one may still be to come,
     for the clock of its sender was ahead. Then it gives way to any other: else it hides that nothing arrives."""
-    ahead = known is not None and known.sent_ms > read_ms
-    if known is not None and sent_ms <= known.sent_ms and (sent_ms == known.sent_ms or not ahead):
-        return known
+    ahead = newest is not None and newest.sent_ms > read_ms
+    if newest is not None and sent_ms <= newest.sent_ms and (sent_ms == newest.sent_ms or not ahead):
+        return newest
     if new:
         return UpstreamHeartbeat(sent_ms, read_ms, read_ms - sent_ms)
-    return UpstreamHeartbeat(sent_ms, read_ms, None if known is None or ahead else known.latency_ms)
+    return UpstreamHeartbeat(sent_ms, read_ms, None if newest is None or ahead else newest.latency_ms)
 
 
-def age_seconds(known: UpstreamHeartbeat | None, listening_since_ms: int, now_ms: int) -> float:
+def age_seconds(newest: UpstreamHeartbeat | None, listening_since_ms: int, now_ms: int) -> float:
     """How old the newest heartbeat is; where there has been none, since when there has been none. At least the time
     since it arrived, for the clock of its sender may be ahead. Never negative."""
-    since_ms = listening_since_ms if known is None else min(known.sent_ms, known.arrived_ms)
+    since_ms = listening_since_ms if newest is None else min(newest.sent_ms, newest.arrived_ms)
     return max(0.0, (now_ms - since_ms) / 1e3)

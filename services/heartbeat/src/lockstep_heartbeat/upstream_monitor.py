@@ -141,11 +141,13 @@ class UpstreamMonitor:
             else:
                 self._ends[topic] = end
                 # What was read already does not arrive once more. A topic that was created again may have ended sooner.
-                known = self._next.get(topic, 0)
-                assigned.append(TopicPartition(topic, 0, max(first, end - BEFORE, known if known <= end else 0)))
+                next_offset = self._next.get(topic, 0)
+                assigned.append(
+                    TopicPartition(topic, 0, max(first, end - BEFORE, next_offset if next_offset <= end else 0))
+                )
         consumer.assign(assigned)
-        self.heard = {topic: known for topic, known in self.heard.items() if topic in topics}
-        self.troubles = {topic: why for topic, why in self.troubles.items() if topic in topics}
+        self.heard = {topic: next_offset for topic, next_offset in self.heard.items() if topic in topics}
+        self.troubles = {topic: reason for topic, reason in self.troubles.items() if topic in topics}
         self._next = {topic: offset for topic, offset in self._next.items() if topic in topics}
 
     def _on_record(self, message: Message) -> None:

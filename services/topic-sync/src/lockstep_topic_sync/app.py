@@ -93,7 +93,7 @@ class TopicSync:
         self._asked_hidden = float("-inf")
         self._settled = False
         self._first: frozenset[str] | None = None
-        self._sayings = LogDedup()
+        self._log_dedup = LogDedup()
         self._selection_report = SelectionReport(self._ctx)
         self._creator = TopicCreator(self._ctx, self._configs, self._failed)
         self._refreshed = asyncio.Event()
@@ -101,9 +101,9 @@ class TopicSync:
     async def run(self) -> None:
         self._begin()
         settings = self._settings
-        every = min(CHECK_INTERVAL, settings.refresh_every)
+        interval = min(CHECK_INTERVAL, settings.refresh_every)
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._ctx.rounds.every(REFRESH, every, self._refresh, rest=PAUSE_FACTOR))
+            tasks.create_task(self._ctx.rounds.every(REFRESH, interval, self._refresh, rest=PAUSE_FACTOR))
             tasks.create_task(self._ctx.rounds.every(CONFIGS, self._configs.every, self._sync_configs))
             tasks.create_task(ClusterWatch(self._ctx).run())
 
@@ -192,11 +192,11 @@ class TopicSync:
         copies = {row.source_topic: row.original for row in rows if row.phase == "left-out" and row.original}
         own = {row.source_topic for row in rows if row.phase == "mirrored"}
         selection = selected(rules, source, target=target, copies=copies, own=own)
-        lately, found = self._no_copies, selection.no_copies
-        self._no_copies = frozenset(found)
-        if found.keys() - lately:
+        earlier, no_copies = self._no_copies, selection.no_copies
+        self._no_copies = frozenset(no_copies)
+        if no_copies.keys() - earlier:
             self._names = None  # so that the next listing is another one
-        asked = {name: found[name] for name in (found.keys() & lately) - own}
+        asked = {name: no_copies[name] for name in (no_copies.keys() & earlier) - own}
         if not asked:
             return selection
         read = await self._ctx.target.topics({original for some in asked.values() for original in some})
@@ -207,7 +207,7 @@ class TopicSync:
     async def _write_left_out(self, selection: Selection) -> None:
         """Name each topic that its name leaves out, once."""
         state = self._ctx.state
-        rows = [left_out_row(name, why, state.get(MirroredTopic, name)) for name, why in selection.left_out.items()]
+        rows = [left_out_row(name, rule, state.get(MirroredTopic, name)) for name, rule in selection.left_out.items()]
         rows = [row for row in rows if state.differs(row)]
         if rows:
             await self._write_changes(
@@ -218,11 +218,11 @@ class TopicSync:
         """Names and partition counts on both clusters. A listing of thousands costs, so the target's is that of before
         where nothing is to be expected of a new one."""
         ctx = self._ctx
-        known, source = self._names, await ctx.source.topic_names()
-        if known is None or known[0] != source or not (self._settled and self._lately) or ctx.rounds.hurried(REFRESH):
-            known = source, await ctx.target.topic_names()
-        self._names = known
-        return known
+        listed, source = self._names, await ctx.source.topic_names()
+        if listed is None or listed[0] != source or not (self._settled and self._lately) or ctx.rounds.hurried(REFRESH):
+            listed = source, await ctx.target.topic_names()
+        self._names = listed
+        return listed
 
     @property
     def _lately(self) -> bool:
@@ -256,7 +256,7 @@ class TopicSync:
         state, rules = self._ctx.state, await self._rules_now()
         sources = await self._ctx.source.topics(topics)
         targets = await self._targets(remotes, created)
-        await self._configs.read_there({n: remote for n, remote in topics.items() if remote in targets.done})
+        await self._configs.read_target_configs({n: remote for n, remote in topics.items() if remote in targets.done})
         hidden = targets.troubles()
         unseen = {name: hidden[remote].to_reason() for name, remote in topics.items() if remote in hidden}
         unseen |= {name: trouble.to_reason() for name, trouble in sources.troubles().items()}
@@ -265,23 +265,23 @@ class TopicSync:
             rows = []
             for name, remote in topics.items():
                 source, target = sources.done.get(name), targets.done.get(remote)
-                known = state.get(MirroredTopic, name)
+                before = state.get(MirroredTopic, name)
                 if name in unseen:
-                    rows.append(unseen_row(name, remote, unseen[name], known))
+                    rows.append(unseen_row(name, remote, unseen[name], before))
                 elif source is not None:
-                    seen = SelectedTopic(
+                    topic = SelectedTopic(
                         source,
                         remote,
                         target,
-                        configs=self._configs.there(remote) if target is not None else None,
+                        configs=self._configs.target_configs(remote) if target is not None else None,
                         failure=self._retries.reasons.get(name, NO_REASON),
                         configs_failure=self._configs.failure(name),
                         note=heartbeats_note(rules, name, remote),
                         keeps_count=self._settings.keeps_counts,
                     )
-                    if not seen.behind:
+                    if not topic.behind:
                         self._retries.succeeded(name)
-                    if (row := mirrored_row(seen, known)) is not None:
+                    if (row := mirrored_row(topic, before)) is not None:
                         rows.append(row)
             await self._write_changes(rows)
 
@@ -289,16 +289,19 @@ class TopicSync:
         """Which of these the source does not list because we may not describe them (any more), and why. They are
         not gone; their rows say what is wrong."""
         state, now = self._ctx.state, self._ctx.clock.monotonic()
-        known = {row.source_topic: row for row in state.all(MirroredTopic) if row.source_topic in unlisted}
-        mirrored = {n for n, row in known.items() if row.is_selected}
-        there = selected(rules, mirrored, own=mirrored).topics.keys()
+        rows_of_topics = {row.source_topic: row for row in state.all(MirroredTopic) if row.source_topic in unlisted}
+        mirrored = {n for n, row in rows_of_topics.items() if row.is_selected}
+        selected_topics = selected(rules, mirrored, own=mirrored).topics.keys()
         if again := now - self._asked_hidden >= IDS_EVERY:
             self._asked_hidden = now
-        asked = there if again else there - self._hidden.keys()
+        asked = selected_topics if again else selected_topics - self._hidden.keys()
         read = await self._ctx.source.topics(asked)
-        self._hidden = {n: why for n, why in self._hidden.items() if n in there - asked}
+        self._hidden = {n: reason for n, reason in self._hidden.items() if n in selected_topics - asked}
         self._hidden |= {name: trouble.to_reason() for name, trouble in read.troubles().items()}
-        rows = [unseen_row(name, known[name].target_topic, why, known[name]) for name, why in self._hidden.items()]
+        rows = [
+            unseen_row(name, rows_of_topics[name].target_topic, reason, rows_of_topics[name])
+            for name, reason in self._hidden.items()
+        ]
         await self._write_changes(rows)
         return self._hidden
 
@@ -311,17 +314,17 @@ class TopicSync:
             await asyncio.sleep(0.1)
 
     async def _write_gone(self, gone: frozenset[str], topics: Mapping[str, str], source: Mapping[str, int]) -> None:
-        known = [row for row in self._ctx.state.all(MirroredTopic) if row.source_topic in gone]
-        await self._write_changes(gone_rows(known, topics, source))
+        rows = [row for row in self._ctx.state.all(MirroredTopic) if row.source_topic in gone]
+        await self._write_changes(gone_rows(rows, topics, source))
         self._retries.only(topics)
 
-    async def _report(self, happened: TopicEvent) -> None:
+    async def _report(self, event: TopicEvent) -> None:
         """Append the event. One missing permission fails thousands of topics; then most of the lines are at debug."""
-        count = self._sayings.count(happened.detail.get("cause", NO_REASON))
+        count = self._log_dedup.count(event.detail.get("cause", NO_REASON))
         if count == SAID + 1:
             self._ctx.log.warn("more topics failed", "for want of the same permission; lockstep status names them")
-        level = logging.DEBUG if count > SAID else happened.level
-        await self._ctx.event(happened.kind, happened.subject, happened.text, level=level, **happened.detail)
+        level = logging.DEBUG if count > SAID else event.level
+        await self._ctx.event(event.kind, event.subject, event.text, level=level, **event.detail)
 
     async def _write_changes(self, rows: Iterable[MirroredTopic], events: Sequence[TopicEvent] = ()) -> None:
         """Write those rows that differ, with the events that their change stands for and `events` besides."""
@@ -329,11 +332,11 @@ class TopicSync:
         changed = [row for row in rows if state.differs(row)]
         events = [
             *events,
-            *(one for row in changed for one in topic_events(state.get(MirroredTopic, row.source_topic), row)),
+            *(event for row in changed for event in topic_events(state.get(MirroredTopic, row.source_topic), row)),
         ]
         await state.write_all(changed)
         await asyncio.gather(*map(self._report, events))  # at once, for each waits until it is appended
-        self._sayings.only(row.cause for row in ctx.state.all(MirroredTopic) if row.cause)
+        self._log_dedup.only(row.cause for row in ctx.state.all(MirroredTopic) if row.cause)
 
     # -- configs -------------------------------------------------------------------------------------------------------
 

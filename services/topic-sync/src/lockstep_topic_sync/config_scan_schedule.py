@@ -79,35 +79,35 @@ class ConfigScanSchedule:
     def record_scan(self, topic: str, mark: int, now: float) -> bool:
         """The source's configs were read at `now`, and `mark` stands for them (equal for equal configs). Whether they
         are to be compared with the target's now: they changed, or the topic would not come up again in time."""
-        known = self._known.setdefault(topic, _Known())
-        known.scanned = now
-        if known.compared == NEVER:
+        scan = self._known.setdefault(topic, _Known())
+        scan.scanned = now
+        if scan.compared == NEVER:
             return True
-        if known.mark != mark:
-            known.changed = now
+        if scan.mark != mark:
+            scan.changed = now
             return True
-        return now + self._period >= known.compared + self._whole
+        return now + self._period >= scan.compared + self._whole
 
     def compared(self, topic: str, mark: int, now: float) -> None:
         """The target's configs have been seen against `mark`, and what differed is set. Where that failed this is not
         called: then the topic is compared when it next comes up."""
-        known = self._known.setdefault(topic, _Known())
-        known.mark, known.compared = mark, now
+        scan = self._known.setdefault(topic, _Known())
+        scan.mark, scan.compared = mark, now
 
     def altered(self, topic: str, now: float) -> float:
         """The target's configs were set at `now`. Seconds for which the topic is left alone after that: 0 unless it is
         set again and again. Then another client must be setting it too."""
-        known = self._known.setdefault(topic, _Known())
-        known.alterations = known.alterations + 1 if now < known.altered + self._hold(known) + CALM else 1
-        known.altered = now
-        return self._hold(known)
+        scan = self._known.setdefault(topic, _Known())
+        scan.alterations = scan.alterations + 1 if now < scan.altered + self._hold(scan) + CALM else 1
+        scan.altered = now
+        return self._hold(scan)
 
-    def _hold(self, known: _Known) -> float:
-        if known.alterations <= FREE:
+    def _hold(self, scan: _Known) -> float:
+        if scan.alterations <= FREE:
             return 0.0
-        wait: float = FIRST_HOLD * 2.0 ** min(known.alterations - FREE - 1, 30)
+        wait: float = FIRST_HOLD * 2.0 ** min(scan.alterations - FREE - 1, 30)
         return min(self._whole, wait)
 
     def _held(self, topic: str, now: float) -> bool:
-        known = self._known[topic]
-        return now < known.altered + self._hold(known)
+        scan = self._known[topic]
+        return now < scan.altered + self._hold(scan)

@@ -39,7 +39,7 @@ class ConfigSync:
         self._enabled = ctx.settings.topic_sync.sync_configs
         self._turns = ConfigScanSchedule(ctx.settings.topic_sync.sync_configs_every.total_seconds())
         self._retries = RetrySchedule()
-        self._there: dict[str, Mapping[str, str]] = {}
+        self._target_configs: dict[str, Mapping[str, str]] = {}
         """Of `TARGET_CONFIGS`, by target topic, as last read; absent after they were set."""
         self._stale: set[str] = set()
         """Topics whose rows no longer say what is so."""
@@ -54,25 +54,29 @@ class ConfigSync:
         """The time between rounds."""
         return timedelta(seconds=self._turns.every)
 
-    def there(self, remote: str) -> Mapping[str, str] | None:
+    def target_configs(self, remote: str) -> Mapping[str, str] | None:
         """What a target topic is set to, of `TARGET_CONFIGS`; None where that is not known."""
-        return self._there.get(remote)
+        return self._target_configs.get(remote)
 
     def failure(self, topic: str) -> Reason:
         """Why the last attempt at the configs of a source topic did not work; "" where it did."""
         return self._retries.reasons.get(topic, NO_REASON)
 
-    async def read_there(self, topics: Mapping[str, str]) -> None:
-        """Read what `there` does not know yet of these topics (source to target name, which exists)."""
+    async def read_target_configs(self, topics: Mapping[str, str]) -> None:
+        """Read what `target_configs` does not know yet of these topics (source to target name, which exists)."""
         waiting = self._retries.waiting(self._ctx.clock.monotonic())
-        unread = {remote: name for name, remote in topics.items() if remote not in self._there and name not in waiting}
+        unread = {
+            remote: name
+            for name, remote in topics.items()
+            if remote not in self._target_configs and name not in waiting
+        }
         async for read in self._ctx.target.config_pieces(unread):
             self._note_troubles({unread[remote]: trouble for remote, trouble in read.troubles().items()})
-            self._there |= {remote: _kept(configs) for remote, configs in read.done.items()}
+            self._target_configs |= {remote: _kept(configs) for remote, configs in read.done.items()}
 
     def created(self, remote: str) -> None:
         """A target topic was created, perhaps anew: what was known of it is not so any more."""
-        self._there.pop(remote, None)
+        self._target_configs.pop(remote, None)
 
     async def round(self) -> None:
         """Look at the topics whose turn it is and set what differs; at all of them when somebody asked for it."""
@@ -104,8 +108,8 @@ class ConfigSync:
         self.refused.update(refused)
 
     async def _report_refused(self, topic: str, keys: Mapping[str, str]) -> None:
-        said = "; ".join(f"{key} ({why})" for key, why in keys.items())
-        text = f"{topic}: cluster {self._ctx.target.alias} does not take {said}; its other configs are set"
+        refusals = "; ".join(f"{key} ({reason})" for key, reason in keys.items())
+        text = f"{topic}: cluster {self._ctx.target.alias} does not take {refusals}; its other configs are set"
         await self._ctx.event("ConfigRefused", topic, text, keys=dict(keys))
 
     async def _follow(
@@ -127,12 +131,12 @@ class ConfigSync:
         wanted: list[Alter] = []
         compared: list[str] = []
         for name, configs in due.items():
-            there = target.done.get(topics[name])
-            if there is None:
+            present = target.done.get(topics[name])
+            if present is None:
                 continue
             compared.append(name)
-            self._keep(name, topics[name], there)
-            changes = alterations(rules, configs, there)
+            self._keep(name, topics[name], present)
+            changes = alterations(rules, configs, present)
             if changes:
                 wanted.append(Alter(name, topics[name], changes))
         applied = await self._alter(wanted)
@@ -166,7 +170,7 @@ class ConfigSync:
         applied = await apply.alter(ctx.target, wanted)
         altered = [a for a in wanted if a.source in applied.done]
         for a in altered:
-            self._there.pop(a.target, None)
+            self._target_configs.pop(a.target, None)
             self._stale.add(a.source)
         await asyncio.gather(*(self._report_altered(a, applied.refused.get(a.source, {})) for a in altered))
         for a in altered:
@@ -194,8 +198,8 @@ class ConfigSync:
 
     def _keep(self, topic: str, remote: str, configs: Sequence[TopicConfig]) -> None:
         kept = _kept(configs)
-        if self._there.get(remote) != kept:
-            self._there[remote] = kept
+        if self._target_configs.get(remote) != kept:
+            self._target_configs[remote] = kept
             self._stale.add(topic)
 
     def unsupported(self, troubles: Mapping[str, ClusterError]) -> frozenset[str]:
@@ -229,7 +233,7 @@ class ConfigSync:
         self._retries.only(topics)
         self._contested &= topics.keys()
         remotes = frozenset(topics.values())
-        self._there = {remote: kept for remote, kept in self._there.items() if remote in remotes}
+        self._target_configs = {remote: kept for remote, kept in self._target_configs.items() if remote in remotes}
 
 
 def _kept(configs: Sequence[TopicConfig]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from lockstep_state.reasons.reason import NO_REASON, Reason
 from lockstep_state.reasons.reason_catalogue import ReasonCode
 from lockstep_state.rows.state_rows import MirroredTopic
 
-STANDINGS = ("mirrored", "failing", "failed", "deleted", "excluded", "left-out")
+TOPIC_PHASES = ("mirrored", "failing", "failed", "deleted", "excluded", "left-out")
 """A row's phases, and `failing` for what is mirrored and yet has something wrong with it."""
 
 TARGET_CONFIGS = (
@@ -63,40 +63,40 @@ class SelectedTopic:
         return min(self.source.partitions, self.target.partitions)
 
 
-def mirrored_row(seen: SelectedTopic, known: MirroredTopic | None) -> MirroredTopic | None:
+def mirrored_row(topic: SelectedTopic, before: MirroredTopic | None) -> MirroredTopic | None:
     """The row of a selected topic, or None while the target has to be listed again before anything is known.
 
     `failed` only while there is no target topic. If adding partitions fails, those that are there stay mirrored
     (`partitions` counts them, `missing` the others), and `cause` has the error. It also has it if only the configs
     fail.
     """
-    source, target = seen.source, seen.target
-    of_configs = ReasonCode.TOPIC_CONFIGS.because(seen.configs_failure) if seen.configs_failure else NO_REASON
-    if seen.behind and not seen.failure:
+    source, target = topic.source, topic.target
+    config_cause = ReasonCode.TOPIC_CONFIGS.because(topic.configs_failure) if topic.configs_failure else NO_REASON
+    if topic.behind and not topic.failure:
         return None
-    if seen.configs is not None:
-        configs = tuple((name, seen.configs[name]) for name in TARGET_CONFIGS if name in seen.configs)
+    if topic.configs is not None:
+        configs = tuple((name, topic.configs[name]) for name in TARGET_CONFIGS if name in topic.configs)
     else:
-        configs = () if known is None else known.target_configs
+        configs = () if before is None else before.target_configs
     return MirroredTopic(
         source_topic=source.name,
-        target_topic=seen.remote,
+        target_topic=topic.remote,
         source_topic_id=source.topic_id,
         target_topic_id="" if target is None else target.topic_id,
-        partitions=seen.copied,
+        partitions=topic.copied,
         target_partitions=0 if target is None else target.partitions,
         phase="failed" if target is None else "mirrored",
-        cause=seen.failure if seen.behind else of_configs,
-        missing=0 if target is None else source.partitions - seen.copied,
+        cause=topic.failure if topic.behind else config_cause,
+        missing=0 if target is None else source.partitions - topic.copied,
         target_configs=configs,
-        note=seen.note,
+        note=topic.note,
     )
 
 
-def left_out_row(topic: str, why: LeftOutTopic, known: MirroredTopic | None) -> MirroredTopic:
+def left_out_row(topic: str, rule: LeftOutTopic, before: MirroredTopic | None) -> MirroredTopic:
     """The row of a topic that is selected, and whose name says that it is a copy from the target."""
-    row = MirroredTopic(source_topic=topic, target_topic="") if known is None else known
-    return replace(row, phase="left-out", cause=NO_REASON, missing=0, note=why.rule, original=why.original)
+    row = MirroredTopic(source_topic=topic, target_topic="") if before is None else before
+    return replace(row, phase="left-out", cause=NO_REASON, missing=0, note=rule.rule, original=rule.original)
 
 
 def left_out(row: MirroredTopic, *, missed: bool) -> TopicEvent:
@@ -105,26 +105,26 @@ def left_out(row: MirroredTopic, *, missed: bool) -> TopicEvent:
     return TopicEvent("TopicLeftOut", row.source_topic, f"{row.source_topic}: {row.note}", {"rule": row.note}, level)
 
 
-def unseen_row(topic: str, remote: str, cause: Reason, known: MirroredTopic | None) -> MirroredTopic:
+def unseen_row(topic: str, remote: str, cause: Reason, before: MirroredTopic | None) -> MirroredTopic:
     """The row of a selected topic that is there and could not be described on one side. What was mirrored goes on being
     so."""
-    if known is None or known.phase != "mirrored":
+    if before is None or before.phase != "mirrored":
         return MirroredTopic(source_topic=topic, target_topic=remote, phase="failed", cause=cause)
-    return replace(known, cause=cause)
+    return replace(before, cause=cause)
 
 
-def gone_rows(known: Iterable[MirroredTopic], selected: Iterable[str], on_source: Iterable[str]) -> list[MirroredTopic]:
+def gone_rows(rows: Iterable[MirroredTopic], selected: Iterable[str], on_source: Iterable[str]) -> list[MirroredTopic]:
     """Rows of topics that were mirrored and are no more: `deleted` (gone on the source) or `excluded` (not
     selected)."""
-    wanted, there = set(selected), set(on_source)
-    rows = []
-    for row in known:
+    wanted, present = set(selected), set(on_source)
+    changed = []
+    for row in rows:
         if row.source_topic in wanted:
             continue
-        phase = "excluded" if row.source_topic in there else "deleted"
+        phase = "excluded" if row.source_topic in present else "deleted"
         if row.phase != phase:
-            rows.append(replace(row, phase=phase, cause=NO_REASON, missing=0))
-    return rows
+            changed.append(replace(row, phase=phase, cause=NO_REASON, missing=0))
+    return changed
 
 
 def topic_events(before: MirroredTopic | None, after: MirroredTopic) -> list[TopicEvent]:
@@ -165,10 +165,10 @@ def _not_copied(missing: range) -> str:
 
 
 def count_by_phase(rows: Iterable[MirroredTopic]) -> Mapping[str, int]:
-    """How many topics are in each state, by the words of `STANDINGS`."""
-    counts = dict.fromkeys(STANDINGS, 0)
+    """How many topics are in each state, by the words of `TOPIC_PHASES`."""
+    counts = dict.fromkeys(TOPIC_PHASES, 0)
     for row in rows:
-        how = "failing" if row.phase == "mirrored" and row.cause else row.phase
-        if how in counts:  # a newer release may know other phases
-            counts[how] += 1
+        phase = "failing" if row.phase == "mirrored" and row.cause else row.phase
+        if phase in counts:  # a newer release may know other phases
+            counts[phase] += 1
     return counts

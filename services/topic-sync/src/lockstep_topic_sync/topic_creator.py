@@ -33,7 +33,7 @@ class TopicCreator:
             unknown = self._configs.unsupported(read.troubles())
             configs |= {name: {} for name in unknown}
             self._failed({n: trouble.to_reason() for n, trouble in read.troubles().items() if n not in unknown})
-            configs |= {name: creation_configs(rules, there) for name, there in read.done.items()}
+            configs |= {name: creation_configs(rules, source_configs) for name, source_configs in read.done.items()}
         ready = [c for c in wanted if c.source in configs]
         factor = await self._replication_factor(rules)
         ctx.must_act()

@@ -24,7 +24,7 @@ class RemoteOffsets:
     @property
     def groups(self) -> frozenset[str]:
         """Every group that has a position."""
-        return frozenset(one.group for one in self.checkpoints)
+        return frozenset(checkpoint.group for checkpoint in self.checkpoints)
 
     def for_group(self, group: str) -> Mapping[tuple[str, int], Checkpoint]:
         """The group's checkpoints by target topic and partition; empty for one that has none.
@@ -32,7 +32,7 @@ class RemoteOffsets:
         >>> RemoteOffsets().for_group("billing")
         {}
         """
-        return {(one.topic, one.partition): one for one in self.checkpoints if one.group == group}
+        return {checkpoint.tp: checkpoint for checkpoint in self.checkpoints if checkpoint.group == group}
 
 
 class CheckpointFold:
@@ -51,9 +51,9 @@ class CheckpointFold:
             self._malformed += 1
             return
         if self._wanted(checkpoint.group):
-            where = checkpoint.group, checkpoint.topic, checkpoint.partition
-            self._last.pop(where, None)  # a dict keeps the place of the first, the order wanted is that of the last
-            self._last[where] = checkpoint
+            identity = checkpoint.group, checkpoint.topic, checkpoint.partition
+            self._last.pop(identity, None)  # a dict keeps the place of the first, the order wanted is that of the last
+            self._last[identity] = checkpoint
 
     def result(self) -> RemoteOffsets:
         """What was found up to here."""

@@ -68,10 +68,10 @@ class Reading:
     def bounds(self, topic: str) -> tuple[int, int]:
         """Where partition 0 begins, and where it ends now. Raises as `topics`."""
         with self._named(f"read {topic}"):
-            found = self._consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=self._left())
-        if found is None:
+            watermarks = self._consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=self._left())
+        if watermarks is None:
             raise ClusterUnreachable(self.bootstrap, self._why(f"no answer within {self._timeout:g} s"))
-        return found
+        return watermarks
 
     def records(self, topic: str, begin: int, end: int, on_record: Callable[[Message], None]) -> int:
         """Hand partition 0 to `on_record` from its beginning until `end`, in order; return the position reached.

@@ -12,24 +12,24 @@ class MirrorClientError(Exception):
 class ClusterUnreachable(MirrorClientError):
     """No broker answered in time, so nothing was read. Worth trying again."""
 
-    def __init__(self, bootstrap: str, why: str) -> None:
-        super().__init__(f"the cluster at {bootstrap} did not answer: {why}")
+    def __init__(self, bootstrap: str, reason: str) -> None:
+        super().__init__(f"the cluster at {bootstrap} did not answer: {reason}")
         self.bootstrap = bootstrap
 
 
 class NotPermitted(MirrorClientError):
     """The cluster refused for lack of a permission."""
 
-    def __init__(self, what: str, why: str) -> None:
-        super().__init__(f"not permitted to {what}: {why}")
+    def __init__(self, what: str, reason: str) -> None:
+        super().__init__(f"not permitted to {what}: {reason}")
 
 
 class RequestRefused(MirrorClientError):
     """The cluster answered with an error that is neither its absence nor a permission. `code` is Kafka's or
     librdkafka's."""
 
-    def __init__(self, what: str, code: int, why: str) -> None:
-        super().__init__(f"could not {what}: {why}")
+    def __init__(self, what: str, code: int, reason: str) -> None:
+        super().__init__(f"could not {what}: {reason}")
         self.code = code
 
 
@@ -41,8 +41,8 @@ class CheckpointsTopicMissing(MirrorClientError):
     """
 
     def __init__(self, topic: str, bootstrap: str, there: Sequence[str]) -> None:
-        found = f"there are {', '.join(there)}" if there else "there is no checkpoints topic at all"
-        super().__init__(f"the cluster at {bootstrap} has no topic {topic}; {found}")
+        existing = f"there are {', '.join(there)}" if there else "there is no checkpoints topic at all"
+        super().__init__(f"the cluster at {bootstrap} has no topic {topic}; {existing}")
         self.topic = topic
         self.there = tuple(there)
 
@@ -69,7 +69,7 @@ class UnsupportedCheckpoint(MirrorClientError):
     """A checkpoint of a version this release does not know (KAFKA-20659): what it says could be misunderstood, so
     nothing is returned."""
 
-    def __init__(self, topic: str, offset: int, why: str) -> None:
-        super().__init__(f"{topic} at offset {offset}: {why}; upgrade lockstep-kafka-client")
+    def __init__(self, topic: str, offset: int, reason: str) -> None:
+        super().__init__(f"{topic} at offset {offset}: {reason}; upgrade lockstep-kafka-client")
         self.topic = topic
         self.offset = offset

@@ -69,10 +69,10 @@ class MirrorClient:
                 raise UnsupportedCheckpoint(topic, message.offset() or 0, str(exc)) from exc
 
         with reading(self._conf, allowed) as cluster:
-            there = cluster.topics()
-            if topic not in there:
-                known = sorted(named.checkpoints_among(self._policy, there))
-                raise CheckpointsTopicMissing(topic, cluster.bootstrap, known)
+            names = cluster.topics()
+            if topic not in names:
+                existing = sorted(named.checkpoints_among(self._policy, names))
+                raise CheckpointsTopicMissing(topic, cluster.bootstrap, existing)
             begin, end = cluster.bounds(topic)
             position = cluster.records(topic, begin, end, on_record)
         if position < end:

@@ -50,17 +50,18 @@ def translate_offsets(
     >>> [(one.topic, one.partition, one.offset) for one in at]  # doctest: +SKIP
     [('A.orders', 0, 1042), ('A.orders', 1, 998)]
     """
-    found = remote_consumer_offsets(conf, source_alias, groups, timeout, policy)
-    if found.malformed:
-        log.warning("passed over %d of the checkpoints of %s: no such record", found.malformed, source_alias)
+    offsets = remote_consumer_offsets(conf, source_alias, groups, timeout, policy)
+    if offsets.malformed:
+        log.warning("passed over %d of the checkpoints of %s: no such record", offsets.malformed, source_alias)
     if isinstance(groups, str):
-        return _positions(found.for_group(groups))
-    return {group: _positions(found.for_group(group)) for group in sorted(found.groups)}
+        return _positions(offsets.for_group(groups))
+    return {group: _positions(offsets.for_group(group)) for group in sorted(offsets.groups)}
 
 
 def _positions(checkpoints: Mapping[tuple[str, int], Checkpoint]) -> list[TopicPartition]:
     return [
-        TopicPartition(topic, part, one.downstream, one.metadata) for (topic, part), one in sorted(checkpoints.items())
+        TopicPartition(topic, partition, checkpoint.downstream, checkpoint.metadata)
+        for (topic, partition), checkpoint in sorted(checkpoints.items())
     ]
 
 

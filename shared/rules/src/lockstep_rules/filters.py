@@ -114,7 +114,7 @@ def should_replicate_topic(
     one_cluster: bool = False,
 ) -> bool:
     """Whether `topic` of the flow's source is mirrored, as far as its name shows. For `also_source` and `one_cluster`
-    see `came_from`. On one cluster a topic that keeps its name would be mirrored into itself, and is not."""
+    see `visited_clusters`. On one cluster a topic that keeps its name would be mirrored into itself, and is not."""
     if one_cluster and policy.format_remote_topic(flow.source, topic) == topic:
         return False
     return passes_selection(
@@ -165,8 +165,8 @@ def _matcher(pattern: str) -> Matcher:
     try:
         return build_matcher(to_python(pattern))
     except NotSteady as exc:
-        why = f"it can take exponential time on some names, and {exc}: remove nested repetitions such as (a+)+"
-        raise UntranslatablePattern(pattern, why) from exc
+        reason = f"it can take exponential time on some names, and {exc}: remove nested repetitions such as (a+)+"
+        raise UntranslatablePattern(pattern, reason) from exc
 
 
 def _matches(pattern: Matcher | None, name: str) -> bool:

@@ -112,7 +112,7 @@ class DefaultReplicationPolicy(ReplicationPolicy):
         left = topic.removesuffix(HEARTBEATS)
         starts = sorted((f"{alias}{self.separator}" for alias in aliases), key=len, reverse=True)
         while left:
-            start = next((one for one in starts if one and left.startswith(one)), None)
+            start = next((prefix for prefix in starts if prefix and left.startswith(prefix)), None)
             if start is None:
                 return False
             left = left.removeprefix(start)
@@ -217,11 +217,13 @@ def is_cycle(
     policy: ReplicationPolicy, topic: str, flow: Flow, *, also_source: bool = False, one_cluster: bool = False
 ) -> bool:
     """Whether `topic`, found on the flow's source, has been on the flow's target already, by its name. See
-    `came_from`."""
-    return next(came_from(policy, topic, flow, also_source=also_source, one_cluster=one_cluster), None) is not None
+    `visited_clusters`."""
+    return (
+        next(visited_clusters(policy, topic, flow, also_source=also_source, one_cluster=one_cluster), None) is not None
+    )
 
 
-def came_from(
+def visited_clusters(
     policy: ReplicationPolicy, topic: str, flow: Flow, *, also_source: bool = False, one_cluster: bool = False
 ) -> Iterator[tuple[str, str | None]]:
     """Where the name of `topic`, found on the flow's source, says that it has been before. That is the target's alias
@@ -235,19 +237,19 @@ def came_from(
     An alias that holds the separator is found as well. MM2 splits a name at each separator, does not see `cluster-1` in
     `cluster-1-orders`, and mirrors that back and forth for ever.
     """
-    been_on = {flow.target}
+    aliases = {flow.target}
     if one_cluster or (also_source and not keeps_names(policy)):
-        been_on.add(flow.source)
+        aliases.add(flow.source)
     if isinstance(policy, DefaultReplicationPolicy) and (policy.has_heartbeats_name(topic) or not keeps_names(policy)):
-        between = policy.separator
-        before = f"{between}{topic.removesuffix(HEARTBEATS)}"
-        for alias in sorted(been_on):
+        separator = policy.separator
+        searched = f"{separator}{topic.removesuffix(HEARTBEATS)}"
+        for alias in sorted(aliases):
             # With an empty separator an alias would be found in too many names; of heartbeats it is certain.
-            hidden = alias and between in alias and (between or keeps_names(policy))
-            at = before.find(f"{between}{alias}{between}") if hidden else -1
-            while at >= 0:
-                yield alias, topic[at + len(alias) + len(between) :]
-                at = before.find(f"{between}{alias}{between}", at + 1)
+            hidden = alias and separator in alias and (separator or keeps_names(policy))
+            index = searched.find(f"{separator}{alias}{separator}") if hidden else -1
+            while index >= 0:
+                yield alias, topic[index + len(alias) + len(separator) :]
+                index = searched.find(f"{separator}{alias}{separator}", index + 1)
     name: str | None = topic
     seen: set[str] = set()
     # A policy of somebody's own may lead round in a circle.
@@ -256,6 +258,6 @@ def came_from(
         source = policy.topic_source(name)
         upstream = None if source is None else policy.upstream_topic(name)
         # A name that is kept does not show that a flow made it.
-        if source == flow.target or (source in been_on and upstream != name):
+        if source == flow.target or (source in aliases and upstream != name):
             yield source, upstream
         name = upstream

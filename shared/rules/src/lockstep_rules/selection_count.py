@@ -71,9 +71,9 @@ def count_groups(names: Iterable[str], groups: Names) -> SelectionCount:
 def _count(names: Iterable[str], selection: Names) -> SelectionCount:
     if isinstance(selection, NameFilter) and (not selection.include or selection in DEFAULTS):
         return SelectionCount()  # none is wanted, or the file says nothing
-    every = list(names)
-    selected = sum(map(selection.matches, every))
+    all_names = list(names)
+    selected = sum(map(selection.matches, all_names))
     if not isinstance(selection, NameFilter) or selected:
-        return SelectionCount(len(every), selected, selected)
+        return SelectionCount(len(all_names), selected, selected)
     included = NameFilter(selection.include)
-    return SelectionCount(len(every), sum(map(included.matches, every)), 0)
+    return SelectionCount(len(all_names), sum(map(included.matches, all_names)), 0)

@@ -121,7 +121,7 @@ def stats(summary: tuple[int, ...], now_ms: int) -> tuple[float, float, float, f
     is NaN."""
     if len(summary) != len(Summary._fields):
         return (NAN,) * 4
-    known = Summary(*summary)
-    if now_ms - known.at_ms >= WINDOW_MS:
-        return known.last, NAN, NAN, NAN
-    return known.last, known.least, known.most, known.mean
+    seen = Summary(*summary)
+    if now_ms - seen.at_ms >= WINDOW_MS:
+        return seen.last, NAN, NAN, NAN
+    return seen.last, seen.least, seen.most, seen.mean

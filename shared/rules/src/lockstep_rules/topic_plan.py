@@ -9,11 +9,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lockstep_rules.filters import ConfigPropertyFilter, Names, passes_selection
-from lockstep_rules.policy import DefaultReplicationPolicy, ReplicationPolicy, came_from, keeps_names
+from lockstep_rules.policy import DefaultReplicationPolicy, ReplicationPolicy, keeps_names, visited_clusters
 from lockstep_state.names import Flow
 from lockstep_state.topic_config import TopicConfig
 
-FORMAT_OF_THE_LOG = frozenset({"message.format.version"})
+MESSAGE_FORMAT_CONFIGS = frozenset({"message.format.version"})
 """Never copied, unlike MM2 (brokers before 4.0 have it). All copies are of format 2, and a topic held to an older
 format takes no idempotent appends."""
 
@@ -30,7 +30,7 @@ class Rules:
     replication_factor: int = 2
     heartbeats_replicated: bool = True
     cycle_by_source: bool = False
-    """See `came_from`."""
+    """See `visited_clusters`."""
     cycles_exact: bool = False
     """A name alone makes no copy: the topic that it names has to be there (`lockstep.cycles=exact`)."""
     same_cluster: bool = False
@@ -121,20 +121,24 @@ def selected(
         remote = rules.policy.format_remote_topic(rules.flow.source, name)
         if rules.same_cluster and remote == name:
             continue
-        ways = list(
-            came_from(rules.policy, name, rules.flow, also_source=rules.cycle_by_source, one_cluster=rules.same_cluster)
+        visited = list(
+            visited_clusters(
+                rules.policy, name, rules.flow, also_source=rules.cycle_by_source, one_cluster=rules.same_cluster
+            )
         )
-        there = {rules.flow.source: source, rules.flow.target: source if rules.same_cluster else target}
-        seen = [upstream for alias, upstream in ways if upstream is not None and upstream in (there[alias] or ())]
+        listings = {rules.flow.source: source, rules.flow.target: source if rules.same_cluster else target}
+        seen = [upstream for alias, upstream in visited if upstream is not None and upstream in (listings[alias] or ())]
         original = copies.get(name, "") or next(iter(seen), "")
-        unknown = any(upstream is None or there[alias] is None for alias, upstream in ways)
-        if ways and not original and not unknown:
-            no_copies[name] = frozenset(upstream for alias, upstream in ways if upstream and alias == rules.flow.target)
-        known = own is not None and name in own and name not in copies
-        if not ways or (exact and (known or (own is None and name in no_copies))):
+        unknown = any(upstream is None or listings[alias] is None for alias, upstream in visited)
+        if visited and not original and not unknown:
+            no_copies[name] = frozenset(
+                upstream for alias, upstream in visited if upstream and alias == rules.flow.target
+            )
+        is_own = own is not None and name in own and name not in copies
+        if not visited or (exact and (is_own or (own is None and name in no_copies))):
             topics[name] = remote
         elif not rules.policy.is_heartbeats_topic(name):
-            left_out[name] = LeftOutTopic(_cycle_note(rules, *ways[0], is_copy=name not in no_copies), original)
+            left_out[name] = LeftOutTopic(_cycle_note(rules, *visited[0], is_copy=name not in no_copies), original)
     return Selection(topics, left_out, no_copies)
 
 
@@ -177,11 +181,11 @@ def partition_plan(
         wanted = source.get(name, 0)
         if name in not_now or wanted < 1:
             continue
-        there = target.get(remote)
-        if there is None:
+        present = target.get(remote)
+        if present is None:
             create.append(Create(name, remote, wanted))
-        elif there < wanted and not keeps_counts:
-            grow.append(Grow(name, remote, there, wanted))
+        elif present < wanted and not keeps_counts:
+            grow.append(Grow(name, remote, present, wanted))
     return TopicSyncPlan(tuple(create), tuple(grow))
 
 
@@ -230,6 +234,6 @@ def alterations(rules: Rules, source: Iterable[TopicConfig], target: Iterable[To
 
 
 def _copied(rules: Rules, config: TopicConfig) -> bool:
-    if config.name in FORMAT_OF_THE_LOG:
+    if config.name in MESSAGE_FORMAT_CONFIGS:
         return False
     return config.copyable and rules.config_properties.should_replicate_config_property(config.name)

@@ -15,11 +15,11 @@ def upstream_sources(policy: ReplicationPolicy, topic: str) -> Iterator[str]:
     Ends where one comes again: a policy that keeps names would answer the same one for ever.
     """
     seen: set[str] = set()
-    at: str | None = topic
-    while at is not None and (source := policy.topic_source(at)) is not None and source not in seen:
+    name: str | None = topic
+    while name is not None and (source := policy.topic_source(name)) is not None and source not in seen:
         yield source
         seen.add(source)
-        at = policy.upstream_topic(at)
+        name = policy.upstream_topic(name)
 
 
 def hops_of_topic(policy: ReplicationPolicy, topic: str, source_alias: str) -> int | None:
@@ -33,8 +33,8 @@ def hops_of_topic(policy: ReplicationPolicy, topic: str, source_alias: str) -> i
 
 def hops(policy: ReplicationPolicy, topics: Iterable[str], source_alias: str) -> int | None:
     """The fewest mirrors on any way that heartbeats took; None if none came from there."""
-    ways = (hops_of_topic(policy, topic, source_alias) for topic in heartbeats_among(policy, topics))
-    return min((count for count in ways if count is not None), default=None)
+    counts = (hops_of_topic(policy, topic, source_alias) for topic in heartbeats_among(policy, topics))
+    return min((count for count in counts if count is not None), default=None)
 
 
 def upstream(policy: ReplicationPolicy, topics: Iterable[str]) -> frozenset[str]:

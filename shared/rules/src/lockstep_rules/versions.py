@@ -36,22 +36,22 @@ class RuleSet:
 
 def find_rules(version: str = DEFAULT_VERSION) -> RuleSet:
     """The rules of a version, `4.3` or `4.3.1`. Raises UnknownVersion."""
-    found = _VERSION.fullmatch(version.strip())
-    if found is None:
+    match = _VERSION.fullmatch(version.strip())
+    if match is None:
         raise UnknownVersion(f"is {version!r}, which is no version of MirrorMaker 2: write it as {DEFAULT_VERSION}")
-    at = int(found[1]), int(found[2])
-    if not OLDEST <= at <= NEWEST:
+    release = int(match[1]), int(match[2])
+    if not OLDEST <= release <= NEWEST:
         least, most = (f"{major}.{minor}" for major, minor in (OLDEST, NEWEST))
         raise UnknownVersion(f"is {version!r}: the rules of MirrorMaker 2 are known from {least} to {most}")
     return RuleSet(
-        version=f"{at[0]}.{at[1]}",
-        separator_in_internal=at >= (3, 1),
-        narrow_internal=at >= (4, 0),
-        cycle_by_source=at >= (4, 4),
+        version=f"{release[0]}.{release[1]}",
+        separator_in_internal=release >= (3, 1),
+        narrow_internal=release >= (4, 0),
+        cycle_by_source=release >= (4, 4),
         topics_exclude=r"mm2.*\.internal, .*\.replica, __.*"
-        if at >= (4, 0)
+        if release >= (4, 0)
         else r".*[\-\.]internal, .*\.replica, __.*",
-        config_properties_exclude=", ".join(_CONFIGS if at >= (4, 3) else _CONFIGS_BEFORE_4_3),
+        config_properties_exclude=", ".join(_CONFIGS if release >= (4, 3) else _CONFIGS_BEFORE_4_3),
     )
 
 

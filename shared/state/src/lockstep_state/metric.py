@@ -38,7 +38,7 @@ class MetricSet:
     """The metrics that one page may show: those of the fields of rows, and others in the order of their declaration."""
 
     def __init__(self, *row_classes: type) -> None:
-        of_fields = (one.metric for row_class in row_classes for one in row_metrics(row_class).values())
+        of_fields = (row_metric.metric for row_class in row_classes for row_metric in row_metrics(row_class).values())
         self._declared = [metric for metric in of_fields if metric is not None]
 
     def __iter__(self) -> Iterator[Metric]:

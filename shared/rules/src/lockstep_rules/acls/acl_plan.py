@@ -32,7 +32,7 @@ class LeftOutReason(Enum):
     NOT_A_TOPIC = "other-resource"
 
 
-LEAST_EXPECTED = {reason: rank for rank, reason in enumerate(LeftOutReason)}
+_RANKS = {reason: rank for rank, reason in enumerate(LeftOutReason)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +69,13 @@ class AclPlan:
         return len(self.wanted) - len(self.missing)
 
     @property
-    def counted(self) -> tuple[tuple[str, int], ...]:
+    def left_out_counts(self) -> tuple[tuple[str, int], ...]:
         """Count how many were left out for each reason, in the order of `LeftOutReason`."""
         counts = Counter(left.reason for left in self.left_out)
         return tuple((reason.value, counts[reason]) for reason in LeftOutReason if counts[reason])
 
     @property
-    def named(self) -> tuple[tuple[str, str], ...]:
+    def left_out_names(self) -> tuple[tuple[str, str], ...]:
         """The first `NAMED` bindings left out, each with its reason."""
         return tuple((str(left.binding), left.reason.value) for left in self.left_out[:NAMED])
 
@@ -117,14 +117,14 @@ def plan(source: Iterable[AclBinding], target: Iterable[AclBinding], verdict: Ve
                 wanted[copy] = binding.name
             case LeftOutReason() as reason:
                 left_out.append(LeftOutBinding(binding, reason))
-    left_out.sort(key=lambda left: (LEAST_EXPECTED[left.reason], left.binding))
+    left_out.sort(key=lambda left: (_RANKS[left.reason], left.binding))
     return AclPlan(wanted, tuple(sorted(wanted.keys() - set(target))), tuple(left_out))
 
 
 EVERYTHING = "*"
 """As a literal name of a group: all groups there are."""
 
-OF_GROUPS = {
+GROUP_OPERATIONS = {
     "ALLOW": {"READ": "READ", "DESCRIBE": "DESCRIBE", "ALL": "READ"},
     "DENY": {"READ": "READ", "DESCRIBE": "DESCRIBE", "ALL": "ALL"},
 }
@@ -132,7 +132,7 @@ OF_GROUPS = {
 
 
 @dataclass(frozen=True, slots=True)
-class TopicsThere:
+class PrefixCandidates:
     """What a prefix could match on either side."""
 
     source: Sequence[str]
@@ -145,13 +145,15 @@ class TopicsThere:
     """Topics of the target that are copies, also of topics that the source has no more."""
 
     @classmethod
-    def seen(cls, source: Iterable[str], target: Iterable[str], copies: Iterable[str], rule: AclRule) -> "TopicsThere":
+    def from_listings(
+        cls, source: Iterable[str], target: Iterable[str], copies: Iterable[str], rule: AclRule
+    ) -> "PrefixCandidates":
         """From the names on both sides, and those of the copies as topic-sync has them."""
         names = sorted(source)
         remote = {name: rule.remote_topic(name) for name in names if rule.replicates(name)}
         return cls(names, sorted(target), remote, frozenset(copies) | frozenset(remote.values()))
 
-    def fits(self, prefix: str, remote_prefix: str) -> bool:
+    def covers_copies(self, prefix: str, remote_prefix: str) -> bool:
         """Whether `remote_prefix` covers on the target what `prefix` covers on the source. Every topic with the prefix
         is mirrored to a name with the remote one. Every topic of the target with the remote one is a copy."""
         mirrored = (self.remote.get(topic, "").startswith(remote_prefix) for topic in _with(prefix, self.source))
@@ -160,11 +162,11 @@ class TopicsThere:
 
 def _with(prefix: str, names: Sequence[str]) -> Iterator[str]:
     first = bisect_left(names, prefix)
-    return takewhile(lambda name: name.startswith(prefix), (names[at] for at in range(first, len(names))))
+    return takewhile(lambda name: name.startswith(prefix), (names[index] for index in range(first, len(names))))
 
 
 def judge_with(
-    binding: AclBinding, rule: AclRule, prefixes: TopicsThere | None, groups: Callable[[str], bool] | None
+    binding: AclBinding, rule: AclRule, prefixes: PrefixCandidates | None, groups: Callable[[str], bool] | None
 ) -> AclBinding | LeftOutReason:
     """MirrorMaker 2's verdict, but for what was asked for beyond it: `prefixes`, with what they are judged by;
     `groups`, with which of them are followed."""
@@ -175,9 +177,9 @@ def judge_with(
     return judge(binding, rule)
 
 
-def _prefixed(binding: AclBinding, rule: AclRule, topics: TopicsThere) -> AclBinding | LeftOutReason:
+def _prefixed(binding: AclBinding, rule: AclRule, topics: PrefixCandidates) -> AclBinding | LeftOutReason:
     """As a literal one, of which the prefix takes the place of the topic."""
-    fitting = replace(rule, replicates=lambda prefix: topics.fits(prefix, rule.remote_topic(prefix)))
+    fitting = replace(rule, replicates=lambda prefix: topics.covers_copies(prefix, rule.remote_topic(prefix)))
     verdict = judge(replace(binding, pattern="LITERAL"), fitting)
     if isinstance(verdict, AclBinding):
         return replace(verdict, pattern="PREFIXED")
@@ -193,5 +195,5 @@ def _group(binding: AclBinding, follows: Callable[[str], bool]) -> AclBinding | 
         return LeftOutReason.TOO_WIDE
     if not follows(binding.name):
         return LeftOutReason.GROUP_NOT_MIRRORED
-    operation = OF_GROUPS[binding.permission].get(binding.operation)
+    operation = GROUP_OPERATIONS[binding.permission].get(binding.operation)
     return LeftOutReason.GROUP_OPERATION if operation is None else replace(binding, operation=operation)

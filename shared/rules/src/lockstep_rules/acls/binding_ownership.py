@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from lockstep_state.acl_binding import AclBinding
 from lockstep_state.rows.state_rows import CopiedAcl
 
-LOOKS_APART = 3.0
+MIN_REVOKED_S = 3.0
 """Seconds between the first reading of the source that misses a binding and the one that counts. A broker that learns
 late of what was granted is not believed, nor one reading alone."""
 
@@ -71,14 +71,14 @@ def review(
     gone: list[OwnedBinding] = []
     revoked: list[OwnedBinding] = []
     silent: list[OwnedBinding] = []
-    for one in owned:
-        binding = one.binding
+    for own in owned:
+        binding = own.binding
         if binding.resource not in resources or binding in wanted:
             continue
         if binding not in target:
-            gone.append(one)
-        elif not any(origin in source for origin in one.origins()):
-            (revoked if binding.resource in covered else silent).append(one)
+            gone.append(own)
+        elif not any(origin in source for origin in own.origins()):
+            (revoked if binding.resource in covered else silent).append(own)
     return Review(tuple(gone), tuple(revoked), tuple(silent))
 
 
@@ -90,14 +90,14 @@ class RevocationHistory:
     since: Mapping[AclBinding, float] = field(default_factory=dict)
     """On a monotonic clock, seconds."""
 
-    def then(self, term: int, now: float, revoked: Iterable[OwnedBinding]) -> "RevocationHistory":
+    def with_reading(self, term: int, now: float, revoked: Iterable[OwnedBinding]) -> "RevocationHistory":
         """With one more look. One of another term, or one that finds a binding not revoked, begins it anew."""
-        known = self.since if term == self.term else {}
-        return RevocationHistory(term, {one.binding: known.get(one.binding, now) for one in revoked})
+        since = self.since if term == self.term else {}
+        return RevocationHistory(term, {own.binding: since.get(own.binding, now) for own in revoked})
 
-    def settled(self, binding: AclBinding, now: float) -> bool:
+    def is_settled(self, binding: AclBinding, now: float) -> bool:
         since = self.since.get(binding)
-        return since is not None and now - since >= LOOKS_APART
+        return since is not None and now - since >= MIN_REVOKED_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class Deletions:
 
 
 def deletions(
-    found: Review,
+    reviewed: Review,
     history: RevocationHistory,
     now: float,
     *,
@@ -120,32 +120,32 @@ def deletions(
 ) -> Deletions:
     """What of `found.revoked` two readings agree on, but nothing where it is more than `limit` in all. `shared` names
     the other flows that may bring to the target what keeps its name: such bindings stay."""
-    bound = [one for one in found.revoked if one.keeps_its_name and shared]
-    ours = [one for one in found.revoked if not (one.keeps_its_name and shared)]
+    kept = [own for own in reviewed.revoked if own.keeps_its_name and shared]
+    deletable = [own for own in reviewed.revoked if not (own.keeps_its_name and shared)]
     notes = []
-    if found.silent:
+    if silent := reviewed.silent:
         notes.append(
-            f"{source} has no ACLs about {_resources(found.silent)} at all, so Lockstep leaves {_count(found.silent)} "
+            f"{source} has no ACLs about {_resources(silent)} at all, so Lockstep leaves {_count(silent)} "
             f"that it made on {target}. A cluster that lost its ACLs revokes nothing. To revoke them, delete them there"
         )
-    if bound:
+    if kept:
         notes.append(
-            f"Lockstep leaves {_count(bound)} on {target} that {source} revoked. The names are the same there, and "
+            f"Lockstep leaves {_count(kept)} on {target} that {source} revoked. The names are the same there, and "
             f"{', '.join(shared)} may need these ACLs or copy them back. Delete them on all of these clusters"
         )
-    if len(ours) > limit:
+    if len(deletable) > limit:
         notes.append(
-            f"Lockstep leaves {_count(ours)} on {target} that {source} revoked: that is more than "
-            f"lockstep.acls.delete.max={limit} at once; if it is meant, start acl-sync once with {len(ours)}"
+            f"Lockstep leaves {_count(deletable)} on {target} that {source} revoked: that is more than "
+            f"lockstep.acls.delete.max={limit} at once; if it is meant, start acl-sync once with {len(deletable)}"
         )
         return Deletions((), tuple(notes))
-    due = tuple(one for one in ours if history.settled(one.binding, now))
+    due = tuple(own for own in deletable if history.is_settled(own.binding, now))
     return Deletions(due, tuple(notes))
 
 
-def _count(found: Sequence[OwnedBinding]) -> str:
-    return "one binding" if len(found) == 1 else f"{len(found)} bindings"
+def _count(bindings: Sequence[OwnedBinding]) -> str:
+    return "one binding" if len(bindings) == 1 else f"{len(bindings)} bindings"
 
 
-def _resources(found: Sequence[OwnedBinding]) -> str:
-    return " and ".join(sorted({f"{one.binding.resource.lower()}s" for one in found}))
+def _resources(bindings: Sequence[OwnedBinding]) -> str:
+    return " and ".join(sorted({f"{own.binding.resource.lower()}s" for own in bindings}))

@@ -9,7 +9,7 @@ def by_tokens(authorizer: str) -> bool:
     return "oauth" in authorizer.lower()
 
 
-def about_tokens(admins: Mapping[str, Mapping[str, str]], target: str) -> tuple[str, ...]:
+def token_notes(admins: Mapping[str, Mapping[str, str]], target: str) -> tuple[str, ...]:
     """What is to be known of the clusters with OAuth logins, a sentence each, by the properties (Java's names) with
     which we ourselves log in."""
     return tuple(

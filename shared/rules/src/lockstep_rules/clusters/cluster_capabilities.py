@@ -168,9 +168,12 @@ def missing_capabilities(
 
 def shared_versions(brokers: Iterable[ApiVersions]) -> dict[int, tuple[int, int]]:
     """Return the versions that every one of these brokers knows: in the middle of an upgrade they differ."""
-    every = list(brokers)
-    keys = frozenset(every[0]).intersection(*every[1:]) if every else frozenset[int]()
-    ranges = {key: (max(one[key][0] for one in every), min(one[key][1] for one in every)) for key in keys}
+    all_versions = list(brokers)
+    keys = frozenset(all_versions[0]).intersection(*all_versions[1:]) if all_versions else frozenset[int]()
+    ranges = {
+        key: (max(versions[key][0] for versions in all_versions), min(versions[key][1] for versions in all_versions))
+        for key in keys
+    }
     return {key: (oldest, newest) for key, (oldest, newest) in ranges.items() if oldest <= newest}
 
 

@@ -55,12 +55,12 @@ class TierLimit:
     def text(self) -> str:
         """The tier with its limits, in the words of a sentence."""
         per_unit = f" for each {self.unit}" if self.unit else ""
-        known = (
+        limits = (
             f"{limit:,} {what}{per_unit if of_units else ''}"
             for limit, what, of_units in self._limits()
             if limit is not None
         )
-        return f"{self.tier} takes {', '.join(known)}"
+        return f"{self.tier} takes {', '.join(limits)}"
 
     def _limits(self) -> tuple[tuple[int | None, str, bool], ...]:
         """Return each limit, what it counts, and whether `unit` is about it."""

@@ -86,20 +86,20 @@ _NOT_NEEDED = frozenset({"heartbeat", str(Scope.for_connector(Connector.HEARTBEA
 
 def find_blockers(facts: SwitchFacts, limits: SwitchLimits) -> tuple[Blocker, ...]:
     """Everything that prevents a switch, causes first, and then the notes. A partition has one reason at most."""
-    found = [*_failing(facts), *_resting(facts), *_partitions(facts, limits), *_groups(facts, limits)]
-    return tuple(sorted(found, key=lambda one: (not one.blocks, _ORDER[one.reason])))
+    blockers = [*_failing(facts), *_resting(facts), *_partitions(facts, limits), *_groups(facts, limits)]
+    return tuple(sorted(blockers, key=lambda blocker: (not blocker.blocks, _ORDER[blocker.reason])))
 
 
 def is_ready(blockers: Iterable[Blocker]) -> bool:
     """Whether nothing of it blocks."""
-    return not any(one.blocks for one in blockers)
+    return not any(blocker.blocks for blocker in blockers)
 
 
 def count_by_reason(blockers: Iterable[Blocker]) -> dict[SwitchReason, int]:
     """How many block, for every reason there is."""
     counts = dict.fromkeys(SwitchReason, 0)
-    for one in blockers:
-        counts[one.reason] += one.blocks
+    for blocker in blockers:
+        counts[blocker.reason] += blocker.blocks
     return counts
 
 
@@ -111,7 +111,7 @@ def _failing(facts: SwitchFacts) -> Iterator[Blocker]:
 
 def _resting(facts: SwitchFacts) -> Iterator[Blocker]:
     """A word of a later release restrains in a way that is not known here: it counts as paused."""
-    topics = {one.topic for one in facts.partitions}
+    topics = {partition.topic for partition in facts.partitions}
     for scope, wanted in facts.resting:
         kind, _, name = scope.partition(":")
         topic = name.rpartition("-")[0] if kind == ScopeKind.PARTITION.value else name
@@ -127,31 +127,31 @@ def _partitions(facts: SwitchFacts, limits: SwitchLimits) -> Iterator[Blocker]:
     if not facts.partitions and not away:
         yield Blocker(SwitchReason.NOTHING_COPIED)
     scopes = {scope for scope, _ in facts.resting}
-    for one in facts.partitions:
-        if one.state == "halted":
-            yield Blocker(SwitchReason.PARTITION_HALTED, one.name)
-        elif (one.topic in failed and one.state in _NOT_MIRRORED) or (
-            one.state != "copying" and _is_within(one, scopes)
+    for partition in facts.partitions:
+        if partition.state == "halted":
+            yield Blocker(SwitchReason.PARTITION_HALTED, partition.name)
+        elif (partition.topic in failed and partition.state in _NOT_MIRRORED) or (
+            partition.state != "copying" and _is_within(partition, scopes)
         ):
             continue  # the topic, or the scope, has the reason already
-        elif one.state not in ("copying", "unknown"):
-            yield Blocker.with_details(SwitchReason.PARTITION_NOT_COPYING, one.name, {"state": one.state})
-        elif one.state == "unknown" or one.lag_records is None or one.lag_ms is None:
+        elif partition.state not in ("copying", "unknown"):
+            yield Blocker.with_details(SwitchReason.PARTITION_NOT_COPYING, partition.name, {"state": partition.state})
+        elif partition.state == "unknown" or partition.lag_records is None or partition.lag_ms is None:
             if not away:
-                yield Blocker(SwitchReason.LAG_UNKNOWN, one.name)
-        elif one.lag_ms > limits.max_lag_ms:
-            lag = {"lag_ms": one.lag_ms, "lag_records": one.lag_records, "max_lag_ms": limits.max_lag_ms}
-            yield Blocker.with_details(SwitchReason.LAG, one.name, lag)
+                yield Blocker(SwitchReason.LAG_UNKNOWN, partition.name)
+        elif partition.lag_ms > limits.max_lag_ms:
+            lag = {"lag_ms": partition.lag_ms, "lag_records": partition.lag_records, "max_lag_ms": limits.max_lag_ms}
+            yield Blocker.with_details(SwitchReason.LAG, partition.name, lag)
 
 
-def _is_within(one: SwitchPartition, scopes: Collection[str]) -> bool:
+def _is_within(partition: SwitchPartition, scopes: Collection[str]) -> bool:
     """Whether one of the scopes contains the partition. Which slot has it is not known here."""
-    around = (
+    containing = (
         Scope.for_connector(Connector.SOURCE),
-        Scope(ScopeKind.TOPIC, one.topic),
-        Scope(ScopeKind.PARTITION, one.topic, one.partition),
+        Scope(ScopeKind.TOPIC, partition.topic),
+        Scope(ScopeKind.PARTITION, partition.topic, partition.partition),
     )
-    return any(str(scope) in scopes for scope in around) or any(scope.startswith("slot:") for scope in scopes)
+    return any(str(scope) in scopes for scope in containing) or any(scope.startswith("slot:") for scope in scopes)
 
 
 def _groups(facts: SwitchFacts, limits: SwitchLimits) -> Iterator[Blocker]:
@@ -192,8 +192,8 @@ def _place(row: GroupStatus, limits: SwitchLimits) -> Iterator[Blocker]:
         yield name_obstacle(row.group, *obstacle)
     elif waits or not row.is_placed:
         cause = row.waits[0][2] if row.waiting else row.why
-        where = {"partitions": waits} if waits else {}
-        yield Blocker.with_details(SwitchReason.GROUP_WAITING, row.group, where, cause=cause)
+        details = {"partitions": waits} if waits else {}
+        yield Blocker.with_details(SwitchReason.GROUP_WAITING, row.group, details, cause=cause)
     elif limits.syncs_groups and not (row.synced or row.held):
         yield Blocker.with_details(SwitchReason.GROUP_WAITING, row.group, {"written": 0}, cause=row.why_held)
 
@@ -207,8 +207,8 @@ def name_obstacle(group: str, partition: str, cause: Reason) -> Blocker:
 def _skips(row: GroupStatus) -> dict[str, Detail]:
     if not row.ahead:
         return {"partitions": row.more_ahead}
-    topic, number, offset, place, state = row.ahead[0]
-    return {"partition": f"{topic}-{number}", "offset": offset, "place": place, "state": state}
+    topic, number, offset, translated_offset, state = row.ahead[0]
+    return {"partition": f"{topic}-{number}", "offset": offset, "place": translated_offset, "state": state}
 
 
 def _in_use(members: Sequence[str]) -> dict[str, Detail]:

@@ -81,10 +81,10 @@ class OffsetFold:
                 number = int(offset) if isinstance(offset, int) and not isinstance(offset, bool) else -1
                 if number not in LONG:
                     raise MalformedRecord("offset of Connect: the offset has more than 64 bits")
-                known = self.known.setdefault(connector, {})
-                known.pop(key, None)
+                offsets = self.known.setdefault(connector, {})
+                offsets.pop(key, None)
                 if number >= 0:
-                    known[key] = OffsetChange(partition, number)
+                    offsets[key] = OffsetChange(partition, number)
             case _:
                 raise MalformedRecord("offset of Connect: its key is no [connector, partition]")
 
@@ -111,9 +111,9 @@ def listing(changes: Iterable[OffsetChange]) -> dict[str, list[dict[str, Any]]]:
     """Offsets as `GET /connectors/NAME/offsets` answers; what was reset is left out."""
     return {
         "offsets": [
-            {"partition": dict(one.partition or {}), "offset": {"offset": one.offset}}
-            for one in changes
-            if one.offset is not None
+            {"partition": dict(change.partition or {}), "offset": {"offset": change.offset}}
+            for change in changes
+            if change.offset is not None
         ]
     }
 
@@ -159,16 +159,16 @@ def _fault(connector: Connector, partition: Mapping[str, Any]) -> str:
 
 
 def _offset(connector: Connector, number: int, partition: Mapping[str, Any], offset: object) -> int:
-    where = f"entry {number}: the offset of {_shown(partition)}"
+    subject = f"entry {number}: the offset of {_shown(partition)}"
     if not isinstance(offset, Mapping) or "offset" not in offset:
-        raise RefusedOffsets(f'{where} is {_shown(offset)}: write {{"offset": N}}')
+        raise RefusedOffsets(f'{subject} is {_shown(offset)}: write {{"offset": N}}')
     value = offset["offset"]
     if not _is_integer(value) or value not in LONG:
-        raise RefusedOffsets(f"{where} is {_shown(value)}, which must be an integer")
+        raise RefusedOffsets(f"{subject} is {_shown(value)}, which must be an integer")
     if connector is not Connector.SOURCE and value != 0:
-        raise RefusedOffsets(f"{where} is {value}: that of a {connector.value} can only be 0, or null to reset it")
+        raise RefusedOffsets(f"{subject} is {value}: that of a {connector.value} can only be 0, or null to reset it")
     if value < 0:
-        raise RefusedOffsets(f"{where} is {value}, which may not be negative")
+        raise RefusedOffsets(f"{subject} is {value}, which may not be negative")
     return int(value)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NoReturn
 
-from lockstep_state.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_state.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,11 @@ class Checkpoint:
     upstream: UpstreamOffset
     downstream: DownstreamOffset
     metadata: str = ""
+
+    @property
+    def tp(self) -> TopicPartition:
+        """The partition of the target."""
+        return self.topic, self.partition
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,13 +190,13 @@ def connect_json(value: Any) -> bytes:
     return ESCAPED_OTHERWISE_BY_JACKSON.sub(_as_jackson, text).encode()
 
 
-def _as_jackson(found: re.Match[str]) -> str:
-    if found["hex"]:
-        return "\\u" + found["hex"].upper()
-    if found["astral"]:
-        units = found["astral"].encode("utf-16-be").hex().upper()
+def _as_jackson(match: re.Match[str]) -> str:
+    if match["hex"]:
+        return "\\u" + match["hex"].upper()
+    if match["astral"]:
+        units = match["astral"].encode("utf-16-be").hex().upper()
         return f"\\u{units[:4]}\\u{units[4:]}"
-    return found[0]
+    return match[0]
 
 
 def _string(field: str, text: str) -> bytes:
@@ -254,5 +259,5 @@ class _Reader:
         self.at += size
         return chunk
 
-    def _fail(self, why: str) -> NoReturn:
-        raise MalformedRecord(f"{self.what}: {why}")
+    def _fail(self, fault: str) -> NoReturn:
+        raise MalformedRecord(f"{self.what}: {fault}")

@@ -11,8 +11,8 @@ def murmur2(data: bytes) -> int:
     length = len(data)
     h = SEED ^ length
     whole = length & ~3
-    for at in range(0, whole, 4):
-        k = int.from_bytes(data[at : at + 4], "little") * MIX & WORD
+    for begin in range(0, whole, 4):
+        k = int.from_bytes(data[begin : begin + 4], "little") * MIX & WORD
         k = (k ^ k >> 24) * MIX & WORD
         h = (h * MIX & WORD) ^ k
     if whole < length:

@@ -96,24 +96,24 @@ class Scope:
         if text in ("", ScopeKind.FLOW.value):
             return FLOW
         try:
-            known = ScopeKind(kind)
+            scope_kind = ScopeKind(kind)
         except ValueError:
-            known = None
-        if known is None or known is ScopeKind.FLOW or not (colon and name):
+            scope_kind = None
+        if scope_kind is None or scope_kind is ScopeKind.FLOW or not (colon and name):
             raise ValueError(
                 f"{text!r} is nothing that commands are about: write flow, connector:NAME, slot:N, topic:T, "
                 "partition:T-N or group:G"
             )
-        if known is ScopeKind.CONNECTOR:
-            return cls(known, _connector(name))
-        if known is ScopeKind.SLOT:
-            return cls(known, number=_number(name, text))
-        if known is ScopeKind.PARTITION:
+        if scope_kind is ScopeKind.CONNECTOR:
+            return cls(scope_kind, _connector(name))
+        if scope_kind is ScopeKind.SLOT:
+            return cls(scope_kind, number=_number(name, text))
+        if scope_kind is ScopeKind.PARTITION:
             topic, dash, number = name.rpartition("-")
             if not (dash and topic):
                 raise ValueError(f"{text!r} names no partition: write partition:TOPIC-NUMBER")
-            return cls(known, topic, _number(number, text))
-        return cls(known, name)
+            return cls(scope_kind, topic, _number(number, text))
+        return cls(scope_kind, name)
 
 
 FLOW = Scope(ScopeKind.FLOW)

@@ -67,14 +67,17 @@ class UnfitRequest(NamedTuple):
     @property
     def text(self) -> str:
         """The request with both ranges, in the words of a sentence."""
-        theirs, ours = versions_text(self.oldest, self.newest), versions_text(self.api.oldest, self.api.newest)
-        return f"{self.api.name} ({theirs}, and Lockstep {ours})"
+        broker_versions, own_versions = (
+            versions_text(self.oldest, self.newest),
+            versions_text(self.api.oldest, self.api.newest),
+        )
+        return f"{self.api.name} ({broker_versions}, and Lockstep {own_versions})"
 
 
 def unfit_requests(versions: Mapping[int, tuple[int, int]], required: Iterable[str]) -> tuple[UnfitRequest, ...]:
     """Return those of the required requests that a broker knows in no version of ours. `versions`: its own, by key."""
-    theirs = ((APIS[name], *versions.get(APIS[name].key, NO_VERSIONS)) for name in required)
-    return tuple(UnfitRequest(*each) for each in theirs if each[0].common_version(*each[1:]) is None)
+    requests = ((APIS[name], *versions.get(APIS[name].key, NO_VERSIONS)) for name in required)
+    return tuple(UnfitRequest(*each) for each in requests if each[0].common_version(*each[1:]) is None)
 
 
 def versions_text(oldest: int, newest: int) -> str:

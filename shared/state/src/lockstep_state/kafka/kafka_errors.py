@@ -107,16 +107,16 @@ _CODES = {int(code): code for code in KafkaErrorCode}
 
 def error_meaning(code: int) -> ErrorMeaning:
     """The meaning of a number that a broker sent."""
-    known = _CODES.get(code)
-    return ErrorMeaning.OTHER if known is None else known.meaning
+    entry = _CODES.get(code)
+    return ErrorMeaning.OTHER if entry is None else entry.meaning
 
 
 def error_sentence(code: int) -> str:
     """A number that a broker sent, for people: with the name that Kafka's documentation has."""
-    known = _CODES.get(code)
-    return f"{known.sentence} ({known.name})" if known is not None and known.sentence else error_name(code)
+    entry = _CODES.get(code)
+    return f"{entry.sentence} ({entry.name})" if entry is not None and entry.sentence else error_name(code)
 
 
 def codes_that_mean(meaning: ErrorMeaning) -> frozenset[int]:
     """Every code of the table with this meaning."""
-    return frozenset(code for code, known in _CODES.items() if known.meaning is meaning)
+    return frozenset(code for code, entry in _CODES.items() if entry.meaning is meaning)

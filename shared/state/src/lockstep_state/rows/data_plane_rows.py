@@ -184,17 +184,17 @@ class PartitionProgress(ReasonedRow):
         """Whether something was appended in this epoch."""
         return self.sequence != -1 or bool(self.others)
 
-    def continues(self, known: "PartitionProgress") -> bool:
+    def continues(self, other: "PartitionProgress") -> bool:
         """Whether both are about the same two logs and the same producer id, in any epochs."""
         return (self.producer_id, self.source_topic_id, self.target_topic_id) == (
-            known.producer_id,
-            known.source_topic_id,
-            known.target_topic_id,
+            other.producer_id,
+            other.source_topic_id,
+            other.target_topic_id,
         )
 
-    def is_outdated_by(self, known: "PartitionProgress") -> bool:
+    def is_outdated_by(self, other: "PartitionProgress") -> bool:
         """Return whether it is of an earlier epoch of the same sequence: a slot that woke late wrote it."""
-        return self.continues(known) and self.producer_epoch < known.producer_epoch
+        return self.continues(other) and self.producer_epoch < other.producer_epoch
 
     @property
     def is_set(self) -> bool:

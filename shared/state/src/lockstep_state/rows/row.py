@@ -25,19 +25,19 @@ class NewerVersion(ValueError):
 
     `key`: the record's, or what it is. `place`: the topic and its cluster, where the reader knows them."""
 
-    def __init__(self, key: str, version: int, read: int, place: str = "") -> None:
-        where = f" in {place}" if place else ""
+    def __init__(self, key: str, version: int, read: int, topic: str = "") -> None:
+        location = f" in {topic}" if topic else ""
         super().__init__(
-            f"{key!r}{where} was written in version {version}, this release reads up to {read}:"
+            f"{key!r}{location} was written in version {version}, this release reads up to {read}:"
             " run the newer release everywhere"
         )
         self.key = key
         self.version = version
         self.read = read
 
-    def within(self, place: str) -> "NewerVersion":
+    def within(self, topic: str) -> "NewerVersion":
         """Return the same with its place."""
-        return NewerVersion(self.key, self.version, self.read, place)
+        return NewerVersion(self.key, self.version, self.read, topic)
 
 
 NEWEST_VERSION = 1_000

@@ -28,5 +28,5 @@ def schema(name: str, version: int = 1) -> dict[str, Any]:
     file = resources.files(__name__) / f"{name}.v{version}{_END}"
     if not file.is_file():
         raise KeyError(f"no schema of {name!r} in version {version}; there are {', '.join(names())}")
-    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return found
+    parsed: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return parsed

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lockstep_rules.offsets.translation import SLOTS, TOO_OLD, History, OffsetSyncStore, advanced, translate
+from lockstep_rules.offsets.offset_sync_store import SLOTS, TOO_OLD, History, OffsetSyncStore, translate, with_sync
 from lockstep_state.codecs.mm2_codec import OffsetSync
 from lockstep_state.offsets import DownstreamOffset, UpstreamOffset
 
@@ -164,7 +164,7 @@ class TestExpiry:
             if history is None:
                 history, first = (one,) * SLOTS, upstream
             else:
-                history = advanced(history, one)
+                history = with_sync(history, one)
             assert history[0].upstream == upstream, "A: the newest sync is kept"
             assert history[-1].upstream == first, "D: the oldest usable sync is kept"
             now = len(distinct(history))
