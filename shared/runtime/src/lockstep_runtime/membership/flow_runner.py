@@ -9,14 +9,14 @@ the group comes in as `Membership`.
 import asyncio
 import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import timedelta
 from typing import Any, Protocol
 
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.certificate_expiry import CertificateEnds, certificate_ends
 from lockstep_config.flow import client_settings
 from lockstep_config.flow.client_settings import StoresUnusable
-from lockstep_kafka.common.asyncio_util import set_within, to_next_tick, unless_set, without_end
-from lockstep_kafka.common.backoff import Backoff
+from lockstep_kafka.common.asyncio_util import to_next_tick, unless_set, without_end
 from lockstep_kafka.common.errors import ClusterError, ClusterReplaced, errors_in
 from lockstep_kafka.librdkafka.control_producer import ACTS_WITHIN, ControlProducer, ControlTopicLog
 from lockstep_kafka.topics.control_topics import ensure_control_topics, flow_topics
@@ -29,6 +29,7 @@ from lockstep_runtime.membership.lead import TICK, Lead
 from lockstep_runtime.membership.life_watch import LifeWatch, is_another_state
 from lockstep_runtime.membership.topic_losses import TopicLosses
 from lockstep_runtime.membership.trouble_reporter import TroubleReporter
+from lockstep_runtime.util.task_restarts import TaskRestarts
 from lockstep_state.names import Flow, events_topic, state_topic
 
 WORKS_AFTER = 5.0
@@ -71,10 +72,8 @@ class FlowRunner:
         """As what a trouble of all of its work is known: one of its rounds may be called as the service is."""
         self._lead = Lead(ctx, service, self._whole)
         self._memberships = memberships
-        self._replayed = False
+        self._replayed_at: float | None = None
         self._moved_at = self._acted_at = ctx.clock.monotonic()
-        self._backoff = Backoff(first=0.5, limit=10.0)
-        self._failures = 0
         self._instance = ctx.instance
         """The name we were given; another process may have it as well."""
         self._renamed_to: InstanceTaken | None = None
@@ -87,6 +86,7 @@ class FlowRunner:
         """Ids of the target's cluster and of the state topic in the life before."""
         self._renewed: FlowSettings | None = None
         self._renewing = asyncio.Event()
+        self._restarts = TaskRestarts(self._report, ctx.clock.monotonic, longest_s=10.0, wake=self._renewing)
         self._group_watch = GroupWatch(ctx)
         self.rebalancing = False
         """Our share of the flow's work is being decided."""
@@ -116,7 +116,13 @@ class FlowRunner:
     @property
     def ready(self) -> bool:
         """The target's control topics have been replayed at least once."""
-        return self._replayed
+        return self._replayed_at is not None
+
+    @property
+    def ready_for(self) -> timedelta:
+        """Return for how long it has been `ready`; zero if it is not."""
+        began = self._replayed_at
+        return timedelta() if began is None else timedelta(seconds=self.ctx.clock.monotonic() - began)
 
     def not_live(self) -> str | None:
         still = self.ctx.clock.monotonic() - self._moved_at
@@ -139,7 +145,7 @@ class FlowRunner:
             "partitions": sorted(ctx.leadership.held),
             "troubles": troubles,
             "unreadable": {"counts": ctx.unreadable.counts, "present": list(ctx.unreadable.present)},
-            "restarts": self._failures,
+            "restarts": self._restarts.failures,
             "state_position": ctx.state.position,
         }
 
@@ -154,33 +160,23 @@ class FlowRunner:
         """Live until cancelled, and report what fails. Raises only what is no ClusterError."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(without_end("the report of troubles", TroubleReporter(self.ctx).run()))
-            await self._live()
+            tasks.create_task(without_end("the tick", self._pulse()))
+            await self._restarts.run_forever(self._live)
 
     async def _live(self) -> None:
-        while True:
-            try:
-                async with asyncio.TaskGroup() as tasks:
-                    pulse = tasks.create_task(self._pulse())
-                    try:
-                        await self._apply_settings()
-                        await unless_set(self._renewing, self._life())
-                    finally:
-                        pulse.cancel()
-            except* ClusterError as group:
-                trouble = next(errors_in(group))
-                self._failures += 1
-                self.ctx.rounds.troubles.began("target", trouble)
-                if isinstance(trouble, ClusterReplaced):
-                    self._replaced = trouble
-                if isinstance(trouble, InstanceTaken):
-                    self._renamed_to = trouble
-                    self.ctx.instance = f"{self._instance}-{secrets.token_hex(2)}"
-            except* StoresUnusable as group:
-                self._failures += 1
-                self.ctx.rounds.troubles.began(
-                    "target", ClusterError(self.ctx.target.alias, str(next(errors_in(group))))
-                )
-            await self._wait(self._backoff.next())
+        try:
+            await self._apply_settings()
+            await unless_set(self._renewing, self._life())
+        except* StoresUnusable as group:
+            raise ClusterError(self.ctx.target.alias, str(next(errors_in(group)))) from group
+
+    def _report(self, error: ClusterError) -> None:
+        self.ctx.rounds.troubles.began("target", error)
+        if isinstance(error, ClusterReplaced):
+            self._replaced = error
+        if isinstance(error, InstanceTaken):
+            self._renamed_to = error
+            self.ctx.instance = f"{self._instance}-{secrets.token_hex(2)}"
 
     async def _apply_settings(self) -> None:
         """Use the settings that came in meanwhile. No task has a client now."""
@@ -193,7 +189,7 @@ class FlowRunner:
         clients = settings.clients
         await ctx.source.renew(client_settings.source_admin(settings, ctx.service), clients.source_admin)
         await ctx.target.renew(client_settings.target_admin(settings, ctx.service), clients.target_admin)
-        self._backoff.reset()
+        self._restarts.backoff.reset()
         if self._renewed is settings:  # else newer ones came in, and what failed on the way comes again
             self._renewed = None
 
@@ -201,10 +197,6 @@ class FlowRunner:
         while True:
             self._moved_at = self.ctx.clock.monotonic()
             await asyncio.sleep(to_next_tick(TICK))
-
-    async def _wait(self, seconds: float) -> None:
-        self._moved_at = self.ctx.clock.monotonic()
-        await set_within(self._renewing, seconds)
 
     async def _life(self) -> None:
         ctx, settings = self.ctx, self.ctx.settings
@@ -258,8 +250,8 @@ class FlowRunner:
         async with target_follower(ctx.settings, ctx.service, topic, ctx.state.receive) as follower:
             await follower.caught_up()
             self._compare_with_former(watch, is_new=topic in created)
-            if not self._replayed:
-                self._replayed = True
+            if not self.ready:
+                self._replayed_at = ctx.clock.monotonic()
                 ctx.log.info("ready", f"{topic} replayed to offset {ctx.state.position + 1}", ready=True)
             membership = self._memberships(self)
             self.rebalancing = True
@@ -306,7 +298,7 @@ class FlowRunner:
                     follower.trouble_over()
             else:
                 troubles.over("target")
-                self._backoff.reset()
+                self._restarts.backoff.reset()
                 now = self.ctx.clock.monotonic()
                 if now - self._lead.acting_since > WORKS_AFTER:
                     troubles.over(self._whole, answered=False)
@@ -342,4 +334,4 @@ class FlowRunner:
         self._lead.received(records)
 
     def _saw_leader(self, label: str, instance: str, offset: int) -> None:
-        self._lead.saw_leader(label, instance, offset, new=self._replayed)
+        self._lead.saw_leader(label, instance, offset, new=self.ready)

@@ -6,8 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 from lockstep_kafka.common.asyncio_util import set_within, to_next_tick, without_end
-from lockstep_kafka.common.backoff import Backoff
-from lockstep_kafka.common.errors import ClusterError, LeadershipLost, errors_in
+from lockstep_kafka.common.errors import LeadershipLost, errors_in
 from lockstep_kafka.topics.topic_follower import target_follower
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.flow.command_handler import CommandHandler
@@ -15,6 +14,7 @@ from lockstep_runtime.flow.context import FlowContext, FlowService, IdleWork
 from lockstep_runtime.flow.main_loop import MainLoop
 from lockstep_runtime.state.leadership import leader_label
 from lockstep_runtime.telemetry.process_end import replace_process
+from lockstep_runtime.util.task_restarts import TaskRestarts
 from lockstep_state.names import commands_topic, events_topic
 from lockstep_state.rows.state_rows import Leader
 
@@ -168,26 +168,24 @@ class Lead:
             replace_process(self.ctx.log, f"{what} did not end within {ENDS_WITHIN:.0f} s, so its process is replaced")
 
     async def _act(self) -> None:
-        """What we do while leading: the service's main loop, beside it the commands. Ends by being cancelled."""
-        backoff = Backoff()
-        while True:
-            began, ended = self.ctx.clock.monotonic(), None
-            self.acting_since = began
-            try:
-                await self.ctx.restore_rows()
-                async with asyncio.TaskGroup() as tasks:
-                    tasks.create_task(without_end("the command handler", self._attend()))
-                    tasks.create_task(without_end("the main loop", self._work.run_forever()))
-            except* LeadershipLost as group:
-                # `keep` cancels us, unless the group answers again before it checks.
-                self.ctx.log.debug("stood down", str(next(errors_in(group))))
-                self._nudged.set()
-            except* ClusterError as group:
-                ended = next(errors_in(group))
-                self.ctx.rounds.troubles.began(self._whole, ended)
+        """Run the service's main loop, and its commands beside it, until cancelled."""
+        ctx = self.ctx
+        restarts = TaskRestarts(lambda error: ctx.rounds.troubles.began(self._whole, error), ctx.clock.monotonic)
+        await restarts.run_forever(self._serve)
+
+    async def _serve(self) -> None:
+        self.acting_since = self.ctx.clock.monotonic()
+        try:
+            await self.ctx.restore_rows()
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(without_end("the command handler", self._attend()))
+                tasks.create_task(without_end("the main loop", self._work.run_forever()))
+        except* LeadershipLost as group:
+            # `keep` cancels us, unless the group answers again before it checks.
+            self.ctx.log.debug("stood down", str(next(errors_in(group))))
+            self._nudged.set()
+        finally:
             self.acting_since = float("inf")
-            backoff.worked(self.ctx.clock.monotonic() - began)
-            await asyncio.sleep(backoff.after(ended))
 
     async def _attend(self) -> None:
         """Carry out commands: first those without an answer, of before our time, then those that come through the
