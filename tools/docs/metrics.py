@@ -28,7 +28,7 @@ COMMON = lockstep_runtime.flow.common_metrics.METRICS
 RUN = lockstep_cli.processes.run_metrics.METRICS
 DECLARED: Mapping[str, Iterable[Metric]] = {"every service": COMMON, "lockstep run": RUN, **SERVICES}
 
-WITH_TLS = frozenset(metric.shown_as for metric in lockstep_runtime.flow.common_metrics.OF_TLS)
+WITH_TLS = frozenset(metric.shown_as for metric in lockstep_runtime.flow.common_metrics.TLS_METRICS)
 """What a page shows beside that where its flows have certificates."""
 
 OF_A_WINDOW = ("min", "max", "avg")
@@ -39,7 +39,9 @@ BLOCK = re.compile(r"(<!-- metrics of ([a-z -]+) -->\n).*?(?=<!-- end -->)", re.
 
 def declared_by(service: str) -> set[str]:
     """The names of the samples that a service's page shows."""
-    return {metric.shown_as for metric in (*lockstep_runtime.flow.common_metrics.shown_by(service), *SERVICES[service])}
+    return {
+        metric.shown_as for metric in (*lockstep_runtime.flow.common_metrics.page_metrics(service), *SERVICES[service])
+    }
 
 
 def filled(page: str) -> str:

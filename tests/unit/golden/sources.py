@@ -55,11 +55,11 @@ LOG_OWNERS = ("log", "_log", "_say")
 """How what is called ends, before the dot."""
 NO_MESSAGES = {"info", "warning", "%s"}
 """First texts of such calls that are no messages."""
-HAPPENED_CALLS, ANSWER_CALLS, MEMBER_CALLS = ("happened",), ("Answer",), ("App",)
+HAPPENED_CALLS, ANSWER_CALLS, MEMBER_CALLS = ("add_event",), ("Answer",), ("App",)
 ROUND_CALLS, SPAN_CALLS, NOTE_CALLS, ADMIN_CALLS = (
     ("every",),
-    ("stretch", "step"),
-    ("note",),
+    ("span_interval", "step"),
+    ("set_attributes",),
     ("_blocking", "_one", "_many"),
 )
 STATUS_FUNCTIONS = ("status", "_about")

@@ -32,7 +32,7 @@ class Lives(FlowRunner):
         self.ended = 0
         self.trouble: ClusterError | None = None
 
-    async def _life(self) -> None:
+    async def _session(self) -> None:
         self.begun.append(self.ctx.settings.admin_timeout.total_seconds())
         try:
             if self.trouble is not None:

@@ -27,7 +27,7 @@ from lockstep_config.flow.mirroring_rules import checkpoint_rule
 from lockstep_config.keys.python_classes import ClassFailed
 from lockstep_kafka.common.asyncio_util import cancelled
 from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable
-from lockstep_kafka.common.tracing import note
+from lockstep_kafka.common.tracing import set_attributes
 from lockstep_kafka.groups.group_protocols import list_group_protocols
 from lockstep_kafka.topics.control_topics import checkpoints_topic
 from lockstep_rules.groups.group_selection import Committed, came_from
@@ -107,7 +107,7 @@ class CheckpointFlow:
 
     def _require_share(self, share: int) -> None:
         """Raises ValueError if another replica has these groups, so that nothing was done with them."""
-        if not self._ctx.acting or share not in self._ctx.leadership.leading():
+        if not self._ctx.is_acting or share not in self._ctx.leadership.leading():
             raise ValueError(f"another replica has the groups of commands partition {share} now: ask again")
 
     async def run(self) -> None:
@@ -133,8 +133,10 @@ class CheckpointFlow:
     async def _sync_now(self, share: int = 0, source: bool = True, rewind: bool = False) -> Answer:
         """Bring the groups of one share of the work to their places on the target. `source`: ask the source first where
         they are. `rewind`: set back those that went back there. Raises ValueError with a sentence, and ClusterError."""
-        if not self._ctx.to_run:
-            raise ValueError(f"the {self._ctx.connector.value} is {self._ctx.wanted.why(self._ctx.connector)}")
+        if not self._ctx.should_run:
+            raise ValueError(
+                f"the {self._ctx.connector.value} is {self._ctx.desired_state.describe(self._ctx.connector)}"
+            )
         if not self._settings.sync_group_offsets:
             raise ValueError("sync.group.offsets.enabled is false, so groups on the target are not moved")
 
@@ -174,7 +176,7 @@ class CheckpointFlow:
     def _samples(self) -> Iterator[Sample]:
         """For /metrics: what this replica knows of its share of the groups."""
         ctx, flow = self._ctx, str(self._ctx.flow)
-        if not ctx.acting:
+        if not ctx.is_acting:
             return
         for phase, count in self._report.phases().items():
             yield Sample(metrics.GROUPS, (flow, phase), count)
@@ -193,7 +195,7 @@ class CheckpointFlow:
         works = [self._emissions(), self._reader.watch()]
         if self._settings.sync_group_offsets:
             works.append(
-                self._ctx.rounds.every(GROUP_SYNC, self._settings.sync_group_offsets_every, self._group_sync.sync)
+                self._ctx.periodic.every(GROUP_SYNC, self._settings.sync_group_offsets_every, self._group_sync.sync)
             )
         await _run_together(*works)
 
@@ -201,7 +203,7 @@ class CheckpointFlow:
         await self._syncs.judged()  # else the first look would find nothing translatable
         if self._opposite is not None:
             await self._opposite.judged()
-        await self._ctx.rounds.every(EMISSION, self._settings.emit_every, self._emit_all)
+        await self._ctx.periodic.every(EMISSION, self._settings.emit_every, self._emit_all)
 
     # -- checkpoints ---------------------------------------------------------------------------------------------------
 
@@ -235,10 +237,10 @@ class CheckpointFlow:
             self._committed = others | dict(group_offsets.committed)
             standing, refused = await self._write(group_offsets, owned)
             failed = {**{group: trouble.to_reason() for group, trouble in group_offsets.failed.items()}, **refused}
-            note(groups=len(group_offsets.committed), groups_failing=len(failed))
+            set_attributes(groups=len(group_offsets.committed), groups_failing=len(failed))
             new_groups = await self._report.on_source_read(standing, failed, group_offsets.asked.__contains__, began)
         if new_groups:
-            self._ctx.rounds.hurry(GROUP_SYNC)  # its first look need not wait for the interval
+            self._ctx.periodic.trigger(GROUP_SYNC)  # its first look need not wait for the interval
         await self._name_not_replicated(group_offsets.not_replicated)
         return began
 
@@ -331,7 +333,7 @@ class CheckpointFlow:
             now = self._ctx.clock.wall_ms()
             self._latencies.acknowledged(kept, now - planned_at, now)
             self._emitted.increase(len(kept))
-            note(checkpoints=len(kept))
+            set_attributes(checkpoints=len(kept))
             self._ctx.log.debug("checkpoints emitted", f"{len(kept)} checkpoints")
         kept_back: dict[str, dict[TopicPartition, TranslatedOffset]] = {}
         for one in others:

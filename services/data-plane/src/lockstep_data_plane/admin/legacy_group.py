@@ -167,7 +167,7 @@ class LegacyGroupFollower:
 
     async def _describe(self) -> GroupDescription | None:
         """The group as its coordinator sees it; None while that does not answer."""
-        troubles = self._ctx.rounds.troubles
+        troubles = self._ctx.periodic.troubles
         try:
             described = (await self._ctx.source.describe_groups([self._legacy.group])).require_done()
         except ClusterError as trouble:
@@ -242,15 +242,15 @@ class LegacyGroupFollower:
         try:
             await self._commit_progress()
         except ClusterError as trouble:
-            ctx.rounds.troubles.began(TROUBLE, trouble)
+            ctx.periodic.troubles.began(TROUBLE, trouble)
         else:
-            ctx.rounds.troubles.over(TROUBLE)
+            ctx.periodic.troubles.over(TROUBLE)
 
     async def last_commit(self) -> None:
         """Once the slots have drained: the place from which a MirrorMaker 1, or we, would continue. Failed commits are
         logged. After one, another client reads what was copied since the commit before again; we do not."""
         ctx = self._ctx
-        if not ctx.acting or not self._placed or self._occupied:
+        if not ctx.is_acting or not self._placed or self._occupied:
             return
         try:
             async with asyncio.timeout(LAST_WORD_S):

@@ -168,7 +168,7 @@ class Driver:
                     await self._drain()
         finally:
             self._collector.reset()
-            if not ctx.acting and self._group is None:
+            if not ctx.is_acting and self._group is None:
                 # We lost the lead. A legacy flow's slots end then: only its driver sees when others join the group.
                 self._leaderless.start()
             else:
@@ -264,7 +264,7 @@ class Driver:
         starting: list[tuple[int, bool]] = []
         for slot, partitions in plan.items():
             row, running = self._assignment(slot), self._running.get(slot)
-            stopped = ctx.wanted.slot(slot) is DesiredPhase.STOPPED
+            stopped = ctx.desired_state.slot(slot) is DesiredPhase.STOPPED
             if running is not None and (
                 stopped is not running.only_locates
                 or not partitions
@@ -305,7 +305,7 @@ class Driver:
         """Slots that do not start, slots that froze, and mistakes of ours in keeping them."""
         ctx = self.ctx
         self._verify.check(crowded=any(running.health.late for running in self._running.values()))
-        if ctx.rounds.troubles.now:
+        if ctx.periodic.troubles.now:
             self._troubled_at = ctx.clock.monotonic()
         for slot, running in list(self._running.items()):
             if running.task.done():

@@ -95,7 +95,7 @@ class FlowOrigin:
 
     async def _confirm(self) -> Origin:
         """Return the origin as the source says it, which has what we need there. Raises ClusterError."""
-        ctx, troubles = self._ctx, self._ctx.rounds.troubles
+        ctx, troubles = self._ctx, self._ctx.periodic.troubles
         while True:
             try:
                 await create_topics(ctx, ctx.source)

@@ -90,7 +90,7 @@ class MetricsCollector:
         former leader. If that was this replica, and no other one has led since, its counts go on with what slots did
         meanwhile. A partition that is not among them has left the flow, and its series go."""
         ctx = self._ctx
-        goes_on = self._term > 0 and not ctx.leadership.others_since(self._term, ctx.instance)
+        goes_on = self._term > 0 and not ctx.leadership.claimed_by_others(self._term, ctx.instance)
         self._term = ctx.term
         for tp in set(partitions) - self._followed:
             is_ours = goes_on and tp in self._tallies
@@ -172,7 +172,7 @@ class MetricsCollector:
 
     def samples(self) -> Iterator[Sample]:
         """Everything that has a value now; nothing while another replica leads."""
-        if not self._ctx.acting:
+        if not self._ctx.is_acting:
             return
         assigned = {
             row.slot: [tp for tp in row.partitions if tp in self._followed] for row in self._ctx.state.all(Assignment)
@@ -281,7 +281,7 @@ class MetricsCollector:
 
     def _state(self, slot: int, kept: SlotRun | None) -> str:
         """In Connect's words."""
-        wanted = self._ctx.wanted.slot(slot)
+        wanted = self._ctx.desired_state.slot(slot)
         if wanted is DesiredPhase.STOPPED:
             return "stopped"
         if self._speaks(slot, kept) is not None:

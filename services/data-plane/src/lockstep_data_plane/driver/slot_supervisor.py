@@ -15,7 +15,7 @@ from lockstep_kafka.common.asyncio_util import set_within
 from lockstep_kafka.common.backoff import Backoff
 from lockstep_kafka.common.errors import LeadershipLost
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.util.auto_restart import again, allowed_for, is_spent, is_unlimited, next_after
+from lockstep_runtime.util.auto_restart import auto_restart_for, count_failure, is_spent, is_unlimited, reset_count
 from lockstep_runtime.util.liveness_timer import LivenessTimer
 from lockstep_state.commands.command_vocabulary import RESTART, Connector
 from lockstep_state.reasons.reason import Reason
@@ -126,7 +126,7 @@ class SlotSupervisor:
         self._ctx = ctx
         self._spark = spark
         self._new_spec = new_spec
-        self._allowed = allowed_for(Connector.SOURCE, ctx.settings.auto_restart)
+        self._allowed = auto_restart_for(Connector.SOURCE, ctx.settings.auto_restart)
         self.slot = slot
         self.spec: SlotSpec | None = None
         self.health = SlotHealth(0.0)
@@ -186,7 +186,7 @@ class SlotSupervisor:
         ctx = self._ctx
         tries = slot_restarts(ctx.state.rows, self.slot)
         if tries.cause:
-            await ctx.state.write_if_changed(again(tries, self.asked))
+            await ctx.state.write_if_changed(reset_count(tries, self.asked))
         backoff = Backoff(limit=30.0, at_once=1)  # records wait, and a slot that was killed has nothing wrong with it
         while not self._stop_requested.is_set():
             self.spec = self._new_spec(self.slot)
@@ -203,7 +203,7 @@ class SlotSupervisor:
             if self._stop_requested.is_set():
                 return
             reason = format_sentence(cause)
-            if not ctx.acting:
+            if not ctx.is_acting:
                 say(f"slot {self.slot} ended", f"{reason}; the next leader starts another", slot=self.slot)
                 return
             self.restarts += 1
@@ -226,7 +226,7 @@ class SlotSupervisor:
             if spent:
                 return
             await set_within(self._stop_requested, wait)
-            if not ctx.acting:
+            if not ctx.is_acting:
                 return
 
     async def _wait_released(self, spec: SlotSpec) -> None:
@@ -244,7 +244,7 @@ class SlotSupervisor:
         if is_unlimited(self._allowed):
             return False
         known = slot_restarts(self._ctx.state.rows, self.slot)
-        row = next_after(known, self._allowed, self._copied_s(), cause, self.asked)
+        row = count_failure(known, self._allowed, self._copied_s(), cause, self.asked)
         await self._ctx.state.write_if_changed(row)
         return is_spent(row, self.asked)
 

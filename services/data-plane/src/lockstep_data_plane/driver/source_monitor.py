@@ -122,7 +122,7 @@ class SourceMonitor:
 
     async def judge_reading(self) -> None:
         """Judge the last reading, unless that is done. A source that cannot be reached is said. Raises as `check`."""
-        troubles, estimator, reading = self._ctx.rounds.troubles, self._collector.estimator, self.watch.reading
+        troubles, estimator, reading = self._ctx.periodic.troubles, self._collector.estimator, self.watch.reading
         if reading is not None and reading is not self._judged:
             if reading.trouble is not None:
                 estimator.lost()

@@ -150,9 +150,9 @@ class VerifySupervisor:
         try:
             await ctx.state.write(replace(request, phase="ended"))
         except ClusterError as trouble:
-            ctx.rounds.troubles.began(TROUBLE, trouble)
+            ctx.periodic.troubles.began(TROUBLE, trouble)
             return
-        ctx.rounds.troubles.over(TROUBLE)
+        ctx.periodic.troubles.over(TROUBLE)
         ctx.log.info("verification ended", f"request {request.id}")
 
     # -- for /metrics --------------------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ class VerifySupervisor:
     def samples(self) -> Iterator[Sample]:
         """What verification has found, by topic; nothing while another replica leads."""
         ctx = self._ctx
-        if not ctx.acting:
+        if not ctx.is_acting:
             return
         found: dict[str, list[_Compared]] = defaultdict(list)
         for topic, number in self._copied():

@@ -25,8 +25,8 @@ from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.flow.context import FlowContext, FlowService
 from lockstep_runtime.flow.control_topic_creation import log_created, report_refused_configs
 from lockstep_runtime.membership.group_watch import GroupWatch, InstanceTaken
-from lockstep_runtime.membership.lead import TICK, Lead
-from lockstep_runtime.membership.life_watch import LifeWatch, is_another_state
+from lockstep_runtime.membership.leader_loop import TICK, LeaderLoop
+from lockstep_runtime.membership.session_watch import SessionWatch, is_another_state
 from lockstep_runtime.membership.topic_losses import TopicLosses
 from lockstep_runtime.membership.trouble_reporter import TroubleReporter
 from lockstep_runtime.util.task_restarts import TaskRestarts
@@ -39,7 +39,7 @@ FORGETS_AFTER = 60.0
 """Seconds after which a replica that does not act forgets what failed while it did: the leader retries it, or it is
 over. A replica that leads again sooner reports that its troubles are over."""
 
-LIFE_ENDS = "this life of the flow ends"
+SESSION_ENDS = "this life of the flow ends"
 STUCK = 20.0
 """Seconds without a tick after which the flow does not count as alive."""
 
@@ -70,7 +70,7 @@ class FlowRunner:
         self._service = service
         self._whole = f"the whole of {ctx.service}"
         """As what a trouble of all of its work is known: one of its rounds may be called as the service is."""
-        self._lead = Lead(ctx, service, self._whole)
+        self._lead = LeaderLoop(ctx, service, self._whole)
         self._memberships = memberships
         self._replayed_at: float | None = None
         self._moved_at = self._acted_at = ctx.clock.monotonic()
@@ -100,8 +100,8 @@ class FlowRunner:
         return self.ctx.flow
 
     @property
-    def acting(self) -> bool:
-        return self.ctx.acting
+    def is_acting(self) -> bool:
+        return self.ctx.is_acting
 
     @property
     def joins_anew(self) -> bool:
@@ -111,7 +111,7 @@ class FlowRunner:
     @property
     def degraded(self) -> bool:
         """Something of the flow fails and is retried."""
-        return bool(self.ctx.rounds.troubles.now)
+        return bool(self.ctx.periodic.troubles.now)
 
     @property
     def ready(self) -> bool:
@@ -124,22 +124,22 @@ class FlowRunner:
         began = self._replayed_at
         return timedelta() if began is None else timedelta(seconds=self.ctx.clock.monotonic() - began)
 
-    def not_live(self) -> str | None:
+    def stall(self) -> str | None:
         still = self.ctx.clock.monotonic() - self._moved_at
         return f"{self.ctx.flow}: nothing moved for {still:.0f} s" if still > STUCK else None
 
     def status(self) -> Mapping[str, Any]:
         """JSON values: standing, troubles and what the service itself says, under names of its own."""
         ctx = self.ctx
-        troubles = ctx.rounds.troubles.now | ctx.elsewhere.now
+        troubles = ctx.periodic.troubles.now | ctx.remote_troubles.now
         return {
             **self._service.status(),
             "ready": self.ready,
             "degraded": self.degraded,
             "instance": ctx.instance,
-            "acting": ctx.acting,
-            "wanted": ctx.wanted.connector(ctx.connector).word,
-            "standing": ctx.standing.value,
+            "acting": ctx.is_acting,
+            "wanted": ctx.desired_state.connector(ctx.connector).word,
+            "standing": ctx.lead_phase.value,
             "term": ctx.term,
             "leader": ctx.leadership.leader(0),
             "partitions": sorted(ctx.leadership.held),
@@ -160,18 +160,18 @@ class FlowRunner:
         """Live until cancelled, and report what fails. Raises only what is no ClusterError."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(without_end("the report of troubles", TroubleReporter(self.ctx).run()))
-            tasks.create_task(without_end("the tick", self._pulse()))
-            await self._restarts.run_forever(self._live)
+            tasks.create_task(without_end("the tick", self._tick()))
+            await self._restarts.run_forever(self._run_session)
 
-    async def _live(self) -> None:
+    async def _run_session(self) -> None:
         try:
             await self._apply_settings()
-            await unless_set(self._renewing, self._life())
+            await unless_set(self._renewing, self._session())
         except* StoresUnusable as group:
             raise ClusterError(self.ctx.target.alias, str(next(errors_in(group)))) from group
 
     def _report(self, error: ClusterError) -> None:
-        self.ctx.rounds.troubles.began("target", error)
+        self.ctx.periodic.troubles.began("target", error)
         if isinstance(error, ClusterReplaced):
             self._replaced = error
         if isinstance(error, InstanceTaken):
@@ -193,12 +193,12 @@ class FlowRunner:
         if self._renewed is settings:  # else newer ones came in, and what failed on the way comes again
             self._renewed = None
 
-    async def _pulse(self) -> None:
+    async def _tick(self) -> None:
         while True:
             self._moved_at = self.ctx.clock.monotonic()
             await asyncio.sleep(to_next_tick(TICK))
 
-    async def _life(self) -> None:
+    async def _session(self) -> None:
         ctx, settings = self.ctx, self.ctx.settings
         try:
             self.certificates = await asyncio.to_thread(certificate_ends, settings)
@@ -208,7 +208,7 @@ class FlowRunner:
         factor = settings.control.replication_factor
         created = await ensure_control_topics(ctx.target, flow_topics(ctx.flow, settings.group_id, factor))
         log_created(ctx, ctx.target, created)
-        watch = LifeWatch(ctx, self._cluster_ids, self._losses)
+        watch = SessionWatch(ctx, self._cluster_ids, self._losses)
         if (replaced := await watch.begin(created.names)) is not None:
             self._replaced = replaced
             if self._renamed_to is not None:  # that was the group of another cluster, which does not know us
@@ -238,10 +238,10 @@ class FlowRunner:
             await report_refused_configs(ctx, ctx.target, created)
             await self._replay_and_serve(facts, watch, created.names)
         finally:
-            await self._lead.stand_down(LIFE_ENDS)
+            await self._lead.stand_down(SESSION_ENDS)
             await asyncio.gather(facts.stop(), acts.stop())
 
-    async def _replay_and_serve(self, facts: ControlProducer, watch: LifeWatch, created: Collection[str]) -> None:
+    async def _replay_and_serve(self, facts: ControlProducer, watch: SessionWatch, created: Collection[str]) -> None:
         """`created`: names of the topics that this life has created."""
         ctx = self.ctx
         topic = state_topic(ctx.flow, ctx.settings.group_id)
@@ -265,16 +265,16 @@ class FlowRunner:
                     tasks.create_task(
                         without_end("the watch over the group", self._group_watch.run(lambda: follower.trouble))
                     )
-                    tasks.create_task(without_end("the leadership", self._lead.keep(tasks)))
+                    tasks.create_task(without_end("the leadership", self._lead.run(tasks)))
             except* ClusterError as group:
                 # Now, and not when all is cleaned up: that takes a while where brokers are away.
-                self.ctx.rounds.troubles.began("target", next(errors_in(group)))
+                self.ctx.periodic.troubles.began("target", next(errors_in(group)))
                 raise
             finally:
-                await self._lead.stand_down(LIFE_ENDS)
+                await self._lead.stand_down(SESSION_ENDS)
                 await membership.leave()
 
-    def _compare_with_former(self, watch: LifeWatch, *, is_new: bool) -> None:
+    def _compare_with_former(self, watch: SessionWatch, *, is_new: bool) -> None:
         """See whether the state topic that was just read is the one of the life before. `is_new`: this life has created
         it."""
         now = watch.target_id, watch.state_id
@@ -286,7 +286,7 @@ class FlowRunner:
     async def _watch_reach(self, follower: TopicFollower) -> None:
         """Reports when the target goes away and when it is back, as the follower's connection shows. While it is there,
         a replica that stands by comes to forget what failed while it led."""
-        troubles = self.ctx.rounds.troubles
+        troubles = self.ctx.periodic.troubles
         while True:
             if follower.trouble:
                 self._acted_at = self.ctx.clock.monotonic()  # it cannot lead, and may when the target is back
@@ -302,7 +302,7 @@ class FlowRunner:
                 now = self.ctx.clock.monotonic()
                 if now - self._lead.acting_since > WORKS_AFTER:
                     troubles.over(self._whole, answered=False)
-                if self.ctx.acting:
+                if self.ctx.is_acting:
                     self._acted_at = now
                 elif now - self._acted_at > FORGETS_AFTER:
                     troubles.forget_all()
@@ -315,23 +315,23 @@ class FlowRunner:
         self.ctx.log.debug("group joined", f"commands partitions {sorted(partitions)}", partitions=sorted(partitions))
         self.ctx.leadership.assigned(partitions)
         self.rebalancing = False
-        self._lead.nudge()
+        self._lead.wake()
 
     async def revoked(self) -> None:
         """The group takes everything back: acting ends before this returns."""
         self.ctx.leadership.assigned(())
         self.rebalancing = True
         await self._lead.stand_down("the group divides the work anew")
-        self._lead.nudge()
+        self._lead.wake()
 
     def on_heartbeat(self, asked_at: float) -> None:
         """The group answered a heartbeat sent at that time (`clock.monotonic`). Not the time of the answer: one that
         was in the socket while the process was frozen says nothing about now. May be called from any thread."""
-        self.ctx.heard_at = asked_at
+        self.ctx.heartbeat_at = asked_at
 
-    def received(self, records: Sequence[Record]) -> None:
+    def receive_commands(self, records: Sequence[Record]) -> None:
         """Commands that came through the group."""
-        self._lead.received(records)
+        self._lead.receive_commands(records)
 
     def _saw_leader(self, label: str, instance: str, offset: int) -> None:
-        self._lead.saw_leader(label, instance, offset, new=self.ready)
+        self._lead.read_claim(label, instance, offset, new=self.ready)

@@ -106,7 +106,7 @@ class Process:
             yield from certificate_samples(runner.flow, runner.certificates, now)
 
     def live(self) -> str | None:
-        return "; ".join(filter(None, (r.not_live() for r in self.runners))) or None
+        return "; ".join(filter(None, (r.stall() for r in self.runners))) or None
 
     @property
     def ready_for(self) -> timedelta:
