@@ -62,7 +62,7 @@ def reporting(folder: Path) -> tuple[GroupReport, Late]:
     ctx = leading(folder, "checkpoint", (0, TERM), divided=True)
     log = Late(ctx)
     ctx.open(log, ControlTopicLog(log, "events"))
-    ctx.state.open(ControlTopicLog(log, "state"), ctx.leadership.saw_leader)
+    ctx.state.open(ControlTopicLog(log, "state"), ctx.leadership.read_claim)
     return GroupReport(ctx, lambda _: WRITTEN), log
 
 
@@ -131,7 +131,7 @@ def reporting_of(folder: Path, written: dict[TopicPartition, Checkpoint]) -> tup
     ctx = leading(folder, "checkpoint", (0, TERM), divided=True, lines="sync.group.offsets.enabled = true\n")
     log = Late(ctx)
     ctx.open(log, ControlTopicLog(log, "events"))
-    ctx.state.open(ControlTopicLog(log, "state"), ctx.leadership.saw_leader)
+    ctx.state.open(ControlTopicLog(log, "state"), ctx.leadership.read_claim)
     return GroupReport(ctx, lambda _: written), log
 
 

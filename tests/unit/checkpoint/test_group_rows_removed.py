@@ -94,7 +94,7 @@ async def test_row_of_another_replicas_group_is_not_removed(tmp_path: Path) -> N
     here = Later(tmp_path)
     await here.state.write(GONE)
     here.now += KEPT_MS
-    here.stage.ctx.leadership.saw_leader(leader_label("checkpoint", 0, divided=True), "two", 99)
+    here.stage.ctx.leadership.read_claim(leader_label("checkpoint", 0, divided=True), "two", 99)
     with pytest.raises(LeadershipLost):
         await here.round()
     assert here.keys_removed() == []

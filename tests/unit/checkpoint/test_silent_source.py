@@ -28,7 +28,7 @@ class SilentCluster(Admin):
 async def test_checkpoints_of_known_positions_wait_for_no_round(tmp_path: Path) -> None:
     ctx = leading(tmp_path, "checkpoint", *((share, 1) for share in range(COMMANDS_PARTITIONS)), divided=True)
     log = Late(ctx)
-    ctx.state.open(ControlTopicLog(log, "state"), ctx.leadership.saw_leader)
+    ctx.state.open(ControlTopicLog(log, "state"), ctx.leadership.read_claim)
     ctx.source = silent = SilentCluster()
     flow = CheckpointFlow(ctx)
     flow._checkpoints._loaded.set()

@@ -71,7 +71,7 @@ class Scene:
         self.ctx.state._clock_ms = lambda: self.now
         self.log = Late(self.ctx)
         self.ctx.open(self.log, ControlTopicLog(self.log, "events"))
-        self.ctx.state.open(ControlTopicLog(self.log, "state"), self.ctx.leadership.saw_leader)
+        self.ctx.state.open(ControlTopicLog(self.log, "state"), self.ctx.leadership.read_claim)
         self.ctx.source = self.source = Source()
         self.flow = CheckpointFlow(self.ctx)
         self.flow._checkpoints._loaded.set()

@@ -102,7 +102,7 @@ class Stage:
         self.ctx.target = self.target
         self.log = Late(self.ctx)
         self.ctx.open(self.log, ControlTopicLog(self.log, "events"))
-        self.ctx.state.open(ControlTopicLog(self.log, "state"), self.ctx.leadership.saw_leader)
+        self.ctx.state.open(ControlTopicLog(self.log, "state"), self.ctx.leadership.read_claim)
         self.memory = CheckpointStore(self.ctx, checkpoints_topic(self.ctx.settings))
         self.memory.fold = WrittenCheckpoints()
         self.report = GroupReport(self.ctx, lambda group: self.memory.written.for_group(group))

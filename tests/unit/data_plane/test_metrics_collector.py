@@ -124,7 +124,7 @@ class TestSeries:
 
     def test_a_replica_that_does_not_lead_shows_none(self) -> None:
         driver = copying()
-        driver.acting = False
+        driver.is_acting = False
         assert driver.page() == {}
 
     def test_metrics_counters_continue_when_another_slot_has_the_partition(self) -> None:

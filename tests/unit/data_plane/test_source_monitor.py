@@ -152,7 +152,7 @@ def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
 
 async def test_source_ends_that_cannot_be_written_do_not_end_the_driver(scene: Scene) -> None:
     scene.appends.refuses = True
-    troubles, seen_ms = scene.driver.rounds.troubles, scene.driver.now
+    troubles, seen_ms = scene.driver.periodic.troubles, scene.driver.now
     async with scene.running():
         await scene.wait(lambda: list(troubles.now) == [WRITING])
         scene.appends.refuses = False
@@ -189,7 +189,7 @@ async def test_look_comes_by_wall_clock_whatever_the_process_costs(
 
 
 async def test_source_that_is_away_is_reported_and_looked_at_again(scene: Scene) -> None:
-    troubles = scene.driver.rounds.troubles
+    troubles = scene.driver.periodic.troubles
     scene.source.is_away = True
     async with scene.running():
         await scene.wait(lambda: TROUBLE in troubles.now)

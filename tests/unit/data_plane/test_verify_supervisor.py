@@ -109,7 +109,7 @@ def test_driver_that_does_not_lead_shows_nothing_verified() -> None:
     driver = Driver()
     supervised(driver, enabled=True)
     driver.say(row(upstream=9), WHOLE)
-    driver.acting = False
+    driver.is_acting = False
     assert "lockstep_verify_differences" not in driver.page()
 
 

@@ -47,7 +47,7 @@ class Desk:
         command = Command(id=f"{verb} {subject} {service} {partition}", verb=verb, subject=subject, service=service)
         key, value = command.encode()
         before = self.desk._inbox.qsize()
-        self.desk.received([Record("commands", partition, 0, key, value, 0)])
+        self.desk.receive_commands([Record("commands", partition, 0, key, value, 0)])
         return self.desk._inbox.qsize() > before
 
 
@@ -148,7 +148,7 @@ async def test_refresh_of_a_paused_connector_is_refused(tmp_path: Path) -> None:
 )
 async def test_resume_of_a_phase_set_in_the_file_is_refused(tmp_path: Path, service: str, subject: str) -> None:
     desk = Desk(tmp_path, service, lines="A->B.lockstep.state = stopped\n")
-    assert not desk.ctx.to_run
+    assert not desk.ctx.should_run
     kind, reason, _ = await desk.judged("resume", subject)
     assert kind == "CommandRefused"
     place = f"{tmp_path / 'mm2.properties'}:5: A->B.lockstep.state"
@@ -158,9 +158,9 @@ async def test_resume_of_a_phase_set_in_the_file_is_refused(tmp_path: Path, serv
 
 async def test_state_running_in_the_file_lets_commands_decide(tmp_path: Path) -> None:
     desk = Desk(tmp_path, "topic-sync", lines="A->B.lockstep.state = running\n")
-    assert desk.ctx.to_run
+    assert desk.ctx.should_run
     read_row(desk.ctx, Wanted(scope=SOURCE, phase="paused"))
-    assert not desk.ctx.to_run
+    assert not desk.ctx.should_run
 
 
 async def test_refresh_that_waits_for_its_rounds_holds_up_no_other_command(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ async def test_refresh_that_waits_for_its_rounds_holds_up_no_other_command(tmp_p
     async def wait() -> None:
         await asyncio.Event().wait()
 
-    rounds = asyncio.ensure_future(desk.ctx.rounds.every("a round", timedelta(seconds=1), wait))
+    rounds = asyncio.ensure_future(desk.ctx.periodic.every("a round", timedelta(seconds=1), wait))
     await asyncio.sleep(0)
     assert desk.accepts("refresh", SOURCE)
     assert desk.accepts("offsets-list", SOURCE)
@@ -187,17 +187,17 @@ def as_of_a_newer_release(value: bytes) -> bytes:
 async def test_command_of_a_newer_release_is_passed_over(tmp_path: Path) -> None:
     desk = Desk(tmp_path, "heartbeat")
     key, value = Command(id="c9", verb="refresh", service="heartbeat").encode()
-    desk.desk.received([Record("commands", 0, 0, key, as_of_a_newer_release(value), 0)])
+    desk.desk.receive_commands([Record("commands", 0, 0, key, as_of_a_newer_release(value), 0)])
     assert desk.desk._inbox.empty()
     assert desk.ctx.unreadable.counts == {"commands": 1}
-    desk.desk.received([Record("commands", 0, 1, key, value, 0)])
+    desk.desk.receive_commands([Record("commands", 0, 1, key, value, 0)])
     assert desk.desk._inbox.get_nowait().id == "c9"
 
 
 def test_event_of_a_newer_release_is_passed_over(tmp_path: Path) -> None:
     desk = Desk(tmp_path, "heartbeat")
     key, value = Event(kind="Refreshed", service="heartbeat", flow="A->B", answers="c1").encode()
-    desk.desk.answered([Record("events", 0, 0, key, as_of_a_newer_release(value), 0)])
+    desk.desk.fold_answers([Record("events", 0, 0, key, as_of_a_newer_release(value), 0)])
     assert desk.ctx.unreadable.counts == {"events": 1}
     assert not desk.desk._answered
 
@@ -205,6 +205,6 @@ def test_event_of_a_newer_release_is_passed_over(tmp_path: Path) -> None:
 def test_command_handler_skips_malformed_records(tmp_path: Path) -> None:
     desk = Desk(tmp_path, "heartbeat")
     for value in (b"nonsense", b"[]", b'{"id":"c","verb":"v","version":"x"}', None):
-        desk.desk.received([Record("commands", 0, 0, b"", value, 0)])
-        desk.desk.answered([Record("events", 0, 0, b"", value, 0)])
+        desk.desk.receive_commands([Record("commands", 0, 0, b"", value, 0)])
+        desk.desk.fold_answers([Record("events", 0, 0, b"", value, 0)])
     assert desk.desk._inbox.empty()

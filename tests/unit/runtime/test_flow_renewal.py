@@ -32,7 +32,7 @@ class Lives(FlowRunner):
         self.ended = 0
         self.trouble: ClusterError | None = None
 
-    async def _life(self) -> None:
+    async def _session(self) -> None:
         self.begun.append(self.ctx.settings.admin_timeout.total_seconds())
         try:
             if self.trouble is not None:
@@ -62,7 +62,7 @@ async def test_a_life_ends_in_order_and_the_next_begins_at_once(tmp_path: Path) 
     assert (runner.begun, runner.ended) == ([60.0, 7.0], 1)
     assert runner.ctx.source._conf is not before[0]
     assert runner.ctx.target._conf is not before[1]
-    assert runner._failures == 0
+    assert runner._restarts.failures == 0
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     assert runner.ended == 2
@@ -70,8 +70,7 @@ async def test_a_life_ends_in_order_and_the_next_begins_at_once(tmp_path: Path) 
 
 async def test_flow_renewal_ends_a_wait_after_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runner = Lives(tmp_path)
-    runner._backoff.first = 60.0
-    runner._backoff.limit = 60.0
+    runner._restarts.backoff.first = runner._restarts.backoff.limit = 60.0
     runner.trouble = ClusterError("B", "away")
     running = asyncio.create_task(runner.run())
     await until(lambda: runner.ended == 1)
@@ -86,7 +85,7 @@ async def test_stores_that_do_not_serve_for_the_moment_are_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runner = Lives(tmp_path)
-    runner._backoff.first = runner._backoff.limit = 0.01
+    runner._restarts.backoff.first = runner._restarts.backoff.limit = 0.01
     tries: list[None] = []
     there = client_settings.target_admin
 

@@ -20,7 +20,7 @@ from lockstep_ops.record_decoder import ROLES, decode
 from lockstep_rules.offsets.run_translator import RunTranslator
 from lockstep_runtime.flow.command_handler import CommandHandler
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.state.desired_state import DesiredState
+from lockstep_runtime.state.desired_state import DesiredStateView
 from lockstep_runtime.state.failing_parts import failing_parts
 from lockstep_state.codecs.mm2_codec import (
     Checkpoint,
@@ -68,8 +68,8 @@ def test_state_of_a_service_survives_hostile_rows(tmp_path: Path) -> None:
     ctx.state.receive([Record("state", 0, end + 1, *ROW.encode(), 0)])
     assert ctx.state.get(MirroredTopic, "t") == ROW
     assert ctx.unreadable.counts["state"] > 1_000
-    wanted = DesiredState(ctx.state.rows)
-    assert list(wanted.resting()) is not None
+    wanted = DesiredStateView(ctx.state.rows)
+    assert list(wanted.held_back()) is not None
     assert list(failing_parts(ctx.state.rows, wanted, ("topic-sync", "acl-sync", "heartbeat"))) is not None
 
 
@@ -99,11 +99,11 @@ def test_command_handler_survives_hostile_commands(tmp_path: Path) -> None:
     handler = CommandHandler(ctx, carry_out)
     key, value = Command(id="c", verb="pause", subject="topic:t", arguments={"a": 1}).encode()
     pairs = [(key, wrong) for wrong in (b'{"verb":"pause","subject":{"a":1}}', *damaged(value), *GARBAGE)]
-    read_all(handler.received, records(iter(pairs), "commands"))
+    read_all(handler.receive_commands, records(iter(pairs), "commands"))
     assert ctx.unreadable.counts["commands"] > 100
     event = Event(kind="Paused", service="topic-sync", flow="A->B", answers="c").encode()[1]
     pairs = [(key, wrong) for wrong in (*damaged(event), *GARBAGE)]
-    read_all(handler.answered, records(iter(pairs), "events"))
+    read_all(handler.fold_answers, records(iter(pairs), "events"))
     assert ctx.unreadable.counts["events"] > 50
 
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_runtime.membership.lead import OFTEN, PERIOD_S, LeadChanges
+from lockstep_runtime.membership.leader_loop import OFTEN, PERIOD_S, LeadChanges
 
 
 def test_lead_changes_of_normal_restarts_are_not_reported() -> None:

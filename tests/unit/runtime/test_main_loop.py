@@ -61,7 +61,7 @@ async def test_main_loop_that_is_not_to_run_forgets_its_failures(tmp_path: Path,
     scene = Scene(tmp_path)
     going = asyncio.create_task(scene.work.run_forever())
     await scene.until(["begins"])
-    troubles = scene.ctx.rounds.troubles
+    troubles = scene.ctx.periodic.troubles
     troubles.began("beat", ClusterUnreachable("a", "a1:9092", "refused"))
     scene.write(Wanted(scope=CONNECTOR, restart="again"))
     await scene.until(["begins", "ends", "begins"])

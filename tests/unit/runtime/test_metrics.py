@@ -66,7 +66,7 @@ class Standing:
 
     def __init__(self, source: str, *, acting: bool, degraded: bool = False) -> None:
         self.flow = Flow(source, "T")
-        self.acting, self.degraded = acting, degraded
+        self.is_acting, self.degraded = acting, degraded
         self.ready, self.rebalancing = True, not acting
 
 

@@ -156,7 +156,7 @@ async def test_refresh_whose_round_is_cancelled_is_interrupted() -> None:
     began = asyncio.Event()
 
     async def round_() -> None:
-        if rounds.hurried("work"):
+        if rounds.was_triggered("work"):
             began.set()
             await asyncio.sleep(60.0)
 
@@ -192,7 +192,7 @@ async def test_refresh_whose_round_raises_another_error_raises_it_too() -> None:
     rounds = PeriodicTasks(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
 
     async def round_() -> None:
-        if rounds.hurried("work"):
+        if rounds.was_triggered("work"):
             raise LeadershipLost
 
     work = asyncio.create_task(rounds.every("work", LONG, round_))

@@ -68,7 +68,7 @@ class Scene:
         monkeypatch.setattr(self.losses, "_read_events", self._read)
 
     async def report(self) -> None:
-        self.ctx.heard_at = self.now
+        self.ctx.heartbeat_at = self.now
         await self.losses.report()
 
     async def _event(self, kind: str, subject: str, _: str, **detail: Any) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from lockstep_kafka.common.errors import ClusterError, LeadershipLost
-from lockstep_kafka.common.tracing import NO_TRACING, STEPS_AT_MOST, Tracing, happened, note, step
+from lockstep_kafka.common.tracing import NO_TRACING, STEPS_AT_MOST, Tracing, add_event, set_attributes, step
 from lockstep_runtime.telemetry import log
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.telemetry.tracing_config import TracingConfig, start_tracing, tracing_config
@@ -118,9 +118,9 @@ def test_without_tracing_opentelemetry_is_not_loaded() -> None:
 
 def test_without_a_work_steps_and_notes_are_nothing() -> None:
     with NO_TRACING.work("round", flow="A->B"), step("request", cluster="A"):
-        note(topics=3)
-        happened("TopicCreated")
-    NO_TRACING.stretch("copy", 0, 1)
+        set_attributes(topics=3)
+        add_event("TopicCreated")
+    NO_TRACING.span_interval("copy", 0, 1)
     NO_TRACING.end(0.0)
 
 
@@ -149,8 +149,8 @@ async def test_a_work_its_steps_and_what_happened_arrive(collector: Collector) -
     with begun() as tracing:
         with tracing.work("topic-sync topic refresh", flow="A->B", service="topic-sync"):
             await asyncio.gather(request("A"), request("B"))
-            note(topics=3)
-            happened("TopicCreated", subject="orders")
+            set_attributes(topics=3)
+            add_event("TopicCreated", subject="orders")
         with tracing.work("topic-sync topic refresh", flow="A->B", service="topic-sync"):
             pass
     first, second = collector.spans("topic-sync topic refresh")
@@ -192,8 +192,8 @@ async def test_a_task_that_outlives_its_work_adds_nothing_to_it(collector: Colle
     async def long_living() -> None:
         await ended.wait()
         with step("admin describe"):
-            note(topics=1)
-            happened("Late")
+            set_attributes(topics=1)
+            add_event("Late")
 
     with begun() as tracing:
         with tracing.work("round"):
@@ -206,7 +206,7 @@ async def test_a_task_that_outlives_its_work_adds_nothing_to_it(collector: Colle
 
 def test_a_stretch_has_the_times_that_it_was_given(collector: Collector) -> None:
     with begun("data-plane") as tracing:
-        tracing.stretch("data-plane copy", 5_000_000_000, 6_000_000_000, "cut", records=7)
+        tracing.span_interval("data-plane copy", 5_000_000_000, 6_000_000_000, "cut", records=7)
     (span,) = collector.spans()
     assert (span.began_ns, span.ended_ns, span.error) == (5_000_000_000, 6_000_000_000, "cut")
     assert span.attributes == {"records": 7}
@@ -220,7 +220,7 @@ async def test_each_round_of_a_service_is_a_work(collector: Collector, tmp_path:
         async def round_() -> None:
             done.set()
 
-        task = asyncio.create_task(ctx.rounds.every("topic refresh", timedelta(hours=1), round_))
+        task = asyncio.create_task(ctx.periodic.every("topic refresh", timedelta(hours=1), round_))
         await done.wait()
         await asyncio.sleep(0)
         task.cancel()

@@ -78,7 +78,7 @@ async def test_topic_that_fails_does_not_bring_in_new_topics(tmp_path: Path, mon
     await scene.round()
     assert scene.listed == 2, "the topic that fails is tried again"
     assert all("secret" not in topics for topics in scene.written)
-    scene.sync._ctx.rounds._hurried.add(REFRESH)
+    scene.sync._ctx.periodic._triggered.add(REFRESH)
     await scene.round()
     assert "secret" in scene.written[-1], "an operator asked"
 

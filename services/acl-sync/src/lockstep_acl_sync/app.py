@@ -12,7 +12,7 @@ from lockstep_acl_sync.apply import AclsChanged, acls_changed
 from lockstep_acl_sync.binding_ledger import BindingLedger
 from lockstep_kafka.admin.acl_reader import AclsUnsupported, NoAuthorizer, OAuthRules, read_acls
 from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, NotPermitted, RequestRefused
-from lockstep_kafka.common.tracing import note
+from lockstep_kafka.common.tracing import set_attributes
 from lockstep_rules.acls.acl_plan import AclPlan, AclRule, PrefixCandidates, Verdict, judge_with, plan
 from lockstep_rules.acls.binding_ownership import Deletions, Review, RevocationHistory, deletions, review
 from lockstep_rules.acls.token_authorization import token_notes
@@ -64,7 +64,7 @@ class AclSync:
         ctx.state.listen(self._topic_seen)
 
     async def run(self) -> None:
-        await self._ctx.rounds.every(ROUND, self._asked.every, self._round)
+        await self._ctx.periodic.every(ROUND, self._asked.every, self._round)
 
     async def command(self, command: Command, scope: Scope) -> Answer | None:
         return None
@@ -78,7 +78,7 @@ class AclSync:
         """For /metrics, from the row of the last comparison; nothing while another replica leads."""
         ctx = self._ctx
         row = ctx.state.get(AclStatus, "sync")
-        if row is None or not ctx.acting:
+        if row is None or not ctx.is_acting:
             return
         counts = {"copied": row.copied, "left-out": row.left_out, "owned": row.owned, "revoked": row.revoked}
         for state, count in counts.items():
@@ -92,7 +92,7 @@ class AclSync:
             self._mirrored.discard(row.source_topic)
         elif row.source_topic not in self._mirrored:
             self._mirrored.add(row.source_topic)
-            self._ctx.rounds.hurry(ROUND)
+            self._ctx.periodic.trigger(ROUND)
 
     def _replicates(self, topic: str) -> bool:
         """By its name, or by topic-sync's word. On one cluster under two aliases the ACLs of copies are not copied."""
@@ -127,7 +127,7 @@ class AclSync:
         decided = self._decide(reviewed)
         deleted = await self._delete_owned(reviewed, decided)
 
-        note(added=len(added.done), deleted=len(deleted.done), revoked=len(reviewed.revoked))
+        set_attributes(added=len(added.done), deleted=len(deleted.done), revoked=len(reviewed.revoked))
         troubles = [*added.refused.values(), *deleted.refused.values()]
         phase, cause = _how(troubles)
         await self._set_phase(
@@ -213,7 +213,7 @@ class AclSync:
         before = self._ctx.state.get(AclStatus, "sync")
         row = AclStatus(phase=phase, cause=cause, notes=(*self._tokens, *notes), owned=len(self._own.held()), **counts)
         self._status = row
-        note(phase=phase, copied=row.copied)
+        set_attributes(phase=phase, copied=row.copied)
         if not await self._ctx.state.write_if_changed(row):
             return
         if before is None or (before.phase, before.cause) != (phase, cause):

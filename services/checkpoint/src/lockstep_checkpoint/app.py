@@ -27,7 +27,7 @@ from lockstep_config.flow.mirroring_rules import checkpoint_rule
 from lockstep_config.keys.python_classes import ClassFailed
 from lockstep_kafka.common.asyncio_util import cancelled
 from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable
-from lockstep_kafka.common.tracing import note
+from lockstep_kafka.common.tracing import set_attributes
 from lockstep_kafka.groups.group_protocols import list_group_protocols
 from lockstep_kafka.topics.control_topics import checkpoints_topic
 from lockstep_rules.groups.group_selection import Committed, reverse_source_topic
@@ -106,7 +106,7 @@ class CheckpointFlow:
 
     def _require_share(self, share: int) -> None:
         """Raise ValueError if another replica owns the groups of this share."""
-        if not self._ctx.acting or share not in self._ctx.leadership.leading():
+        if not self._ctx.is_acting or share not in self._ctx.leadership.leading():
             raise ValueError(f"another replica has the groups of commands partition {share} now: ask again")
 
     async def run(self) -> None:
@@ -144,8 +144,10 @@ class CheckpointFlow:
             ValueError: This replica cannot do it now. The text is a sentence for the operator.
             ClusterError: A cluster did not answer, or refused.
         """
-        if not self._ctx.to_run:
-            raise ValueError(f"the {self._ctx.connector.value} is {self._ctx.wanted.why(self._ctx.connector)}")
+        if not self._ctx.should_run:
+            raise ValueError(
+                f"the {self._ctx.connector.value} is {self._ctx.desired_state.describe(self._ctx.connector)}"
+            )
         if not self._settings.sync_group_offsets:
             raise ValueError("sync.group.offsets.enabled is false, so groups on the target are not moved")
 
@@ -184,7 +186,7 @@ class CheckpointFlow:
 
     def _samples(self) -> Iterator[Sample]:
         ctx, flow = self._ctx, str(self._ctx.flow)
-        if not ctx.acting:
+        if not ctx.is_acting:
             return
         for phase, count in self._report.phases().items():
             yield Sample(metrics.GROUPS, (flow, phase), count)
@@ -203,14 +205,14 @@ class CheckpointFlow:
         works = [self._emissions(), self._reader.watch()]
         if self._settings.sync_group_offsets:
             interval = self._settings.sync_group_offsets_every
-            works.append(self._ctx.rounds.every(GROUP_SYNC, interval, self._group_sync.sync))
+            works.append(self._ctx.periodic.every(GROUP_SYNC, interval, self._group_sync.sync))
         await _run_together(*works)
 
     async def _emissions(self) -> None:
         await self._syncs.judged()  # else the first look would find nothing translatable
         if self._reverse_flow is not None:
             await self._reverse_flow.judged()
-        await self._ctx.rounds.every(EMISSION, self._settings.emit_every, self._emit_all)
+        await self._ctx.periodic.every(EMISSION, self._settings.emit_every, self._emit_all)
 
     # -- checkpoints ---------------------------------------------------------------------------------------------------
 
@@ -248,10 +250,10 @@ class CheckpointFlow:
             self._committed = others | dict(group_offsets.committed)
             states, refused = await self._write(group_offsets, owned)
             failed = {**{group: trouble.to_reason() for group, trouble in group_offsets.failed.items()}, **refused}
-            note(groups=len(group_offsets.committed), groups_failing=len(failed))
+            set_attributes(groups=len(group_offsets.committed), groups_failing=len(failed))
             new_groups = await self._report.on_source_read(states, failed, group_offsets.asked.__contains__, began)
         if new_groups:
-            self._ctx.rounds.hurry(GROUP_SYNC)  # its first look need not wait for the interval
+            self._ctx.periodic.trigger(GROUP_SYNC)  # its first look need not wait for the interval
         await self._name_not_replicated(group_offsets.not_replicated)
         return began
 
@@ -347,7 +349,7 @@ class CheckpointFlow:
             now = self._ctx.clock.wall_ms()
             self._latencies.acknowledged(kept, now - planned_at, now)
             self._emitted.increase(len(kept))
-            note(checkpoints=len(kept))
+            set_attributes(checkpoints=len(kept))
             self._ctx.log.debug("checkpoints emitted", f"{len(kept)} checkpoints")
         kept_back: dict[str, dict[TopicPartition, TranslatedOffset]] = {}
         for checkpoint in beyond_end:

@@ -26,7 +26,7 @@ class CheckpointStore(CompactedTopic[WrittenCheckpoints]):
             lambda: client_settings.target_consumer(ctx.settings, "checkpoints-target-consumer"),
             topic,
             ctx.log,
-            ctx.rounds.troubles,
+            ctx.periodic.troubles,
             name="checkpoints topic",
             create=partial(create_control_topics, ctx),
             does_without=True,
@@ -50,7 +50,7 @@ class CheckpointStore(CompactedTopic[WrittenCheckpoints]):
             NotPermitted: The target denies the append.
         """
         written = self.written
-        offsets = await self._ctx.facts(self.topic).append_all(records, partition=PARTITION)
+        offsets = await self._ctx.fenced_log(self.topic).append_all(records, partition=PARTITION)
         written.all_written(offsets, checkpoints)
 
     def begin_fold(self) -> WrittenCheckpoints:

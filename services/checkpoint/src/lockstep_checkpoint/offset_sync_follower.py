@@ -29,7 +29,7 @@ class OffsetSyncFollower(CompactedTopic[OffsetSyncStore]):
             ),
             topic,
             ctx.log,
-            ctx.rounds.troubles,
+            ctx.periodic.troubles,
             name="offset syncs",
             create=partial(create_control_topics, ctx) if creates else None,
         )

@@ -63,7 +63,7 @@ class ReverseFlow(CompactedTopic[_State]):
             lambda: client_settings.source_consumer(ctx.settings, "checkpoint-opposite"),
             ControlTopic(topic, 1, -1),
             ctx.log,
-            ctx.rounds.troubles,
+            ctx.periodic.troubles,
             name=f"rows of {Flow(ctx.flow.target, ctx.flow.source)}",
             optional=True,
         )

@@ -31,7 +31,7 @@ class SiblingFlow(CompactedTopic[StateFold]):
             lambda: client_settings.target_consumer(ctx.settings, "checkpoint-sibling"),
             ControlTopic(topic, 1, -1),
             ctx.log,
-            ctx.rounds.troubles,
+            ctx.periodic.troubles,
             name=f"rows of another flow to {ctx.flow.target} in {topic}",
             optional=True,
         )

@@ -76,10 +76,10 @@ class SourceReader:
 
     async def watch(self) -> None:
         """Record at intervals, for ever, that a reading has no answer yet."""
-        await self._ctx.rounds.every(SILENCE, timedelta(seconds=SILENCE_S), self.record_silence)
+        await self._ctx.periodic.every(SILENCE, timedelta(seconds=SILENCE_S), self.record_silence)
 
     async def record_silence(self) -> None:
         """Record now that a reading has no answer yet. Raises NotAppended and NotPermitted."""
         ctx = self._ctx
-        if self._asked_ms and ctx.clock.wall_ms() - self._asked_ms >= SILENCE_S * 1000 and ctx.acting:
+        if self._asked_ms and ctx.clock.wall_ms() - self._asked_ms >= SILENCE_S * 1000 and ctx.is_acting:
             await self._report.record_silence(ctx.leadership.leading(), self._asked_ms)

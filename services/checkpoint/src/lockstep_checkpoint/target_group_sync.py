@@ -13,7 +13,7 @@ from lockstep_checkpoint.sibling_flow import SiblingFlows
 from lockstep_checkpoint.target_groups import commit, read_groups
 from lockstep_checkpoint.target_topics import MissingPartitions, find_missing
 from lockstep_kafka.common.errors import ClusterError
-from lockstep_kafka.common.tracing import happened, note
+from lockstep_kafka.common.tracing import add_event, set_attributes
 from lockstep_rules.groups.group_selection import GroupMembership
 from lockstep_rules.groups.group_sync import (
     IN_USE,
@@ -108,7 +108,7 @@ class TargetGroupSync:
         Returns whether another comparison could move more of them.
         """
         groups = [group for group in self._report.groups() if owned(group) and self._ctx.settings.groups.matches(group)]
-        note(groups=len(groups))
+        set_attributes(groups=len(groups))
         states, failed = await read_groups(self._ctx.target, groups)
         facts = await self._begin(states)
         for group, trouble in failed.items():
@@ -173,7 +173,7 @@ class TargetGroupSync:
                 return False
             self._last_states[group] = (now, with_writes(state, sync.writes))
             self._moved.increase(len(sync.writes))
-            happened("GroupMoved", group=group, offsets=len(sync.writes))
+            add_event("GroupMoved", group=group, offsets=len(sync.writes))
         if sync.left_out:
             kind = REFUSED if facts.missing.denied & sync.left_out.keys() else ""
             cause = find_foremost(sync.left_out)

@@ -57,9 +57,9 @@ class Heartbeats:
         self._listening_ms = ctx.clock.wall_ms()
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(ctx.rounds.every("heartbeat", ctx.settings.heartbeat.every, self._beat))
+                tasks.create_task(ctx.periodic.every("heartbeat", ctx.settings.heartbeat.every, self._beat))
                 tasks.create_task(
-                    ctx.rounds.every("upstream heartbeats", UPSTREAM_CHECK_INTERVAL, self._measure_upstream)
+                    ctx.periodic.every("upstream heartbeats", UPSTREAM_CHECK_INTERVAL, self._measure_upstream)
                 )
         finally:
             self._monitor, self._upstreams = None, ()
@@ -102,7 +102,7 @@ class Heartbeats:
             await self._ensure_topic()
             heartbeat = beat(ctx.settings.aliases, ctx.clock.wall_ms())
             key, value = encode_heartbeat(heartbeat)
-            await ctx.facts(self._topic).append(key, value, partition=0, timestamp_ms=heartbeat.timestamp_ms)
+            await ctx.fenced_log(self._topic).append(key, value, partition=0, timestamp_ms=heartbeat.timestamp_ms)
         except ClusterError as trouble:
             self._topic_exists = False  # it may have been deleted; look again
             await self._log_failure(trouble.to_reason())
@@ -129,7 +129,7 @@ class Heartbeats:
     def _samples(self) -> Iterator[Sample]:
         """For /metrics. An instance that stands by, or pauses because an operator or the file wants it so, does not
         beat, and that is no trouble."""
-        if not (self._ctx.acting and self._ctx.to_run):
+        if not (self._ctx.is_acting and self._ctx.should_run):
             return
         flow = self._ctx.flow
         yield Sample(metrics.AGE, (str(flow), flow.source, flow.target), self._age())

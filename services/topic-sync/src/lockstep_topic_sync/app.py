@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from lockstep_config.flow.mirroring_rules import topic_rules
 from lockstep_kafka.common.admin_types import Outcome, TopicDescription
 from lockstep_kafka.common.asyncio_util import share_kept_s
-from lockstep_kafka.common.tracing import note
+from lockstep_kafka.common.tracing import set_attributes
 from lockstep_rules.topic_plan import LeftOutTopic, Rules, Selection, heartbeats_note, partition_plan, selected
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.telemetry.log_dedup import SAID, LogDedup
@@ -103,8 +103,8 @@ class TopicSync:
         settings = self._settings
         interval = min(CHECK_INTERVAL, settings.refresh_every)
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._ctx.rounds.every(REFRESH, interval, self._refresh, rest=PAUSE_FACTOR))
-            tasks.create_task(self._ctx.rounds.every(CONFIGS, self._configs.every, self._sync_configs))
+            tasks.create_task(self._ctx.periodic.every(REFRESH, interval, self._refresh, rest=PAUSE_FACTOR))
+            tasks.create_task(self._ctx.periodic.every(CONFIGS, self._configs.every, self._sync_configs))
             tasks.create_task(ClusterWatch(self._ctx).run())
 
     async def command(self, command: Command, scope: Scope) -> Answer | None:
@@ -122,7 +122,7 @@ class TopicSync:
     def _samples(self) -> Iterator[Sample]:
         """For /metrics, from the rows; nothing while another replica leads."""
         ctx, flow = self._ctx, str(self._ctx.flow)
-        if not ctx.acting:
+        if not ctx.is_acting:
             return
         rows = ctx.state.all(MirroredTopic)
         for phase, count in count_by_phase(rows).items():
@@ -133,7 +133,7 @@ class TopicSync:
 
     async def _refresh(self) -> None:
         ctx = self._ctx
-        if self._settled and not self._settings.refresh_enabled and not ctx.rounds.hurried(REFRESH):
+        if self._settled and not self._settings.refresh_enabled and not ctx.periodic.was_triggered(REFRESH):
             return  # looked once, as MM2 does; from now on only when an operator asks
         ctx.must_act()
         rules = await self._rules_now()
@@ -141,7 +141,7 @@ class TopicSync:
         selection = await self._selected(rules, source, target)
         await self._selection_report.on_listed(source)
         topics = self._of_the_first_round(selection.topics)
-        note(topics=len(topics))
+        set_attributes(topics=len(topics))
         missed = frozenset(row.source_topic for row in ctx.state.all(MirroredTopic)) - topics.keys()
         missed -= selection.left_out.keys()
         # A topic counts as gone when two rounds of one term miss it: a listing can be short while brokers change.
@@ -158,7 +158,7 @@ class TopicSync:
             await self._write_left_out(selection)
             keeps_counts = self._settings.keeps_counts
             plan = partition_plan(topics, source, target, not_now=self._retries.waiting(now), keeps_counts=keeps_counts)
-            note(to_create=len(plan.create), to_grow=len(plan.grow))
+            set_attributes(to_create=len(plan.create), to_grow=len(plan.grow))
             await self._creator.create(rules, plan.create)
             await self._creator.grow(plan.grow)
             created = {c.target for c in plan.create} - self._failed_remotes(topics)
@@ -178,7 +178,7 @@ class TopicSync:
         topic that fails is tried again, and others that came since stay out."""
         if self._settings.refresh_enabled:
             return topics
-        if self._first is None or self._ctx.rounds.hurried(REFRESH):
+        if self._first is None or self._ctx.periodic.was_triggered(REFRESH):
             self._first = frozenset(topics)
         return {name: remote for name, remote in topics.items() if name in self._first}
 
@@ -219,7 +219,12 @@ class TopicSync:
         where nothing is to be expected of a new one."""
         ctx = self._ctx
         listed, source = self._names, await ctx.source.topic_names()
-        if listed is None or listed[0] != source or not (self._settled and self._lately) or ctx.rounds.hurried(REFRESH):
+        if (
+            listed is None
+            or listed[0] != source
+            or not (self._settled and self._lately)
+            or ctx.periodic.was_triggered(REFRESH)
+        ):
             listed = source, await ctx.target.topic_names()
         self._names = listed
         return listed

@@ -24,7 +24,7 @@ class ClusterWatch:
 
     async def run(self) -> None:
         """Read both clusters as long as the term lasts."""
-        await self._ctx.rounds.every(CAPABILITIES, EVERY, self._round)
+        await self._ctx.periodic.every(CAPABILITIES, EVERY, self._round)
 
     async def _round(self) -> None:
         """Read both clusters. One that does not answer keeps its row: other rounds report that."""

@@ -88,7 +88,7 @@ class ConfigSync:
         for row in rows:
             if not row.is_selected:
                 self.refused.pop(row.source_topic, None)
-        now, all_of_them = ctx.clock.monotonic(), ctx.rounds.hurried(CONFIGS)
+        now, all_of_them = ctx.clock.monotonic(), ctx.periodic.was_triggered(CONFIGS)
         first = topics if all_of_them else self._retries.ready(now)
         not_now: frozenset[str] = frozenset() if all_of_them else self._retries.waiting(now)
         asked = self._turns.start_round(topics, now, first=first, not_now=not_now)

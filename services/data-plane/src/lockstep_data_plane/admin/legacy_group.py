@@ -192,7 +192,7 @@ class LegacyGroupFollower:
 
     async def _describe(self) -> GroupDescription | None:
         """Return the group as its coordinator describes it; None while it does not answer."""
-        troubles = self._ctx.rounds.troubles
+        troubles = self._ctx.periodic.troubles
         try:
             described = (await self._ctx.source.describe_groups([self._legacy.group])).require_done()
         except ClusterError as trouble:
@@ -271,9 +271,9 @@ class LegacyGroupFollower:
         try:
             await self._commit_progress()
         except ClusterError as trouble:
-            ctx.rounds.troubles.began(TROUBLE, trouble)
+            ctx.periodic.troubles.began(TROUBLE, trouble)
         else:
-            ctx.rounds.troubles.over(TROUBLE)
+            ctx.periodic.troubles.over(TROUBLE)
 
     async def last_commit(self) -> None:
         """Commit once the slots have drained: the offsets from which MirrorMaker 1, or Lockstep, would go on.
@@ -281,7 +281,7 @@ class LegacyGroupFollower:
         Failed commits are logged. After one, another client reads again what was copied since the commit before.
         """
         ctx = self._ctx
-        if not ctx.acting or not self._started or self._occupied:
+        if not ctx.is_acting or not self._started or self._occupied:
             return
         try:
             async with asyncio.timeout(LAST_COMMIT_WITHIN_S):

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from lockstep_data_plane.record_batch.outgoing_batch import EPOCHS
 from lockstep_rules.offsets.lag import SILENT_AFTER_S
-from lockstep_runtime.flow.connect_offsets import ConnectOffsets, offsets_answer, offsets_listed
+from lockstep_runtime.flow.connect_offsets import ConnectOffsets, changed_offsets_answer, listed_offsets_answer
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.state.desired_state import DesiredPhase
 from lockstep_runtime.util.liveness_timer import LivenessTimer
@@ -202,7 +202,7 @@ class OffsetAdmin:
         Raises ValueError (RefusedOffsets) and ClusterError.
         """
         if command.verb == OFFSETS_LIST:
-            return offsets_listed(await self._list())
+            return listed_offsets_answer(await self._list())
         if command.verb not in (OFFSETS_ALTER, OFFSETS_RESET):
             return None
         ctx, source = self._ctx, self._ctx.settings.aliases.source
@@ -224,9 +224,9 @@ class OffsetAdmin:
             if command.verb == OFFSETS_ALTER:
                 await ctx.state.write_all(altered_rows(rows, source, changes))
                 await self._offsets.write(changes)
-                return offsets_answer(command.verb, len(changes))
+                return changed_offsets_answer(command.verb, len(changes))
             await ctx.state.write_all(reset_rows(rows))
-            return offsets_answer(command.verb, await self._offsets.reset())
+            return changed_offsets_answer(command.verb, await self._offsets.reset())
         finally:
             self._lock.release()
 
@@ -239,7 +239,7 @@ class OffsetAdmin:
         source = self._ctx.settings.aliases.source
         await self._wait_located()
         rows = progress_by_partition(self._ctx.state.all(PartitionProgress))
-        connect_changes = (await self._offsets.known()).values()
+        connect_changes = (await self._offsets.read()).values()
         return [
             *(connect_entry(row, source) for row in rows.values()),
             *(change for change in connect_changes if _changed_partition(change, source) not in rows),
@@ -251,7 +251,7 @@ class OffsetAdmin:
         While the flow runs they are as they were written last, like Connect's own records.
         """
         ctx, waited_s = self._ctx, 0.0
-        while ctx.wanted.connector(Connector.SOURCE) is DesiredPhase.STOPPED:
+        while ctx.desired_state.connector(Connector.SOURCE) is DesiredPhase.STOPPED:
             unknown = not_located(ctx.state.all(PartitionProgress), ctx.state.all(MirroredTopic))
             if not unknown:
                 return
@@ -273,7 +273,7 @@ class OffsetAdmin:
         ctx, waited_s = self._ctx, 0.0
         timers: defaultdict[int, LivenessTimer] = defaultdict(LivenessTimer)
         while True:
-            if ctx.wanted.connector(Connector.SOURCE) is not DesiredPhase.STOPPED:
+            if ctx.desired_state.connector(Connector.SOURCE) is not DesiredPhase.STOPPED:
                 raise ValueError(f"the {Connector.SOURCE.value} was resumed meanwhile: stop it first")
             now = ctx.clock.monotonic()
             started = [status for status in ctx.state.all(SlotStatus) if status.phase == "started"]

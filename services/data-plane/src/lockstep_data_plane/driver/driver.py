@@ -178,7 +178,7 @@ class Driver:
                     await self._drain()
         finally:
             self._collector.reset()
-            if not ctx.acting and self._legacy_group is None:
+            if not ctx.is_acting and self._legacy_group is None:
                 # We lost the lead. A legacy flow's slots end then: only its driver sees when others join the group.
                 self._orphaned_slots.start()
             else:
@@ -286,7 +286,7 @@ class Driver:
         starting: list[tuple[int, bool]] = []
         for slot, partitions in plan.items():
             row, running = self._assignment(slot), self._running.get(slot)
-            stopped = ctx.wanted.slot(slot) is DesiredPhase.STOPPED
+            stopped = ctx.desired_state.slot(slot) is DesiredPhase.STOPPED
             if running is not None and (
                 stopped is not running.only_locates
                 or not partitions
@@ -333,7 +333,7 @@ class Driver:
         """
         ctx = self.ctx
         self._verify_supervisor.check(crowded=any(running.health.late for running in self._running.values()))
-        if ctx.rounds.troubles.now:
+        if ctx.periodic.troubles.now:
             self._target_away_at = ctx.clock.monotonic()
         for slot, running in list(self._running.items()):
             if running.task.done():

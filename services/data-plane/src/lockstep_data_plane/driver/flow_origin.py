@@ -106,7 +106,7 @@ class FlowOrigin:
 
     async def _confirm(self) -> Origin:
         """Return the origin from the source, after its control topics were created. Raises ClusterError."""
-        ctx, troubles = self._ctx, self._ctx.rounds.troubles
+        ctx, troubles = self._ctx, self._ctx.periodic.troubles
         while True:
             try:
                 await create_topics(ctx, ctx.source)

@@ -90,7 +90,7 @@ class MetricsCollector:
         replica has led since this one did, its counts go on with what slots did meanwhile.
         """
         ctx = self._ctx
-        goes_on = self._term > 0 and not ctx.leadership.others_since(self._term, ctx.instance)
+        goes_on = self._term > 0 and not ctx.leadership.claimed_by_others(self._term, ctx.instance)
         self._term = ctx.term
         for tp in set(partitions) - self._followed:
             is_ours = goes_on and tp in self._counts
@@ -181,7 +181,7 @@ class MetricsCollector:
 
     def samples(self) -> Iterator[Sample]:
         """Yield every metric that has a value now; nothing while another replica leads."""
-        if not self._ctx.acting:
+        if not self._ctx.is_acting:
             return
         assigned = {
             row.slot: [tp for tp in row.partitions if tp in self._followed] for row in self._ctx.state.all(Assignment)
@@ -292,7 +292,7 @@ class MetricsCollector:
 
     def _task_state(self, slot: int, slot_run: SlotRun | None) -> str:
         """Return the state of a slot as Connect names the states of a task."""
-        wanted = self._ctx.wanted.slot(slot)
+        wanted = self._ctx.desired_state.slot(slot)
         if wanted is DesiredPhase.STOPPED:
             return "stopped"
         if self._current_status(slot, slot_run) is not None:

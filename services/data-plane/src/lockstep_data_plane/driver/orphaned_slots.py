@@ -74,12 +74,12 @@ class OrphanedSlots:
         return spec is not None and spec.settings is self._settings() and not self._succeeded(spec.term)
 
     def _succeeded(self, term: int) -> bool:
-        return self._ctx.leadership.others_since(term, self._ctx.instance)
+        return self._ctx.leadership.claimed_by_others(term, self._ctx.instance)
 
     async def _end_when_succeeded(self) -> None:
         ctx, led_since = self._ctx, float("inf")
         while slots := self._running():
-            led_since = min(led_since, ctx.clock.monotonic()) if ctx.acting else float("inf")
+            led_since = min(led_since, ctx.clock.monotonic()) if ctx.is_acting else float("inf")
             others = any(r.spec is not None and self._succeeded(r.spec.term) for r in slots.values())
             if others or ctx.clock.monotonic() - led_since > LED_AT_ONCE_S:
                 self._ending = True

@@ -35,14 +35,14 @@ class SlotReports:
         before, self._unfit[row.slot] = self._clusters(), {str(cause.detail("cluster")): cause for cause in causes}
         now = self._clusters()
         for alias, reason in now.items():
-            self._ctx.elsewhere.began(f"cluster {alias}", ProtocolUnfit(alias, reason))
+            self._ctx.remote_troubles.began(f"cluster {alias}", ProtocolUnfit(alias, reason))
         for alias in before.keys() - now.keys():
-            self._ctx.elsewhere.over(f"cluster {alias}")
+            self._ctx.remote_troubles.over(f"cluster {alias}")
 
     def reset(self) -> None:
         """Forget the last reports, because another replica leads and receives them."""
         self._unfit.clear()
-        self._ctx.elsewhere.forget_all()
+        self._ctx.remote_troubles.forget_all()
 
     def _clusters(self) -> dict[str, Reason]:
         return {alias: reason for clusters in self._unfit.values() for alias, reason in clusters.items()}

@@ -17,7 +17,7 @@ from lockstep_kafka.common.asyncio_util import set_within
 from lockstep_kafka.common.backoff import Backoff
 from lockstep_kafka.common.errors import LeadershipLost
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.util.auto_restart import again, allowed_for, is_spent, is_unlimited, next_after
+from lockstep_runtime.util.auto_restart import auto_restart_for, count_failure, is_spent, is_unlimited, reset_count
 from lockstep_runtime.util.liveness_timer import LivenessTimer
 from lockstep_state.commands.command_vocabulary import RESTART, Connector
 from lockstep_state.reasons.reason import Reason
@@ -164,7 +164,7 @@ class SlotSupervisor:
         self._ctx = ctx
         self._spark = spark
         self._new_spec = new_spec
-        self._allowed = allowed_for(Connector.SOURCE, ctx.settings.auto_restart)
+        self._allowed = auto_restart_for(Connector.SOURCE, ctx.settings.auto_restart)
         self.slot = slot
         self.spec: SlotSpec | None = None
         self.health = SlotHealth(0.0)
@@ -226,7 +226,7 @@ class SlotSupervisor:
         ctx = self._ctx
         tries = slot_restarts(ctx.state.rows, self.slot)
         if tries.cause:
-            await ctx.state.write_if_changed(again(tries, self.starts_asked))
+            await ctx.state.write_if_changed(reset_count(tries, self.starts_asked))
         backoff = Backoff(limit=30.0, at_once=1)  # records wait, and a slot that was killed has nothing wrong with it
         while not self._stop_requested.is_set():
             self.spec = self._new_spec(self.slot)
@@ -243,7 +243,7 @@ class SlotSupervisor:
             if self._stop_requested.is_set():
                 return
             reason = format_sentence(cause)
-            if not ctx.acting:
+            if not ctx.is_acting:
                 log_failure(f"slot {self.slot} ended", f"{reason}; the next leader starts another", slot=self.slot)
                 return
             self.restarts += 1
@@ -266,7 +266,7 @@ class SlotSupervisor:
             if is_final:
                 return
             await set_within(self._stop_requested, wait)
-            if not ctx.acting:
+            if not ctx.is_acting:
                 return
 
     async def _wait_released(self, spec: SlotSpec) -> None:
@@ -287,7 +287,7 @@ class SlotSupervisor:
         if is_unlimited(self._allowed):
             return False
         restarts = slot_restarts(self._ctx.state.rows, self.slot)
-        row = next_after(restarts, self._allowed, self._uptime_s(), cause, self.starts_asked)
+        row = count_failure(restarts, self._allowed, self._uptime_s(), cause, self.starts_asked)
         await self._ctx.state.write_if_changed(row)
         return is_spent(row, self.starts_asked)
 

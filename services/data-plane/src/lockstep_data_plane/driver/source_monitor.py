@@ -127,7 +127,7 @@ class SourceMonitor:
 
     async def apply_reading(self) -> None:
         """Apply the last reading once, and report a source that cannot be reached. Raises as `check`."""
-        troubles, estimator, reading = self._ctx.rounds.troubles, self._collector.estimator, self.watch.reading
+        troubles, estimator, reading = self._ctx.periodic.troubles, self._collector.estimator, self.watch.reading
         if reading is not None and reading is not self._applied:
             if reading.trouble is not None:
                 estimator.forget_check()

@@ -38,7 +38,7 @@ class SwitchMetrics:
 
     def samples(self) -> Iterator[Sample]:
         """Yield readiness and blockers; nothing while another replica leads."""
-        if not self._ctx.acting:
+        if not self._ctx.is_acting:
             return
         flow, blockers = str(self._ctx.flow), find_blockers(self.facts(), self._ctx.settings.switch_limits)
         yield Sample(m.SWITCH_READY, (flow,), is_ready(blockers))
@@ -66,25 +66,27 @@ class SwitchMetrics:
             groups_age_ms=GroupReadings.from_rows(readings).oldest_age_ms(
                 self._ctx.clock.wall_ms(), self._ctx.settings.switch_limits.max_groups_age_ms
             ),
-            resting=list(self._ctx.wanted.resting()),
+            resting=list(self._ctx.desired_state.held_back()),
             failing=list(self._failing()),
         )
 
     def _failing(self) -> Iterator[FailingPart]:
         ctx = self._ctx
-        troubles = ctx.rounds.troubles.now
+        troubles = ctx.periodic.troubles.now
         if TROUBLE in troubles:
             yield FailingPart("source", ctx.flow.source, ReasonCode.REPORTED.to_reason(text=troubles[TROUBLE]))
         if TARGET_TROUBLE in troubles:
             reason = ReasonCode.REPORTED.to_reason(text=troubles[TARGET_TROUBLE])
             yield FailingPart("target", ctx.flow.target, reason)
         services = [service for service in SERVICES if ctx.settings.needs(service)]
-        reported = list(failing_parts(ctx.state.rows, ctx.wanted, services))
+        reported = list(failing_parts(ctx.state.rows, ctx.desired_state, services))
         yield from reported
         named = {part.name for part in reported}
         for service in sorted(self._replicas.absent - named):
             yield FailingPart("service", service, ReasonCode.NO_REPLICA.to_reason())
         # The driver asks no target that is away, and none while the flow is stopped. Both are blockers by themselves.
-        asks = TARGET_TROUBLE not in troubles and ctx.wanted.connector(Connector.SOURCE) is not DesiredPhase.STOPPED
+        asks = (
+            TARGET_TROUBLE not in troubles and ctx.desired_state.connector(Connector.SOURCE) is not DesiredPhase.STOPPED
+        )
         for service in sorted(self._replicas.unknown - named) if asks else ():
             yield FailingPart("service", service, ReasonCode.REPLICAS_UNKNOWN.to_reason())

@@ -154,9 +154,9 @@ class VerifySupervisor:
         try:
             await ctx.state.write(replace(request, phase="ended"))
         except ClusterError as trouble:
-            ctx.rounds.troubles.began(TROUBLE, trouble)
+            ctx.periodic.troubles.began(TROUBLE, trouble)
             return
-        ctx.rounds.troubles.over(TROUBLE)
+        ctx.periodic.troubles.over(TROUBLE)
         ctx.log.info("verification ended", f"request {request.id}")
 
     # -- for /metrics --------------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ class VerifySupervisor:
     def samples(self) -> Iterator[Sample]:
         """Yield the results of verification by topic; nothing while another replica leads."""
         ctx = self._ctx
-        if not ctx.acting:
+        if not ctx.is_acting:
             return
         by_topic: dict[str, list[_Compared]] = defaultdict(list)
         for topic, number in self._copied():

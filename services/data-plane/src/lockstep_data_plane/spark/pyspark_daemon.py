@@ -36,6 +36,6 @@ def ends_with_jvm(serve: Serve) -> Serve:
 if __name__ == "__main__":
     load_kio()
     import_module("lockstep_data_plane.slot.worker")
-    memory.collect_seldom()  # a search for cycles writes into each object: slots would share nothing of what is loaded
+    memory.freeze_gc()  # a search for cycles writes into each object: slots would share nothing of what is loaded
     vars(daemon)["worker"] = ends_with_jvm(daemon.worker)
     daemon.manager()

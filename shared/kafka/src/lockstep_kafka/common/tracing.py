@@ -22,10 +22,10 @@ class SpanContext:
         """A span within it."""
         return nullcontext()
 
-    def note(self, attributes: dict[str, Attribute]) -> None:
+    def set_attributes(self, attributes: dict[str, Attribute]) -> None:
         """Attributes of its span."""
 
-    def happened(self, name: str, attributes: dict[str, Attribute]) -> None:
+    def add_event(self, name: str, attributes: dict[str, Attribute]) -> None:
         """An event of its span."""
 
 
@@ -37,7 +37,7 @@ class Tracing:
         out."""
         return nullcontext()
 
-    def stretch(self, name: str, began_ns: int, ended_ns: int, error: str = "", **attributes: Attribute) -> None:
+    def span_interval(self, name: str, began_ns: int, ended_ns: int, error: str = "", **attributes: Attribute) -> None:
         """A span for what was done between two times (Unix nanoseconds), with what was wrong."""
 
     def end(self, within_s: float) -> None:
@@ -65,11 +65,11 @@ def step(name: str, **attributes: Attribute) -> AbstractContextManager[None]:
     return _present.get().step(name, attributes)
 
 
-def note(**attributes: Attribute) -> None:
+def set_attributes(**attributes: Attribute) -> None:
     """Attributes of the present work: how much of what it did."""
-    _present.get().note(attributes)
+    _present.get().set_attributes(attributes)
 
 
-def happened(name: str, **attributes: Attribute) -> None:
+def add_event(name: str, **attributes: Attribute) -> None:
     """An event of the present work."""
-    _present.get().happened(name, attributes)
+    _present.get().add_event(name, attributes)

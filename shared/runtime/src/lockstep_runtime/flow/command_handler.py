@@ -14,7 +14,7 @@ from lockstep_kafka.common.errors import ClusterError, RefusedCommand
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.flow.periodic import RoundInterrupted
-from lockstep_runtime.state.desired_state import DesiredPhase, after, doubts
+from lockstep_runtime.state.desired_state import DesiredPhase, apply_verb, unknown_subject
 from lockstep_state.commands import command_vocabulary
 from lockstep_state.commands.command import Command, decode_command
 from lockstep_state.commands.command_vocabulary import (
@@ -45,7 +45,7 @@ class CommandHandler:
         self._answered: set[str] = set()
         self._inbox: asyncio.Queue[Command] = asyncio.Queue()
 
-    def answered(self, records: Sequence[Record]) -> None:
+    def fold_answers(self, records: Sequence[Record]) -> None:
         """Fold events: those that answer a command in our name. One of a newer release is passed over. If it answers
         a command, that is carried out once more."""
         for record in records:
@@ -60,7 +60,7 @@ class CommandHandler:
             if event.answers and event.service == self._ctx.service:
                 self._answered.add(event.answers)
 
-    def received(self, records: Sequence[Record]) -> None:
+    def receive_commands(self, records: Sequence[Record]) -> None:
         """Take in commands, old or new; what is not for us or known already is dropped. What is malformed, or of
         a newer release, is passed over, for it stays in the topic for days. A replica of that release answers it."""
         for record in records:
@@ -132,7 +132,10 @@ class CommandHandler:
             return Answer(VERBS[verb].answer)
         if VERBS[verb].changes_desired_state:
             return await self._want(command, scope)
-        if verb in (OFFSETS_ALTER, OFFSETS_RESET) and ctx.wanted.connector(scope.connector) is not DesiredPhase.STOPPED:
+        if (
+            verb in (OFFSETS_ALTER, OFFSETS_RESET)
+            and ctx.desired_state.connector(scope.connector) is not DesiredPhase.STOPPED
+        ):
             # Connect's own rule: who copies would write over what was altered.
             raise RefusedCommand(ReasonCode.NOT_STOPPED.to_reason(connector=scope.name))
         if (answer := await self._carry_out(command, scope)) is None:
@@ -144,7 +147,7 @@ class CommandHandler:
         ctx = self._ctx
         self._must_run()
         try:
-            await ctx.rounds.refresh()
+            await ctx.periodic.refresh()
         except RoundInterrupted as interrupted:
             ctx.must_act()  # else the next leader carries it out
             self._must_run()
@@ -152,21 +155,23 @@ class CommandHandler:
 
     def _must_run(self) -> None:
         ctx = self._ctx
-        if not ctx.to_run:
-            code = ReasonCode.NOT_RUNNING if ctx.wanted.stated(ctx.connector) else ReasonCode.NOT_RESUMED
-            raise RefusedCommand(code.to_reason(connector=ctx.connector.value, wanted=ctx.wanted.why(ctx.connector)))
+        if not ctx.should_run:
+            code = ReasonCode.NOT_RUNNING if ctx.desired_state.stated_phase(ctx.connector) else ReasonCode.NOT_RESUMED
+            raise RefusedCommand(
+                code.to_reason(connector=ctx.connector.value, wanted=ctx.desired_state.describe(ctx.connector))
+            )
 
     async def _want(self, command: Command, scope: Scope) -> Answer:
         """Write down what is wanted. The state of the service that does it shows that it is done."""
         ctx = self._ctx
         about = Scope.for_connector(ctx.connector) if scope.kind is ScopeKind.FLOW else scope
-        if doubt := doubts(command.verb, about, ctx.state.rows):
+        if doubt := unknown_subject(command.verb, about, ctx.state.rows):
             raise RefusedCommand(doubt)
-        stated = ctx.wanted.stated(ctx.connector)
+        stated = ctx.desired_state.stated_phase(ctx.connector)
         if command.verb == RESUME and about.kind is ScopeKind.CONNECTOR and stated is not None:
             words = {"connector": ctx.connector.value, "wanted": stated.phase, "key": stated.key}
             raise RefusedCommand(ReasonCode.STATED_IN_FILE.to_reason(**words))
-        row = after(ctx.wanted.row(about), command.verb, command.id)
+        row = apply_verb(ctx.desired_state.row(about), command.verb, command.id)
         await ctx.state.write_if_changed(row)
         return Answer(VERBS[command.verb].answer, {"scope": row.scope, "wanted": row.phase})
 

@@ -37,16 +37,16 @@ class ConnectOffsets:
         """For a connector whose offsets have no function: they are records, and nothing else. None for other verbs.
         Raises ValueError (RefusedOffsets) and ClusterError."""
         if command.verb == OFFSETS_LIST:
-            return offsets_listed((await self.known()).values())
+            return listed_offsets_answer((await self.read()).values())
         if command.verb == OFFSETS_ALTER:
             changes = parse_changes(self._connector, command.arguments)
             await self.write(changes)
-            return offsets_answer(command.verb, len(changes))
+            return changed_offsets_answer(command.verb, len(changes))
         if command.verb == OFFSETS_RESET:
-            return offsets_answer(command.verb, await self.reset())
+            return changed_offsets_answer(command.verb, await self.reset())
         return None
 
-    async def known(self) -> Mapping[bytes, OffsetChange]:
+    async def read(self) -> Mapping[bytes, OffsetChange]:
         """What the topic says now, by the keys as they lie there, without what was reset. Raises ClusterError, and
         ValueError where it cannot be read to its end."""
         ctx, fold = self._ctx, OffsetFold()
@@ -77,7 +77,7 @@ class ConnectOffsets:
 
     async def reset(self) -> int:
         """A tombstone for each that is known; how many there were. Raises as `known` and `write`."""
-        known = await self.known()
+        known = await self.read()
         await self._append((key, None) for key in known)
         return len(known)
 
@@ -85,15 +85,15 @@ class ConnectOffsets:
         ctx = self._ctx
         await create_control_topics(ctx, ctx.target, [self._topic])
         ctx.must_act()
-        await ctx.facts(self._topic.name).append_all(records)
+        await ctx.fenced_log(self._topic.name).append_all(records)
 
 
-def offsets_answer(verb: str, entries: int) -> Answer:
+def changed_offsets_answer(verb: str, entries: int) -> Answer:
     """They were changed: how many."""
     return Answer(VERBS[verb].answer, {"entries": entries})
 
 
-def offsets_listed(entries: Iterable[OffsetChange]) -> Answer:
+def listed_offsets_answer(entries: Iterable[OffsetChange]) -> Answer:
     """As Connect lists them, in a fixed order, at most `LISTED`; `left_out` says how many more there are."""
     listed: list[dict[str, Any]] = listing(entries)["offsets"]
     listed.sort(key=_by_topic)

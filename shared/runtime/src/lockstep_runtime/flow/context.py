@@ -11,12 +11,12 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from lockstep_config import FlowSettings
 from lockstep_kafka.admin.admin import Admin
 from lockstep_kafka.common.errors import ClusterError, LeadershipLost
-from lockstep_kafka.common.tracing import NO_TRACING, Tracing, happened
+from lockstep_kafka.common.tracing import NO_TRACING, Tracing, add_event
 from lockstep_kafka.librdkafka.control_producer import ControlProducer, ControlTopicLog
 from lockstep_runtime.flow.common_metrics import ROUND_FAILURES, ROUNDS, UNREADABLE
 from lockstep_runtime.flow.periodic import PeriodicTasks
-from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
-from lockstep_runtime.state.leadership import HEARD_WITHIN, Leadership, LeadPhase
+from lockstep_runtime.state.desired_state import DesiredPhase, DesiredStateView
+from lockstep_runtime.state.leadership import HEARTBEAT_VALID_S, Leadership, LeadPhase
 from lockstep_runtime.state.state_fold import owner_label
 from lockstep_runtime.state.state_log import StateLog
 from lockstep_runtime.state.unreadable_records import UnreadableRecords
@@ -122,11 +122,11 @@ class FlowContext:
         """What was passed over in every topic of the flow that we read."""
         metrics.series(UNREADABLE, str(self.flow), service, state_topic(self.flow, settings.group_id))  # 0 is shown too
         self.state = StateLog(self.unreadable, clock.wall_ms, self._find_term)
-        self.rounds = PeriodicTasks(self.log, clock.monotonic, self._round_ended, self._traced)
-        self.elsewhere = FailureTracker(self.log)
+        self.periodic = PeriodicTasks(self.log, clock.monotonic, self._round_ended, self._traced)
+        self.remote_troubles = FailureTracker(self.log)
         """What fails in other processes of the service: it is reported, and holds nothing up here."""
         self._tracing = tracing
-        self.heard_at: float | None = None
+        self.heartbeat_at: float | None = None
         """When the last heartbeat was sent that our group answered (`clock.monotonic`)."""
         self.connector = service_connector(service)
         """MM2's connector that we are part of."""
@@ -135,37 +135,37 @@ class FlowContext:
         self.divided = divided
         """Whether replicas divide the work by commands partition."""
         self._events: ControlTopicLog | None = None
-        self._acts: ControlProducer | None = None
+        self._fenced_producer: ControlProducer | None = None
 
     # -- what is wanted ------------------------------------------------------------------------------------------------
 
     @property
-    def wanted(self) -> DesiredState:
+    def desired_state(self) -> DesiredStateView:
         """What operators and the file want of the flow's work, current to within a fetch."""
-        return DesiredState(self.state.rows, self.settings.states)
+        return DesiredStateView(self.state.rows, self.settings.states)
 
     @property
-    def to_run(self) -> bool:
+    def should_run(self) -> bool:
         """Whether our main loop is to run now."""
-        phase = self.wanted.connector(self.connector)
+        phase = self.desired_state.connector(self.connector)
         return phase is DesiredPhase.RUNNING or (phase is DesiredPhase.PAUSED and self.pauses_itself)
 
     # -- leadership ----------------------------------------------------------------------------------------------------
 
     @property
-    def heard(self) -> bool:
+    def group_is_current(self) -> bool:
         """Whether our group was heard from within half its session time-out: what it gave us is ours still."""
-        return self.heard_at is not None and self.clock.monotonic() - self.heard_at <= HEARD_WITHIN
+        return self.heartbeat_at is not None and self.clock.monotonic() - self.heartbeat_at <= HEARTBEAT_VALID_S
 
     @property
-    def acting(self) -> bool:
+    def is_acting(self) -> bool:
         """Whether we may act now: we lead (any share of the work), and `heard`. Ask again before each act on the
         outside."""
-        return self.heard and bool(self.leadership.leading())
+        return self.group_is_current and bool(self.leadership.leading())
 
     def must_act(self) -> None:
         """Raises LeadershipLost unless `acting`. Call before each act on a cluster; `run` need not catch it."""
-        if not self.acting:
+        if not self.is_acting:
             raise LeadershipLost(f"{self.service} {self.flow} does not lead now")
 
     @property
@@ -176,14 +176,14 @@ class FlowContext:
     def owns(self, key: str) -> bool:
         """Divided work: whether the share of `key` (a group's id: murmur2 over the commands partitions) is ours to
         act on."""
-        return self.acting and self.leadership.leads(self.share_partition(key))
+        return self.is_acting and self.leadership.leads(self.share_partition(key))
 
     def share_partition(self, key: str) -> int:
         """Which commands partition a key falls to; always 0 where work is not divided."""
         return partition_for(key.encode(), COMMANDS_PARTITIONS) if self.divided else 0
 
     @property
-    def standing(self) -> LeadPhase:
+    def lead_phase(self) -> LeadPhase:
         return max((self.leadership.lead_phase(p) for p in range(COMMANDS_PARTITIONS)), key=list(LeadPhase).index)
 
     def _find_term(self, row: Row) -> int:
@@ -228,7 +228,7 @@ class FlowContext:
             keys["answers"] = answers
         declared = EVENT_KINDS[kind].level
         self.log.info(event_words(kind), text or subject, level=declared if level is None else level, **keys)
-        happened(kind, subject=subject)
+        add_event(kind, subject=subject)
         event = Event(
             kind=kind,
             service=self.service,
@@ -252,17 +252,17 @@ class FlowContext:
         if sent.cancelled():
             return
         if isinstance(trouble := sent.exception(), ClusterError):
-            self.rounds.troubles.began(EVENTS, trouble)
+            self.periodic.troubles.began(EVENTS, trouble)
         else:
-            self.rounds.troubles.over(EVENTS)
+            self.periodic.troubles.over(EVENTS)
 
-    def facts(self, topic: str) -> ControlTopicLog:
+    def fenced_log(self, topic: str) -> ControlTopicLog:
         """Append to another control topic of the target (heartbeats, checkpoints). Such records have no term, so an
         append that takes longer than `ACTS_WITHIN` is given up. A leader that froze must not continue with it when it
         wakes."""
-        if self._acts is None:
+        if self._fenced_producer is None:
             raise LeadershipLost("the target has not been reached yet")
-        return ControlTopicLog(self._acts, topic)
+        return ControlTopicLog(self._fenced_producer, topic)
 
     async def restore_rows(self) -> None:
         """Write our rows again that were lost with the state topic. Raises as `StateLog.write_all`."""
@@ -285,7 +285,7 @@ class FlowContext:
             self._find_term(row)
             keys.append((row.key().encode(), None))
         if keys:
-            offsets = await self.facts(self.state.topic).append_all(keys, partition=0)
+            offsets = await self.fenced_log(self.state.topic).append_all(keys, partition=0)
             await self.state.changed(max(offsets) - 1)
 
     def _round_ended(self, name: str, failed: bool) -> None:
@@ -305,5 +305,5 @@ class FlowContext:
     # -- from the edge -------------------------------------------------------------------------------------------------
 
     def open(self, acts: ControlProducer, events: ControlTopicLog) -> None:
-        self._acts = acts
+        self._fenced_producer = acts
         self._events = events

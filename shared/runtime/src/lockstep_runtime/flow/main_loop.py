@@ -11,7 +11,7 @@ from lockstep_kafka.common.errors import ClusterError, LeadershipLost, errors_in
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.state.desired_state import DesiredPhase
 from lockstep_runtime.state.leadership import leader_label
-from lockstep_runtime.util.auto_restart import again, allowed_for, is_spent, is_unlimited, next_after
+from lockstep_runtime.util.auto_restart import auto_restart_for, count_failure, is_spent, is_unlimited, reset_count
 from lockstep_state.commands.command_vocabulary import RESTART, Scope
 from lockstep_state.reasons.reason import Reason
 from lockstep_state.reasons.reason_catalogue import format_sentence
@@ -34,7 +34,7 @@ class MainLoop:
         self._rest = rest
         self._scope = Scope.for_connector(ctx.connector)
         self._changed = asyncio.Event()
-        self._allowed = allowed_for(ctx.connector, ctx.settings.auto_restart)
+        self._allowed = auto_restart_for(ctx.connector, ctx.settings.auto_restart)
         ctx.state.listen(self._saw)
 
     def _saw(self, row: Row) -> None:
@@ -55,11 +55,11 @@ class MainLoop:
                 if trouble is not None:
                     await self._count(ctx.clock.monotonic() - began, trouble.to_reason())
                 raise
-            ctx.rounds.reset()
+            ctx.periodic.reset()
 
     @property
     def _asked(self) -> tuple[str, ...]:
-        return self._ctx.wanted.restarts(self._scope)
+        return self._ctx.desired_state.restarts(self._scope)
 
     async def _may_start(self) -> None:
         ctx = self._ctx
@@ -68,12 +68,12 @@ class MainLoop:
             self._changed.clear()
             row = self._restarts()
             spent = is_spent(row, self._asked)
-            if ctx.to_run and not spent:
+            if ctx.should_run and not spent:
                 break
             if not said:
-                if not ctx.to_run:
-                    ctx.rounds.troubles.forget_all()  # nothing is retried here until it is resumed
-                word = f"failed: {row.reason}" if spent else ctx.wanted.why(ctx.connector)
+                if not ctx.should_run:
+                    ctx.periodic.troubles.forget_all()  # nothing is retried here until it is resumed
+                word = f"failed: {row.reason}" if spent else ctx.desired_state.describe(ctx.connector)
                 ctx.log.info("not running", f"{ctx.connector.value} is {word}")
                 said = True
             if self._rest is not None and self._has_idle_work():
@@ -81,13 +81,13 @@ class MainLoop:
             else:
                 await self._changed.wait()
         if row.cause:
-            await ctx.state.write_if_changed(again(row, self._asked))
+            await ctx.state.write_if_changed(reset_count(row, self._asked))
         if said:
             ctx.log.info("running again", ctx.connector.value)
 
     async def _until_unwanted(self, asked: tuple[str, ...]) -> None:
         """The main loop, until it is no longer to run, or to begin anew; it has drained when this returns."""
-        await self._while(lambda: self._ctx.to_run and self._asked == asked, self._run)
+        await self._while(lambda: self._ctx.should_run and self._asked == asked, self._run)
 
     async def _while(self, wanted: Callable[[], bool], work: Callable[[], Awaitable[None]]) -> None:
         """Some work for as long as it is wanted; it has drained when this returns. Raises what it raises."""
@@ -112,7 +112,7 @@ class MainLoop:
 
     def _has_idle_work(self) -> bool:
         """Whether what there is to do while it is stopped is to be done now."""
-        wanted = self._ctx.wanted.connector(self._ctx.connector)
+        wanted = self._ctx.desired_state.connector(self._ctx.connector)
         return wanted is DesiredPhase.STOPPED and not is_spent(self._restarts(), self._asked)
 
     def _restarts(self) -> Restarts:
@@ -125,7 +125,7 @@ class MainLoop:
         if is_unlimited(self._allowed):
             return
         ctx = self._ctx
-        row = next_after(self._restarts(), self._allowed, worked_s, cause, self._asked)
+        row = count_failure(self._restarts(), self._allowed, worked_s, cause, self._asked)
         await ctx.state.write_if_changed(row)
         if is_spent(row, self._asked):
             then = f"waits for the command {RESTART} {self._scope}"

@@ -38,7 +38,7 @@ class PeriodicTasks:
         self._monotonic = monotonic
         self._asked: dict[str, asyncio.Event] = {}
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}
-        self._hurried: set[str] = set()
+        self._triggered: set[str] = set()
 
     async def every(
         self, name: str, interval: timedelta, round_: Callable[[], Awaitable[None]], *, rest: float = 0.0
@@ -57,9 +57,9 @@ class PeriodicTasks:
         backoff = Backoff(limit=max(5.0, min(30.0, interval.total_seconds())))
         while True:
             if asked.is_set():
-                self._hurried.add(name)
+                self._triggered.add(name)
             else:
-                self._hurried.discard(name)
+                self._triggered.discard(name)
             asked.clear()
             # A request during the round is for a round that begins afterwards.
             waiting = self._waiting.pop(name, [])
@@ -93,14 +93,14 @@ class PeriodicTasks:
             if wait > 0:
                 await set_within(asked, wait)
 
-    def hurry(self, name: str) -> None:
+    def trigger(self, name: str) -> None:
         """Let the named round come at once. A name without a round is ignored."""
         if name in self._asked:
             self._asked[name].set()
 
-    def hurried(self, name: str) -> bool:
+    def was_triggered(self, name: str) -> bool:
         """Within a round: whether it came because somebody asked, not because its time had come."""
-        return name in self._hurried
+        return name in self._triggered
 
     async def refresh(self) -> None:
         """Let every round come now and wait for all of them. Raises the first trouble one of them ended with, and

@@ -22,7 +22,7 @@ from lockstep_kafka.common.asyncio_util import to_next_tick
 from lockstep_kafka.common.backoff import Backoff
 from lockstep_kafka.common.errors import ClusterError
 from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_runtime.util.file_digest import FileDigest, contents
+from lockstep_runtime.util.file_digest import FileDigest, digests
 from lockstep_state.names import Flow
 
 CHECK_INTERVAL_S = 2.0
@@ -78,7 +78,7 @@ class Rotation:
         self._log = log
         self._unusable = unusable or try_each
         self._files = configuration.sources.files
-        seen = contents(self._files)
+        seen = digests(self._files)
         self._steady = FileDigest(seen)
         self._known = {flow: _Known(one, identities(one, seen)) for flow, one in settings.items()}
         self._due = True
@@ -108,7 +108,7 @@ class Rotation:
 
     async def check(self) -> None:
         """One look, and what follows from it."""
-        seen = await asyncio.to_thread(contents, self._files)
+        seen = await asyncio.to_thread(digests, self._files)
         if not self._steady.differs(seen) and not (self._due and time.monotonic() >= self._not_before):
             return
         try:
@@ -117,7 +117,7 @@ class Rotation:
             self._report_unusable(exc)
             return
         files = newer.sources.files
-        content = await asyncio.to_thread(contents, files)
+        content = await asyncio.to_thread(digests, files)
         if any(content.get(file, one) != one for file, one in seen.items()):
             return  # changed while it was read: the next look
         self._is_usable()

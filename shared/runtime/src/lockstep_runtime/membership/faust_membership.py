@@ -101,7 +101,7 @@ class FaustMembership:
             message = event.message
             at_ms = int((message.timestamp or 0) * 1000)
             record = Record(message.topic, message.partition, message.offset, message.key, message.value, at_ms)
-            self._runner.received([record])
+            self._runner.receive_commands([record])
 
     async def _assigned(self, _: Any, assigned: Any, **__: Any) -> None:
         if self._left:
@@ -170,7 +170,7 @@ class FaustMembership:
                 self._runner.on_heartbeat(asked)
             elif answered:
                 return answered
-            elif coordinator.member_id == UNKNOWN_MEMBER and (self._left or self._runner.ctx.heard):
+            elif coordinator.member_id == UNKNOWN_MEMBER and (self._left or self._runner.ctx.group_is_current):
                 # The session has not ended, so our place went to a member that joined under our instance's name. To
                 # join under it again would put that one out, which would put us out, and so on.
                 coordinator._group_instance_id = None

@@ -9,14 +9,14 @@ the group comes in as `Membership`.
 import asyncio
 import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import timedelta
 from typing import Any, Protocol
 
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.certificate_expiry import CertificateEnds, certificate_ends
 from lockstep_config.flow import client_settings
 from lockstep_config.flow.client_settings import StoresUnusable
-from lockstep_kafka.common.asyncio_util import set_within, to_next_tick, unless_set, without_end
-from lockstep_kafka.common.backoff import Backoff
+from lockstep_kafka.common.asyncio_util import to_next_tick, unless_set, without_end
 from lockstep_kafka.common.errors import ClusterError, ClusterReplaced, errors_in
 from lockstep_kafka.librdkafka.control_producer import ACTS_WITHIN, ControlProducer, ControlTopicLog
 from lockstep_kafka.topics.control_topics import ensure_control_topics, flow_topics
@@ -25,10 +25,11 @@ from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.flow.context import FlowContext, FlowService
 from lockstep_runtime.flow.control_topic_creation import log_created, report_refused_configs
 from lockstep_runtime.membership.group_watch import GroupWatch, InstanceTaken
-from lockstep_runtime.membership.lead import TICK, Lead
-from lockstep_runtime.membership.life_watch import LifeWatch, is_another_state
+from lockstep_runtime.membership.leader_loop import TICK, LeaderLoop
+from lockstep_runtime.membership.session_watch import SessionWatch, is_another_state
 from lockstep_runtime.membership.topic_losses import TopicLosses
 from lockstep_runtime.membership.trouble_reporter import TroubleReporter
+from lockstep_runtime.util.task_restarts import TaskRestarts
 from lockstep_state.names import Flow, events_topic, state_topic
 
 WORKS_AFTER = 5.0
@@ -38,7 +39,7 @@ FORGETS_AFTER = 60.0
 """Seconds after which a replica that does not act forgets what failed while it did: the leader retries it, or it is
 over. A replica that leads again sooner reports that its troubles are over."""
 
-LIFE_ENDS = "this life of the flow ends"
+SESSION_ENDS = "this life of the flow ends"
 STUCK = 20.0
 """Seconds without a tick after which the flow does not count as alive."""
 
@@ -69,12 +70,10 @@ class FlowRunner:
         self._service = service
         self._whole = f"the whole of {ctx.service}"
         """As what a trouble of all of its work is known: one of its rounds may be called as the service is."""
-        self._lead = Lead(ctx, service, self._whole)
+        self._lead = LeaderLoop(ctx, service, self._whole)
         self._memberships = memberships
-        self._replayed = False
+        self._replayed_at: float | None = None
         self._moved_at = self._acted_at = ctx.clock.monotonic()
-        self._backoff = Backoff(first=0.5, limit=10.0)
-        self._failures = 0
         self._instance = ctx.instance
         """The name we were given; another process may have it as well."""
         self._renamed_to: InstanceTaken | None = None
@@ -87,6 +86,7 @@ class FlowRunner:
         """Ids of the target's cluster and of the state topic in the life before."""
         self._renewed: FlowSettings | None = None
         self._renewing = asyncio.Event()
+        self._restarts = TaskRestarts(self._report, ctx.clock.monotonic, longest_s=10.0, wake=self._renewing)
         self._group_watch = GroupWatch(ctx)
         self.rebalancing = False
         """Our share of the flow's work is being decided."""
@@ -100,8 +100,8 @@ class FlowRunner:
         return self.ctx.flow
 
     @property
-    def acting(self) -> bool:
-        return self.ctx.acting
+    def is_acting(self) -> bool:
+        return self.ctx.is_acting
 
     @property
     def joins_anew(self) -> bool:
@@ -111,35 +111,41 @@ class FlowRunner:
     @property
     def degraded(self) -> bool:
         """Something of the flow fails and is retried."""
-        return bool(self.ctx.rounds.troubles.now)
+        return bool(self.ctx.periodic.troubles.now)
 
     @property
     def ready(self) -> bool:
         """The target's control topics have been replayed at least once."""
-        return self._replayed
+        return self._replayed_at is not None
 
-    def not_live(self) -> str | None:
+    @property
+    def ready_for(self) -> timedelta:
+        """Return for how long it has been `ready`; zero if it is not."""
+        began = self._replayed_at
+        return timedelta() if began is None else timedelta(seconds=self.ctx.clock.monotonic() - began)
+
+    def stall(self) -> str | None:
         still = self.ctx.clock.monotonic() - self._moved_at
         return f"{self.ctx.flow}: nothing moved for {still:.0f} s" if still > STUCK else None
 
     def status(self) -> Mapping[str, Any]:
         """JSON values: standing, troubles and what the service itself says, under names of its own."""
         ctx = self.ctx
-        troubles = ctx.rounds.troubles.now | ctx.elsewhere.now
+        troubles = ctx.periodic.troubles.now | ctx.remote_troubles.now
         return {
             **self._service.status(),
             "ready": self.ready,
             "degraded": self.degraded,
             "instance": ctx.instance,
-            "acting": ctx.acting,
-            "wanted": ctx.wanted.connector(ctx.connector).word,
-            "standing": ctx.standing.value,
+            "acting": ctx.is_acting,
+            "wanted": ctx.desired_state.connector(ctx.connector).word,
+            "standing": ctx.lead_phase.value,
             "term": ctx.term,
             "leader": ctx.leadership.leader(0),
             "partitions": sorted(ctx.leadership.held),
             "troubles": troubles,
             "unreadable": {"counts": ctx.unreadable.counts, "present": list(ctx.unreadable.present)},
-            "restarts": self._failures,
+            "restarts": self._restarts.failures,
             "state_position": ctx.state.position,
         }
 
@@ -154,33 +160,23 @@ class FlowRunner:
         """Live until cancelled, and report what fails. Raises only what is no ClusterError."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(without_end("the report of troubles", TroubleReporter(self.ctx).run()))
-            await self._live()
+            tasks.create_task(without_end("the tick", self._tick()))
+            await self._restarts.run_forever(self._run_session)
 
-    async def _live(self) -> None:
-        while True:
-            try:
-                async with asyncio.TaskGroup() as tasks:
-                    pulse = tasks.create_task(self._pulse())
-                    try:
-                        await self._apply_settings()
-                        await unless_set(self._renewing, self._life())
-                    finally:
-                        pulse.cancel()
-            except* ClusterError as group:
-                trouble = next(errors_in(group))
-                self._failures += 1
-                self.ctx.rounds.troubles.began("target", trouble)
-                if isinstance(trouble, ClusterReplaced):
-                    self._replaced = trouble
-                if isinstance(trouble, InstanceTaken):
-                    self._renamed_to = trouble
-                    self.ctx.instance = f"{self._instance}-{secrets.token_hex(2)}"
-            except* StoresUnusable as group:
-                self._failures += 1
-                self.ctx.rounds.troubles.began(
-                    "target", ClusterError(self.ctx.target.alias, str(next(errors_in(group))))
-                )
-            await self._wait(self._backoff.next())
+    async def _run_session(self) -> None:
+        try:
+            await self._apply_settings()
+            await unless_set(self._renewing, self._session())
+        except* StoresUnusable as group:
+            raise ClusterError(self.ctx.target.alias, str(next(errors_in(group)))) from group
+
+    def _report(self, error: ClusterError) -> None:
+        self.ctx.periodic.troubles.began("target", error)
+        if isinstance(error, ClusterReplaced):
+            self._replaced = error
+        if isinstance(error, InstanceTaken):
+            self._renamed_to = error
+            self.ctx.instance = f"{self._instance}-{secrets.token_hex(2)}"
 
     async def _apply_settings(self) -> None:
         """Use the settings that came in meanwhile. No task has a client now."""
@@ -193,20 +189,16 @@ class FlowRunner:
         clients = settings.clients
         await ctx.source.renew(client_settings.source_admin(settings, ctx.service), clients.source_admin)
         await ctx.target.renew(client_settings.target_admin(settings, ctx.service), clients.target_admin)
-        self._backoff.reset()
+        self._restarts.backoff.reset()
         if self._renewed is settings:  # else newer ones came in, and what failed on the way comes again
             self._renewed = None
 
-    async def _pulse(self) -> None:
+    async def _tick(self) -> None:
         while True:
             self._moved_at = self.ctx.clock.monotonic()
             await asyncio.sleep(to_next_tick(TICK))
 
-    async def _wait(self, seconds: float) -> None:
-        self._moved_at = self.ctx.clock.monotonic()
-        await set_within(self._renewing, seconds)
-
-    async def _life(self) -> None:
+    async def _session(self) -> None:
         ctx, settings = self.ctx, self.ctx.settings
         try:
             self.certificates = await asyncio.to_thread(certificate_ends, settings)
@@ -216,7 +208,7 @@ class FlowRunner:
         factor = settings.control.replication_factor
         created = await ensure_control_topics(ctx.target, flow_topics(ctx.flow, settings.group_id, factor))
         log_created(ctx, ctx.target, created)
-        watch = LifeWatch(ctx, self._cluster_ids, self._losses)
+        watch = SessionWatch(ctx, self._cluster_ids, self._losses)
         if (replaced := await watch.begin(created.names)) is not None:
             self._replaced = replaced
             if self._renamed_to is not None:  # that was the group of another cluster, which does not know us
@@ -246,10 +238,10 @@ class FlowRunner:
             await report_refused_configs(ctx, ctx.target, created)
             await self._replay_and_serve(facts, watch, created.names)
         finally:
-            await self._lead.stand_down(LIFE_ENDS)
+            await self._lead.stand_down(SESSION_ENDS)
             await asyncio.gather(facts.stop(), acts.stop())
 
-    async def _replay_and_serve(self, facts: ControlProducer, watch: LifeWatch, created: Collection[str]) -> None:
+    async def _replay_and_serve(self, facts: ControlProducer, watch: SessionWatch, created: Collection[str]) -> None:
         """`created`: names of the topics that this life has created."""
         ctx = self.ctx
         topic = state_topic(ctx.flow, ctx.settings.group_id)
@@ -258,8 +250,8 @@ class FlowRunner:
         async with target_follower(ctx.settings, ctx.service, topic, ctx.state.receive) as follower:
             await follower.caught_up()
             self._compare_with_former(watch, is_new=topic in created)
-            if not self._replayed:
-                self._replayed = True
+            if not self.ready:
+                self._replayed_at = ctx.clock.monotonic()
                 ctx.log.info("ready", f"{topic} replayed to offset {ctx.state.position + 1}", ready=True)
             membership = self._memberships(self)
             self.rebalancing = True
@@ -273,16 +265,16 @@ class FlowRunner:
                     tasks.create_task(
                         without_end("the watch over the group", self._group_watch.run(lambda: follower.trouble))
                     )
-                    tasks.create_task(without_end("the leadership", self._lead.keep(tasks)))
+                    tasks.create_task(without_end("the leadership", self._lead.run(tasks)))
             except* ClusterError as group:
                 # Now, and not when all is cleaned up: that takes a while where brokers are away.
-                self.ctx.rounds.troubles.began("target", next(errors_in(group)))
+                self.ctx.periodic.troubles.began("target", next(errors_in(group)))
                 raise
             finally:
-                await self._lead.stand_down(LIFE_ENDS)
+                await self._lead.stand_down(SESSION_ENDS)
                 await membership.leave()
 
-    def _compare_with_former(self, watch: LifeWatch, *, is_new: bool) -> None:
+    def _compare_with_former(self, watch: SessionWatch, *, is_new: bool) -> None:
         """See whether the state topic that was just read is the one of the life before. `is_new`: this life has created
         it."""
         now = watch.target_id, watch.state_id
@@ -294,7 +286,7 @@ class FlowRunner:
     async def _watch_reach(self, follower: TopicFollower) -> None:
         """Reports when the target goes away and when it is back, as the follower's connection shows. While it is there,
         a replica that stands by comes to forget what failed while it led."""
-        troubles = self.ctx.rounds.troubles
+        troubles = self.ctx.periodic.troubles
         while True:
             if follower.trouble:
                 self._acted_at = self.ctx.clock.monotonic()  # it cannot lead, and may when the target is back
@@ -306,11 +298,11 @@ class FlowRunner:
                     follower.trouble_over()
             else:
                 troubles.over("target")
-                self._backoff.reset()
+                self._restarts.backoff.reset()
                 now = self.ctx.clock.monotonic()
                 if now - self._lead.acting_since > WORKS_AFTER:
                     troubles.over(self._whole, answered=False)
-                if self.ctx.acting:
+                if self.ctx.is_acting:
                     self._acted_at = now
                 elif now - self._acted_at > FORGETS_AFTER:
                     troubles.forget_all()
@@ -323,23 +315,23 @@ class FlowRunner:
         self.ctx.log.debug("group joined", f"commands partitions {sorted(partitions)}", partitions=sorted(partitions))
         self.ctx.leadership.assigned(partitions)
         self.rebalancing = False
-        self._lead.nudge()
+        self._lead.wake()
 
     async def revoked(self) -> None:
         """The group takes everything back: acting ends before this returns."""
         self.ctx.leadership.assigned(())
         self.rebalancing = True
         await self._lead.stand_down("the group divides the work anew")
-        self._lead.nudge()
+        self._lead.wake()
 
     def on_heartbeat(self, asked_at: float) -> None:
         """The group answered a heartbeat sent at that time (`clock.monotonic`). Not the time of the answer: one that
         was in the socket while the process was frozen says nothing about now. May be called from any thread."""
-        self.ctx.heard_at = asked_at
+        self.ctx.heartbeat_at = asked_at
 
-    def received(self, records: Sequence[Record]) -> None:
+    def receive_commands(self, records: Sequence[Record]) -> None:
         """Commands that came through the group."""
-        self._lead.received(records)
+        self._lead.receive_commands(records)
 
     def _saw_leader(self, label: str, instance: str, offset: int) -> None:
-        self._lead.saw_leader(label, instance, offset, new=self._replayed)
+        self._lead.read_claim(label, instance, offset, new=self.ready)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from lockstep_kafka.common.asyncio_util import to_next_tick
 from lockstep_kafka.common.errors import ClusterError
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.membership.lead import TICK
+from lockstep_runtime.membership.leader_loop import TICK
 from lockstep_runtime.util.liveness_timer import LivenessTimer
 from lockstep_state.names import COMMANDS_PARTITIONS, service_group
 
@@ -48,10 +48,10 @@ class GroupWatch:
         held_at = ctx.clock.monotonic()
         while timer.seconds_since(alive, ctx.clock.monotonic()) <= GROUP_SILENT_AFTER:
             await asyncio.sleep(to_next_tick(TICK))
-            alive = ctx.heard or bool(trouble())
+            alive = ctx.group_is_current or bool(trouble())
             if ctx.leadership.held:
                 self.joins_anew = False
-            if ctx.leadership.held or not ctx.heard:
+            if ctx.leadership.held or not ctx.group_is_current:
                 held_at = ctx.clock.monotonic()
             elif ctx.clock.monotonic() - held_at > NOTHING_HELD_AFTER and not self.joins_anew:
                 group = service_group(ctx.service, ctx.flow, ctx.settings.group_id)

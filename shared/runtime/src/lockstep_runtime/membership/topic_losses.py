@@ -107,7 +107,7 @@ class TopicLosses:
         the events topic, for an append may fail unseen. Raises ClusterError."""
         ctx = self._ctx
         now = ctx.clock.monotonic()
-        if not (ctx.acting and ctx.leadership.leads() and any(loss.due_at <= now for loss in self._pending)):
+        if not (ctx.is_acting and ctx.leadership.leads() and any(loss.due_at <= now for loss in self._pending)):
             return
         events = await self._read_events()
         self._pending = [loss for loss in self._pending if not any(map(loss.is_reported_by, events))]

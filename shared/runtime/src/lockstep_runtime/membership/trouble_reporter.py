@@ -73,7 +73,7 @@ class TroubleReporter:
         ctx = self._ctx
         while True:
             await asyncio.sleep(CHECK_INTERVAL_S)
-            troubles = (*ctx.rounds.troubles.reasons.items(), *ctx.elsewhere.reasons.items())
+            troubles = (*ctx.periodic.troubles.reasons.items(), *ctx.remote_troubles.reasons.items())
             due = self._schedule.check(troubles, tuple(ctx.unreadable.counts.items()), ctx.clock.monotonic())
             if due is not None:
                 await self._write(*due)

@@ -144,7 +144,7 @@ def run_process(
     Each service serves those flows that need it. Raises SystemExit with code 2 where the configuration cannot be used,
     or where one of the services has nothing to do."""
     logs.configure(process, log_level or "info", log_format)
-    memory.keep_little()
+    memory.tune_malloc_for_service()
     read = _reading(path, mm1_files(legacy))
     configuration = _load(read)
     if log_level is None:
@@ -167,7 +167,7 @@ def run_process(
         )
         for service, (seen, settings) in zip(services, served, strict=True)
     ]
-    memory.collect_seldom()
+    memory.freeze_gc()
     _dump_stacks()
     code = serve(process, makes)
     logging.shutdown()

@@ -12,13 +12,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from lockstep_config import Configuration, FlowSettings
 from lockstep_config.flow import client_settings
 from lockstep_kafka.admin.admin import service_admin
 from lockstep_kafka.common.asyncio_util import set_within, without_end
-from lockstep_kafka.common.backoff import Backoff
 from lockstep_kafka.common.errors import ShutdownRequested, errors_in
 from lockstep_kafka.common.tracing import NO_TRACING
 from lockstep_kafka.session.sasl_session import renew_sessions
@@ -35,6 +35,7 @@ from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.telemetry.metrics import Metrics, Sample
 from lockstep_runtime.telemetry.tracing_config import start_tracing
 from lockstep_runtime.util.memory import resident
+from lockstep_runtime.util.process_restarts import ProcessRestarts
 
 CLEAN, CRASHED, UNUSABLE, SHUTDOWN_REQUESTED = 0, 1, 2, 3
 
@@ -105,7 +106,12 @@ class Process:
             yield from certificate_samples(runner.flow, runner.certificates, now)
 
     def live(self) -> str | None:
-        return "; ".join(filter(None, (r.not_live() for r in self.runners))) or None
+        return "; ".join(filter(None, (r.stall() for r in self.runners))) or None
+
+    @property
+    def ready_for(self) -> timedelta:
+        """Return for how long all flows have been ready; zero if one is not."""
+        return min((runner.ready_for for runner in self.runners), default=timedelta())
 
     def ready(self) -> str | None:
         waiting = [str(r.ctx.flow) for r in self.runners if not r.ready]
@@ -207,19 +213,20 @@ async def _serve(log: FlowLog, makes: Sequence[Callable[[], Process]]) -> int:
 
 
 async def keep_running(make: Callable[[], Process], stop: asyncio.Event) -> int:
-    """Start a service of a shared process again after each crash, with the waits of a supervisor. Any other end of it
-    ends the others too: it sets `stop`. Returns the exit code."""
-    loop, backoff = asyncio.get_running_loop(), Backoff(first=1.0, at_once=1)
+    """Start a service of a shared process again after each crash, and return its exit code (`restarts.md`).
+
+    Any other end of it ends the other services too: it sets `stop`.
+    """
+    loop, restarts = asyncio.get_running_loop(), ProcessRestarts()
     while True:
         process, began = make(), loop.time()
         code = await process.run(stop)
         if code != CRASHED or stop.is_set():
             stop.set()
             return code
-        backoff.worked(loop.time() - began)
-        wait = backoff.next()
-        process.log.warn("starting again", f"in {wait:g} s" if wait else "at once")
-        if await set_within(stop, wait):
+        delay = restarts.next_delay(timedelta(seconds=loop.time() - began), process.ready_for)
+        process.log.warn("starting again", f"in {delay.total_seconds():g} s" if delay else "at once")
+        if await set_within(stop, delay.total_seconds()):
             return CLEAN
 
 

@@ -11,14 +11,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from lockstep_kafka.admin.admin import Admin
-from lockstep_kafka.common.asyncio_util import set_within, unless_set
-from lockstep_kafka.common.backoff import Backoff
+from lockstep_kafka.common.asyncio_util import unless_set
 from lockstep_kafka.common.errors import ClusterError, LogTruncated, NotPermitted, TopicMissing
 from lockstep_kafka.topics.control_topics import ControlTopic
 from lockstep_kafka.topics.topic_follower import TopicFollower
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
+from lockstep_runtime.util.task_restarts import TaskRestarts
 
 F = TypeVar("F")
 
@@ -64,6 +64,7 @@ class CompactedTopic(ABC, Generic[F]):
         self._does_without = does_without
         self._topic_id = ""
         self._changed = asyncio.Event()
+        self._restarts = TaskRestarts(self._fail, wake=self._changed)
         self._why = NOT_YET
         self._judged = asyncio.Event()
         self._loaded = asyncio.Event()
@@ -105,15 +106,7 @@ class CompactedTopic(ABC, Generic[F]):
         self._judged.clear()
         if first is not None:
             await first()
-        backoff = Backoff()
-        while True:
-            ended: ClusterError | None = None
-            try:
-                await self._follow(backoff)
-            except ClusterError as trouble:
-                ended = trouble
-                self._fail(trouble)
-            await set_within(self._changed, backoff.after(ended))
+        await self._restarts.run_forever(self._follow)
 
     async def judged(self) -> None:
         """Return once the topic was read to its end for the first time, or it is known why it cannot be."""
@@ -139,7 +132,7 @@ class CompactedTopic(ABC, Generic[F]):
             self._why = NOT_YET
             self._changed.set()
 
-    async def _follow(self, backoff: Backoff) -> None:
+    async def _follow(self) -> None:
         self._changed.clear()
         if self._create is not None:
             await self._create(self._admin, [self._topic])
@@ -170,7 +163,7 @@ class CompactedTopic(ABC, Generic[F]):
                 await follower.permitted()
             self.is_denied = False
             self._replace(self.finish_fold(fold))
-            backoff.reset()
+            self._restarts.backoff.reset()
             self._troubles.over(self._name)
             self._judged.set()
             self._log.debug(f"{self._name} read", f"{self.topic} on {self._admin.alias}")

@@ -29,10 +29,10 @@ class DesiredPhase(IntEnum):
         return self.name.lower()
 
 
-AFTER = {PAUSE: DesiredPhase.PAUSED, RESUME: DesiredPhase.RUNNING, STOP: DesiredPhase.STOPPED}
+PHASE_AFTER = {PAUSE: DesiredPhase.PAUSED, RESUME: DesiredPhase.RUNNING, STOP: DesiredPhase.STOPPED}
 
 
-class DesiredState:
+class DesiredStateView:
     """What `rows` (the fold of the state topic, by key) and `states` (the file) say now. Reads the rows anew each time
     it is asked."""
 
@@ -51,15 +51,15 @@ class DesiredState:
             (max(_phase(self.row(scope)), self._by_file(scope)) for scope in scopes), default=DesiredPhase.RUNNING
         )
 
-    def stated(self, connector: Connector) -> StatedPhase | None:
+    def stated_phase(self, connector: Connector) -> StatedPhase | None:
         """That the file lets a connector rest, also against commands."""
         return {Connector.CHECKPOINT: self._states.checkpoint, Connector.HEARTBEAT: self._states.heartbeat}.get(
             connector, self._states.source
         )
 
-    def why(self, connector: Connector) -> str:
+    def describe(self, connector: Connector) -> str:
         """What is wanted of a connector, with the file as its author if the file says so."""
-        phase, stated = self.connector(connector), self.stated(connector)
+        phase, stated = self.connector(connector), self.stated_phase(connector)
         by_file = stated is not None and DesiredPhase[stated.phase.upper()] is phase
         return f"{phase.word} by {stated.key}" if stated is not None and by_file else phase.word
 
@@ -73,7 +73,7 @@ class DesiredState:
         """What is wanted of a source partition; `slot`: while that one has it."""
         return self.phase_for(*_scopes_containing(topic, partition, slot))
 
-    def resting(self) -> Iterator[tuple[str, str]]:
+    def held_back(self) -> Iterator[tuple[str, str]]:
         """Each scope that is paused or stopped, and the word: first connectors, then what rows name."""
         connectors = {str(Scope.for_connector(connector)): self.connector(connector) for connector in Connector}
         for scope, phase in connectors.items():
@@ -85,7 +85,7 @@ class DesiredState:
                 yield row.scope, row.phase
 
     def _by_file(self, scope: Scope) -> DesiredPhase:
-        stated = self.stated(Connector(scope.name)) if scope.kind is ScopeKind.CONNECTOR else None
+        stated = self.stated_phase(Connector(scope.name)) if scope.kind is ScopeKind.CONNECTOR else None
         return DesiredPhase.RUNNING if stated is None else DesiredPhase[stated.phase.upper()]
 
     def restarts(self, *scopes: Scope) -> tuple[str, ...]:
@@ -102,19 +102,19 @@ def _scopes_containing(topic: str, partition: int, slot: int | None = None) -> I
     yield Scope(ScopeKind.PARTITION, topic, partition)
 
 
-def after(known: Wanted, verb: str, command: str) -> Wanted:
+def apply_verb(known: Wanted, verb: str, command: str) -> Wanted:
     """The row after a command with the id `command`. Carrying one out twice changes nothing."""
     if verb == RESTART:
         return replace(known, restart=command)
-    return replace(known, phase=AFTER[verb].word)
+    return replace(known, phase=PHASE_AFTER[verb].word)
 
 
-def doubts(verb: str, scope: Scope, rows: Mapping[str, Row]) -> Reason:
+def unknown_subject(verb: str, scope: Scope, rows: Mapping[str, Row]) -> Reason:
     """Return why a command is about nothing that exists; no reason if it is not so. To resume is always allowed."""
     if verb == RESUME:
         return NO_REASON
     if scope.kind is ScopeKind.SLOT:
-        return _slot_doubts(scope.number, rows)
+        return _unknown_slot(scope.number, rows)
     if scope.kind not in (ScopeKind.TOPIC, ScopeKind.PARTITION):
         return NO_REASON
     topic = rows.get(MirroredTopic(source_topic=scope.name, target_topic="").key())
@@ -125,7 +125,7 @@ def doubts(verb: str, scope: Scope, rows: Mapping[str, Row]) -> Reason:
     return NO_REASON
 
 
-def _slot_doubts(slot: int, rows: Mapping[str, Row]) -> Reason:
+def _unknown_slot(slot: int, rows: Mapping[str, Row]) -> Reason:
     slots = sorted(
         row.slot for row in rows.values() if isinstance(row, Assignment) and (row.partitions or not row.ending)
     )

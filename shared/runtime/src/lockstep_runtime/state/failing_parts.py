@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from lockstep_rules.switch.switch_readiness import FailingPart
-from lockstep_runtime.state.desired_state import DesiredState
+from lockstep_runtime.state.desired_state import DesiredStateView
 from lockstep_runtime.state.leadership import label_service
 from lockstep_runtime.util.auto_restart import is_spent
 from lockstep_state.commands.command_vocabulary import Scope, service_connector
@@ -22,7 +22,9 @@ from lockstep_state.rows.state_rows import (
 CAN_FAIL = (AclStatus, FlowPulse, MirroredTopic)
 
 
-def failing_parts(rows: Mapping[str, Row], wanted: DesiredState, services: Collection[str]) -> Iterator[FailingPart]:
+def failing_parts(
+    rows: Mapping[str, Row], wanted: DesiredStateView, services: Collection[str]
+) -> Iterator[FailingPart]:
     """Services that wait for a restart, ACLs, heartbeats and topics. `services`: those that have work in the flow. A
     service without a replica writes no row."""
     restarts = [row for row in rows.values() if isinstance(row, Restarts)]
@@ -41,7 +43,7 @@ def failing_parts(rows: Mapping[str, Row], wanted: DesiredState, services: Colle
 
 
 def failure_reason(
-    rows: Iterable[Restarts], wanted: DesiredState, service: str, subject: str, *scopes: tuple[Scope, ...]
+    rows: Iterable[Restarts], wanted: DesiredStateView, service: str, subject: str, *scopes: tuple[Scope, ...]
 ) -> Reason:
     """Return why the service, or a slot of it, waits for somebody to restart it; no reason if it does not."""
     for row in rows:

@@ -24,7 +24,7 @@ SESSION_TIMEOUT = 6.0
 HEARTBEAT_EVERY = 1.0
 """Seconds between heartbeats: five may fail before a place is lost."""
 
-HEARD_WITHIN = SESSION_TIMEOUT / 2
+HEARTBEAT_VALID_S = SESSION_TIMEOUT / 2
 """Seconds since the last heartbeat the group answered beyond which we no longer act: half the time-out leaves the
 rest for
 acts under way."""
@@ -88,7 +88,7 @@ class Leadership:
         self._claims.clear()
         self._held = frozenset()
 
-    def to_claim(self) -> tuple[int, ...]:
+    def unclaimed_partitions(self) -> tuple[int, ...]:
         """Partitions for which a leader row has to be appended now."""
         return tuple(sorted(p for p, c in self._claims.items() if c.phase is LeadPhase.CLAIMING and c.term < 0))
 
@@ -100,7 +100,7 @@ class Leadership:
         claim.term = term
         self._judge(partition)
 
-    def saw_leader(self, label: str, instance: str, offset: int) -> None:
+    def read_claim(self, label: str, instance: str, offset: int) -> None:
         """A leader row was read from the state topic. Reading one twice, or out of order, changes nothing."""
         if offset <= self._highest.get(label, (-1, ""))[0]:
             return
@@ -141,7 +141,7 @@ class Leadership:
         ours = (p for p in self._claims if leader_label(self._service, p, divided=self._divided) == label)
         return max(map(self.term, ours), default=0)
 
-    def others_since(self, term: int, instance: str) -> bool:
+    def claimed_by_others(self, term: int, instance: str) -> bool:
         """Whether another than this instance has claimed after `term`, as far as read; also one who was succeeded."""
         claimants = self._claimants.get(leader_label(self._service, 0, divided=self._divided), {})
         return any(offset > term for other, offset in claimants.items() if other != instance)

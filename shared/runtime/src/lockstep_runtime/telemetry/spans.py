@@ -45,7 +45,7 @@ class Spans(Tracing):
             finally:
                 work.over = True
 
-    def stretch(self, name: str, began_ns: int, ended_ns: int, error: str = "", **attributes: Attribute) -> None:
+    def span_interval(self, name: str, began_ns: int, ended_ns: int, error: str = "", **attributes: Attribute) -> None:
         span = self._tracer.start_span(name, start_time=began_ns, attributes=_named(attributes))
         if error:
             span.set_status(Status(StatusCode.ERROR, error[:SHOWN]))
@@ -75,17 +75,17 @@ class _TracedWork(SpanContext):
             return
         self._steps += 1
         if self._steps > STEPS_AT_MOST:
-            self.note({"steps_left_out": self._steps - STEPS_AT_MOST})
+            self.set_attributes({"steps_left_out": self._steps - STEPS_AT_MOST})
             yield
             return
         with _span(self._tracer, name, attributes):
             yield
 
-    def note(self, attributes: dict[str, Attribute]) -> None:
+    def set_attributes(self, attributes: dict[str, Attribute]) -> None:
         if not self.over:
             self._span.set_attributes(_named(attributes))
 
-    def happened(self, name: str, attributes: dict[str, Attribute]) -> None:
+    def add_event(self, name: str, attributes: dict[str, Attribute]) -> None:
         if not self.over:
             self._span.add_event(name, _named(attributes))
 

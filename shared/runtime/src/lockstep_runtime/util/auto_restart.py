@@ -17,7 +17,7 @@ own refresh."""
 FAILED, RUNNING = "failed", "running"
 
 
-def allowed_for(connector: Connector, settings: AutoRestarts) -> AutoRestart:
+def auto_restart_for(connector: Connector, settings: AutoRestarts) -> AutoRestart:
     """What holds for a connector, and for each of its slots."""
     return {Connector.CHECKPOINT: settings.checkpoint, Connector.HEARTBEAT: settings.heartbeat}.get(
         connector, settings.source
@@ -29,11 +29,11 @@ def is_unlimited(allowed: AutoRestart) -> bool:
     return allowed.enabled and allowed.max_restarts is None
 
 
-def next_after(
+def count_failure(
     known: Restarts, allowed: AutoRestart, worked_s: float, cause: Reason, asked: tuple[str, ...]
 ) -> Restarts:
     """The row after one more failure, of a start that had worked for `worked_s` seconds. `asked`: the restarts asked
-    for by now (`DesiredState.restarts`)."""
+    for by now (`DesiredStateView.restarts`)."""
     failures = 1 + (known.count if worked_s < WORKS_AFTER and known.asked == asked else 0)
     limit = allowed.max_restarts if allowed.enabled else 0
     spent = limit is not None and failures > limit
@@ -41,7 +41,7 @@ def next_after(
     return replace(known, count=failures, phase=phase, cause=cause if spent else NO_REASON, asked=asked)
 
 
-def again(known: Restarts, asked: tuple[str, ...]) -> Restarts:
+def reset_count(known: Restarts, asked: tuple[str, ...]) -> Restarts:
     """The row when it begins because somebody asked."""
     return replace(known, count=0, phase=RUNNING, cause=NO_REASON, asked=asked)
 

@@ -12,7 +12,7 @@ from lockstep_config.text.files import read_content
 MISSING = "missing"
 
 
-def contents(files: Iterable[Path]) -> dict[Path, str]:
+def digests(files: Iterable[Path]) -> dict[Path, str]:
     """A digest of each file, of a folder that of its names, and of one that cannot be read a word that is none."""
     return {file: _digest(file) for file in files}
 

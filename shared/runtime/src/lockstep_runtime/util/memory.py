@@ -20,7 +20,7 @@ COLLECT_AFTER = (5_000, 10, 10)
 """How many objects more than before, and how many searches of the younger ones, bring the next search for cycles."""
 
 
-def keep_little() -> None:
+def tune_malloc_for_service() -> None:
     """For a service with short bursts of work: one heap for all threads, given back from its end.
 
     With the defaults each of librdkafka's threads has a heap of its own, and topic-sync held 163 MiB instead of 141
@@ -29,7 +29,7 @@ def keep_little() -> None:
     _set({M_ARENA_MAX: 1, M_TRIM_THRESHOLD: TRIM_BYTES})
 
 
-def keep_much(large_bytes: int) -> None:
+def tune_malloc_for_slot(large_bytes: int) -> None:
     """For a slot: up to so many bytes memory is taken from the heap, and so much of it is kept when it is free.
 
     With the defaults each answer of a fetch came from the kernel anew, page by page, zeroed.
@@ -37,7 +37,7 @@ def keep_much(large_bytes: int) -> None:
     _set({M_MMAP_THRESHOLD: large_bytes, M_TRIM_THRESHOLD: large_bytes})
 
 
-def collect_seldom(after: tuple[int, int, int] = COLLECT_AFTER) -> None:
+def freeze_gc(after: tuple[int, int, int] = COLLECT_AFTER) -> None:
     """Leave what there is by now out of every later look for cycles, and look no oftener than ``after`` says
     (`gc.set_threshold`). Call it when everything is imported.
 

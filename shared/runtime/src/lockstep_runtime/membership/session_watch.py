@@ -27,7 +27,7 @@ CHECK_INTERVAL_S = 4.0
 may not know it yet."""
 
 
-class LifeWatch:
+class SessionWatch:
     """Watch one life. `begin` when the control topics are there, then `run`."""
 
     def __init__(self, ctx: FlowContext, cluster_ids: dict[str, str], losses: TopicLosses) -> None:
@@ -97,7 +97,7 @@ class LifeWatch:
                     await create_control_topics(self._ctx, admin, gone)
                 if admin is self._ctx.target:
                     await self._report_losses()
-                if self._ctx.acting:
+                if self._ctx.is_acting:
                     await self._guard.check_if_due(admin, wanted.values())
                 if admin is self._ctx.target:
                     await self._guard.report()
@@ -120,7 +120,7 @@ class LifeWatch:
 
     def _of_service(self, alias: str) -> dict[str, ControlTopic]:
         ctx = self._ctx
-        if not (ctx.acting and ctx.to_run):
+        if not (ctx.is_acting and ctx.should_run):
             return {}
         return {
             topic.name: topic

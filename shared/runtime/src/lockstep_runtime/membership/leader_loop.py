@@ -6,8 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 from lockstep_kafka.common.asyncio_util import set_within, to_next_tick, without_end
-from lockstep_kafka.common.backoff import Backoff
-from lockstep_kafka.common.errors import ClusterError, LeadershipLost, errors_in
+from lockstep_kafka.common.errors import LeadershipLost, errors_in
 from lockstep_kafka.topics.topic_follower import target_follower
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.flow.command_handler import CommandHandler
@@ -15,6 +14,7 @@ from lockstep_runtime.flow.context import FlowContext, FlowService, IdleWork
 from lockstep_runtime.flow.main_loop import MainLoop
 from lockstep_runtime.state.leadership import leader_label
 from lockstep_runtime.telemetry.process_end import replace_process
+from lockstep_runtime.util.task_restarts import TaskRestarts
 from lockstep_state.names import commands_topic, events_topic
 from lockstep_state.rows.state_rows import Leader
 
@@ -64,7 +64,7 @@ ENDS_WITHIN = 60.0
 no other begins beside it."""
 
 
-class Lead:
+class LeaderLoop:
     """Runs the main loop of `service` and its commands while we lead in the flow of `ctx`."""
 
     def __init__(self, ctx: FlowContext, service: FlowService, whole: str) -> None:
@@ -72,59 +72,61 @@ class Lead:
         self.ctx = ctx
         self._service = service
         self._whole = whole
-        self._work = MainLoop(ctx, service.run, service.run_while_stopped if isinstance(service, IdleWork) else None)
-        self._nudged = asyncio.Event()
-        self._loop_task: asyncio.Task[None] | None = None
+        self._main_loop = MainLoop(
+            ctx, service.run, service.run_while_stopped if isinstance(service, IdleWork) else None
+        )
+        self._woken = asyncio.Event()
+        self._leading: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
         """A main loop that was cancelled, and may not have ended yet."""
         self._handler: CommandHandler | None = None
         self.acting_since = float("inf")
         """Since when the main loop runs, by the monotonic clock; infinity: it does not."""
-        self._lead_changes = LeadChanges()
+        self._changes = LeadChanges()
         self._superseded_at = float("-inf")
         """When we last read that another claimed what we hold."""
 
-    def nudge(self) -> None:
+    def wake(self) -> None:
         """What the group gave us has changed: `keep` need not wait for its tick."""
-        self._nudged.set()
+        self._woken.set()
 
-    def received(self, records: Sequence[Record]) -> None:
+    def receive_commands(self, records: Sequence[Record]) -> None:
         """Commands that came through the group."""
         if self._handler is not None:
-            self._handler.received(records)
+            self._handler.receive_commands(records)
 
-    def saw_leader(self, label: str, instance: str, offset: int, *, new: bool) -> None:
+    def read_claim(self, label: str, instance: str, offset: int, *, new: bool) -> None:
         """A leader row was read; `new`: not of what was in the topic before."""
         ctx, now = self.ctx, self.ctx.clock.monotonic()
-        held = ctx.leadership.to_claim()
-        ctx.leadership.saw_leader(label, instance, offset)
-        if ctx.leadership.to_claim() != held:
+        held = ctx.leadership.unclaimed_partitions()
+        ctx.leadership.read_claim(label, instance, offset)
+        if ctx.leadership.unclaimed_partitions() != held:
             self._superseded_at = now
         if new:
-            self._lead_changes.saw(label, instance, now)
-        self._nudged.set()
+            self._changes.saw(label, instance, now)
+        self._woken.set()
 
-    async def keep(self, tasks: asyncio.TaskGroup) -> None:
+    async def run(self, tasks: asyncio.TaskGroup) -> None:
         """For ever: claim what the group gave us, work in `tasks` while we lead, stand down when we do not."""
         ctx = self.ctx
         while True:
-            self._nudged.clear()
+            self._woken.clear()
             # A process that wakes holds what it held, and would claim it from its successor, who would claim it back,
             # and so on. So we claim only what the group has confirmed since the other claimed it.
-            confirmed = ctx.heard and (ctx.heard_at or 0.0) >= self._superseded_at
-            for partition in ctx.leadership.to_claim() if confirmed else ():
+            confirmed = ctx.group_is_current and (ctx.heartbeat_at or 0.0) >= self._superseded_at
+            for partition in ctx.leadership.unclaimed_partitions() if confirmed else ():
                 await self._claim(partition)
-            for label, times, instances in self._lead_changes.many(ctx.instance, ctx.clock.monotonic()):
+            for label, times, instances in self._changes.many(ctx.instance, ctx.clock.monotonic()):
                 text = f"{label} {times} times within {PERIOD_S:.0f} s, last by {', '.join(instances)}"
                 await ctx.event("LeadChangesOften", label, text, times=times, instances=list(instances))
-            if ctx.acting and self._loop_task is None and (self._ending is None or self._ending.done()):
+            if ctx.is_acting and self._leading is None and (self._ending is None or self._ending.done()):
                 self._ending = None
                 term_text = f"term {ctx.leadership.term(min(ctx.leadership.leading()))}"
                 ctx.log.info("leading", f"{ctx.instance}, {term_text}", term=ctx.term)
-                self._loop_task = tasks.create_task(self._act())
-            elif not ctx.acting and self._loop_task is not None:
+                self._leading = tasks.create_task(self._run_while_leading())
+            elif not ctx.is_acting and self._leading is not None:
                 await self.stand_down(self._why_not_acting())
-            await set_within(self._nudged, to_next_tick(TICK))
+            await set_within(self._woken, to_next_tick(TICK))
 
     async def _claim(self, partition: int) -> None:
         ctx = self.ctx
@@ -136,17 +138,17 @@ class Lead:
 
     def _why_not_acting(self) -> str:
         ctx = self.ctx
-        if ctx.heard:
+        if ctx.group_is_current:
             return "another replica leads now"
-        if ctx.heard_at is None:
+        if ctx.heartbeat_at is None:
             return "the group's coordinator has not answered yet"
-        silent_s = ctx.clock.monotonic() - ctx.heard_at
+        silent_s = ctx.clock.monotonic() - ctx.heartbeat_at
         return f"no answer of the group's coordinator on {ctx.flow.target} for {silent_s:.0f} s"
 
     async def stand_down(self, reason: str) -> None:
         """End acting before this returns, within `DRAIN` seconds, and log the `reason`. A main loop that takes longer
         is waited for before another begins."""
-        task, self._loop_task = self._loop_task, None
+        task, self._leading = self._leading, None
         self._handler = None
         if task is None:
             return
@@ -160,36 +162,34 @@ class Lead:
                     "main loop did not end in time", f"after {DRAIN:.0f} s; no other begins before it has"
                 )
                 asyncio.get_running_loop().call_later(ENDS_WITHIN - DRAIN, self._require_end, task)
-        self.ctx.rounds.reset()
+        self.ctx.periodic.reset()
 
     def _require_end(self, task: asyncio.Task[None]) -> None:
         if not task.done():
             what = f"the main loop of {self.ctx.service} {self.ctx.flow}"
             replace_process(self.ctx.log, f"{what} did not end within {ENDS_WITHIN:.0f} s, so its process is replaced")
 
-    async def _act(self) -> None:
-        """What we do while leading: the service's main loop, beside it the commands. Ends by being cancelled."""
-        backoff = Backoff()
-        while True:
-            began, ended = self.ctx.clock.monotonic(), None
-            self.acting_since = began
-            try:
-                await self.ctx.restore_rows()
-                async with asyncio.TaskGroup() as tasks:
-                    tasks.create_task(without_end("the command handler", self._attend()))
-                    tasks.create_task(without_end("the main loop", self._work.run_forever()))
-            except* LeadershipLost as group:
-                # `keep` cancels us, unless the group answers again before it checks.
-                self.ctx.log.debug("stood down", str(next(errors_in(group))))
-                self._nudged.set()
-            except* ClusterError as group:
-                ended = next(errors_in(group))
-                self.ctx.rounds.troubles.began(self._whole, ended)
-            self.acting_since = float("inf")
-            backoff.worked(self.ctx.clock.monotonic() - began)
-            await asyncio.sleep(backoff.after(ended))
+    async def _run_while_leading(self) -> None:
+        """Run the service's main loop, and its commands beside it, until cancelled."""
+        ctx = self.ctx
+        restarts = TaskRestarts(lambda error: ctx.periodic.troubles.began(self._whole, error), ctx.clock.monotonic)
+        await restarts.run_forever(self._run_main_loop)
 
-    async def _attend(self) -> None:
+    async def _run_main_loop(self) -> None:
+        self.acting_since = self.ctx.clock.monotonic()
+        try:
+            await self.ctx.restore_rows()
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(without_end("the command handler", self._serve_commands()))
+                tasks.create_task(without_end("the main loop", self._main_loop.run_forever()))
+        except* LeadershipLost as group:
+            # `keep` cancels us, unless the group answers again before it checks.
+            self.ctx.log.debug("stood down", str(next(errors_in(group))))
+            self._woken.set()
+        finally:
+            self.acting_since = float("inf")
+
+    async def _serve_commands(self) -> None:
         """Carry out commands: first those without an answer, of before our time, then those that come through the
         group."""
         ctx, settings, client = self.ctx, self.ctx.settings, self.ctx.service
@@ -197,8 +197,8 @@ class Lead:
         events, commands = events_topic(ctx.flow, settings.group_id), commands_topic(ctx.flow, settings.group_id)
         held = ctx.leadership.held
         try:
-            await target_follower(settings, client, events, handler.answered).replay()
-            await target_follower(settings, client, commands, handler.received, partitions=held).replay()
+            await target_follower(settings, client, events, handler.fold_answers).replay()
+            await target_follower(settings, client, commands, handler.receive_commands, partitions=held).replay()
             await handler.serve()
         finally:
             self._handler = None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lockstep_runtime.membership.life_watch import is_another_state
+from lockstep_runtime.membership.session_watch import is_another_state
 
 
 @pytest.mark.parametrize(
