@@ -31,7 +31,7 @@ from tests.support.batch_bytes import (
     needs_compiled,
     record,
 )
-from tests.support.message_sets import Message, message, message_set, sets
+from tests.support.message_sets import Message, message_set, sets
 
 NOW = 1_790_000_000_000
 LIMITS = TargetLimits()
@@ -131,44 +131,6 @@ def test_translated_messages_equal_the_decoded_ones(
         copied = copy_records(one, first + after, LIMITS, ranges)
         assert copied is not None
         assert copied == decoded(one, first + after, LIMITS, ranges)
-
-
-@needs_compiled
-@given(content=contents(), codec=codecs, places=st.lists(st.integers(0, 10**6), min_size=1, max_size=3), data=st.data())
-def test_spoilt_records_are_left_alone_or_equal_the_decoded_ones(
-    content: list[PlainRecord], codec: int, places: list[int], data: st.DataObject
-) -> None:
-    whole = batch_bytes(content)
-    body = bytearray(whole[HEADER_SIZE:])
-    for place in places:
-        at = place % (len(body) + 1)
-        match data.draw(st.sampled_from(("set", "cut", "insert"))):
-            case "set":
-                body[at : at + 1] = bytes([data.draw(st.integers(0, 255) | st.sampled_from((0, 1, 2, 128, 255)))])
-            case "cut":
-                del body[at : at + data.draw(st.integers(1, 3))]
-            case _:
-                body[at:at] = data.draw(st.binary(min_size=1, max_size=3))
-    count = len(content) + data.draw(st.sampled_from((0, 0, 0, 1, -1, 10**9, -(10**9))))
-    one = with_body(whole, bytes(body), count, codec)
-    copied = copy_records(one, 0, LIMITS)
-    if copied is not None:
-        assert copied == decoded(one, 0, LIMITS, ())
-
-
-@needs_compiled
-@given(content=messages(), magic=st.sampled_from((0, 1)), codec=st.sampled_from((GZIP, SNAPPY)), data=st.data())
-def test_spoilt_messages_are_left_alone_or_equal_the_decoded_ones(
-    content: list[Message], magic: int, codec: int, data: st.DataObject
-) -> None:
-    inside = bytearray(message_set(magic, [m._replace(offset=i) for i, m in enumerate(content)]))
-    at = data.draw(st.integers(0, len(inside) - 1))
-    inside[at : at + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2))
-    wrapper = Message(content[-1].offset, None, COMPRESS[codec](bytes(inside)), NOW)
-    (one,) = sets(message(magic, wrapper, codec))
-    copied = copy_records(one, 0, LIMITS)
-    if copied is not None:
-        assert copied == decoded(one, 0, LIMITS, ())
 
 
 small = st.none() | st.binary(max_size=20)

@@ -6,7 +6,7 @@ import os
 import struct
 from collections import deque
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import islice, product
 from zlib import crc32
 
 import pytest
@@ -170,46 +170,43 @@ def with_right_crc(raw: bytes) -> Batch:
     return found
 
 
-@pytest.mark.parametrize("magic", [0, 1])
-@pytest.mark.parametrize("codec", [0, GZIP])
-@pytest.mark.parametrize("size", [-2, -3, -(2**31), 2**31 - 1])
-def test_old_message_with_an_impossible_key_size_is_refused(magic: int, codec: int, size: int) -> None:
-    at = 26 if magic else 18
+def old_message(magic: int, codec: int, key_size: int) -> Batch:
+    index = 26 if magic else 18
     raw = bytearray(message(magic, Message(0, b"k", b"v", 5)))
-    raw[at : at + 4] = struct.pack(">i", size)
+    raw[index : index + 4] = struct.pack(">i", key_size)
     raw[12:16] = struct.pack(">I", crc32(bytes(raw[16:])))
     (one,) = sets(message(magic, Message(0, None, COMPRESS[codec](bytes(raw)), 5), codec) if codec else bytes(raw))
-    p = partition()
-    admit(p, one)
-    assert p.row().reason.startswith("offsets from 0: ")
+    return one
 
 
-def test_old_set_without_a_message_is_refused() -> None:
-    (one,) = sets(message(1, Message(4, None, COMPRESS[GZIP](b""), 5), GZIP))
-    p = partition()
-    admit(p, one)
-    assert p.row().reason.startswith("offsets from 4: ")
-
-
-@pytest.mark.parametrize("deltas", [(0, 2, 1), (0, 1, 1), (0, 1, 5)])
-def test_offsets_that_do_not_follow_their_header_are_refused(deltas: tuple[int, ...]) -> None:
+def with_deltas(*deltas: int) -> Batch:
     """Records behind the last offset were copied once, and those of the next batches with their offsets passed over."""
     content = [record(delta) for delta in deltas]
-    one = batch(content, base_offset=0, last_offset=2, attributes=LOG_APPEND_TIME)
+    return batch(content, base_offset=0, last_offset=2, attributes=LOG_APPEND_TIME)
+
+
+def with_count(count: int) -> Batch:
+    raw = bytearray(batch([record(0), record(1)]).data)
+    raw[57:61] = struct.pack(">i", count)
+    return with_right_crc(bytes(raw))
+
+
+KEY_SIZES = product((0, 1), (0, GZIP), (-2, -3, -(2**31), 2**31 - 1))
+REFUSED = [
+    *((old_message(*shape), "offsets from 0: ") for shape in KEY_SIZES),
+    *((one, "offsets from 4: ") for one in sets(message(1, Message(4, None, COMPRESS[GZIP](b""), 5), GZIP))),
+    *((with_deltas(*deltas), "offsets 0 to 2: ") for deltas in ((0, 2, 1), (0, 1, 1), (0, 1, 5))),
+    *((with_count(count), "offsets 0 to 1: ") for count in (-1, -(2**31), 2**31 - 1)),
+]
+
+
+@pytest.mark.parametrize(("one", "reason"), REFUSED)
+def test_batch_whose_numbers_cannot_be_right_is_refused(one: Batch, reason: str) -> None:
     p = partition()
     admit(p, one, source_end=100)
     assert p.phase is Phase.DRAINING
-    assert p.row().reason.startswith("offsets 0 to 2: ")
+    assert p.row().reason.startswith(reason)
     assert _in_plain_python(_read_of(one)) is CorruptRecordError
-
-
-@pytest.mark.parametrize("count", [-1, -(2**31), 2**31 - 1])
-def test_count_of_records_that_cannot_be_is_refused(count: int) -> None:
-    raw = bytearray(batch([record(0), record(1)]).data)
-    raw[57:61] = struct.pack(">i", count)
-    p = partition()
-    admit(p, with_right_crc(bytes(raw)), source_end=100)
-    assert p.row().reason.startswith("offsets 0 to 1: ")
 
 
 def test_whatever_a_rebuild_raises_refuses_that_batch_alone(monkeypatch: pytest.MonkeyPatch) -> None:

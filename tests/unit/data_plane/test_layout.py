@@ -32,10 +32,6 @@ def test_a_batch_holds_exactly_its_own_bytes() -> None:
     assert [bytes(b.data) for b in scan(first + second)] == [first, second]
 
 
-def test_scan_of_no_bytes_is_empty() -> None:
-    assert list(scan(b"")) == []
-
-
 @given(counts=st.lists(st.integers(1, 4), max_size=5), cut=st.floats(0, 1))
 def test_a_log_cut_anywhere_scans_to_the_batches_that_are_whole(counts: list[int], cut: float) -> None:
     batches, at = [], 0

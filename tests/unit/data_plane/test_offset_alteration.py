@@ -50,7 +50,8 @@ def change(offset: int | None, partition: int = 3, cluster: str = "A", topic: st
 
 @pytest.mark.parametrize(("offset", "begins"), [(10, "altered"), (119, "altered"), (None, "reset")])
 def test_the_row_begins_an_epoch_of_which_nothing_is_there(offset: int | None, begins: str) -> None:
-    (row,) = altered_rows([COPIED], "A", [change(offset)])
+    (row,) = altered_rows([replace(COPIED, located=True)], "A", [change(offset)])
+    assert not row.located, "it does not claim that the copy ends there"
     assert (row.begins, row.upstream, row.producer_epoch) == (begins, -1 if offset is None else offset, 3)
     assert not row.begun
     assert (row.open_run, row.skips, row.upstream_epoch) == ((), (), -1)
@@ -163,11 +164,6 @@ def test_not_located_rows_are_listed_with_doubtful_ones_last() -> None:
     assert not_located([known, replace(copied, begins="altered")], topics) == []
     assert not_located([copied], []) == [], "what is mirrored no more is nobody's to find"
     assert not_located([copied], [replace(topics[0], phase="deleted")]) == []
-
-
-def test_an_altered_row_does_not_claim_that_the_copy_ends_there() -> None:
-    (row,) = altered_rows([replace(COPIED, located=True)], "A", [change(10)])
-    assert not row.located
 
 
 AT_REST = replace(COPIED, phase="stopped", cause=NO_REASON, case="", skips=())

@@ -19,6 +19,11 @@ STATUS = SlotStatus(slot=0, phase="started", run="a", at_ms=1)
 LONG_AGO = -1e9
 
 
+@pytest.fixture
+def health() -> SlotHealth:
+    return SlotHealth(0.0)
+
+
 def problems(
     health: SlotHealth, said: SlotStatus | None, begin: float, end: float, *, target_away_at: float = LONG_AGO
 ) -> list[tuple[float, SlotProblem]]:
@@ -27,20 +32,17 @@ def problems(
     return [(now, problem) for now, problem in found if problem is not None]
 
 
-def test_silent_slot_is_late_once() -> None:
-    health = SlotHealth(0.0)
+def test_silent_slot_is_late_once(health: SlotHealth) -> None:
     assert problems(health, None, 0, 1_000) == [(STARTS_WITHIN_S + 1, SlotProblem.LATE)]
     assert health.late
 
 
-def test_slot_started_in_time_is_frozen_when_it_falls_silent() -> None:
-    health = SlotHealth(0.0)
+def test_slot_started_in_time_is_frozen_when_it_falls_silent(health: SlotHealth) -> None:
     assert problems(health, STATUS, 5, 1_000) == [(5 + FROZEN_AFTER_S + 1, SlotProblem.FROZEN)]
     assert health.silent_s == FROZEN_AFTER_S + 1
 
 
-def test_slot_started_late_is_frozen_when_it_falls_silent() -> None:
-    health = SlotHealth(0.0)
+def test_slot_started_late_is_frozen_when_it_falls_silent(health: SlotHealth) -> None:
     problems(health, None, 0, 30)
     assert health.late
     assert problems(health, STATUS, 30, 200) == [(30 + FROZEN_AFTER_S + 1, SlotProblem.FROZEN)]
@@ -48,8 +50,7 @@ def test_slot_started_late_is_frozen_when_it_falls_silent() -> None:
     assert health.started_at == 30.0
 
 
-def test_slot_with_regular_status_has_no_problem() -> None:
-    health = SlotHealth(0.0)
+def test_slot_with_regular_status_has_no_problem(health: SlotHealth) -> None:
     for now in range(0, 600, 10):
         assert health.check(replace(STATUS, at_ms=now), float(now), LONG_AGO) is None
 
@@ -75,8 +76,7 @@ def test_working_slot_without_a_status_is_frozen(away: bool) -> None:
     assert found == [(STARTS_WITHIN_S + 1, SlotProblem.LATE), (begun + FIRST_REPORT_WITHIN_S + 1, SlotProblem.FROZEN)]
 
 
-def test_slot_that_lost_its_executor_waits_again() -> None:
-    health = SlotHealth(0.0)
+def test_slot_that_lost_its_executor_waits_again(health: SlotHealth) -> None:
     for now in range(1_000):
         health.note_task(now % 100 != 0, float(now))
         assert health.check(None, float(now), LONG_AGO) in (None, SlotProblem.LATE)
