@@ -29,9 +29,9 @@ def lag(estimator: LagEstimator, row: PartitionProgress | None, now: float) -> L
 
 
 def observe_row(
-    estimator: LagEstimator, row: PartitionProgress | None, end: int | None, now: float, there: int = 10
+    estimator: LagEstimator, row: PartitionProgress | None, end: int | None, now: float, target_end: int = 10
 ) -> None:
-    estimator.observe({TP: ObservedPartition(row, None if end is None else LogRange(0, end), there)}, now)
+    estimator.observe({TP: ObservedPartition(row, None if end is None else LogRange(0, end), target_end)}, now)
 
 
 def test_lag_without_end_offsets_is_that_of_the_slot_while_fresh(estimator: LagEstimator) -> None:
@@ -53,9 +53,9 @@ def test_lag_of_a_copy_that_moves_is_that_of_the_oldest_missing_record(estimator
     for now, end in ((100, 20), (110, 30), (120, 40)):
         observe_row(estimator, UP_TO_DATE, end, now)
     later = replace(UP_TO_DATE, upstream=24, downstream=24, source_end=25)
-    observe_row(estimator, later, 50, 130, there=25)
+    observe_row(estimator, later, 50, 130, target_end=25)
     assert lag(estimator, later, 135) == Lag(25, 25), "offset 25 was seen first at 110"
-    observe_row(estimator, later, 50, 140, there=25)
+    observe_row(estimator, later, 50, 140, target_end=25)
     assert lag(estimator, replace(later, upstream=44, downstream=44), 140) == Lag(5, 10)
 
 
@@ -79,9 +79,9 @@ def test_lag_ends_when_the_copy_reaches_the_end_and_then_starts_anew(estimator: 
     observe_row(estimator, UP_TO_DATE, 20, 100)
     later = replace(UP_TO_DATE, upstream=19, downstream=19, source_end=20)
     assert lag(estimator, later, 180) == Lag(0, 0)
-    observe_row(estimator, later, 20, 210, there=20)
+    observe_row(estimator, later, 20, 210, target_end=20)
     assert lag(estimator, later, 280) == Lag(0, 0)
-    observe_row(estimator, later, 21, 310, there=20)
+    observe_row(estimator, later, 21, 310, target_end=20)
     assert lag(estimator, later, 320) == Lag(1, 10)
 
 
@@ -119,11 +119,11 @@ def test_lag_keeps_the_last_end_offset_while_the_next_is_requested(estimator: La
     later = replace(UP_TO_DATE, upstream=19, downstream=19, source_end=25, lag_records=5)
     estimator.on_row(later, 122)
     assert lag(estimator, later, 123) == Lag(5, 123.0), "its slot goes on"
-    observe_row(estimator, later, 30, 124, there=20)
+    observe_row(estimator, later, 30, 124, target_end=20)
     assert lag(estimator, later, 125) == Lag(10, 125.0)
     estimator.begin_check(134)
     estimator.forget_check()
-    observe_row(estimator, later, 31, 144, there=20)
+    observe_row(estimator, later, 31, 144, target_end=20)
     assert lag(estimator, later, 144 + CHECK_VALID_S) is not None, "nothing is asked any more"
 
 
@@ -155,7 +155,7 @@ def test_lag_of_a_halted_partition_with_unknown_position_is_unknown(estimator: L
 
 def test_a_target_that_has_lost_what_it_had_leaves_it_unknown_at_once(estimator: LagEstimator) -> None:
     estimator.on_row(UP_TO_DATE, 0)
-    observe_row(estimator, UP_TO_DATE, 10, 1, there=9)
+    observe_row(estimator, UP_TO_DATE, 10, 1, target_end=9)
     assert lag(estimator, UP_TO_DATE, 2) is None
     estimator.observe({TP: ObservedPartition(UP_TO_DATE, LogRange(0, 10), None)}, 3)
     assert lag(estimator, UP_TO_DATE, 4) is None, "it did not answer"
@@ -168,10 +168,16 @@ def test_lag_is_the_source_end_minus_the_copy_after_every_read(steps: list[tuple
     for now, (copied, written) in enumerate(steps):
         end += written
         upstream = min(row.upstream + copied, end - 1)
-        said = end if written % 2 else max(row.source_end, upstream + 1)
-        row = replace(row, upstream=upstream, downstream=upstream, source_end=said, lag_records=said - 1 - upstream)
-        observe_row(estimator, row, end, 5.0 * now, there=upstream + 1)
-        found = lag(estimator, row, 5.0 * now + 4)
-        assert found is not None
-        assert found.records == end - 1 - row.upstream
-        assert (found.seconds > 0) == (found.records > 0)
+        reported_end = end if written % 2 else max(row.source_end, upstream + 1)
+        row = replace(
+            row,
+            upstream=upstream,
+            downstream=upstream,
+            source_end=reported_end,
+            lag_records=reported_end - 1 - upstream,
+        )
+        observe_row(estimator, row, end, 5.0 * now, target_end=upstream + 1)
+        measured = lag(estimator, row, 5.0 * now + 4)
+        assert measured is not None
+        assert measured.records == end - 1 - row.upstream
+        assert (measured.seconds > 0) == (measured.records > 0)

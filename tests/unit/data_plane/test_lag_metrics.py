@@ -41,7 +41,9 @@ class TestLag:
         driver.say(MirroredTopic(source_topic="t", target_topic="A.t", partitions=1, target_partitions=1, missing=1))
         driver.say(MirroredTopic(source_topic="u", target_topic="A.u", partitions=1, phase="failed"))
         driver.observe({("t", 0): 10, ("t", 1): 5, ("u", 0): 7})
-        lags = {(at["topic"], at["partition"]): value for at, value in driver.page()["lockstep_lag_records"]}
+        lags = {
+            (labels["topic"], labels["partition"]): value for labels, value in driver.page()["lockstep_lag_records"]
+        }
         assert lags == {("t", "0"): 0, ("t", "1"): 5, ("u", "0"): 7}
 
     def test_metrics_of_a_newly_silent_slot_need_frequent_end_offsets(self) -> None:

@@ -149,11 +149,11 @@ class TestSeries:
 class TestWindows:
     def test_metrics_of_mm2_have_the_remote_topic_and_both_aliases(self) -> None:
         driver = copying(age_window=(T, 4, 1, 9, 5), latency_window=(T, 6, 2, 11, 7))
-        theirs = {"source": "A", "target": "B", "topic": "A.t", "partition": "0"}
+        mm2_labels = {"source": "A", "target": "B", "topic": "A.t", "partition": "0"}
         prefix = "kafka_connect_mirror_mirrorsourceconnector"
         for suffix, age, latency in (("", 4, 6), ("_min", 1, 2), ("_max", 9, 11), ("_avg", 5, 7)):
-            assert driver.value(f"{prefix}_record_age_ms{suffix}", **theirs) == age
-            assert driver.value(f"{prefix}_replication_latency_ms{suffix}", **theirs) == latency
+            assert driver.value(f"{prefix}_record_age_ms{suffix}", **mm2_labels) == age
+            assert driver.value(f"{prefix}_replication_latency_ms{suffix}", **mm2_labels) == latency
 
     def test_a_minute_later_they_are_empty_but_for_the_last(self) -> None:
         driver = copying(age_window=(T, 4, 1, 9, 5))

@@ -118,9 +118,9 @@ async def test_target_trial_of_a_topic_that_refuses_all_finds_nothing(
     """The events topic was created by somebody else, with limits of its own: that says nothing of producer ids."""
     target.clients[0].unknown_apis = missing
     target.clients[0].append_codes.extend([code] * 1000)
-    with pytest.raises(KafkaProtocolError) as found:
+    with pytest.raises(KafkaProtocolError) as raised:
         await target.trial.find_faults()
-    assert found.value.code == code
+    assert raised.value.code == code
 
 
 @pytest.mark.parametrize(("client", "code"), [(0, POLICY_VIOLATION), (1, POLICY_VIOLATION), (0, NOT_LEADER)])
