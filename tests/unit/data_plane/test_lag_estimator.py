@@ -144,23 +144,6 @@ def test_lag_ignores_a_row_of_another_topic_id(estimator: LagEstimator) -> None:
     assert lag(estimator, row, 3).records == 4  # type: ignore[union-attr]  # the line above
 
 
-@pytest.mark.parametrize("case", ["in-doubt", "target-truncated", "source-truncated"])
-def test_lag_of_a_halted_partition_with_unknown_position_is_unknown(estimator: LagEstimator, case: str) -> None:
-    row = replace(UP_TO_DATE, phase="halted", case=case)
-    estimator.on_row(row, 0)
-    assert lag(estimator, row, 1) is None
-    observe_row(estimator, row, 100, 2)
-    assert lag(estimator, row, 3) is None
-
-
-def test_a_target_that_has_lost_what_it_had_leaves_it_unknown_at_once(estimator: LagEstimator) -> None:
-    estimator.on_row(UP_TO_DATE, 0)
-    observe_row(estimator, UP_TO_DATE, 10, 1, target_end=9)
-    assert lag(estimator, UP_TO_DATE, 2) is None
-    estimator.observe({TP: ObservedPartition(UP_TO_DATE, LogRange(0, 10), None)}, 3)
-    assert lag(estimator, UP_TO_DATE, 4) is None, "it did not answer"
-
-
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), min_size=1, max_size=12))
 def test_lag_is_the_source_end_minus_the_copy_after_every_read(steps: list[tuple[int, int]]) -> None:
     """Slots and looks in any order, with ends and places that only grow."""
