@@ -32,8 +32,8 @@ PASS, REBUILD, SKIP, REFUSE = BatchAction.PASS, BatchAction.REBUILD, BatchAction
 
 def damaged(good: bytes) -> Batch:
     """The last byte of the records is another one; the header is as it was."""
-    (found,) = scan(good[:-1] + bytes([good[-1] ^ 1]))
-    return found
+    (result,) = scan(good[:-1] + bytes([good[-1] ^ 1]))
+    return result
 
 
 def old(magic: int, offset: int = 10) -> Batch:
@@ -41,17 +41,17 @@ def old(magic: int, offset: int = 10) -> Batch:
     builder.append(0, None if magic == 0 else 5, b"k", b"v")
     raw = bytearray(builder.build())
     struct.pack_into(">q", raw, 0, offset)
-    (found,) = scan(bytes(raw))
-    return found
+    (result,) = scan(bytes(raw))
+    return result
 
 
 class Case(NamedTuple):
     """A batch, the arguments it is judged with, and the reason for which it does not pass."""
 
     about: str
-    one: Batch
+    source: Batch
     action: BatchAction = PASS
-    why: str = ""
+    reason: str = ""
     position: int = 10
     limits: TargetLimits = TargetLimits()
     aborted: bool = False
@@ -103,8 +103,8 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=[case.about for case in CASES])
 def test_batch_of_each_kind_is_classified_by_the_table(case: Case) -> None:
     for _ in range(2):  # a batch judged again meets the same fate
-        found = classify(case.one, case.position, case.limits, aborted=case.aborted)
-        assert found == (case.action, case.why)
+        result = classify(case.source, case.position, case.limits, aborted=case.aborted)
+        assert result == (case.action, case.reason)
 
 
 def test_batch_that_originated_elsewhere_is_skipped() -> None:
@@ -116,7 +116,7 @@ class Everything(NamedTuple):
     """Arguments of `classify` for which one case holds, and every case behind it that can hold at the same time."""
 
     case: BatchCase
-    one: Batch
+    source: Batch
     position: int
     limits: TargetLimits
     aborted: bool
@@ -150,7 +150,7 @@ DESCENDING = [
 def test_the_first_case_that_holds_decides(row: Everything) -> None:
     cases = list(BatchCase)
     elsewhere = cases.index(row.case) <= cases.index(BatchCase.ELSEWHERE)
-    assert classify(row.one, row.position, row.limits, aborted=row.aborted, elsewhere=elsewhere) == row.case.value
+    assert classify(row.source, row.position, row.limits, aborted=row.aborted, elsewhere=elsewhere) == row.case.value
 
 
 def test_each_case_is_tried_in_its_place() -> None:

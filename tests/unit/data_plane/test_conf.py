@@ -59,32 +59,32 @@ POD = Pod("data-plane-0", "mirror")
     ],
 )
 def test_spark_settings_by_master(spark: SparkSettings, slots: int, pod: Pod, expected: dict[str, str | None]) -> None:
-    found = settings_for(spark, slots, pod)
-    assert {key: found.get(key) for key in expected} == expected
+    settings = settings_for(spark, slots, pod)
+    assert {key: settings.get(key) for key in expected} == expected
 
 
 @pytest.mark.parametrize("spark", [SparkSettings(), standalone(), kubernetes()])
 def test_pinned_spark_settings_override_the_file(spark: SparkSettings) -> None:
     wild = SparkSettings(master=spark.master, conf={key: "wild" for key, pin in PINNED.items() if pin.value})
-    found = settings_for(wild, 2, Pod())
-    assert {key: found[key] for key, pin in PINNED.items() if pin.value} == {
+    settings = settings_for(wild, 2, Pod())
+    assert {key: settings[key] for key, pin in PINNED.items() if pin.value} == {
         key: pin.value for key, pin in PINNED.items() if pin.value
     }
 
 
 @pytest.mark.parametrize("spark", [SparkSettings(), standalone(), kubernetes()])
 def test_sparks_ports_are_authenticated_and_encrypted_beyond_this_machine(spark: SparkSettings) -> None:
-    found = settings_for(replace(spark, conf={"spark.network.crypto.enabled": "false"}), 2, Pod())
-    assert found["spark.authenticate"] == "true"
-    assert found["spark.network.crypto.enabled"] == ("true" if spark.master else "false")
+    settings = settings_for(replace(spark, conf={"spark.network.crypto.enabled": "false"}), 2, Pod())
+    assert settings["spark.authenticate"] == "true"
+    assert settings["spark.network.crypto.enabled"] == ("true" if spark.master else "false")
 
 
 @pytest.mark.parametrize(("slots", "cores", "pods"), [(4, "", 4), (4, "4", 1), (5, "2", 3), (1, "8", 1)])
 def test_pods_follow_from_slots_and_cores(slots: int, cores: str, pods: int) -> None:
     spark = kubernetes(spark_executor_cores=cores) if cores else kubernetes()
-    found = settings_for(spark, slots, Pod())
-    assert int(found["spark.executor.instances"]) == pods
-    assert float(found["spark.executor.memoryOverheadFactor"]) == int(cores or 1), "memory for each slot's Python"
+    settings = settings_for(spark, slots, Pod())
+    assert int(settings["spark.executor.instances"]) == pods
+    assert float(settings["spark.executor.memoryOverheadFactor"]) == int(cores or 1), "memory for each slot's Python"
 
 
 @pytest.mark.parametrize(
@@ -141,13 +141,13 @@ def test_without_secrets_there_is_no_file(tmp_path: Path) -> None:
 
 
 def test_java_options_of_the_file_override_ours_and_may_replace_the_gc() -> None:
-    found = settings_for(kubernetes(spark_driver_defaultJavaOptions="-Xss2m -XX:+UseG1GC"), 2, Pod())
-    options = found["spark.driver.extraJavaOptions"].split()
+    settings = settings_for(kubernetes(spark_driver_defaultJavaOptions="-Xss2m -XX:+UseG1GC"), 2, Pod())
+    options = settings["spark.driver.extraJavaOptions"].split()
     assert "-XX:+UseSerialGC" not in options
     assert options.index("-Xss512k") < options.index("-Xss2m")
     assert any(option.startswith("-Dlog4j2.configurationFile=") for option in options)
-    assert "spark.driver.defaultJavaOptions" not in found
-    assert "-XX:+UseSerialGC" in found["spark.executor.extraJavaOptions"], "nothing was said of the executors"
+    assert "spark.driver.defaultJavaOptions" not in settings
+    assert "-XX:+UseSerialGC" in settings["spark.executor.extraJavaOptions"], "nothing was said of the executors"
     chosen = {"spark_driver_defaultJavaOptions": "-Xss2m", "spark_driver_extraJavaOptions": "-Da=b"}
     both = settings_for(kubernetes(**chosen), 2, Pod())
     assert both["spark.driver.defaultJavaOptions"] == "-Xss2m"

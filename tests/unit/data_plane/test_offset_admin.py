@@ -69,17 +69,17 @@ async def test_offset_change_with_a_live_slot_or_resumed_connector_is_refused(tm
 
 @pytest.mark.usefixtures("soon")
 @pytest.mark.parametrize(
-    ("row", "why"),
+    ("row", "sentence"),
     [
         (PartitionProgress(topic="t", partition=0, upstream=9, producer_id=1), "was not asked within 0 s"),
         (PartitionProgress(topic="t", partition=0, phase="halted", cause=reported("truncated")), "others: truncated"),
     ],
 )
 async def test_an_offset_that_the_target_was_not_asked_about_is_not_listed(
-    tmp_path: Path, row: PartitionProgress, why: str
+    tmp_path: Path, row: PartitionProgress, sentence: str
 ) -> None:
     ctx = flow_context(tmp_path, "data-plane")
     for each in (STOPPED, MirroredTopic(source_topic="t", target_topic="A.t"), row):
         read_row(ctx, each)
-    with pytest.raises(ValueError, match=why):
+    with pytest.raises(ValueError, match=sentence):
         await OffsetAdmin(ctx).carry_out(LIST)

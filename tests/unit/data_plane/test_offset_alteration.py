@@ -50,7 +50,8 @@ def change(offset: int | None, partition: int = 3, cluster: str = "A", topic: st
 
 @pytest.mark.parametrize(("offset", "begins"), [(10, "altered"), (119, "altered"), (None, "reset")])
 def test_the_row_begins_an_epoch_of_which_nothing_is_there(offset: int | None, begins: str) -> None:
-    (row,) = altered_rows([COPIED], "A", [change(offset)])
+    (row,) = altered_rows([replace(COPIED, located=True)], "A", [change(offset)])
+    assert not row.located, "it does not claim that the copy ends there"
     assert (row.begins, row.upstream, row.producer_epoch) == (begins, -1 if offset is None else offset, 3)
     assert not row.begun
     assert (row.open_run, row.skips, row.upstream_epoch) == ((), (), -1)
@@ -78,7 +79,7 @@ def test_altered_rows_have_the_last_offset_and_ignore_foreign_partitions() -> No
 
 
 @pytest.mark.parametrize(
-    ("end", "offset", "why"),
+    ("end", "offset", "sentence"),
     [
         (120, 119, ""),
         (120, 120, "orders-3 has no offset 120 on A, and would halt as truncated; its last offset is 119"),
@@ -87,9 +88,9 @@ def test_altered_rows_have_the_last_offset_and_ignore_foreign_partitions() -> No
         (0, None, ""),
     ],
 )
-def test_an_offset_that_the_source_has_not_written_is_refused(end: int, offset: int | None, why: str) -> None:
+def test_an_offset_that_the_source_has_not_written_is_refused(end: int, offset: int | None, sentence: str) -> None:
     changes = [change(5, topic="away"), change(0, cluster="C"), OffsetChange({"a": 1}, None), change(offset)]
-    with pytest.raises(RefusedOffsets, match=why) if why else nullcontext():
+    with pytest.raises(RefusedOffsets, match=sentence) if sentence else nullcontext():
         refuse_beyond(changes, "A", {("orders", 3): end})
 
 
@@ -141,9 +142,9 @@ def test_altered_row_gives_no_group_position_of_the_former_chain(offset: int | N
     )
     begun = replace(row, begins="", phase="copying", upstream=10, downstream=99)
     translator.apply(begun)
-    found = translator.translate("orders", 3, UpstreamOffset(60))
-    assert isinstance(found, TranslatedOffset)
-    assert (found.offset, found.behind) == (100, 49), "no further than what will be appended"
+    translated = translator.translate("orders", 3, UpstreamOffset(60))
+    assert isinstance(translated, TranslatedOffset)
+    assert (translated.offset, translated.behind) == (100, 49), "no further than what will be appended"
 
 
 def test_altered_rows_left_half_way_are_completed_by_a_repeat() -> None:
@@ -158,16 +159,11 @@ def test_altered_rows_left_half_way_are_completed_by_a_repeat() -> None:
 def test_not_located_rows_are_listed_with_doubtful_ones_last() -> None:
     topics = [MirroredTopic(source_topic="orders", target_topic="A.orders")]
     doubt, copied = COPIED, replace(COPIED, partition=4, phase="copying")
-    known = replace(copied, located=True)
+    located = replace(copied, located=True)
     assert not_located([doubt, copied], topics) == [copied, doubt]
-    assert not_located([known, replace(copied, begins="altered")], topics) == []
+    assert not_located([located, replace(copied, begins="altered")], topics) == []
     assert not_located([copied], []) == [], "what is mirrored no more is nobody's to find"
     assert not_located([copied], [replace(topics[0], phase="deleted")]) == []
-
-
-def test_an_altered_row_does_not_claim_that_the_copy_ends_there() -> None:
-    (row,) = altered_rows([replace(COPIED, located=True)], "A", [change(10)])
-    assert not row.located
 
 
 AT_REST = replace(COPIED, phase="stopped", cause=NO_REASON, case="", skips=())

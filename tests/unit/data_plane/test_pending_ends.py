@@ -1,4 +1,4 @@
-"""Which slots still owe it to say where their copies end."""
+"""Slots that still have to find out where their copies end."""
 
 from dataclasses import replace
 
@@ -15,12 +15,12 @@ DOUBT = replace(UNKNOWN, phase="halted", case="in-doubt")
 STARTED, RELEASED = SlotStatus(slot=0, phase="started", run="x"), SlotStatus(slot=0, phase="released", run="x")
 
 
-def rows(*found: Row) -> dict[str, Row]:
-    return {row.key(): row for row in found}
+def rows(*state: Row) -> dict[str, Row]:
+    return {row.key(): row for row in state}
 
 
 @pytest.mark.parametrize(
-    ("found", "owed"),
+    ("state", "pending"),
     [
         ((), False),
         ((RELEASED, KNOWN), False),
@@ -34,75 +34,72 @@ def rows(*found: Row) -> dict[str, Row]:
         ((RELEASED, replace(UNKNOWN, beyond=3)), False),
     ],
 )
-def test_slot_ends_owes_a_locate_by_the_rows_of_a_partition(found: tuple[Row, ...], owed: bool) -> None:
-    assert PendingEnds().pending(rows(*found), 0, [TP]) is owed
+def test_pending_end_by_the_rows_of_a_partition(state: tuple[Row, ...], pending: bool) -> None:
+    assert PendingEnds().pending(rows(*state), 0, [TP]) is pending
 
 
-def test_slot_ends_does_not_repeat_a_locate_without_result() -> None:
-    ends, found = PendingEnds(), rows(RELEASED, DOUBT)
-    ends.note_job_end(found, 0, [TP], 0.0, only_locates=True)
-    assert not ends.pending(found, 0, [TP])
-    assert ends.pending(rows(RELEASED, replace(DOUBT, upstream=10)), 0, [TP]), "it was copied since"
-    assert ends.pending(rows(STARTED, DOUBT), 0, [TP])
-    ends.note_job_end(found, 0, [TP], 0.0, only_locates=False)
-    assert ends.pending(found, 0, [TP]), "who has copied since has to look again"
-
-
-def test_slot_ends_owes_a_locate_until_its_row_is_written() -> None:
-    ends, found = PendingEnds(), rows(RELEASED, UNKNOWN)
-    ends.note_job_end(found, 0, [TP], 0.0, only_locates=True)
-    assert ends.pending(found, 0, [TP])
+@pytest.mark.parametrize(
+    ("row", "only_locates", "pending"),
+    [(DOUBT, True, False), (DOUBT, False, True), (UNKNOWN, True, True)],
+    ids=["a search leaves it in doubt", "copied since, in doubt", "a search wrote no row"],
+)
+def test_pending_end_after_a_job(row: PartitionProgress, only_locates: bool, pending: bool) -> None:
+    ends, state = PendingEnds(), rows(RELEASED, row)
+    ends.note_job_end(state, 0, [TP], 0.0, only_locates=only_locates)
+    assert ends.pending(state, 0, [TP]) is pending
+    assert ends.pending(rows(RELEASED, replace(row, upstream=10)), 0, [TP]), "it was copied since"
+    assert ends.pending(rows(STARTED, row), 0, [TP])
 
 
 def test_killed_slot_without_partitions_is_released_once_it_is_silent() -> None:
-    ends, found = PendingEnds(), rows(STARTED, Assignment(slot=0))
-    assert list(ends.release_rows(found, {}, 0.0)) == []
-    assert list(ends.release_rows(found, {}, SILENT_AFTER_S / 2)) == []
-    (row,) = ends.release_rows(found, {}, SILENT_AFTER_S)
+    ends, state = PendingEnds(), rows(STARTED, Assignment(slot=0))
+    assert list(ends.release_rows(state, {}, 0.0)) == []
+    assert list(ends.release_rows(state, {}, SILENT_AFTER_S / 2)) == []
+    (row,) = ends.release_rows(state, {}, SILENT_AFTER_S)
     assert (row.slot, row.phase, row.run) == (0, "released", "x")
 
 
 @pytest.mark.parametrize(
-    ("found", "running"),
+    ("state", "running"),
     [
         ((STARTED, Assignment(slot=0, partitions=(TP,))), ()),
         ((STARTED,), (0,)),
         ((RELEASED,), ()),
     ],
 )
-def test_a_slot_that_has_some_or_runs_speaks_for_itself(found: tuple[Row, ...], running: tuple[int, ...]) -> None:
+def test_a_slot_that_has_some_or_runs_speaks_for_itself(state: tuple[Row, ...], running: tuple[int, ...]) -> None:
     ends = PendingEnds()
-    assert [list(ends.release_rows(rows(*found), running, now)) for now in (0.0, 8.0, 16.0)] == [[], [], []]
+    assert [list(ends.release_rows(rows(*state), running, now)) for now in (0.0, 8.0, 16.0)] == [[], [], []]
 
 
 OPEN = replace(UNKNOWN, beyond=3)
 
 
-def test_slot_ends_asks_once_more_when_the_source_is_back() -> None:
-    ends, found = PendingEnds(), rows(RELEASED, OPEN)
-    assert ends.partitions_to_query(found, 0.0) == [TP]
+def test_pending_end_is_searched_once_more_when_the_source_is_back() -> None:
+    ends, state = PendingEnds(), rows(RELEASED, OPEN)
+    assert ends.partitions_to_query(state, 0.0) == [TP]
     ends.note_source_answers([TP])
-    assert ends.pending(found, 0, [TP])
-    ends.note_job_end(found, 0, [TP], 0.0, only_locates=True)
-    assert not ends.pending(found, 0, [TP]), "it was away again"
+    assert ends.pending(state, 0, [TP])
+    ends.note_job_end(state, 0, [TP], 0.0, only_locates=True)
+    assert not ends.pending(state, 0, [TP]), "it was away again"
 
 
-def test_slot_ends_owes_nothing_while_its_partition_has_no_leader() -> None:
-    ends, found = PendingEnds(), rows(RELEASED, OPEN)
+def test_pending_ends_are_none_while_the_partition_has_no_leader() -> None:
+    ends, state = PendingEnds(), rows(RELEASED, OPEN)
     ends.note_source_answers([("t", 1)])
-    assert not ends.pending(found, 0, [TP])
-    assert ends.partitions_to_query(found, 0.0) == [TP], "to ask costs next to nothing"
+    assert not ends.pending(state, 0, [TP])
+    assert ends.partitions_to_query(state, 0.0) == [TP], "to ask costs next to nothing"
 
 
-def test_slot_ends_repeats_a_locate_in_vain_later_each_time() -> None:
-    ends, found, now, waits = PendingEnds(), rows(RELEASED, OPEN), 0.0, []
+def test_fruitless_search_is_repeated_later_each_time() -> None:
+    ends, state, now, waits = PendingEnds(), rows(RELEASED, OPEN), 0.0, []
     for _ in range(7):
-        ends.note_source_answers(ends.partitions_to_query(found, now))
-        assert ends.pending(found, 0, [TP])
-        ends.note_job_end(found, 0, [TP], now, only_locates=True)
-        waits.append(next(wait for wait in range(1, 1_000) if ends.partitions_to_query(found, now + wait)))
+        ends.note_source_answers(ends.partitions_to_query(state, now))
+        assert ends.pending(state, 0, [TP])
+        ends.note_job_end(state, 0, [TP], now, only_locates=True)
+        waits.append(next(wait for wait in range(1, 1_000) if ends.partitions_to_query(state, now + wait)))
         now += waits[-1]
     assert waits == [10, 20, 40, 80, 160, 300, 300]
     ends.note_source_answers([TP])
     ends.note_job_end(rows(RELEASED, KNOWN), 0, [TP], now, only_locates=True)
-    assert ends.partitions_to_query(found, now) == [TP], "a search that found the end forgets those in vain"
+    assert ends.partitions_to_query(state, now) == [TP], "a search that state the end forgets those in vain"

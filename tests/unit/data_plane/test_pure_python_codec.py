@@ -24,14 +24,14 @@ NO_TEXT = b"\xff\xfe\x80 \xc3("
 def with_odd_names(content: list[PlainRecord], **more: int) -> Batch:
     """The batch with `NO_TEXT`, padded, wherever a name is the placeholder."""
     raw = bytes(batch(content, **more).data)
-    (found,) = scan(raw.replace(PLACEHOLDER, NO_TEXT.ljust(len(PLACEHOLDER), b"\x81")))
-    return found
+    (result,) = scan(raw.replace(PLACEHOLDER, NO_TEXT.ljust(len(PLACEHOLDER), b"\x81")))
+    return result
 
 
-def plain(one: Batch) -> Iterator[PlainRecord]:
+def plain(source: Batch) -> Iterator[PlainRecord]:
     """Its records, by plain Python."""
-    unpacked = decompress(one.data[HEADER_SIZE:], one.attributes & CODEC_MASK)
-    return pure_python_codec.read_plain_records(one, unpacked)
+    unpacked = decompress(source.data[HEADER_SIZE:], source.attributes & CODEC_MASK)
+    return pure_python_codec.read_plain_records(source, unpacked)
 
 
 def odd() -> list[PlainRecord]:
@@ -43,9 +43,9 @@ def odd() -> list[PlainRecord]:
 def test_pure_python_codec_reads_what_the_compiled_one_reads(
     content: list[PlainRecord], codec: int, append_time: bool
 ) -> None:
-    one = batch(content, codec=codec, attributes=LOG_APPEND_TIME if append_time else 0, max_timestamp=99)
-    theirs = [PlainRecord(*r[:4], tuple(r.headers)) for r in read_records(one)]
-    assert list(plain(one)) == theirs
+    source = batch(content, codec=codec, attributes=LOG_APPEND_TIME if append_time else 0, max_timestamp=99)
+    expected = [PlainRecord(*r[:4], tuple(r.headers)) for r in read_records(source)]
+    assert list(plain(source)) == expected
 
 
 @given(content=record_lists())
@@ -58,9 +58,9 @@ def test_a_rebuilt_batch_keeps_the_bytes_of_a_name_that_is_no_text(codec: int) -
     source = with_odd_names(odd())
     (outgoing,) = rebuild(source, 0, TargetLimits(codec=codec))
     (copy,) = scan(outgoing.data)
-    ours, theirs = list(plain(copy)), list(plain(source))
-    assert [r[1:] for r in ours] == [r[1:] for r in theirs]
-    written = ours[1].headers[0][0].encode(*pure_python_codec.NAMES)
+    copied, expected = list(plain(copy)), list(plain(source))
+    assert [r[1:] for r in copied] == [r[1:] for r in expected]
+    written = copied[1].headers[0][0].encode(*pure_python_codec.NAMES)
     assert written == NO_TEXT.ljust(len(PLACEHOLDER), b"\x81")
 
 

@@ -32,18 +32,18 @@ CODECS = {"none": 0, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
 
 def plain_records(outgoing_batches: Sequence[OutgoingBatch]) -> list[PlainRecord]:
     """What the outgoing batches say: each record at the upstream offset that its outgoing batch gives it."""
-    found = []
+    result = []
     for outgoing in outgoing_batches:
         inside = decoded(outgoing.data)
         assert [r.offset for r in inside] == list(range(outgoing.count)), "offsets within an outgoing batch have no gap"
         assert crc_is_right(outgoing.data)
-        found += [r._replace(offset=at) for r, at in zip(inside, outgoing.offsets, strict=True)]
-    return found
+        result += [r._replace(offset=upstream) for r, upstream in zip(inside, outgoing.offsets, strict=True)]
+    return result
 
 
 def codec_of(outgoing: OutgoingBatch) -> int:
-    (found,) = scan(outgoing.data)
-    return found.attributes & CODEC_MASK
+    (result,) = scan(outgoing.data)
+    return result.attributes & CODEC_MASK
 
 
 @given(

@@ -31,7 +31,7 @@ def test_slot_reports_a_cluster_that_is_too_old_once(caplog: pytest.LogCaptureFi
         assert driver.periodic.troubles.now == {}, "it does not excuse slots that are silent"
         driver.say(status(causes=(("t-0", OTHER),)))
     assert driver.remote_troubles.reasons == {}
-    assert [one.getMessage() for one in caplog.records] == ["cluster A failing", "cluster A recovered"]
+    assert [entry.getMessage() for entry in caplog.records] == ["cluster A failing", "cluster A recovered"]
 
 
 @pytest.mark.parametrize("phase", ["started", "released"])

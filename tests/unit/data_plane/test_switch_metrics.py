@@ -42,9 +42,9 @@ def blocking(driver: Driver) -> dict[str, float]:
     """The reasons on the page that count any, which agree with whether the flow is ready."""
     counts = {labels["reason"]: value for labels, value in driver.page()["lockstep_switch_blockers"]}
     assert list(counts) == [reason.word for reason in SwitchReason]
-    found = {reason: count for reason, count in counts.items() if count}
-    assert driver.value("lockstep_switch_ready", flow="A->B") == (not found)
-    return found
+    counted = {reason: count for reason, count in counts.items() if count}
+    assert driver.value("lockstep_switch_ready", flow="A->B") == (not counted)
+    return counted
 
 
 @pytest.mark.parametrize(

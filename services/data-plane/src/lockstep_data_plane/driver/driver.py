@@ -72,8 +72,8 @@ class Driver:
         self.spark = spark
         self._max_slots = slot_count(ctx.settings)
         self._origin = FlowOrigin(ctx)
-        is_local = spark.master.startswith("local")
-        self._runs = SlotRuns(ctx, self._origin, (log_level, log_format), beside_driver=is_local)
+        log = log_level, log_format
+        self._runs = SlotRuns(ctx, self._origin, log, beside_driver=spark.master.startswith("local"))
         self._target_away_at = float("-inf")
         self._running: dict[int, SlotSupervisor] = {}
         self._changed = asyncio.Event()
@@ -104,20 +104,14 @@ class Driver:
             await self._copy()
 
     async def run_while_stopped(self) -> None:
+        """Verify, and let killed slots find out where their copies end. Offsets may be altered. Never returns."""
         self._runs.lead()
         async with self._verify_supervisor.running():
-            await self._run_stopped()
-
-    async def _run_stopped(self) -> None:
-        """Let killed slots find out where their copies end, while the flow is stopped.
-
-        Offsets may be altered meanwhile. Never returns.
-        """
-        await self._orphaned_slots.stop()
-        await self._drain()
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(without_end("awaiting the source", self._await_source_answers()))
-            await self._run_end_searches()
+            await self._orphaned_slots.stop()
+            await self._drain()
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(without_end("awaiting the source", self._await_source_answers()))
+                await self._run_end_searches()
 
     async def _run_end_searches(self) -> None:
         while True:
@@ -236,8 +230,6 @@ class Driver:
             "halted": {f"{p.topic}-{p.partition}": p.reason for p in partitions if p.phase == "halted"},
         }
 
-    # -- beginning -----------------------------------------------------------------------------------------------------
-
     async def _restore_progress(self) -> None:
         """Write the rows of partitions and slots again if the state topic lost them.
 
@@ -250,10 +242,10 @@ class Driver:
     # -- while it runs -------------------------------------------------------------------------------------------------
 
     def _on_row(self, row: Row) -> None:
-        refused = isinstance(row, PartitionProgress) and row.phase == "halted" and row.case == "refused"
-        if isinstance(row, PartitionProgress) and refused:
+        if isinstance(row, PartitionProgress) and row.phase == "halted" and row.case == "refused":
             self._refused_row = row
-        if refused or isinstance(row, MirroredTopic | Wanted):
+            self._changed.set()
+        elif isinstance(row, MirroredTopic | Wanted):
             self._changed.set()
 
     def _runs_of_slots(self) -> dict[int, SlotRun]:
@@ -281,7 +273,9 @@ class Driver:
         closed, moves = closed_slots(ctx.state.rows, self._max_slots), not self._origin.reads_back
         plan = assign(wanted, self._max_slots, held, self._collector.byte_rates(), closed, moves=moves)
         changed = [
-            Assignment(slot=r.slot, generation=r.generation + 1, ending=True) for r in rows if self._is_beyond_limit(r)
+            Assignment(slot=r.slot, generation=r.generation + 1, ending=True)
+            for r in rows
+            if r.slot >= self._max_slots and r.partitions
         ]
         starting: list[tuple[int, bool]] = []
         for slot, partitions in plan.items():
@@ -307,10 +301,6 @@ class Driver:
             started = SlotSupervisor(ctx, self.spark, slot, self._runs.next, only_locates=searches_ends)
             started.task.add_done_callback(lambda _: self._changed.set())
             self._running[slot] = started
-
-    def _is_beyond_limit(self, row: Assignment) -> bool:
-        """Return whether the row gives partitions to a slot number that `tasks.max` does not allow any more."""
-        return row.slot >= self._max_slots and bool(row.partitions)
 
     async def _rebalance(self) -> None:
         """Let two slots exchange a partition if their load has been uneven for `PATIENCE_S`."""
@@ -354,8 +344,6 @@ class Driver:
         if rows := list(self._pending_ends.release_rows(ctx.state.rows, self._running, ctx.clock.monotonic())):
             ctx.must_act()
             await ctx.state.write_all(rows)
-
-    # -- ending --------------------------------------------------------------------------------------------------------
 
     async def _drain(self) -> None:
         """Ask every slot to end, wait for `DRAINS_WITHIN_S`, and cancel the jobs that still run.

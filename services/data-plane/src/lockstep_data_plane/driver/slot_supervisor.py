@@ -64,13 +64,13 @@ class SlotProblem(Enum):
 class SlotHealth:
     """The liveness of one run of a slot, which began at `since`.
 
-    All times are seconds of a monotonic clock. Each problem is reported once. A late run may freeze later.
+    All times are seconds of a monotonic clock. Each problem is returned once. A late run may freeze later.
     """
 
     def __init__(self, since: float) -> None:
         self._since = since
         self._timer = LivenessTimer()
-        self._reported: set[SlotProblem] = set()
+        self._problems: set[SlotProblem] = set()
         self._unreported_timer = LivenessTimer()
         self._unreported_s = 0.0
         self.started_at: float | None = None
@@ -84,14 +84,14 @@ class SlotHealth:
 
         Then `note_task` is to be called before `check`.
         """
-        return SlotProblem.LATE in self._reported and self.started_at is None
+        return SlotProblem.LATE in self._problems and self.started_at is None
 
     def note_task(self, is_task_running: bool, now: float) -> None:
         """Note whether Spark runs the task of a slot that has not reported yet."""
         self._unreported_s = self._unreported_timer.silent_for(is_task_running or None, now)
 
     def check(self, status: SlotStatus | None, now: float, target_away_at: float) -> SlotProblem | None:
-        """Return a problem of the run that was not reported before.
+        """Return a problem of the run that was not returned before.
 
         A slot cannot report while the target is away, so its silence counts from `target_away_at` at the earliest.
 
@@ -105,22 +105,22 @@ class SlotHealth:
         if status is not None and self.started_at is None:
             self.started_at = now
         if status is None:
-            if now - self._since > STARTS_WITHIN_S and SlotProblem.LATE not in self._reported:
-                return self._report(SlotProblem.LATE)
+            if now - self._since > STARTS_WITHIN_S and SlotProblem.LATE not in self._problems:
+                return self._note(SlotProblem.LATE)
             silent_s, limit = self._unreported_s, FIRST_REPORT_WITHIN_S
-        if min(silent_s, now - target_away_at) <= limit or SlotProblem.FROZEN in self._reported:
+        if min(silent_s, now - target_away_at) <= limit or SlotProblem.FROZEN in self._problems:
             return None
         self.silent_s = silent_s
-        return self._report(SlotProblem.FROZEN)
+        return self._note(SlotProblem.FROZEN)
 
     def check_ending(self, stop_requested_at: float, now: float) -> SlotProblem | None:
         """Return UNDRAINED once, if the slot was asked to end more than `DRAINS_ALONE_WITHIN_S` ago."""
-        if now - stop_requested_at <= DRAINS_ALONE_WITHIN_S or SlotProblem.UNDRAINED in self._reported:
+        if now - stop_requested_at <= DRAINS_ALONE_WITHIN_S or SlotProblem.UNDRAINED in self._problems:
             return None
-        return self._report(SlotProblem.UNDRAINED)
+        return self._note(SlotProblem.UNDRAINED)
 
-    def _report(self, problem: SlotProblem) -> SlotProblem:
-        self._reported.add(problem)
+    def _note(self, problem: SlotProblem) -> SlotProblem:
+        self._problems.add(problem)
         return problem
 
 

@@ -44,8 +44,8 @@ def read_plain_records(batch: Batch, unpacked: bytes | memoryview) -> Iterator[P
     if batch.record_count < 0:
         raise CorruptRecordError(f"it says that it has {batch.record_count} records")
     for _ in range(batch.record_count):
-        ends = body.number(INT) + body.position
-        body.position += 1  # its attributes, which have no meaning yet
+        ends = body.number(INT) + body.index
+        body.index += 1  # its attributes, which have no meaning yet
         timestamp = wrapped(batch.base_timestamp + body.number(LONG))
         if batch.attributes & LOG_APPEND_TIME:
             timestamp = batch.max_timestamp
@@ -55,11 +55,11 @@ def read_plain_records(batch: Batch, unpacked: bytes | memoryview) -> Iterator[P
         before = delta
         key, value = body.sized(), body.sized()
         headers = tuple((body.name(), body.sized()) for _ in range(body.count()))
-        if body.position != ends:
+        if body.index != ends:
             raise CorruptRecordError("a record is not as long as it says")
         yield PlainRecord(batch.base_offset + delta, timestamp, key, value, headers)
-    if body.position != len(body.data):
-        raise CorruptRecordError(f"{len(body.data) - body.position} bytes are behind its last record")
+    if body.index != len(body.data):
+        raise CorruptRecordError(f"{len(body.data) - body.index} bytes are behind its last record")
 
 
 class _RecordReader:
@@ -67,15 +67,15 @@ class _RecordReader:
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        self.position = 0
+        self.index = 0
 
     def number(self, bits: int) -> int:
         shift = rest = 0
         while True:
-            if self.position >= len(self.data) or shift >= bits:
+            if self.index >= len(self.data) or shift >= bits:
                 raise CorruptRecordError("its records end in the middle of a number, or a number does not end")
-            byte = self.data[self.position]
-            self.position += 1
+            byte = self.data[self.index]
+            self.index += 1
             rest |= (byte & 0x7F) << shift
             shift += 7
             if byte < 0x80:
@@ -89,7 +89,7 @@ class _RecordReader:
     def count(self) -> int:
         """Return the number of headers."""
         count = self.number(INT)
-        if not 0 <= count <= len(self.data) - self.position:
+        if not 0 <= count <= len(self.data) - self.index:
             raise CorruptRecordError(f"a record says that it has {count} headers")
         return count
 
@@ -100,10 +100,10 @@ class _RecordReader:
         return self._pass(length).decode(*NAMES)
 
     def _pass(self, length: int) -> bytes:
-        if self.position + length > len(self.data):
+        if self.index + length > len(self.data):
             raise CorruptRecordError("its records end in the middle")
-        self.position += length
-        return self.data[self.position - length : self.position]
+        self.index += length
+        return self.data[self.index - length : self.index]
 
 
 def encode(records: Sequence[PlainRecord]) -> bytearray:
