@@ -28,7 +28,7 @@ class Log:
 
     def turn(self) -> None:
         """The consumer begins, or another one does after it had no answer."""
-        self.monitor._turn_to(self, frozenset({"t"}))  # type: ignore[arg-type]  # what it calls
+        self.monitor._assign(self, frozenset({"t"}))  # type: ignore[arg-type]  # what it calls
 
     def read(self) -> UpstreamHeartbeat:
         for offset in range(self.next, len(self.records)):

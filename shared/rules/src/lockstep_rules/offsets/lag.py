@@ -90,11 +90,8 @@ def copied_upstream(row: PartitionProgress | None, topic: MirroredTopic | None) 
 def missing_since_ms(row: PartitionProgress | None, asked: tuple[int, int | None] | None) -> int | None:
     """Return since when the oldest missing record has been in the source's log, in Unix milliseconds.
 
-    None: no log end beyond that record was observed.
-
-    Args:
-        row: The progress in the present log.
-        asked: The driver's observation of the partition, as in `SourceEnds.by_partition`.
+    None: no log end beyond that record was observed. `asked` is the driver's observation, as in
+    `SourceEnds.by_partition`.
     """
     times = []
     if row is not None and row.lag_records:
