@@ -16,9 +16,7 @@ from lockstep_state.rows.group_rows import AHEAD_ON_TARGET, REWOUND_ON_SOURCE
 from lockstep_state.rows.state_rows import GroupStatus
 from tests.support.reasons import reported
 from tests.unit.checkpoint.test_group_report import GROUP, WRITTEN, Late, looked_at, reporting_of
-from tests.unit.checkpoint.test_target_group_sync import PLACE, Stage, ours
-
-pytestmark = pytest.mark.usefixtures("quick")
+from tests.unit.checkpoint.test_target_group_sync import PLACE, Stage
 
 KEPT = ("phase", "reason", "exact", "behind", "waiting", "more_behind", "more_waiting", "positions")
 WAITS = GroupStatus(
@@ -33,11 +31,6 @@ WAITS = GroupStatus(
     rewound=(("A.u", 4, 900),),
 )
 FAILS = replace(WAITS, phase="failing", reason="not permitted")
-
-
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lockstep_checkpoint.target_group_sync.SECOND_CHECK_S", 0.0)
 
 
 async def restarted(
@@ -144,7 +137,7 @@ async def test_sync_now_without_the_source_keeps_what_waits(tmp_path: Path) -> N
     one = Checkpoint(GROUP, *PLACE, UpstreamOffset(100), DownstreamOffset(100), "")
     stage.memory.written.written(1, one)
     await stage.ctx.state.write(WAITS)
-    await stage.sync.sync_now(ours, rewind=False)
+    await stage.sync_now()
     assert stage.target.writes == [(GROUP, PLACE, 100)]
     assert stage.row().synced
     assert of_source(stage.row()) == of_source(WAITS)

@@ -23,7 +23,7 @@ from lockstep_state.reasons.reason import Reason
 from lockstep_state.reasons.reason_catalogue import ReasonCode, format_sentence
 from lockstep_state.rows.state_rows import GroupStatus, decode_row
 from tests.support.reasons import reported
-from tests.unit.checkpoint.test_target_group_sync import GROUP, Stage, ours
+from tests.unit.checkpoint.test_target_group_sync import GROUP, Stage
 
 LINES = "sync.group.offsets.enabled = true\n"
 OLD = Path(__file__).parent / "old" / "group_rows.jsonl"
@@ -35,11 +35,6 @@ SIXTY = [("A.t", number) for number in range(60)]
 RECREATED = TranslatedOffset(None, reason=ReasonCode.TARGET_RECREATED.to_reason())
 NO_SYNC = TranslatedOffset(None, reason=ReasonCode.NO_OFFSET_SYNC.to_reason())
 EXACT = TranslatedOffset(DownstreamOffset(500))
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lockstep_checkpoint.target_group_sync.SECOND_CHECK_S", 0.0)
 
 
 def old_rows() -> dict[str, GroupStatus]:
@@ -73,7 +68,7 @@ async def committed_with(folder: Path, row: GroupStatus) -> set[TopicPartition]:
     """Return what a fresh process commits that has only the row: the source is away."""
     stage = fresh(folder, [(topic, number) for topic, number, *_ in row.positions], row.group)
     await stage.ctx.state.write(row)
-    await stage.sync.sync_now(ours, rewind=False, failover=True)
+    await stage.sync_now(failover=True)
     return {where for _, where, _ in stage.target.writes}
 
 
@@ -85,7 +80,7 @@ def ready_with(row: GroupStatus) -> bool:
 async def test_group_of_60_partitions_on_a_new_topic_is_committed_by_no_process(tmp_path: Path) -> None:
     running = fresh(tmp_path / "running", SIXTY)
     row = await written_by(running, [(where, RECREATED) for where in SIXTY])
-    await running.sync.sync_now(ours, rewind=False)
+    await running.sync_now()
     assert running.target.writes == []
     assert (len(row.waiting), len(row.causes), row.more_waiting) == (50, 50, 10)
     assert await committed_with(tmp_path / "fresh", row) == set()

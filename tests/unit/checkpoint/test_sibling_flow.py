@@ -18,17 +18,12 @@ from lockstep_state.reasons.reason import NO_REASON, Reason
 from lockstep_state.rows.state_rows import GroupStatus, MirroredTopic, Row
 from tests.support.eventually import eventually
 from tests.unit.checkpoint.test_group_sync_places import LINES, translated
-from tests.unit.checkpoint.test_target_group_sync import GROUP, PLACE, Stage, ours
+from tests.unit.checkpoint.test_target_group_sync import GROUP, PLACE, Stage
 
 TOPIC = MirroredTopic(source_topic="t", target_topic="A.t", partitions=1, target_partitions=1)
 KEEPS = LINES + "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy\n"
 THEIR_STATE = "mm2-lockstep-state.C.internal"
 THEIRS = GroupStatus(group=GROUP, phase="translated", positions=((*PLACE, 60, 60),))
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lockstep_checkpoint.target_group_sync.SECOND_CHECK_S", 0.0)
 
 
 def at(downstream: int) -> Checkpoint:
@@ -93,14 +88,14 @@ async def test_group_is_moved_where_it_skips_nothing_of_any_source(tmp_path: Pat
     for offset, row in enumerate((TOPIC, THEIRS)):
         sibling.fold.fold(offset, *row.encode())
     await translated(stage, TranslatedOffset(DownstreamOffset(100)), 100)
-    await stage.sync.sync_now(ours, rewind=False)
+    await stage.sync_now()
     assert stage.target.writes == []
     assert not stage.row().synced
     assert stage.row().held_cause.code == "contested"
     assert "another flow too (mm2-lockstep-state.C.internal)" in stage.row().held_reason
     assert stage.report.count_held()["contested"] == 1
     await translated(stage, TranslatedOffset(DownstreamOffset(50)), 50)
-    await stage.sync.sync_now(ours, rewind=False)
+    await stage.sync_now()
     assert stage.target.writes == [(GROUP, PLACE, 50)]
     assert (stage.row().held_cause, stage.report.count_held()["contested"]) == (NO_REASON, 0)
 
@@ -135,10 +130,10 @@ def test_group_of_a_mesh_goes_to_the_earlier_place_of_both_flows(one: int, other
 async def test_group_waits_while_rows_of_the_other_flow_are_unread(tmp_path: Path) -> None:
     stage = merged(tmp_path)
     await stage.place(100)
-    await stage.sync.sync_now(ours, rewind=False)
+    await stage.sync_now()
     assert stage.target.writes == []
     sibling_of(stage).is_missing = True  # it never ran
-    await stage.sync.sync_now(ours, rewind=False)
+    await stage.sync_now()
     assert stage.target.writes == [(GROUP, PLACE, 100)]
 
 
@@ -149,7 +144,7 @@ async def test_lost_state_topic_of_a_flow_that_ran_keeps_the_group_where_it_is(t
     sibling.apply(StateFold(wants=WANTS), [Record(THEIR_STATE, 0, 0, *TOPIC.encode(), 0)])
     sibling.is_missing = True
     await translated(stage, TranslatedOffset(DownstreamOffset(100)), 100)
-    await stage.sync.sync_now(ours, rewind=False)
+    await stage.sync_now()
     assert stage.target.writes == []
     assert stage.row().held_cause.code == "contest-unknown"
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from lockstep_checkpoint import target_group_sync
 from lockstep_checkpoint.checkpoint_fold import WrittenCheckpoints
 from lockstep_checkpoint.checkpoint_store import CheckpointStore
 from lockstep_checkpoint.group_report import GroupReport
@@ -28,17 +27,9 @@ from lockstep_state.rows.state_rows import GroupStatus
 from tests.support.flow_context import leading
 from tests.unit.checkpoint.test_group_report import Late
 
-pytestmark = pytest.mark.usefixtures("quick")
-
 GROUP = "orders"
 PLACE: TopicPartition = ("A.t", 0)
 EVERY = {"orders", "bills"}
-
-
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two comparisons come one after the other."""
-    monkeypatch.setattr(target_group_sync, "SECOND_CHECK_S", 0.0)
 
 
 class Groups(Admin):
@@ -93,6 +84,10 @@ class Groups(Admin):
         return dict.fromkeys(self.offsets, "CLASSIC")
 
 
+def checkpoint(offset: int, group: str = GROUP) -> Checkpoint:
+    return Checkpoint(group, *PLACE, UpstreamOffset(offset), DownstreamOffset(offset), "")
+
+
 class Stage:
     """The service's view of two groups at places on the target that were written down."""
 
@@ -113,11 +108,13 @@ class Stage:
         """The source was read, and the checkpoints are written."""
         for group in groups or (GROUP,):
             self._at += 1
-            one = Checkpoint(group, *PLACE, UpstreamOffset(offset), DownstreamOffset(offset), "")
-            self.memory.written.written(self._at, one)
+            self.memory.written.written(self._at, checkpoint(offset, group))
         standing = {group: TranslationState() for group in groups or (GROUP,)}
         began = None if read_at is None else ReadingTime(read_at, 0)
         await self.report.on_source_read(standing, {}, lambda group: group in standing, began)
+
+    async def sync_now(self, *, rewind: bool = False, failover: bool = False) -> None:
+        await self.sync.sync_now(ours, rewind=rewind, failover=failover)
 
     def row(self, group: str = GROUP) -> GroupStatus:
         row = self.ctx.state.get(GroupStatus, group)
@@ -129,51 +126,31 @@ def ours(_: str) -> bool:
     return True
 
 
-async def test_sync_now_of_a_new_group_moves_it_at_once(tmp_path: Path) -> None:
-    stage = Stage(tmp_path)
-    await stage.place(100)
-    await stage.sync.sync_now(ours, rewind=False)
-    assert stage.target.writes == [(GROUP, PLACE, 100)]
-    assert (stage.row().synced, stage.row().held) == (True, "")
-
-
-async def test_sync_of_a_round_needs_a_second_one(tmp_path: Path) -> None:
-    stage = Stage(tmp_path)
+async def test_sync_of_a_round_needs_a_second_one(stage: Stage) -> None:
     await stage.place(100)
     await stage.sync.sync()
-    assert stage.target.asked == [GROUP]
-    assert stage.target.writes == []
+    assert (stage.target.asked, stage.target.writes) == ([GROUP], [])
     assert not stage.row().synced
 
 
-async def test_sync_now_soon_after_a_round_moves_at_once(tmp_path: Path) -> None:
-    stage = Stage(tmp_path)
+async def test_sync_now_soon_after_a_round_moves_at_once(stage: Stage) -> None:
     await stage.place(100)
     await stage.sync.sync()
     await stage.sync.sync()  # too early for a round
     assert stage.target.writes == []
-    await stage.sync.sync_now(ours, rewind=False)
+    await stage.sync_now()
     assert stage.target.writes == [(GROUP, PLACE, 100)]
 
 
-async def test_sync_now_done_twice_writes_once(tmp_path: Path) -> None:
-    stage = Stage(tmp_path)
-    await stage.place(100)
-    await stage.sync.sync_now(ours, rewind=False)
-    await stage.sync.sync_now(ours, rewind=False)
-    assert stage.target.writes == [(GROUP, PLACE, 100)]
-
-
-async def test_sync_now_moves_a_group_on_with_its_source(tmp_path: Path) -> None:
-    stage = Stage(tmp_path)
-    for offset in (100, 150):
+async def test_sync_now_moves_a_group_on_with_its_source_once_each(stage: Stage) -> None:
+    for offset in (100, 100, 150):
         await stage.place(offset)
-        await stage.sync.sync_now(ours, rewind=False)
+        await stage.sync_now()
+        assert (stage.row().synced, stage.row().held) == (True, "")
     assert [offset for _, _, offset in stage.target.writes] == [100, 150]
 
 
-async def test_sync_now_of_one_share_leaves_the_others(tmp_path: Path) -> None:
-    stage = Stage(tmp_path)
+async def test_sync_now_of_one_share_leaves_the_others(stage: Stage) -> None:
     await stage.place(100, "orders", "bills")
     await stage.sync.sync_now(lambda group: group == "bills", rewind=False)
     assert [group for group, _, _ in stage.target.writes] == ["bills"]
@@ -181,102 +158,80 @@ async def test_sync_now_of_one_share_leaves_the_others(tmp_path: Path) -> None:
     assert (stage.row("bills").synced, stage.row("orders").synced) == (True, False)
 
 
-async def test_sync_now_of_one_share_keeps_what_is_known(tmp_path: Path) -> None:
+async def test_sync_now_of_one_share_keeps_what_is_known(stage: Stage) -> None:
     """What an earlier comparison found of the groups of another share still counts."""
-    stage = Stage(tmp_path)
     await stage.place(100, "orders", "bills")
-    await stage.sync.sync_now(lambda group: group == "bills", rewind=False)
-    await stage.sync.sync_now(lambda group: group == "orders", rewind=False)
+    for share in ("bills", "orders"):
+        await stage.sync.sync_now(share.__eq__, rewind=False)
     asked = len(stage.target.asked)
     await stage.place(150, "orders", "bills")
-    await stage.sync.sync_now(lambda group: group == "bills", rewind=False)
+    await stage.sync.sync_now("bills".__eq__, rewind=False)
     assert len(stage.target.asked) == asked + 1
     assert stage.target.writes[-1] == ("bills", PLACE, 150)
 
 
-async def test_sync_now_of_an_active_group_leaves_it_alone(tmp_path: Path) -> None:
-    stage = Stage(tmp_path)
+async def test_sync_now_of_an_active_group_leaves_it_alone_until_it_is_left(stage: Stage) -> None:
     stage.target.members[GROUP] = 1
     await stage.place(100)
-    await stage.sync.sync_now(ours, rewind=False)
+    await stage.sync_now()
     assert stage.target.writes == []
     assert (stage.row().held, stage.row().synced) == ("in-use", False)
     assert stage.row().held_reason == "it has members on the target"
-
-
-async def test_sync_now_of_a_group_just_left_is_held(tmp_path: Path) -> None:
-    stage = Stage(tmp_path)
-    stage.target.members[GROUP] = 1
-    await stage.place(100)
-    await stage.sync.sync_now(ours, rewind=False)
     stage.target.members.clear()
-    await stage.sync.sync_now(ours, rewind=False)
+    await stage.sync_now()
     assert stage.target.writes == [(GROUP, PLACE, 100)]
     assert (stage.row().held, stage.row().synced) == ("", True)
 
 
-async def test_sync_now_of_a_group_that_moves_holds_it(tmp_path: Path) -> None:
-    stage = Stage(tmp_path)
+async def test_sync_now_of_a_group_that_moves_holds_it(stage: Stage) -> None:
     stage.target.drifts = True
     await stage.place(100)
-    await stage.sync.sync_now(ours, rewind=False)
+    await stage.sync_now()
     assert stage.target.writes == []
     assert stage.row().held == "in-use"
     assert "changed a moment ago" in stage.row().held_reason
 
 
-async def test_sync_now_never_moves_a_group_back(tmp_path: Path) -> None:
-    stage = Stage(tmp_path)
+@pytest.mark.parametrize("rewind", [False, True])
+async def test_sync_now_never_moves_back_what_another_client_moved(stage: Stage, rewind: bool) -> None:
     stage.target.offsets[GROUP] = {PLACE: 120}
     await stage.place(100)
-    await stage.sync.sync_now(ours, rewind=False)
+    await stage.sync_now(rewind=rewind)
     assert stage.target.writes == []
     assert stage.row().ahead == (("A.t", 0, 120, 100, "ahead-on-target"),)
 
 
 @pytest.mark.parametrize("rewind", [False, True])
-async def test_sync_now_with_rewind_sets_a_rewound_group_back(tmp_path: Path, rewind: bool) -> None:
-    stage = Stage(tmp_path)
+async def test_sync_now_with_rewind_sets_a_rewound_group_back(stage: Stage, rewind: bool) -> None:
     await stage.place(100)
-    await stage.sync.sync_now(ours, rewind=False)
+    await stage.sync_now()
     await stage.place(40)
-    await stage.sync.sync_now(ours, rewind=rewind)
+    await stage.sync_now(rewind=rewind)
     assert stage.target.offsets[GROUP] == {PLACE: 40 if rewind else 100}
     assert stage.row().ahead == (() if rewind else (("A.t", 0, 100, 40, "rewound-on-source"),))
-
-
-async def test_sync_now_with_rewind_leaves_what_others_moved(tmp_path: Path) -> None:
-    stage = Stage(tmp_path)
-    stage.target.offsets[GROUP] = {PLACE: 120}
-    await stage.place(100)
-    await stage.sync.sync_now(ours, rewind=True)
-    assert stage.target.offsets[GROUP] == {PLACE: 120}
 
 
 async def test_sync_now_leaves_groups_the_filter_excludes(tmp_path: Path) -> None:
     stage = Stage(tmp_path, lines="groups = bills\n")
     await stage.place(100, "orders", "bills")
-    await stage.sync.sync_now(ours, rewind=False)
+    await stage.sync_now()
     assert {group for group, _, _ in stage.target.writes} == {"bills"}
 
 
-async def test_sync_now_after_a_reset_compares_anew(tmp_path: Path) -> None:
-    stage = Stage(tmp_path)
+async def test_sync_now_after_a_reset_compares_anew(stage: Stage) -> None:
     await stage.place(100)
-    await stage.sync.sync_now(ours, rewind=False)
+    await stage.sync_now()
     asked = len(stage.target.asked)
     stage.sync.reset()
     await stage.place(150)
-    await stage.sync.sync_now(ours, rewind=False)
+    await stage.sync_now()
     assert len(stage.target.asked) == asked + 2
     assert stage.target.writes[-1] == (GROUP, PLACE, 150)
 
 
-async def test_sync_now_beside_a_round_writes_once(tmp_path: Path) -> None:
-    stage = Stage(tmp_path)
+async def test_sync_now_beside_a_round_writes_once(stage: Stage) -> None:
     await stage.place(100)
-    work = (stage.sync.sync(), stage.sync.sync_now(ours, rewind=False), stage.sync.sync_now(ours, rewind=False))
-    await asyncio.gather(*work)
+    await asyncio.gather(stage.sync.sync(), stage.sync_now(), stage.sync_now())
     assert stage.target.writes == [(GROUP, PLACE, 100)]
 
 
@@ -292,21 +247,16 @@ def source_groups(folder: Path, source: Groups) -> SourceGroups:
     return SourceGroups(source, no_protocols, NameFilter((".*",)), checkpoint_rule(ctx.settings), None, ctx.state)
 
 
-async def test_source_groups_of_one_share_keep_the_others(tmp_path: Path) -> None:
+async def test_source_groups_of_one_share_ask_only_these_and_keep_the_others(tmp_path: Path) -> None:
     """A group of another share, whose last offset goes, is still asked in the next round."""
     source = Groups("A")
     source.offsets = {"orders": {("t", 0): 5}, "bills": {("t", 0): 5}}
     groups = source_groups(tmp_path, source)
     assert set((await groups.read(0.0, ours)).committed) == EVERY
+    source.asked.clear()
     assert set((await groups.read(1.0, lambda group: group == "bills")).committed) == {"bills"}
-    assert set((await groups.read(2.0, ours)).committed) == EVERY
-
-
-async def test_source_groups_of_one_share_ask_only_these(tmp_path: Path) -> None:
-    source = Groups("A")
-    source.offsets = {"orders": {("t", 0): 5}, "bills": {("t", 0): 5}}
-    await source_groups(tmp_path, source).read(0.0, lambda group: group == "bills")
     assert source.asked == ["bills"]
+    assert set((await groups.read(2.0, ours)).committed) == EVERY
 
 
 async def test_source_groups_forget_those_of_other_topics(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 """What is taken back is ours, and wanted by nobody: the only deletions that Lockstep makes by itself."""
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,6 +34,7 @@ def our_group(name: str = "billing") -> OwnedBinding:
     return OwnedBinding(acl(name, resource="GROUP"), name)
 
 
+DESCRIBE = ours(operation="DESCRIBE")
 ELSE = acl("something-else")
 """On the source, so that it says something."""
 
@@ -59,57 +62,50 @@ def after_two_looks(found: Review, *, limit: int = 10, shared: Sequence[str] = (
     return decided(found, history, MIN_REVOKED_S, limit=limit, shared=shared)
 
 
-class TestReview:
-    def test_own_binding_gone_on_the_source_is_revoked(self) -> None:
-        assert reviewed([ours()]) == Review(revoked=(ours(),))
-
-    def test_own_binding_still_on_the_source_is_kept_when_not_wanted(self) -> None:
-        """The topic is no longer selected, or its prefix has become too wide: nobody revoked anything."""
-        assert reviewed([ours()], [acl("orders")]) == Review()
-
-    def test_a_copy_of_allow_all_stays_with_it(self) -> None:
-        assert reviewed([ours()], [acl("orders", "ALL")]) == Review()
-        assert reviewed([ours(operation="DESCRIBE")], [acl("orders", "ALL")]).revoked == (ours(operation="DESCRIBE"),)
-
-    def test_own_binding_wanted_on_the_target_is_kept_whatever_its_origin(self) -> None:
-        assert reviewed([ours()], [acl("renamed")], wanted=[acl("A.orders")]) == Review()
-
-    def test_own_binding_deleted_by_somebody_else_is_not_ours_any_more(self) -> None:
-        assert reviewed([ours()], target=[]) == Review(gone=(ours(),))
-
-    def test_source_without_acls_revokes_nothing(self) -> None:
-        assert reviewed([ours()], []) == Review(silent=(ours(),))
-
-    def test_topics_say_nothing_about_groups(self) -> None:
-        found = reviewed([ours(), our_group()], [ELSE], resources=BOTH)
-        assert found == Review(revoked=(ours(),), silent=(our_group(),))
-
-    def test_own_binding_of_an_unread_resource_type_is_not_judged(self) -> None:
-        assert reviewed([our_group()], [ELSE], target=[], resources=TOPICS) == Review()
+@pytest.mark.parametrize(
+    ("owned", "facts", "expected"),
+    [
+        ([ours()], {}, Review(revoked=(ours(),))),
+        # The topic is no longer selected, or its prefix has become too wide: nobody revoked anything.
+        ([ours()], {"source": [acl("orders")]}, Review()),
+        ([ours()], {"source": [acl("orders", "ALL")]}, Review()),
+        ([DESCRIBE], {"source": [acl("orders", "ALL")]}, Review(revoked=(DESCRIBE,))),
+        ([ours()], {"source": [acl("renamed")], "wanted": [acl("A.orders")]}, Review()),
+        ([ours()], {"target": []}, Review(gone=(ours(),))),  # another client deleted it
+        ([ours()], {"source": []}, Review(silent=(ours(),))),
+        # Topics say nothing about groups.
+        ([ours(), our_group()], {"resources": BOTH}, Review(revoked=(ours(),), silent=(our_group(),))),
+        ([our_group()], {"target": [], "resources": TOPICS}, Review()),
+    ],
+)
+def test_own_binding_is_sorted_out_by_what_both_sides_have(
+    owned: list[OwnedBinding], facts: dict[str, Any], expected: Review
+) -> None:
+    assert reviewed(owned, **facts) == expected
 
 
 class TestLooks:
     def test_revocation_seen_once_deletes_nothing(self) -> None:
         found = reviewed([ours()])
         assert decided(found, RevocationHistory().with_reading(7, 100.0, found.revoked), 100.0) == Deletions()
+        assert after_two_looks(found).due == (ours(),)
 
-    def test_revocation_seen_twice_at_once_deletes_nothing(self) -> None:
-        history = RevocationHistory().with_reading(7, 100.0, [ours()]).with_reading(7, 100.1, [ours()])
-        assert not history.is_settled(ours().binding, 100.1)
-
-    def test_revocation_seen_twice_some_time_apart_is_due(self) -> None:
-        assert after_two_looks(reviewed([ours()])).due == (ours(),)
-
-    def test_revocation_history_begins_anew_when_the_binding_is_seen_again(self) -> None:
-        history = (
-            RevocationHistory().with_reading(7, 0.0, [ours()]).with_reading(7, 10.0, []).with_reading(7, 20.0, [ours()])
-        )
-        assert not history.is_settled(ours().binding, 20.0)
-
-    def test_revocation_history_begins_anew_in_another_term(self) -> None:
-        history = RevocationHistory().with_reading(7, 0.0, [ours()]).with_reading(9, 20.0, [ours()])
-        assert not history.is_settled(ours().binding, 20.0)
-        assert history.with_reading(9, 30.0, [ours()]).is_settled(ours().binding, 30.0)
+    @pytest.mark.parametrize(
+        ("readings", "now", "settled"),
+        [
+            ([(7, 100.0, [ours()]), (7, 100.1, [ours()])], 100.1, False),
+            ([(7, 0.0, [ours()]), (7, 10.0, []), (7, 20.0, [ours()])], 20.0, False),  # seen again in between
+            ([(7, 0.0, [ours()]), (9, 20.0, [ours()])], 20.0, False),  # another term
+            ([(7, 0.0, [ours()]), (9, 20.0, [ours()]), (9, 30.0, [ours()])], 30.0, True),
+        ],
+    )
+    def test_revocation_is_settled_by_readings_of_one_term_some_time_apart(
+        self, *, readings: list[tuple[int, float, list[OwnedBinding]]], now: float, settled: bool
+    ) -> None:
+        history = RevocationHistory()
+        for reading in readings:
+            history = history.with_reading(*reading)
+        assert history.is_settled(ours().binding, now) is settled
 
 
 class TestDeletions:

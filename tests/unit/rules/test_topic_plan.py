@@ -185,27 +185,20 @@ def test_exact_heartbeats_are_those_that_came_by_known_aliases(
     assert selected(default, [name]).topics.get(name) == prefixed
 
 
-def test_mm2_112_heartbeats_are_mirrored_despite_the_filter() -> None:
-    narrow = replace(PREFIXED, topics=NameFilter(("orders",)))
-    assert list(selected(narrow, ["heartbeats", "orders", "pay"]).topics) == ["heartbeats", "orders"]
-
-
-def test_mm2_111_heartbeats_are_mirrored_by_default() -> None:
-    assert list(selected(PREFIXED, ["heartbeats"]).topics) == ["heartbeats"]
-
-
-def test_mm2_113_heartbeats_are_not_mirrored_when_that_is_switched_off() -> None:
-    narrow = replace(PREFIXED, topics=NameFilter(("orders",)), heartbeats_replicated=False)
-    assert list(selected(narrow, ["heartbeats", "orders"]).topics) == ["orders"]
-
-
-def test_mm2_114_heartbeats_selected_by_the_filter_are_mirrored() -> None:
-    named = replace(PREFIXED, topics=NameFilter(("heartbeats",)), heartbeats_replicated=False)
-    assert list(selected(named, ["heartbeats", "orders"]).topics) == ["heartbeats"]
-
-
-def test_mm2_104_an_empty_list_selects_nothing_but_heartbeats() -> None:
-    assert list(selected(replace(PREFIXED, topics=NameFilter(())), ["a", "", "heartbeats"]).topics) == ["heartbeats"]
+@pytest.mark.parametrize(
+    ("topics", "replicated", "names"),
+    [
+        (("orders",), True, ["heartbeats", "orders"]),
+        ((), True, ["heartbeats"]),
+        (("orders",), False, ["orders"]),
+        (("heartbeats",), False, ["heartbeats"]),
+    ],
+)
+def test_mm2_104_111_112_113_114_heartbeats_are_selected_apart(
+    topics: tuple[str, ...], replicated: bool, names: list[str]
+) -> None:
+    rules = replace(PREFIXED, topics=NameFilter(topics), heartbeats_replicated=replicated)
+    assert list(selected(rules, ["heartbeats", "orders", "pay"]).topics) == names
 
 
 # -- partitions --------------------------------------------------------------------------------------------------------
@@ -226,14 +219,10 @@ def test_missing_topic_is_created_and_none_grows_where_counts_are_kept() -> None
     assert plan == TopicSyncPlan(create=(Create("new", "new", 3),))
 
 
-def test_failed_topic_waits_for_its_retry_and_holds_up_no_other() -> None:
-    topics = {"bad": "A.bad", "good": "A.good"}
+def test_topic_that_waits_or_is_deleted_is_not_created_and_holds_up_no_other() -> None:
+    topics = {"bad": "A.bad", "gone": "A.gone", "good": "A.good"}
     plan = partition_plan(topics, {"bad": 1, "good": 1}, {}, not_now=frozenset({"bad"}))
     assert plan.create == (Create("good", "A.good", 1),)
-
-
-def test_topic_deleted_between_two_reads_is_not_created() -> None:
-    assert partition_plan({"gone": "A.gone"}, {}, {}, not_now=NONE).create == ()
 
 
 def test_mm2_126_topic_is_created_until_it_exists() -> None:

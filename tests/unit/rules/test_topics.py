@@ -19,16 +19,17 @@ DEFAULT = DefaultReplicationPolicy()
 IDENTITY = IdentityReplicationPolicy("primary")
 
 
-def test_mm2_005_heartbeats_topics_are_distinguished_from_similar_names() -> None:
-    heartbeats = {"heartbeats", "source1.heartbeats", "source2.source1.heartbeats"}
-    others = {"heartbeats!", "!heartbeats", "source1heartbeats", "source1-heartbeats"}
+def test_mm2_005_008_heartbeats_topics_are_listed_local_and_remote() -> None:
+    heartbeats = {"heartbeats", "source1.heartbeats", "source2.source1.heartbeats", "source3.heartbeats"}
+    others = {"topic1", "heartbeats!", "!heartbeats", "source1heartbeats", "source1-heartbeats"}
     assert heartbeats_among(DEFAULT, heartbeats | others) == heartbeats
 
 
-def test_mm2_006_a_checkpoints_topic_has_an_alias_in_front() -> None:
-    checkpoints = {"source1.checkpoints.internal"}
-    others = {"checkpoints.internal", "checkpoints-internal", "checkpoints.internal!", "!checkpoints.internal"}
-    assert checkpoints_among(DEFAULT, checkpoints | others | {"source1checkpointsinternal"}) == checkpoints
+def test_mm2_006_009_checkpoints_topics_have_an_alias_in_front() -> None:
+    checkpoints = {"source1.checkpoints.internal", "source2.checkpoints.internal"}
+    others = {"topic1", "checkpoints.internal", "checkpoints-internal", "checkpoints.internal!"}
+    others |= {"!checkpoints.internal", "source1checkpointsinternal"}
+    assert checkpoints_among(DEFAULT, checkpoints | others) == checkpoints
 
 
 @pytest.mark.parametrize(
@@ -47,23 +48,6 @@ def test_mm2_006_a_checkpoints_topic_has_an_alias_in_front() -> None:
 )
 def test_mm2_007_hops_are_counted_along_the_prefixes(topic: str, source: str, count: int | None) -> None:
     assert hops_of_topic(DEFAULT, topic, source) == count
-
-
-def test_mm2_008_heartbeats_topics_are_listed_local_and_remote() -> None:
-    topics = [
-        "topic1",
-        "topic2",
-        "heartbeats",
-        "source1.heartbeats",
-        "source2.source1.heartbeats",
-        "source3.heartbeats",
-    ]
-    assert heartbeats_among(DEFAULT, topics) == set(topics[2:])
-
-
-def test_mm2_009_checkpoints_topics_are_listed() -> None:
-    topics = ["topic1", "checkpoints.internal", "source1.checkpoints.internal", "source2.checkpoints.internal"]
-    assert checkpoints_among(DEFAULT, topics) == set(topics[2:])
 
 
 def test_mm2_010_the_shortest_way_of_heartbeats_counts() -> None:
@@ -116,13 +100,6 @@ def test_mm2_014_identity_has_every_topic_remote_but_local_heartbeats() -> None:
 def test_mm2_015_separator_decides_which_topics_are_remote() -> None:
     topics = {"topic1", "source1.topic2", "source1__topic4", "source1__source2__topic5"}
     assert remote_among(DefaultReplicationPolicy("__"), topics) == {"source1__topic4", "source1__source2__topic5"}
-
-
-def test_mm2_016_identity_names_its_source_and_prefixes_heartbeats() -> None:
-    assert IDENTITY.topic_source("topic1") == "primary"
-    assert IDENTITY.format_remote_topic("primary", "topic1") == "topic1"
-    assert IDENTITY.format_remote_topic("primary", "heartbeats") == "primary.heartbeats"
-    assert IDENTITY.topic_source("backup.heartbeats") == "backup"
 
 
 def test_a_policy_that_keeps_names_leads_to_an_end() -> None:
