@@ -17,7 +17,6 @@ from lockstep_config.flow.mirroring_rules import checkpoint_rule
 from lockstep_kafka.admin.admin import Admin
 from lockstep_kafka.common.admin_types import GroupDescription, GroupOffset, Outcome, TopicDescription
 from lockstep_kafka.common.errors import ClusterError, NotPermitted
-from lockstep_kafka.librdkafka.control_producer import ControlTopicLog
 from lockstep_kafka.topics.control_topics import checkpoints_topic
 from lockstep_rules.filters import NameFilter
 from lockstep_runtime.flow.context import FlowContext
@@ -25,7 +24,7 @@ from lockstep_state.codecs.mm2_codec import Checkpoint
 from lockstep_state.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
 from lockstep_state.rows.state_rows import GroupStatus
 from tests.support.flow_context import leading
-from tests.unit.checkpoint.test_group_report import Late
+from tests.unit.checkpoint.test_group_report import opened
 
 GROUP = "orders"
 PLACE: TopicPartition = ("A.t", 0)
@@ -95,9 +94,7 @@ class Stage:
         self.ctx: FlowContext = leading(folder, "checkpoint", *((n, 7) for n in range(8)), divided=True, lines=lines)
         self.target = Groups("B")
         self.ctx.target = self.target
-        self.log = Late(self.ctx)
-        self.ctx.open(self.log, ControlTopicLog(self.log, "events"))
-        self.ctx.state.open(ControlTopicLog(self.log, "state"), self.ctx.leadership.saw_leader)
+        self.log = opened(self.ctx)
         self.memory = CheckpointStore(self.ctx, checkpoints_topic(self.ctx.settings))
         self.memory.fold = WrittenCheckpoints()
         self.report = GroupReport(self.ctx, lambda group: self.memory.written.for_group(group))

@@ -219,7 +219,7 @@ def test_missing_topic_is_created_and_none_grows_where_counts_are_kept() -> None
     assert plan == TopicSyncPlan(create=(Create("new", "new", 3),))
 
 
-def test_topic_that_waits_or_is_deleted_is_not_created_and_holds_up_no_other() -> None:
+def test_topic_that_waits_or_is_deleted_is_not_created_and_blocks_no_other() -> None:
     topics = {"bad": "A.bad", "gone": "A.gone", "good": "A.good"}
     plan = partition_plan(topics, {"bad": 1, "good": 1}, {}, not_now=frozenset({"bad"}))
     assert plan.create == (Create("good", "A.good", 1),)
