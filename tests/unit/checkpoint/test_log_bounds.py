@@ -94,22 +94,23 @@ async def test_offset_beyond_the_source_log_waits_and_is_not_written(offset: int
     assert place.reason.code not in KEEPS_CHECKPOINT
 
 
-async def test_offset_that_a_fast_consumer_reached_is_behind() -> None:
-    """The copy has not come so far, and the source's log has."""
-    place = await planned(150, Logs({("t", 0): 150}), exact(TOPIC, COPIED))
-    assert (place.offset, place.behind) == (100, 50)
+@pytest.mark.parametrize(
+    ("offset", "end", "translated", "behind"),
+    [(0, None, 0, 0), (50, None, 50, 0), (100, None, 100, 0), (150, 150, 100, 50)],
+)
+async def test_offset_within_the_source_log_is_translated(
+    offset: int, end: int | None, translated: int, behind: int
+) -> None:
+    """The source is asked for the log end only of an offset that is not copied yet."""
+    source = Logs({} if end is None else {("t", 0): end})
+    place = await planned(offset, source, exact(TOPIC, COPIED))
+    assert (place.offset, place.behind) == (translated, behind)
+    assert source.asked == ([] if end is None else [{("t", 0)}])
 
 
 async def test_offset_whose_log_has_no_end_now_waits() -> None:
     place = await planned(FAR, Logs({}), exact(TOPIC, COPIED))
     assert place.reason == ReasonCode.SOURCE_END_UNKNOWN.to_reason(offset=FAR)
-
-
-@pytest.mark.parametrize("offset", [0, 50, 100])
-async def test_offset_within_the_copied_log_asks_no_cluster(offset: int) -> None:
-    source = Logs({})
-    place = await planned(offset, source, exact(TOPIC, COPIED))
-    assert (place.offset, source.asked) == (offset, [])
 
 
 async def test_offset_of_a_topic_that_is_not_mirrored_asks_no_cluster() -> None:

@@ -117,29 +117,25 @@ def test_defaults_come_from_the_side_that_is_chosen() -> None:
     assert ConfigPropertyExclude(use_defaults_from="source").should_replicate_source_default("retention.ms")
 
 
-def test_mm2_111_heartbeats_are_replicated_by_default() -> None:
-    assert replicated("heartbeats")
-    assert replicated("us-west.heartbeats")
+UNDERSCORE = DefaultReplicationPolicy("_")
+NAMES_HEARTBEATS = NameFilter(("heartbeats", r"us-west\.heartbeats"))
 
 
-def test_mm2_112_heartbeats_are_replicated_despite_the_filter() -> None:
-    assert replicated("heartbeats", NOTHING)
-    assert replicated("us-west.heartbeats", NOTHING)
-    underscore = DefaultReplicationPolicy("_")
-    assert replicated("heartbeats", NOTHING, underscore)
-    assert replicated("us-west_heartbeats", NOTHING, underscore)
-    assert not replicated("us-west.heartbeats", NOTHING, underscore)
-
-
-def test_mm2_113_heartbeats_can_be_left_out() -> None:
-    assert not replicated("heartbeats", NOTHING, heartbeats=False)
-    assert not replicated("us-west.heartbeats", NOTHING, heartbeats=False)
-
-
-def test_mm2_114_heartbeats_left_out_still_pass_a_filter_that_names_them() -> None:
-    named = NameFilter(("heartbeats", r"us-west\.heartbeats"))
-    assert replicated("heartbeats", named, heartbeats=False)
-    assert replicated("us-west.heartbeats", named, heartbeats=False)
+@pytest.mark.parametrize(
+    ("topics", "policy", "heartbeats", "topic", "expected"),
+    [
+        *((EVERYTHING, None, True, topic, True) for topic in ("heartbeats", "us-west.heartbeats")),
+        *((NOTHING, None, True, topic, True) for topic in ("heartbeats", "us-west.heartbeats")),
+        *((NOTHING, UNDERSCORE, True, topic, True) for topic in ("heartbeats", "us-west_heartbeats")),
+        (NOTHING, UNDERSCORE, True, "us-west.heartbeats", False),
+        *((NOTHING, None, False, topic, False) for topic in ("heartbeats", "us-west.heartbeats")),
+        *((NAMES_HEARTBEATS, None, False, topic, True) for topic in ("heartbeats", "us-west.heartbeats")),
+    ],
+)
+def test_mm2_111_112_113_114_heartbeats_pass_by_setting_or_filter(
+    topics: NameFilter, policy: ReplicationPolicy | None, heartbeats: bool, topic: str, expected: bool
+) -> None:
+    assert replicated(topic, topics, policy, heartbeats=heartbeats) is expected
 
 
 def test_mm2_115_cycles_are_not_replicated() -> None:

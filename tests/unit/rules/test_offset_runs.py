@@ -19,23 +19,10 @@ from lockstep_rules.offsets.offset_runs import (
 )
 from lockstep_state.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_state.rows.state_rows import OffsetRuns, PartitionProgress
-from tests.support.offset_truth import FIRST, Copied, Stretch, exact_places, read, translated
+from tests.support.offset_truth import FIRST, Copied, Stretch, exact_places, logs, read, translated
 
 RUNS = (Run(10, 5, 10), Run(21, 15, 4), Run(30, 30, 1))
 """Between them: one upstream offset without a record, five upstream and eleven downstream ones."""
-
-
-@st.composite
-def logs(draw: st.DrawFn, begin: tuple[int, int] = (0, 0), most: int = 12) -> list[Stretch]:
-    """Stretches with gaps in either log, in both or in none."""
-    up, down = (at + draw(st.integers(0, 3)) for at in begin)
-    stretches: list[Stretch] = []
-    for _ in range(draw(st.integers(1, most))):
-        count = draw(st.integers(1, 6))
-        stretches.append((up, down, count))
-        up += count + draw(st.sampled_from((0, 0, 1, 1, 4)))
-        down += count + draw(st.sampled_from((0, 0, 0, 1, 3)))
-    return stretches
 
 
 def copied(stretches: list[Stretch], draw: st.DataObject) -> Copied:

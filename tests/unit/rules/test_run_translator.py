@@ -11,7 +11,7 @@ from lockstep_rules.offsets.run_translator import NoRun, RunTranslator, Translat
 from lockstep_state.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_state.reasons.reason_catalogue import ReasonCode
 from lockstep_state.rows.state_rows import GroupStatus, MirroredTopic, OffsetRuns, PartitionProgress, Row
-from tests.support.offset_truth import FIRST, Copied, Stretch, exact_places
+from tests.support.offset_truth import FIRST, Copied, Stretch, exact_places, logs
 from tests.support.reasons import reported
 
 TOPIC = MirroredTopic(
@@ -163,18 +163,6 @@ def test_beginning_again_forgets_what_the_topic_no_longer_holds() -> None:
     translator = folded(TOPIC, *copied(GAP).log)
     translator.load([TOPIC])
     assert at(translator, 15) == NoRun()
-
-
-@st.composite
-def logs(draw: st.DrawFn) -> list[Stretch]:
-    up, down = draw(st.integers(0, 3)), draw(st.integers(0, 3))
-    stretches: list[Stretch] = []
-    for _ in range(draw(st.integers(1, 10))):
-        count = draw(st.integers(1, 6))
-        stretches.append((up, down, count))
-        up += count + draw(st.sampled_from((0, 0, 1, 4)))
-        down += count + draw(st.sampled_from((0, 0, 0, 1, 3)))
-    return stretches
 
 
 @given(logs(), st.data())

@@ -55,12 +55,9 @@ def test_mm2_010_the_shortest_way_of_heartbeats_counts() -> None:
         *("topic1", "topic2", "heartbeats", "source1.heartbeats", "source1.source2.heartbeats", "source3.heartbeats"),
         *("source4.source3.heartbeats", "source4.source3.source5.heartbeats", "source6.topic1"),
     ]
-    assert hops(DEFAULT, topics, "source1") == 1
-    assert hops(DEFAULT, topics, "source2") == 2
-    assert hops(DEFAULT, topics, "source3") == 1
-    assert hops(DEFAULT, topics, "source5") == 3
-    assert hops(DEFAULT, topics, "source6") is None, "a topic that is no heartbeats topic shows no mirror"
-    assert hops(DEFAULT, topics, "source7") is None
+    sources = ("source1", "source2", "source3", "source5", "source6", "source7")
+    counts = [hops(DEFAULT, topics, source) for source in sources]
+    assert counts == [1, 2, 1, 3, None, None], "source6.topic1 is no heartbeats topic and shows no mirror"
 
 
 UPSTREAM_TOPICS = [

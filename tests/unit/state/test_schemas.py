@@ -110,18 +110,22 @@ def test_rows_of_every_kind_are_kept() -> None:
     assert found >= {(kind, version) for kind, cls in ROWS.items() for version in range(1, cls.version + 1)}
 
 
-@pytest.mark.parametrize("one", kept("events"), ids=lambda one: f"{one['release']} {one['value']['kind']}")
-def test_old_events_are_read_as_they_were_meant(one: Kept) -> None:
-    event = decode_event(as_bytes(one["value"]))
-    assert {name: getattr(event, name) for name in one["value"] if name != "version"} | {"version": 1} == one["value"]
-    assert list(faults(one["value"], schema("event"))) == []
-
-
-@pytest.mark.parametrize("one", kept("commands"), ids=lambda one: f"{one['release']} {one['value']['verb']}")
-def test_old_commands_are_read_as_they_were_meant(one: Kept) -> None:
-    command = decode_command(as_bytes(one["value"]))
-    assert {name: getattr(command, name) for name in one["value"] if name != "version"} | {"version": 1} == one["value"]
-    assert list(faults(one["value"], schema("command"))) == []
+@pytest.mark.parametrize(
+    ("kind", "decode", "one"),
+    [
+        pytest.param(
+            kind, decode, one, id=f"{one['release']} {kind} {one['value'].get('kind', one['value'].get('verb'))}"
+        )
+        for kind, decode in (("event", decode_event), ("command", decode_command))
+        for one in kept(f"{kind}s")
+    ],
+)
+def test_old_events_and_commands_are_read_with_every_field(
+    kind: str, decode: Callable[[bytes], Event | Command], one: Kept
+) -> None:
+    record = decode(as_bytes(one["value"]))
+    assert {name: getattr(record, name) for name in one["value"] if name != "version"} | {"version": 1} == one["value"]
+    assert list(faults(one["value"], schema(kind))) == []
 
 
 # -- what newer releases write -----------------------------------------------------------------------------------------
