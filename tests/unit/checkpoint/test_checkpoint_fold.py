@@ -1,5 +1,4 @@
-"""What a new checkpoint is held against: the last one the target acknowledged (`mm2-behaviour.md` §3.4, nos. 25 and
-26)."""
+"""The fold of acknowledged checkpoints (`mm2-behaviour.md` §3.4, nos. 25 and 26)."""
 
 import pytest
 from hypothesis import given

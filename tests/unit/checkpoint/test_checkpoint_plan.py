@@ -1,4 +1,4 @@
-"""Which checkpoints are due (`mm2-behaviour.md` §3.6, conformance nos. 33 to 40 and 49 to 57)."""
+"""Due checkpoints (`mm2-behaviour.md` §3.6, conformance nos. 33 to 40 and 49 to 57)."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What is told of a group, while looks at the source and at the target tell of it at the same time."""
+"""Rows and events of groups, while rounds of the source and of the target report at the same time."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -89,7 +89,7 @@ async def source_read(report: GroupReport, *groups: str, **states: TranslationSt
     return await report.on_source_read(dict.fromkeys(groups, TranslationState()) | states, {}, every, BEGAN)
 
 
-async def looked_at(report: GroupReport, trouble: str = "") -> None:
+async def read_source_once(report: GroupReport, trouble: str = "") -> None:
     if trouble:
         await report.on_source_read({}, {GROUP: reported(trouble)}, every, BEGAN)
     else:
@@ -98,22 +98,22 @@ async def looked_at(report: GroupReport, trouble: str = "") -> None:
 
 async def test_group_report_from_two_concurrent_reads_is_written_once(tmp_path: Path) -> None:
     report, log = reporting(tmp_path)
-    await looked_at(report)
+    await read_source_once(report)
 
-    async def look_on() -> None:
+    async def read_on() -> None:
         for _ in range(8):
-            await looked_at(report)
+            await read_source_once(report)
             await asyncio.sleep(0)
 
-    await asyncio.gather(report.record_synced(GROUP, {("A.t", 0): 100}), look_on())
+    await asyncio.gather(report.record_synced(GROUP, {("A.t", 0): 100}), read_on())
     assert [row.synced for row in log.rows()] == [False, True]
 
 
 async def test_group_report_of_the_source_keeps_the_result_of_the_target(tmp_path: Path) -> None:
     report, log = reporting(tmp_path)
-    await looked_at(report)
-    await looked_at(report, "no answer")
-    await asyncio.gather(looked_at(report), report.record_synced(GROUP, {}))
+    await read_source_once(report)
+    await read_source_once(report, "no answer")
+    await asyncio.gather(read_source_once(report), report.record_synced(GROUP, {}))
     last = log.rows()[-1]
     assert last.synced
     assert last.phase == "translated"
@@ -122,7 +122,7 @@ async def test_group_report_of_the_source_keeps_the_result_of_the_target(tmp_pat
 
 async def test_group_report_of_a_group_deleted_during_a_read_stays_deleted(tmp_path: Path) -> None:
     report, log = reporting(tmp_path)
-    await looked_at(report)
+    await read_source_once(report)
     gone = source_read(report)
     await asyncio.gather(gone, report.record_synced(GROUP, {}))
     await report.record_synced(GROUP, {})
@@ -135,7 +135,7 @@ async def test_group_report_of_a_group_deleted_during_a_read_stays_deleted(tmp_p
 
 async def test_group_that_goes_while_its_event_is_appended_stays_gone(tmp_path: Path) -> None:
     report, log = reporting(tmp_path)
-    await looked_at(report)
+    await read_source_once(report)
     event = report._ctx.event
 
     async def appended(kind: str, *what: Any, **detail: Any) -> Any:
@@ -158,7 +158,7 @@ EXACT = TranslationState(((("A.t", 0), TranslatedOffset(DownstreamOffset(100))),
 
 async def test_group_report_keeps_a_refusal_of_the_target_until_it_is_over(tmp_path: Path) -> None:
     report, log = reporting_of(tmp_path, WRITTEN)
-    await looked_at(report)
+    await read_source_once(report)
     await report.record_synced(GROUP, {})
     await report.record_held(GROUP, REFUSED, ReasonCode.REPORTED.to_reason(text="no right to write"))
     last = log.rows()[-1]
@@ -213,13 +213,13 @@ async def test_group_report_of_a_rewound_group_used_on_the_target_is_kept(tmp_pa
 async def test_selection_of_no_group_is_reported_once(tmp_path: Path) -> None:
     report, log = reporting(tmp_path)
 
-    def said() -> list[Mapping[str, object]]:
+    def details() -> list[Mapping[str, object]]:
         return [event.detail for event in log.events() if event.kind == "NoGroupSelected"]
 
     for count in (SelectionCount(8, 2, 0), SelectionCount(9, 2, 0), SelectionCount(9, 9, 9), SelectionCount(3, 0, 0)):
         await report.record_reading((0,), 1, count)
         await report.record_failure((0,), reported("no rights"))
         await asyncio.sleep(0)  # the event is on its way
-    assert said() == [{"total": 8, "included": 2}, {"total": 3, "included": 0}]
+    assert details() == [{"total": 8, "included": 2}, {"total": 3, "included": 0}]
     await report.record_reading((1,), 1, SelectionCount(3, 0, 0))
-    assert len(said()) == 2, "the replica with the first share says it for all"
+    assert len(details()) == 2, "the replica with the first share reports it for all"

@@ -1,4 +1,4 @@
-"""The row of a group keeps what it says of the source until this process has read the source."""
+"""The row of a group keeps its facts of the source until this process has read the source."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from tests.unit.checkpoint.test_group_report import (
     WRITTEN,
     Late,
     checkpoint,
-    looked_at,
+    read_source_once,
     reporting_of,
     source_read,
 )
@@ -98,7 +98,7 @@ async def test_group_failing_before_it_was_read_keeps_its_target(tmp_path: Path)
     ahead = (("A.t", 0, 900, 100, REWOUND_ON_SOURCE),)
     row = replace(WAITS, synced=True, ahead=ahead, more_behind=0, more_waiting=0)
     report, log = await restarted(tmp_path, row)
-    await looked_at(report, "no answer")
+    await read_source_once(report, "no answer")
     assert replace(log.rows()[-1], at_ms=0, term=0) == replace(
         row, phase="failing", reason="no answer", behind=(), cause=ReasonCode.REPORTED.because(reported("no answer"))
     )
@@ -121,7 +121,7 @@ async def test_group_synced_before_it_was_read_is_found_later(tmp_path: Path) ->
 
 async def test_group_that_is_new_is_reported_as_found(tmp_path: Path) -> None:
     report, log = await restarted(tmp_path, replace(WAITS, phase="waiting", cause=ReasonCode.GROUP_GONE.to_reason()))
-    await looked_at(report)
+    await read_source_once(report)
     assert [event.kind for event in log.events()] == ["GroupFound"]
 
 

@@ -1,5 +1,4 @@
-"""A process that has only the row of a group commits what the row is known to say, in whatever words and by whichever
-release it was written."""
+"""Group rows of earlier and later releases: a process without the source commits only what their codes permit."""
 
 import json
 import os
@@ -166,7 +165,7 @@ async def test_row_of_an_earlier_release_without_a_reason_is_committed(tmp_path:
 
 
 def is_withheld_by_an_earlier_release(text: str) -> bool:
-    """Return what `is_misplaced` said of the text of a partition at `BEFORE`."""
+    """Return the answer of `is_misplaced` at `BEFORE` for the text of a partition."""
     return (
         text.startswith("the topic was created anew on the target")
         or "is beyond the end of the target's log" in text

@@ -1,4 +1,4 @@
-"""The row of a group that is gone is removed in the end: applications may use a new group id for each start."""
+"""The row of a group that is gone is removed after some days."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A checkpoint that is not known to be right on the target is not committed there."""
+"""Checkpoints that are not known to be right on the target are not committed."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A group with a row is gone only when its own coordinator says so: a listing may leave groups out."""
+"""A group that a listing leaves out is gone only if its coordinator confirms it."""
 
 from collections.abc import Iterable
 from pathlib import Path

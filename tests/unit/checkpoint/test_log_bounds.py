@@ -1,4 +1,4 @@
-"""Positions that the rows alone cannot place: beyond the source's log, and before the first record of a copy."""
+"""Group offsets beyond the source's log, and before the first record of a copy."""
 
 from collections.abc import Iterable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Groups that were set back on the target stay so, also while the reverse flow cannot be read."""
+"""Groups that were set back on the target are not moved while the reverse flow cannot be read."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A group is not moved beyond records of another flow that feeds the same topic."""
+"""Groups are not moved beyond records of another flow to the same topic."""
 
 import asyncio
 from dataclasses import replace
@@ -151,7 +151,7 @@ async def test_lost_state_topic_of_a_flow_that_ran_keeps_the_group_where_it_is(t
 
 @pytest.mark.parametrize("left", ["mm2-lockstep-events.C.internal", "mm2-lockstep-commands.C.internal"])
 def test_flow_with_other_topics_than_its_state_has_run(tmp_path: Path, left: str) -> None:
-    """The service began anew, and has seen no row."""
+    """The service was restarted, and has read no row."""
     stage = merged(tmp_path, KEEPS)
     sibling = sibling_of(stage)
     sibling.is_missing = True

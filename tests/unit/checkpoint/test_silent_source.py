@@ -1,4 +1,4 @@
-"""What a failover needs waits for nothing that waits for the source."""
+"""Failover while the source does not answer."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which listed groups may get checkpoints (`mm2-behaviour.md` §3.5, conformance nos. 28, 39 and 40)."""
+"""Listed groups that may get checkpoints (`mm2-behaviour.md` §3.5, conformance nos. 28, 39 and 40)."""
 
 import pytest
 

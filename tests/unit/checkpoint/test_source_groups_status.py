@@ -1,4 +1,4 @@
-"""Up to which moment the groups of the source are known, as checkpoint writes it down."""
+"""The status row of checkpoint with the time up to which the source's groups were read."""
 
 import asyncio
 from collections.abc import Iterable, Mapping

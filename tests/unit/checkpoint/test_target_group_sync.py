@@ -1,4 +1,4 @@
-"""Groups of the target are moved at once when a command says so, and otherwise as their rounds find them."""
+"""Group offsets on the target are written at once for a command, otherwise by rounds."""
 
 import asyncio
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""What arriving heartbeats say of the clusters upstream."""
+"""Clusters upstream by their heartbeats."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Which records of a heartbeats topic are read, and which of them count as new."""
+"""The records of a heartbeats topic that the monitor reads, and the new ones among them."""
 
 from typing import Any
 

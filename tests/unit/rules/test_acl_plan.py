@@ -1,4 +1,4 @@
-"""ACLs follow their topic by MirrorMaker 2's rule (`mm2-behaviour.md` §4.6)."""
+"""The plan of ACLs: each ACL follows its topic by MirrorMaker 2's rule (`mm2-behaviour.md` §4.6)."""
 
 from collections.abc import Iterable
 from functools import partial

@@ -1,4 +1,4 @@
-"""What is taken back is ours, and wanted by nobody: the only deletions that Lockstep makes by itself."""
+"""The deletion of ACL bindings: only those that Lockstep created and that the source revoked."""
 
 from collections.abc import Collection, Sequence
 from typing import Any

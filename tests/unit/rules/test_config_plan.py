@@ -1,4 +1,4 @@
-"""Which configs of a topic are set on its copy, and which are left alone."""
+"""The plan of topic configs: those that are set on the copy, and those that are left alone."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Groups that come back: never beyond what they have not read, and what is read again is counted (decision 0025)."""
+"""Failback of groups: no unread record is skipped, and records read again are counted (decision 0025)."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace

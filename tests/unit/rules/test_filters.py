@@ -1,4 +1,4 @@
-"""Which topics, groups and properties are mirrored (`mm2-behaviour.md` §2.3)."""
+"""Filters of topics, groups and config properties (`mm2-behaviour.md` §2.3)."""
 
 import pickle
 

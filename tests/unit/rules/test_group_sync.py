@@ -1,5 +1,4 @@
-"""A group on the target is moved forwards, while nobody is in it, and never otherwise (`mm2-behaviour.md` §3.7, nos.
-51, 52)."""
+"""Group offsets are written forwards only, to groups without members (`mm2-behaviour.md` §3.7, nos. 51, 52)."""
 
 import pytest
 from hypothesis import given
@@ -153,7 +152,7 @@ def test_rewinds_keep_a_partition_until_it_catches_up(
     assert rewinds(rewound, before, now) == after
 
 
-class TestAfterwards:
+class TestOwnWrites:
     def test_group_sync_does_not_take_its_own_write_as_a_foreign_change(self) -> None:
         sync = plan_group_sync(checkpoints(5), ABSENT, ABSENT, TOPICS)
         remembered = with_writes(ABSENT, sync.writes)

@@ -1,4 +1,4 @@
-"""What is said to be behind is never less than what a reader of the target lacks, whatever happened to either log."""
+"""The lag is never less than the records that the target lacks, whatever happens to either log."""
 
 from dataclasses import dataclass, replace
 
@@ -36,7 +36,7 @@ class World:
 
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
-    """A copy that went on for a while, and then something that happened to it, seen or not yet seen by who copies."""
+    """A copy for a while, and then an incident that the data plane has noticed or not."""
     start = draw(st.integers(0, 5))
     end = start + draw(st.integers(0, 20))
     copied = draw(st.integers(start, end))  # the next offset to copy
@@ -80,7 +80,7 @@ def worlds(draw: st.DrawFn) -> World:
         case = "refused"
     if seen and case:
         row = replace(row, phase="halted", case=case, cause=reported("x"))
-    # The ids are the clusters' own: whoever asks knows them before who copies does.
+    # The ids are the clusters' own: a reader knows them before the data plane does.
     return replace(world, row=row, topic=topic)
 
 

@@ -1,4 +1,4 @@
-"""Runs translate as the two logs say, and whatever part of them a reader has, never too far (`architecture.md` §5)."""
+"""Offset runs translate exactly, and never too far from any part of the rows (`architecture.md` §5)."""
 
 from dataclasses import replace
 
@@ -71,7 +71,7 @@ def test_upstream_offset_in_runs_is_translated(upstream: int, wanted: tuple[int,
 
 
 def test_runs_translate_nothing_behind_the_decided_offset() -> None:
-    """The last offset of a transaction is its marker, and groups stand behind it."""
+    """The last offset of a transaction is its marker, and committed offsets are behind it."""
     assert translate(RUNS, UpstreamOffset(32), decided=31) == Translation(DownstreamOffset(31), False, 0)
     assert translate(RUNS, UpstreamOffset(33), decided=31) == Translation(DownstreamOffset(31), True, 0)
 
@@ -302,7 +302,7 @@ def test_back_is_exact_with_all_rows_and_never_too_far_with_some(stretches: list
 
 @given(logs(), st.integers(0, 120), st.data())
 def test_runs_there_and_back_never_lead_further(stretches: list[Stretch], position: int, data: st.DataObject) -> None:
-    """A group that fails over and fails back without having read anything stands where it stood, or earlier."""
+    """A group that fails over and back without reading has its offset from before, or an earlier one."""
     known = read(copied(stretches, data).log)
     there = known.translate(UpstreamOffset(position))
     if there is not None:

@@ -1,4 +1,4 @@
-"""Offset translation behaves as MirrorMaker 2's store does (`mm2-behaviour.md` §3.2, conformance nos. 153 to 160)."""
+"""Offset translation follows MirrorMaker 2's store (`mm2-behaviour.md` §3.2, conformance nos. 153 to 160)."""
 
 import random
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Prefixes and groups are copied where asked for, and only where the copy says the same (`docs/guides/acls.md`)."""
+"""Prefixed and group ACLs are copied by opt-in, if the copy grants the same (`docs/guides/acls.md`)."""
 
 from collections.abc import Iterable
 from itertools import product

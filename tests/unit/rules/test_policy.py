@@ -1,4 +1,4 @@
-"""Names of remote and internal topics, and cycles (`mm2-behaviour.md` §2.1, §2.2)."""
+"""Replication policies: names of remote and internal topics, and cycles (`mm2-behaviour.md` §2.1, §2.2)."""
 
 import pickle
 from collections.abc import Callable

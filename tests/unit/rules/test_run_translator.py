@@ -1,4 +1,4 @@
-"""Groups stand where the data plane's rows say, exactly or earlier, never too far (issue 5, decision 0021)."""
+"""The run translator is exact or earlier than exact, never too far (issue 5, decision 0021)."""
 
 from collections.abc import Iterable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""How many topics and groups a selection takes, and what is said where it takes none."""
+"""The counts of selected topics and groups, and the text for an empty selection."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A flow is ready to switch only if everything that clients need on the target is known to be there."""
+"""The readiness of a flow to switch: each condition that its clients need on the target."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What topic-sync wants done: dense, with values (`mm2-behaviour.md` §2.2, §2.3, §4.2, §4.3, §4.5)."""
+"""The plan of topic-sync: topics to create and partitions to add (`mm2-behaviour.md` §2.2, §2.3, §4.2, §4.3, §4.5)."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -134,7 +134,7 @@ class TestCycles:
         st.sets(st.sampled_from(["x", "y", "A.x", "A.B.x", "C.x"])),
     )
     def test_exact_never_makes_a_topic_go_round(self, source: set[str], target: set[str]) -> None:
-        """Both directions, each told what the other made: it comes to an end."""
+        """Both directions, each with the topics that the other created: it comes to an end."""
         there = {"A": set(source), "B": set(target)}
         back = replace(self.EXACT, flow=Flow("B", "A"))
         for _ in range(4):
@@ -147,7 +147,7 @@ class TestCycles:
 
 
 @pytest.mark.parametrize(
-    ("rules", "name", "said"),
+    ("rules", "name", "note"),
     [
         (IDENTITY, "device-heartbeats", "renamed although names are kept"),
         (replace(PREFIXED, topics=NameFilter(("orders",))), "x.heartbeats", "mirrored although not selected"),
@@ -158,9 +158,9 @@ class TestCycles:
         (replace(IDENTITY, policy=IdentityReplicationPolicy("A", known_aliases=frozenset("AB"))), "x.heartbeats", ""),
     ],
 )
-def test_user_topic_with_a_heartbeats_name_is_noted(rules: Rules, name: str, said: str) -> None:
+def test_user_topic_with_a_heartbeats_name_is_noted(rules: Rules, name: str, note: str) -> None:
     remote = rules.policy.format_remote_topic("A", name)
-    assert heartbeats_note(rules, name, remote).startswith(said) if said else not heartbeats_note(rules, name, remote)
+    assert heartbeats_note(rules, name, remote).startswith(note) if note else not heartbeats_note(rules, name, remote)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What topic names say about the clusters behind them. Numbers are those of MM2's own tests (`mm2-behaviour.md` §7)."""
+"""Clusters upstream by topic names. Numbers are those of MM2's own tests (`mm2-behaviour.md` §7)."""
 
 import pytest
 from hypothesis import given
@@ -91,7 +91,9 @@ def test_mm2_013_remote_topics_of_one_source_came_from_it_at_the_last_hop() -> N
 def test_mm2_014_identity_has_every_topic_remote_but_local_heartbeats() -> None:
     topics = {"topic1", "topic2", "heartbeats", "backup.heartbeats", "primary.checkpoints.internal"}
     assert remote_among(IDENTITY, topics) == {"topic1", "topic2", "backup.heartbeats"}
-    assert remote_among(IdentityReplicationPolicy(), topics) == {"backup.heartbeats"}, "nobody said from where"
+    assert remote_among(IdentityReplicationPolicy(), topics) == {"backup.heartbeats"}, (
+        "without an alias, the source is unknown"
+    )
 
 
 def test_mm2_015_separator_decides_which_topics_are_remote() -> None:

@@ -1,4 +1,4 @@
-"""What an operator may ask for, about what, and who answers."""
+"""Commands: their verbs, their scopes and the services that answer them."""
 
 from collections.abc import Collection
 

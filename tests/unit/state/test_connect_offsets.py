@@ -1,5 +1,4 @@
-"""MM2's rules for altering source offsets; each test has the number of `mm2-behaviour.md` §7. The values are those of
-MM2's own tests, and more."""
+"""MM2's rules for altered source offsets. Numbers and values are those of MM2's own tests (`mm2-behaviour.md` §7)."""
 
 from typing import Any
 

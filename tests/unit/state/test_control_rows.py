@@ -1,4 +1,4 @@
-"""Rows, events and commands: what our own topics hold (`architecture.md` §3)."""
+"""Rows, events and commands of the control topics (`architecture.md` §3)."""
 
 import contextlib
 import dataclasses

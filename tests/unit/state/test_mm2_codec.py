@@ -1,5 +1,4 @@
-"""MM2's bytes: golden vectors, round trips, and what becomes of bytes that are none of it (`mm2-behaviour.md` §1.2 to
-1.7)."""
+"""MM2's records: golden vectors, round trips and malformed bytes (`mm2-behaviour.md` §1.2 to 1.7)."""
 
 import contextlib
 from collections.abc import Callable

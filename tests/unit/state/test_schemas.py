@@ -1,4 +1,4 @@
-"""The schemas say what is written, old rows can be read for ever, and newer ones stop who cannot read them."""
+"""Schemas of the control topics, rows of earlier releases and rows of newer ones."""
 
 import json
 from collections.abc import Callable
@@ -43,7 +43,7 @@ def test_every_kind_has_its_schema_and_it_is_fresh() -> None:
     made = generated()
     assert made.keys() <= set(names())
     stale = [name for name, one in made.items() if (FOLDER / f"{name}.json").read_text("utf-8") != text_of(one)]
-    assert not stale, "make them anew: python -m tools.docs.schemas"
+    assert not stale, "write them again: python -m tools.docs.schemas"
 
 
 def test_every_field_is_in_its_schema_and_no_other() -> None:
@@ -132,7 +132,7 @@ def test_old_events_and_commands_are_read_with_every_field(
 
 
 def newer(one: Kept, read: int) -> bytes:
-    """A later release may have changed everything but where the version stands."""
+    """A later release may have changed everything but the field `version`."""
     return as_bytes({**one["value"], "version": read + 1, "phase": {"of": "a later release"}})
 
 

@@ -204,7 +204,7 @@ class TopicSync:
         asked = {name: no_copies[name] for name in (no_copies.keys() & earlier) - own}
         if not asked:
             return selection
-        read = await self._ctx.target.topics({original for some in asked.values() for original in some})
+        read = await self._ctx.target.topics({original for originals in asked.values() for original in originals})
         hidden = read.done.keys() | read.troubles().keys()
         own |= {name for name, originals in asked.items() if not originals & hidden}
         return selected(rules, source, target=target, copies=copies, own=own)
@@ -304,9 +304,9 @@ class TopicSync:
         rows_of_topics = {row.source_topic: row for row in state.all(MirroredTopic) if row.source_topic in unlisted}
         mirrored = {n for n, row in rows_of_topics.items() if row.is_selected}
         selected_topics = selected(rules, mirrored, own=mirrored).topics.keys()
-        if again := now - self._asked_hidden >= IDS_EVERY:
+        if asks_again := now - self._asked_hidden >= IDS_EVERY:
             self._asked_hidden = now
-        asked = selected_topics if again else selected_topics - self._hidden.keys()
+        asked = selected_topics if asks_again else selected_topics - self._hidden.keys()
         read = await self._ctx.source.topics(asked)
         self._hidden = {n: reason for n, reason in self._hidden.items() if n in selected_topics - asked}
         self._hidden |= {name: trouble.to_reason() for name, trouble in read.troubles().items()}

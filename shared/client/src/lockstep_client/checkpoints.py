@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lockstep_state.codecs.mm2_codec import Checkpoint, MalformedRecord, decode_checkpoint
 
 Groups = str | re.Pattern[str]
-"""One group by its exact id, or every group whose whole id matches."""
+"""A group by its exact id, or every group whose whole id matches."""
 
 
 @dataclass(frozen=True, slots=True)

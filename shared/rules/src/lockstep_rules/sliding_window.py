@@ -67,7 +67,7 @@ class Window:
         mean: float | None = None,
         count: int = 1,
     ) -> None:
-        """Add `count` measurements. `last` stands for all where `least`, `most` or `mean` is not given."""
+        """Add `count` measurements. `last` is the default of `least`, `most` and `mean`."""
         least, most = last if least is None else least, last if most is None else most
         sample = self._samples.current(now_ms)
         sample.count += count

@@ -96,8 +96,8 @@ class Selection:
     left_out: Mapping[str, LeftOutTopic] = field(default_factory=dict)
     """Topics that are not mirrored, because their names say that they are copies from the target."""
     no_copies: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Of both, topics whose names say so although no such original exists, with the names that originals would have on
-    the target."""
+    """Topics of both that have the name of a copy although no original exists, with the names that the original would
+    have on the target."""
 
 
 def selected(

@@ -18,7 +18,7 @@ from lockstep_state.commands.command_vocabulary import (
 
 @dataclass(frozen=True, slots=True)
 class EventKind:
-    """One kind of event.
+    """A kind of event.
 
     `detail` has the fields that its events may have, divided by spaces; `level` is that of its log line.
     """

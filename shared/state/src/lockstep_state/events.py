@@ -14,7 +14,7 @@ from lockstep_state.rows.value_types import Count, UnixMs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event(ControlRecord):
-    """One thing that happened. `kind` is a past-tense name such as `TopicCreated`; `subject` what it happened to."""
+    """An event of a flow. `kind` is a past-tense name such as `TopicCreated`, `subject` what it is about."""
 
     kind: str
     service: str

@@ -24,7 +24,7 @@ class LeftOutReason(Enum):
     TOO_WIDE = "too-wide"
     """Its prefix also matches topics, on either side, that are no part of the mirror; or it is about every group."""
     GROUP_OPERATION = "group-operation"
-    """Of the operations on groups only reading is copied."""
+    """The operation on a group is none that is copied (`GROUP_OPERATIONS`)."""
     GROUP_NOT_MIRRORED = "group-not-mirrored"
     NOT_LITERAL = "not-literal"
     WRITE = "write"
@@ -124,7 +124,7 @@ def plan(source: Iterable[AclBinding], target: Iterable[AclBinding], verdict: Ve
 
 
 EVERYTHING = "*"
-"""The literal group name that stands for all groups."""
+"""The literal group name that matches all groups."""
 
 GROUP_OPERATIONS = {
     "ALLOW": {"READ": "READ", "DESCRIBE": "DESCRIBE", "ALL": "READ"},

@@ -58,7 +58,7 @@ class Review:
     revoked: tuple[OwnedBinding, ...] = ()
     """Bindings on the target whose origin the source does not have any more."""
     silent: tuple[OwnedBinding, ...] = ()
-    """As `revoked`, but the source has no binding at all about such resources: it may have lost them."""
+    """Bindings like `revoked`, of resource types without any binding on the source, which may have lost them."""
 
 
 def review(

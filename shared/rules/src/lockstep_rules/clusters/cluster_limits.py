@@ -47,19 +47,19 @@ class TierLimit:
     unit: str = ""
 
     def exceeded_by(self, count: TopicCount) -> Iterator[tuple[str, int, int]]:
-        """Yield (what, count, limit) of each exceeded limit that does not depend on units."""
+        """Yield (counted, count, limit) of each exceeded limit that does not depend on units."""
         numbers = (count.topics, count.partitions, count.partitions - count.compacted, count.compacted, count.largest)
-        for (limit, what, of_units), number in zip(self._limits(), numbers, strict=True):
+        for (limit, counted, of_units), number in zip(self._limits(), numbers, strict=True):
             if limit is not None and number > limit and not (self.unit and of_units):
-                yield what, number, limit
+                yield counted, number, limit
 
     @property
     def text(self) -> str:
         """The tier with its limits, in the words of a sentence."""
         per_unit = f" for each {self.unit}" if self.unit else ""
         limits = (
-            f"{limit:,} {what}{per_unit if of_units else ''}"
-            for limit, what, of_units in self._limits()
+            f"{limit:,} {counted}{per_unit if of_units else ''}"
+            for limit, counted, of_units in self._limits()
             if limit is not None
         )
         return f"{self.tier} takes {', '.join(limits)}"

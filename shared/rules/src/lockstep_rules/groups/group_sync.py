@@ -171,7 +171,7 @@ def is_lower(row: GroupStatus | None, before: GroupStatus) -> bool:
 
 
 def find_foremost(left_out: Mapping[TopicPartition, Reason]) -> Reason:
-    """Return the reason of the partition that stands for all.
+    """Return the reason of the partition that represents the group.
 
     That is a contested one, else one that a switch cannot end, else the first in order.
     """

@@ -50,7 +50,7 @@ def is_of_another_log(row: PartitionProgress, topic: MirroredTopic | None) -> bo
     if topic is None:
         return False
     pairs = (row.source_topic_id, topic.source_topic_id), (row.target_topic_id, topic.target_topic_id)
-    return any(then and now and then != now for then, now in pairs)
+    return any(copied_id and present_id and copied_id != present_id for copied_id, present_id in pairs)
 
 
 def behind(

@@ -17,7 +17,7 @@ class ClusterCapabilities(Row):
     lacks: tuple[str, ...] = ()
     """Requests that the flow does without on this cluster, by Kafka's names."""
     refuses: tuple[str, ...] = ()
-    """Those of them that its brokers announce, and refuse or close the connection at."""
+    """Requests of `lacks` that the brokers announce, but refuse or answer by closing the connection."""
 
     def identity(self) -> tuple[str, ...]:
         return (self.alias,)

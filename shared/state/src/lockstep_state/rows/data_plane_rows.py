@@ -219,7 +219,7 @@ def progress_by_partition(rows: Iterable[Row]) -> dict[TopicPartition, Partition
 @row_kind("runs", "topic", "partition", "chunk", owner=None)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetRuns(Row):
-    """One chunk of a partition's ended offset runs. Owner: data plane (the slot).
+    """A chunk of a partition's ended offset runs. Owner: data plane (the slot).
 
     Along a run downstream minus upstream is constant. The run that still grows is the `open_run` of
     `PartitionProgress`. More in `docs/reference/offset-runs.md`. Every run ever written stays true for its topics,
@@ -232,7 +232,7 @@ class OffsetRuns(Row):
     chunk: Count
     """Number in the ring of the partition's chunks, from 0."""
     edition: Count = 0
-    """How often the chunk was given other runs. Within an edition runs are only added, behind."""
+    """The number of times that the chunk got other runs. Within an edition runs are only appended."""
     generation: Epoch = 0
     """Epoch of our chain in which the runs hold."""
     producer_id: ProducerId = -1

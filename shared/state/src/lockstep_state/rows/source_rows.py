@@ -44,8 +44,8 @@ class SourceEnds(Row):
     ends: tuple[tuple[str, PartitionNumber, Offset], ...] = ()
     """(topic, partition, next offset) of partitions whose progress said less then; the furthest behind first."""
     since_ms: tuple[UnixMs, ...] = ()
-    """For each of `ends`, the Unix milliseconds when an end beyond the first missing record was first observed. (): the
-    row is of a release that does not say it."""
+    """The Unix milliseconds when an end beyond the first missing record was first observed, for each of `ends`. (): the
+    row is of an earlier release."""
     more: Count = 0
     """Partitions that are left out, to keep the row small."""
     unanswered: tuple[tuple[str, PartitionNumber, UnixMs], ...] = ()

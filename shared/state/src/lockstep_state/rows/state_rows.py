@@ -131,7 +131,7 @@ class AclStatus(ReasonedRow):
     owned: Count = 0
     """Bindings on the target that Lockstep created and may delete."""
     revoked: Count = 0
-    """Those of them that the source has no more, and the target still has."""
+    """Owned bindings that the source has no more, and the target still has."""
     notes: tuple[str, ...] = ()
     """Notes for the operator although nothing fails, one sentence each: why a binding is not deleted, and where
     principals come from tokens."""

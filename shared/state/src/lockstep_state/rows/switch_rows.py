@@ -33,7 +33,7 @@ class Switch(Row):
     """Unix milliseconds from which on records are not waited for; 0: all are waited for that exist in step `ends`."""
     rewind_groups: bool = False
     diverged: str = ""
-    """What a failback does with records that only the other cluster has: `copy` | `leave`; "": there may be none."""
+    """The treatment of records that only the other cluster has, in a failback: `copy` | `leave`; "": they block it."""
     allowed_loss: int = -1
     """The number of records that a failover may lose; -1: none."""
     force: bool = False
@@ -44,7 +44,7 @@ class Switch(Row):
     """The desired state of the reverse flow when the switch began: `running` | `paused` | `stopped`. "": the file has
     no such flow."""
     opposite_paused: tuple[str, ...] = ()
-    """Those of `topics` that were paused in the reverse flow when the switch began."""
+    """Topics of `topics` that were paused in the reverse flow when the switch began."""
     steps: tuple[tuple[str, str, UnixMs, UnixMs, str], ...] = ()
     """(step, state, began, ended, text) in order; times are Unix milliseconds. state: `waiting` | `running` | `done` |
     `failed` | `undone`."""

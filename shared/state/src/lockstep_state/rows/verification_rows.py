@@ -48,7 +48,7 @@ class VerifiedPartition(ReasonedRow):
     request: str = ""
     """The id of the request that was carried out last, or is."""
     done: bool = False
-    """That request is carried out."""
+    """The request of `request` is carried out."""
     source_topic_id: str = ""
     target_topic_id: str = ""
     generation: Epoch = 0
