@@ -35,11 +35,11 @@ Last = dict[TopicPartition, Checkpoint]
 
 def store(*syncs: tuple[str, int, int, int]) -> OffsetSyncStore:
     """A started store after these syncs (topic, partition, upstream, downstream)."""
-    found = OffsetSyncStore(keep_only_newest=False)
+    plan = OffsetSyncStore(keep_only_newest=False)
     for at, (topic, partition, upstream, downstream) in enumerate(syncs):
-        found.fold(at, OffsetSync(topic, partition, UpstreamOffset(upstream), DownstreamOffset(downstream)))
-    found.finish_reading()
-    return found
+        plan.fold(at, OffsetSync(topic, partition, UpstreamOffset(upstream), DownstreamOffset(downstream)))
+    plan.finish_reading()
+    return plan
 
 
 def at(topic: str, partition: int, offset: int | None, metadata: str = "") -> Committed:
@@ -101,26 +101,26 @@ class TestDue:
     def test_a_topic_that_the_filter_refuses_gets_none(self) -> None:
         rule = CheckpointRule(FLOW, DefaultReplicationPolicy(), NameFilter(("orders",), ()))
         syncs = store(("orders", 0, 3, 4), ("payments", 0, 3, 4))
-        found = planned(syncs, at("payments", 0, 3), at("orders", 0, 3), rule=rule)
-        assert [one.topic for one in found.due] == ["A.orders"]
-        assert [tp for tp, _ in found.translated_offsets] == [("A.orders", 0)]
+        plan = planned(syncs, at("payments", 0, 3), at("orders", 0, 3), rule=rule)
+        assert [one.topic for one in plan.due] == ["A.orders"]
+        assert [tp for tp, _ in plan.translated_offsets] == [("A.orders", 0)]
         by_remote_name = replace(rule, topics=NameFilter((r"A\.orders",), ()))
         assert planned(syncs, at("orders", 0, 3), rule=by_remote_name).due == (), "the name on the source counts"
 
     def test_mm2_053_partition_without_offset_sync_is_named_untranslated(self) -> None:
-        found = planned(store(("orders", 0, 3, 4)), at("orders", 1, 3))
+        plan = planned(store(("orders", 0, 3, 4)), at("orders", 1, 3))
         waits = TranslatedOffset(None, reason=ReasonCode.NO_OFFSET_SYNC.to_reason(), by_runs=False)
-        assert (found.due, found.translated_offsets) == ((), ((("A.orders", 1), waits),))
+        assert (plan.due, plan.translated_offsets) == ((), ((("A.orders", 1), waits),))
 
     def test_offset_below_the_oldest_sync_is_named_untranslated(self) -> None:
-        found = planned(store(("orders", 0, 300, 400)), at("orders", 0, 299))
-        assert found.due == ()
-        ((_, translated),) = found.translated_offsets
+        plan = planned(store(("orders", 0, 300, 400)), at("orders", 0, 299))
+        assert plan.due == ()
+        ((_, translated),) = plan.translated_offsets
         assert translated.reason == ReasonCode.OLDER_THAN_SYNCS.to_reason(offset=299)
 
     def test_checkpoint_of_other_partitions_is_due_without_a_sync_of_one(self) -> None:
-        found = planned(store(("orders", 0, 3, 4)), at("orders", 1, 3), at("orders", 0, 3))
-        assert found.due == (checkpoint(3, 4),)
+        plan = planned(store(("orders", 0, 3, 4)), at("orders", 1, 3), at("orders", 0, 3))
+        assert plan.due == (checkpoint(3, 4),)
 
 
 class TestMoreRecent:
@@ -148,9 +148,9 @@ class TestMoreRecent:
         last: Last = {}
 
         def round_(syncs: OffsetSyncStore, upstream: int) -> list[tuple[int, int]]:
-            found = planned(syncs, at("orders", 0, upstream), last=last)
-            last.update({one.tp: one for one in found.due})
-            return [(one.upstream, one.downstream) for one in found.due]
+            plan = planned(syncs, at("orders", 0, upstream), last=last)
+            last.update({one.tp: one for one in plan.due})
+            return [(one.upstream, one.downstream) for one in plan.due]
 
         dense = store(*(("orders", 0, offset, offset) for offset in range(0, 1001, 10)))
         sparse = store(("orders", 0, 500, 500), ("orders", 0, 1000, 1000))
@@ -185,9 +185,9 @@ class TestPlaces:
             assert self.place(exact, last=last).translated_offsets == ((("A.orders", 0), exact),)
 
     def test_checkpoint_beyond_the_exact_place_waits_with_its_reason(self) -> None:
-        found = self.place(TranslatedOffset(DownstreamOffset(40)), last={("A.orders", 0): checkpoint(90, 80)})
-        ((_, place),) = found.translated_offsets
-        assert (found.due, place.offset, place.exact) == ((), None, False)
+        plan = self.place(TranslatedOffset(DownstreamOffset(40)), last={("A.orders", 0): checkpoint(90, 80)})
+        ((_, place),) = plan.translated_offsets
+        assert (plan.due, place.offset, place.exact) == ((), None, False)
         assert place.reason == ReasonCode.BEYOND_EXACT_OFFSET.to_reason(checkpoint=80, exact=40)
 
     @pytest.mark.parametrize(
@@ -200,8 +200,8 @@ class TestPlaces:
         )
 
     def test_a_checkpoint_beyond_the_exact_place_goes_back_with_the_group(self) -> None:
-        found = self.place(TranslatedOffset(DownstreamOffset(40)), last={("A.orders", 0): checkpoint(101, 80)})
-        assert found.due == (checkpoint(100, 40),)
+        plan = self.place(TranslatedOffset(DownstreamOffset(40)), last={("A.orders", 0): checkpoint(101, 80)})
+        assert plan.due == (checkpoint(100, 40),)
 
 
 class TestLogEnds:

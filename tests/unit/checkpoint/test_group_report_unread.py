@@ -23,7 +23,7 @@ from tests.unit.checkpoint.test_group_report import (
     reporting_of,
     source_read,
 )
-from tests.unit.checkpoint.test_target_group_sync import PLACE, Stage
+from tests.unit.checkpoint.test_target_group_sync import TP, Stage
 
 KEPT = ("phase", "reason", "exact", "behind", "waiting", "more_behind", "more_waiting", "positions")
 WAITS = GroupStatus(
@@ -140,6 +140,6 @@ async def test_sync_now_without_the_source_keeps_what_waits(tmp_path: Path) -> N
     stage.memory.written.written(1, checkpoint(100))
     await stage.ctx.state.write(WAITS)
     await stage.sync_now()
-    assert stage.target.writes == [(GROUP, PLACE, 100)]
+    assert stage.target.writes == [(GROUP, TP, 100)]
     assert stage.row().synced
     assert of_source(stage.row()) == of_source(WAITS)

@@ -68,7 +68,7 @@ async def committed_with(folder: Path, row: GroupStatus) -> set[TopicPartition]:
     stage = fresh(folder, [(topic, number) for topic, number, *_ in row.positions], row.group)
     await stage.ctx.state.write(row)
     await stage.sync_now(failover=True)
-    return {where for _, where, _ in stage.target.writes}
+    return {tp for _, tp, _ in stage.target.writes}
 
 
 def ready_with(row: GroupStatus) -> bool:
@@ -78,7 +78,7 @@ def ready_with(row: GroupStatus) -> bool:
 
 async def test_group_of_60_partitions_on_a_new_topic_is_committed_by_no_process(tmp_path: Path) -> None:
     running = fresh(tmp_path / "running", SIXTY)
-    row = await written_by(running, [(where, RECREATED) for where in SIXTY])
+    row = await written_by(running, [(tp, RECREATED) for tp in SIXTY])
     await running.sync_now()
     assert running.target.writes == []
     assert (len(row.waiting), len(row.causes), row.more_waiting) == (50, 50, 10)
@@ -87,7 +87,7 @@ async def test_group_of_60_partitions_on_a_new_topic_is_committed_by_no_process(
 
 
 async def test_group_whose_sentences_changed_in_an_upgrade_is_not_committed(tmp_path: Path) -> None:
-    row = await written_by(fresh(tmp_path / "running", SIXTY[:3]), [(where, RECREATED) for where in SIXTY[:3]])
+    row = await written_by(fresh(tmp_path / "running", SIXTY[:3]), [(tp, RECREATED) for tp in SIXTY[:3]])
     reworded = replace(row, waiting=tuple((topic, number, "it is a new one") for topic, number, _ in row.waiting))
     assert await committed_with(tmp_path / "fresh", reworded) == set()
     assert not ready_with(reworded)
@@ -95,7 +95,7 @@ async def test_group_whose_sentences_changed_in_an_upgrade_is_not_committed(tmp_
 
 async def test_list_that_was_cut_hides_no_partition_that_is_wrong(tmp_path: Path) -> None:
     """The wrong ones are listed first. Of the others the row does not say which wait."""
-    places = [*((where, NO_SYNC) for where in SIXTY[:54]), *((where, RECREATED) for where in SIXTY[54:])]
+    places = [*((tp, NO_SYNC) for tp in SIXTY[:54]), *((tp, RECREATED) for tp in SIXTY[54:])]
     row = await written_by(fresh(tmp_path / "running", SIXTY), places)
     listed = {(topic, number) for topic, number, _ in row.waiting}
     assert listed >= set(SIXTY[54:])
@@ -103,7 +103,7 @@ async def test_list_that_was_cut_hides_no_partition_that_is_wrong(tmp_path: Path
 
 
 async def test_list_that_is_whole_leaves_the_other_partitions_committed(tmp_path: Path) -> None:
-    places = [*((where, RECREATED) for where in SIXTY[:45]), *((where, EXACT) for where in SIXTY[45:])]
+    places = [*((tp, RECREATED) for tp in SIXTY[:45]), *((tp, EXACT) for tp in SIXTY[45:])]
     row = await written_by(fresh(tmp_path / "running", SIXTY), places)
     assert await committed_with(tmp_path / "fresh", row) == set(SIXTY[45:])
 

@@ -17,7 +17,7 @@ from lockstep_state.reasons.reason import Reason
 from lockstep_state.reasons.reason_catalogue import ReasonCode, format_sentence
 from lockstep_state.rows.state_rows import GroupStatus, MirroredTopic
 from tests.support.flow_context import read_row
-from tests.unit.checkpoint.test_target_group_sync import GROUP, PLACE, Stage, checkpoint
+from tests.unit.checkpoint.test_target_group_sync import GROUP, TP, Stage, checkpoint
 
 LINES = "sync.group.offsets.enabled = true\ntopics = t\n"
 BEYOND = ReasonCode.BEYOND_EXACT_OFFSET.to_reason(checkpoint=150_000, exact=50_000)
@@ -45,7 +45,7 @@ async def translated(stage: Stage, place: TranslatedOffset, offset: int = 150_00
 async def test_checkpoint_beyond_the_exact_place_is_not_committed(stage: Stage, present: int | None) -> None:
     """A group between the exact offset and the checkpoint is ahead."""
     if present is not None:
-        stage.target.offsets[GROUP] = {PLACE: present}
+        stage.target.offsets[GROUP] = {TP: present}
     await translated(stage, TranslatedOffset(DownstreamOffset(50_000)))
     await stage.sync_now(rewind=True)
     assert stage.target.writes == []
@@ -58,7 +58,7 @@ async def test_checkpoint_that_waits_is_committed_by_known_codes_only(stage: Sta
     """This process has read the source."""
     await translated(stage, TranslatedOffset(None, reason=Reason(code, (("text", "no offset sync yet"),))))
     await stage.sync_now()
-    assert stage.target.writes == ([(GROUP, PLACE, 150_000)] if code in KEEPS_CHECKPOINT else [])
+    assert stage.target.writes == ([(GROUP, TP, 150_000)] if code in KEEPS_CHECKPOINT else [])
     assert stage.row().synced is (code in KEEPS_CHECKPOINT)
 
 
@@ -67,8 +67,8 @@ async def test_checkpoint_that_waits_is_committed_by_known_codes_only(stage: Sta
 async def test_checkpoint_after_a_restart_follows_the_code_of_its_row(stage: Stage, code: str, text: str) -> None:
     """The source is away, and an earlier process wrote the row, in words of another release."""
     stage.memory.written.written(1, checkpoint(150_000))
-    causes = ((*PLACE, Reason(code)),) if code else ()
-    await stage.ctx.state.write(GroupStatus(group=GROUP, phase="translated", waiting=((*PLACE, text),), causes=causes))
+    causes = ((*TP, Reason(code)),) if code else ()
+    await stage.ctx.state.write(GroupStatus(group=GROUP, phase="translated", waiting=((*TP, text),), causes=causes))
     await stage.sync_now()
     assert bool(stage.target.writes) is (code in KEEPS_CHECKPOINT)
 
@@ -80,15 +80,15 @@ def test_checkpoint_of_another_log_is_kept_by_no_code() -> None:
 
 
 async def test_checkpoint_beyond_the_log_is_not_committed(stage: Stage) -> None:
-    stage.target.ends[PLACE] = 120
+    stage.target.ends[TP] = 120
     await translated(stage, NO_SYNC)
     await stage.sync_now()
     assert stage.target.writes == []
     assert not stage.row().synced
     assert "offset 150000 is beyond the end of the target's log, which is 120" in stage.row().held_reason
-    stage.target.ends[PLACE] = 150_000
+    stage.target.ends[TP] = 150_000
     await stage.sync_now()
-    assert stage.target.writes == [(GROUP, PLACE, 150_000)]
+    assert stage.target.writes == [(GROUP, TP, 150_000)]
     assert (stage.row().synced, stage.row().held_reason) == (True, "")
 
 
@@ -113,7 +113,7 @@ async def test_group_of_a_topic_that_is_gone_is_not_synced(stage: Stage) -> None
     [
         ({"partitions": {"A.t": 0}}, "", "topic A.t has no such partition on cluster B"),
         ({"denied": {"A.t": DENIED}}, "refused", str(DENIED)),
-        ({"no_ends": {PLACE: DENIED}}, "", f"the end of the target's log is not known: {DENIED}"),
+        ({"no_ends": {TP: DENIED}}, "", f"the end of the target's log is not known: {DENIED}"),
     ],
 )
 async def test_group_of_a_partition_that_cannot_be_read_is_not_synced(
@@ -151,10 +151,10 @@ async def test_group_that_goes_back_during_a_round_is_compared_in_the_next(
 ) -> None:
     """The round has its earlier checkpoint, by which nothing would be ahead, and would clear the mark of the rewind."""
     await stage.place(100, GROUP, "bills")
-    stage.target.offsets[GROUP] = {PLACE: 100}
+    stage.target.offsets[GROUP] = {TP: 100}
     await stage.sync_now()
     ask = stage.target.end_offsets_or_troubles
-    stage.target.offsets["bills"] = {PLACE: 50}
+    stage.target.offsets["bills"] = {TP: 50}
 
     async def answered(partitions: Iterable[TopicPartition]) -> Any:
         await stage.place(10)
@@ -162,4 +162,4 @@ async def test_group_that_goes_back_during_a_round_is_compared_in_the_next(
 
     monkeypatch.setattr(stage.target, "end_offsets_or_troubles", answered)
     await stage.sync_now()
-    assert stage.row().ahead == ((*PLACE, 100, 10, "rewound-on-source"),)
+    assert stage.row().ahead == ((*TP, 100, 10, "rewound-on-source"),)

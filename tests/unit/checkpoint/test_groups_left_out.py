@@ -40,7 +40,7 @@ class LeftOut(Groups):
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Stage:
+def stage(tmp_path: Path) -> Stage:
     return Stage(tmp_path, lines="topics = t\n")
 
 
@@ -49,68 +49,68 @@ def source_groups(stage: Stage, source: Groups, only: str = ".*") -> SourceGroup
     return SourceGroups(source, no_protocols, NameFilter((only,)), rule, None, stage.ctx.state)
 
 
-async def test_group_left_out_of_a_listing_is_asked_after_a_restart(here: Stage) -> None:
+async def test_group_left_out_of_a_listing_is_asked_after_a_restart(stage: Stage) -> None:
     source = LeftOut({"orders": {("t", 0): 5}})
     source.left_out = {"orders"}
-    await here.ctx.state.write(ROW)
-    read = await source_groups(here, source).read(0.0, ours)
+    await stage.ctx.state.write(ROW)
+    read = await source_groups(stage, source).read(0.0, ours)
     assert set(read.committed) == {"orders"}
 
 
-async def test_group_that_its_coordinator_does_not_know_is_gone(here: Stage) -> None:
+async def test_group_that_its_coordinator_does_not_know_is_gone(stage: Stage) -> None:
     source = LeftOut({})
-    await here.ctx.state.write(ROW)
-    read = await source_groups(here, source).read(0.0, ours)
+    await stage.ctx.state.write(ROW)
+    read = await source_groups(stage, source).read(0.0, ours)
     assert "orders" in source.asked
     assert not read.committed
     assert not read.failed
     assert read.asked == {"orders", "any"}
-    await here.report.on_source_read({}, {}, read.asked.__contains__, ReadingTime(0.0, 0))
-    assert here.row().is_gone
+    await stage.report.on_source_read({}, {}, read.asked.__contains__, ReadingTime(0.0, 0))
+    assert stage.row().is_gone
     source.asked.clear()
-    await source_groups(here, source).read(0.0, ours)
+    await source_groups(stage, source).read(0.0, ours)
     assert source.asked == ["any"]
 
 
-async def test_group_of_topics_that_are_denied_fails_after_a_restart(here: Stage) -> None:
+async def test_group_of_topics_that_are_denied_fails_after_a_restart(stage: Stage) -> None:
     source = LeftOut({"orders": {}})
     source.denied = {"t": DENIED}
-    await here.ctx.state.write(ROW)
-    groups = source_groups(here, source)
+    await stage.ctx.state.write(ROW)
+    groups = source_groups(stage, source)
     assert (await groups.read(0.0, ours)).failed == {"orders": DENIED}
     assert (await groups.read(1.0, ours)).failed == {"orders": DENIED}
     source.denied = {}
     assert (await groups.read(2.0, ours)).failed == {}
 
 
-async def test_group_with_a_row_is_asked_though_it_was_of_no_interest(here: Stage) -> None:
+async def test_group_with_a_row_is_asked_though_it_was_of_no_interest(stage: Stage) -> None:
     """Another replica had it meanwhile, and wrote its row."""
     source = LeftOut({"orders": {("u", 0): 5}})
-    groups = source_groups(here, source)
+    groups = source_groups(stage, source)
     assert (await groups.read(0.0, ours)).committed == {}
     source.offsets["orders"]["t", 0] = 1
-    await here.ctx.state.write(ROW)
+    await stage.ctx.state.write(ROW)
     assert set((await groups.read(1.0, ours)).committed) == {"orders"}
 
 
-async def test_group_that_the_filter_excludes_now_is_not_asked(here: Stage) -> None:
+async def test_group_that_the_filter_excludes_now_is_not_asked(stage: Stage) -> None:
     source = LeftOut({"orders": {("t", 0): 5}})
-    await here.ctx.state.write(ROW)
-    read = await source_groups(here, source, only="bills").read(0.0, ours)
+    await stage.ctx.state.write(ROW)
+    read = await source_groups(stage, source, only="bills").read(0.0, ours)
     assert source.asked == []
     assert "orders" in read.asked
 
 
-async def test_group_of_a_share_gained_in_a_round_is_not_gone(here: Stage) -> None:
+async def test_group_of_a_share_gained_in_a_round_is_not_gone(stage: Stage) -> None:
     source = LeftOut({"orders": {("t", 0): 5}})
-    await here.ctx.state.write(ROW)
+    await stage.ctx.state.write(ROW)
     owned: set[str] = set()
-    groups = source_groups(here, source)
+    groups = source_groups(stage, source)
     groups._committed = _gaining(groups._committed, owned)  # type: ignore[method-assign]
     read = await groups.read(0.0, lambda group: group == "any" or group in owned)
     assert owned == {"orders"}
-    await here.report.on_source_read({}, {}, read.asked.__contains__, ReadingTime(0.0, 0))
-    assert not here.row().is_gone
+    await stage.report.on_source_read({}, {}, read.asked.__contains__, ReadingTime(0.0, 0))
+    assert not stage.row().is_gone
 
 
 def _gaining(ask: Any, owned: set[str]) -> Any:
@@ -121,10 +121,10 @@ def _gaining(ask: Any, owned: set[str]) -> Any:
     return committed
 
 
-async def test_group_gone_is_written_only_for_groups_of_the_round(here: Stage) -> None:
-    await here.ctx.state.write(ROW)
-    await here.report.on_source_read({"bills": TranslationState()}, {}, {"bills"}.__contains__, ReadingTime(0.0, 0))
-    assert not here.row().is_gone
+async def test_group_gone_is_written_only_for_groups_of_the_round(stage: Stage) -> None:
+    await stage.ctx.state.write(ROW)
+    await stage.report.on_source_read({"bills": TranslationState()}, {}, {"bills"}.__contains__, ReadingTime(0.0, 0))
+    assert not stage.row().is_gone
 
 
 def rule(policy: ReplicationPolicy, topics: str = ".*", *, fails_back: bool = False) -> CheckpointRule:

@@ -52,11 +52,11 @@ class Logs(Admin):
         self, partitions: Iterable[TopicPartition]
     ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, ClusterError]]:
         self.asked.append(set(partitions))
-        return {where: self.ends[where] for where in self.asked[-1] if where in self.ends}, {}
+        return {tp: self.ends[tp] for tp in self.asked[-1] if tp in self.ends}, {}
 
     async def begin_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         self.asked.append(set(partitions))
-        return {where: self.begins[where] for where in self.asked[-1] if where in self.begins}
+        return {tp: self.begins[tp] for tp in self.asked[-1] if tp in self.begins}
 
 
 def exact(*rows: Any) -> RunTranslator:
@@ -159,15 +159,15 @@ async def test_group_before_the_first_known_record_follows_the_log_start(begin: 
     runs, target = exact(TOPIC, KNOWN_FROM_200), Logs({}, {("A.t", 0): begin})
     begins = await read_begins(target, {"g": at(500)}, RULE, runs)
     assert begins == {("t", 0): begin}
-    found = OffsetTranslator(runs, syncs(), begins=begins).translate("t", 0, UpstreamOffset(500))
-    assert (found.offset, found.exact) == (place, place is not None)
+    translated = OffsetTranslator(runs, syncs(), begins=begins).translate("t", 0, UpstreamOffset(500))
+    assert (translated.offset, translated.exact) == (place, place is not None)
 
 
 async def test_target_without_an_answer_leaves_the_place_unknown() -> None:
     runs = exact(TOPIC, KNOWN_FROM_200)
     begins = await read_begins(Logs({}), {"g": at(500)}, RULE, runs)
-    found = OffsetTranslator(runs, syncs(), begins=begins).translate("t", 0, UpstreamOffset(500))
-    assert found.reason.code == ReasonCode.NO_OFFSET_SYNC
+    translated = OffsetTranslator(runs, syncs(), begins=begins).translate("t", 0, UpstreamOffset(500))
+    assert translated.reason.code == ReasonCode.NO_OFFSET_SYNC
 
 
 async def test_group_within_the_copy_asks_the_target_nothing() -> None:

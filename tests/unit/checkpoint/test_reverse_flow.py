@@ -10,16 +10,14 @@ from lockstep_state.codecs.mm2_codec import Checkpoint
 from lockstep_state.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_state.rows.state_rows import GroupStatus, MirroredTopic, Row
 from tests.support.flow_context import state_record
-from tests.unit.checkpoint.test_target_group_sync import GROUP, PLACE, Stage
+from tests.unit.checkpoint.test_target_group_sync import GROUP, TP, Stage
 
 ORIGINAL, COPY, FAR_COPY = ("orders", 0), ("A.orders", 0), ("A.C.orders", 0)
 KEEPS_NAMES = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy\n"
 
 
 def checkpoints() -> list[Checkpoint]:
-    return [
-        Checkpoint(GROUP, *where, UpstreamOffset(9), DownstreamOffset(9), "") for where in (ORIGINAL, COPY, FAR_COPY)
-    ]
+    return [Checkpoint(GROUP, *tp, UpstreamOffset(9), DownstreamOffset(9), "") for tp in (ORIGINAL, COPY, FAR_COPY)]
 
 
 def reverse(folder: Path, lines: str = "") -> ReverseFlow:
@@ -44,10 +42,10 @@ def test_reverse_flow_without_facts_about_the_group_leaves_nothing_unread(tmp_pa
 async def test_group_set_back_stays_while_the_reverse_flow_is_unread(tmp_path: Path, failover: bool) -> None:
     stage = Stage(tmp_path, KEEPS_NAMES)
     stage.sync = TargetGroupSync(stage.ctx, stage.report, stage.memory, ReverseFlow(stage.ctx, "state"))
-    stage.target.offsets[GROUP] = {PLACE: 500}
+    stage.target.offsets[GROUP] = {TP: 500}
     await stage.place(150_000)
     await stage.sync_now(failover=failover)
-    assert stage.target.offsets[GROUP] == {PLACE: 150_000 if failover else 500}
+    assert stage.target.offsets[GROUP] == {TP: 150_000 if failover else 500}
 
 
 async def test_group_without_an_offset_is_placed_without_the_reverse_flow(tmp_path: Path) -> None:
@@ -55,7 +53,7 @@ async def test_group_without_an_offset_is_placed_without_the_reverse_flow(tmp_pa
     stage.sync = TargetGroupSync(stage.ctx, stage.report, stage.memory, ReverseFlow(stage.ctx, "state"))
     await stage.place(150_000)
     await stage.sync_now()
-    assert stage.target.writes == [(GROUP, PLACE, 150_000)]
+    assert stage.target.writes == [(GROUP, TP, 150_000)]
 
 
 # -- groups that the reverse flow sets back ---------------------------------------------------------------------------
@@ -63,9 +61,9 @@ async def test_group_without_an_offset_is_placed_without_the_reverse_flow(tmp_pa
 MIRRORED = MirroredTopic(source_topic="A.t", target_topic="A.t")
 
 
-def put(at: int) -> GroupStatus:
+def put(offset: int) -> GroupStatus:
     """The reverse flow has put the group there."""
-    return GroupStatus(group=GROUP, phase="translated", positions=((*PLACE, at, at),))
+    return GroupStatus(group=GROUP, phase="translated", positions=((*TP, offset, offset),))
 
 
 class Reverse(ReverseFlow):
@@ -80,7 +78,7 @@ class Reverse(ReverseFlow):
     def load(self, *rows: Row) -> None:
         """Read the topic from its beginning."""
         fold = self.begin_fold()
-        self.apply(fold, [state_record(row, at) for at, row in enumerate(rows)])
+        self.apply(fold, [state_record(row, offset) for offset, row in enumerate(rows)])
         self.fold = self.finish_fold(fold)
 
     def receive(self, row: Row, *, gone: bool = False) -> None:
@@ -91,13 +89,13 @@ class Reverse(ReverseFlow):
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
     found = Stage(tmp_path, KEEPS_NAMES)
-    found.target.offsets[GROUP] = {PLACE: 50}
+    found.target.offsets[GROUP] = {TP: 50}
     return found
 
 
 async def synced_to(stage: Stage) -> int:
     await stage.sync_now()
-    return stage.target.offsets[GROUP][PLACE]
+    return stage.target.offsets[GROUP][TP]
 
 
 @pytest.mark.parametrize("gone", [False, True])
@@ -132,4 +130,4 @@ async def test_group_not_read_by_this_process_moves_in_a_failover_only(stage: St
     Reverse(stage, MIRRORED, put(50))
     await stage.place(100, read_at=None)
     await stage.sync_now(failover=failover)
-    assert stage.target.offsets[GROUP] == {PLACE: 100 if failover else 50}
+    assert stage.target.offsets[GROUP] == {TP: 100 if failover else 50}

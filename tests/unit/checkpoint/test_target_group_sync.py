@@ -27,7 +27,7 @@ from tests.support.flow_context import leading
 from tests.unit.checkpoint.test_group_report import opened
 
 GROUP = "orders"
-PLACE: TopicPartition = ("A.t", 0)
+TP: TopicPartition = ("A.t", 0)
 EVERY = {"orders", "bills"}
 
 
@@ -55,13 +55,13 @@ class Groups(Admin):
     async def group_offsets(self, group: str) -> dict[TopicPartition, Any]:
         self.asked.append(group)
         if self.drifts:
-            self.offsets.setdefault(group, {})[PLACE] = self.offsets.get(group, {}).get(PLACE, 0) + 1
-        return {where: GroupOffset(offset) for where, offset in self.offsets.get(group, {}).items()}
+            self.offsets.setdefault(group, {})[TP] = self.offsets.get(group, {}).get(TP, 0) + 1
+        return {tp: GroupOffset(offset) for tp, offset in self.offsets.get(group, {}).items()}
 
     async def alter_group_offsets(self, group: str, offsets: Mapping[TopicPartition, GroupOffset]) -> Outcome[Any]:
-        for where, at in offsets.items():
-            self.writes.append((group, where, at.offset))
-            self.offsets.setdefault(group, {})[where] = at.offset
+        for tp, offset in offsets.items():
+            self.writes.append((group, tp, offset.offset))
+            self.offsets.setdefault(group, {})[tp] = offset.offset
         return Outcome()
 
     async def end_offsets_or_troubles(
@@ -69,7 +69,7 @@ class Groups(Admin):
     ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, ClusterError]]:
         asked = set(partitions)
         troubles: dict[TopicPartition, ClusterError] = {w: t for w, t in self.no_ends.items() if w in asked}
-        return {where: self.ends.get(where, 10**9) for where in asked - troubles.keys()}, troubles
+        return {tp: self.ends.get(tp, 10**9) for tp in asked - troubles.keys()}, troubles
 
     async def topic_names(self) -> dict[str, int]:
         return {name: count for name, count in self.partitions.items() if name not in self.denied}
@@ -84,7 +84,7 @@ class Groups(Admin):
 
 
 def checkpoint(offset: int, group: str = GROUP) -> Checkpoint:
-    return Checkpoint(group, *PLACE, UpstreamOffset(offset), DownstreamOffset(offset), "")
+    return Checkpoint(group, *TP, UpstreamOffset(offset), DownstreamOffset(offset), "")
 
 
 class Stage:
@@ -136,7 +136,7 @@ async def test_sync_now_soon_after_a_round_moves_at_once(stage: Stage) -> None:
     await stage.sync.sync()  # too early for a round
     assert stage.target.writes == []
     await stage.sync_now()
-    assert stage.target.writes == [(GROUP, PLACE, 100)]
+    assert stage.target.writes == [(GROUP, TP, 100)]
 
 
 async def test_sync_now_moves_a_group_on_with_its_source_once_each(stage: Stage) -> None:
@@ -164,7 +164,7 @@ async def test_sync_now_of_one_share_keeps_what_is_known(stage: Stage) -> None:
     await stage.place(150, "orders", "bills")
     await stage.sync.sync_now("bills".__eq__, rewind=False)
     assert len(stage.target.asked) == asked + 1
-    assert stage.target.writes[-1] == ("bills", PLACE, 150)
+    assert stage.target.writes[-1] == ("bills", TP, 150)
 
 
 async def test_sync_now_of_an_active_group_leaves_it_alone_until_it_is_left(stage: Stage) -> None:
@@ -176,7 +176,7 @@ async def test_sync_now_of_an_active_group_leaves_it_alone_until_it_is_left(stag
     assert stage.row().held_reason == "it has members on the target"
     stage.target.members.clear()
     await stage.sync_now()
-    assert stage.target.writes == [(GROUP, PLACE, 100)]
+    assert stage.target.writes == [(GROUP, TP, 100)]
     assert (stage.row().held, stage.row().synced) == ("", True)
 
 
@@ -191,7 +191,7 @@ async def test_sync_now_of_a_group_that_moves_holds_it(stage: Stage) -> None:
 
 @pytest.mark.parametrize("rewind", [False, True])
 async def test_sync_now_never_moves_back_what_another_client_moved(stage: Stage, rewind: bool) -> None:
-    stage.target.offsets[GROUP] = {PLACE: 120}
+    stage.target.offsets[GROUP] = {TP: 120}
     await stage.place(100)
     await stage.sync_now(rewind=rewind)
     assert stage.target.writes == []
@@ -204,7 +204,7 @@ async def test_sync_now_with_rewind_sets_a_rewound_group_back(stage: Stage, rewi
     await stage.sync_now()
     await stage.place(40)
     await stage.sync_now(rewind=rewind)
-    assert stage.target.offsets[GROUP] == {PLACE: 40 if rewind else 100}
+    assert stage.target.offsets[GROUP] == {TP: 40 if rewind else 100}
     assert stage.row().ahead == (() if rewind else (("A.t", 0, 100, 40, "rewound-on-source"),))
 
 
@@ -223,13 +223,13 @@ async def test_sync_now_after_a_reset_compares_anew(stage: Stage) -> None:
     await stage.place(150)
     await stage.sync_now()
     assert len(stage.target.asked) == asked + 2
-    assert stage.target.writes[-1] == (GROUP, PLACE, 150)
+    assert stage.target.writes[-1] == (GROUP, TP, 150)
 
 
 async def test_sync_now_beside_a_round_writes_once(stage: Stage) -> None:
     await stage.place(100)
     await asyncio.gather(stage.sync.sync(), stage.sync_now(), stage.sync_now())
-    assert stage.target.writes == [(GROUP, PLACE, 100)]
+    assert stage.target.writes == [(GROUP, TP, 100)]
 
 
 # -- the source, by shares --------------------------------------------------------------------------------------------

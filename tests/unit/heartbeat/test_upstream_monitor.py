@@ -74,11 +74,11 @@ def test_another_consumer_does_not_read_a_record_as_arrived_now(monkeypatch: pyt
     log.records = [log.now - 2000, log.now - 1000]
     log.turn()
     log.records.append(log.now + HOUR)
-    known = log.read()
+    earlier = log.read()
     log.now += 60_000
     log.turn()
     assert log.next == 3
-    assert log.read() == known
+    assert log.read() == earlier
     log.records.append(log.now - 500)
     log.turn()
     assert log.read() == UpstreamHeartbeat(log.now - 500, log.now), "it came in between"

@@ -74,36 +74,36 @@ class TestJudge:
 
 class TestPlan:
     def test_acl_plan_has_only_what_the_target_lacks(self) -> None:
-        found = planned([acl("READ"), acl("DESCRIBE")], [acl("READ", name="A.orders")])
-        assert found.missing == (acl("DESCRIBE", name="A.orders"),)
-        assert found.present == 1
+        plan = planned([acl("READ"), acl("DESCRIBE")], [acl("READ", name="A.orders")])
+        assert plan.missing == (acl("DESCRIBE", name="A.orders"),)
+        assert plan.present == 1
 
     def test_acl_plan_adds_two_bindings_that_become_one_once(self) -> None:
         assert planned([acl("READ"), acl("ALL")], []).missing == (acl("READ", name="A.orders"),)
 
     def test_acl_plan_ignores_other_bindings_of_the_target(self) -> None:
-        found = planned([], [acl("READ", name="A.orders"), acl("WRITE", name="local")])
-        assert (found.missing, found.present) == ((), 0)
+        plan = planned([], [acl("READ", name="A.orders"), acl("WRITE", name="local")])
+        assert (plan.missing, plan.present) == ((), 0)
 
     def test_every_binding_left_out_has_its_reason(self) -> None:
-        found = planned([acl("WRITE"), acl(pattern="PREFIXED"), acl(UNKNOWN)], [])
-        assert set(found.left_out) == {
+        plan = planned([acl("WRITE"), acl(pattern="PREFIXED"), acl(UNKNOWN)], [])
+        assert set(plan.left_out) == {
             LeftOutBinding(acl("WRITE"), LeftOutReason.WRITE),
             LeftOutBinding(acl(pattern="PREFIXED"), LeftOutReason.NOT_LITERAL),
             LeftOutBinding(acl(UNKNOWN), LeftOutReason.UNKNOWN),
         }
-        assert found.unknown == (acl(UNKNOWN),)
+        assert plan.unknown == (acl(UNKNOWN),)
 
     def test_acl_plan_counts_skipped_acls_and_names_the_unexpected_first(self) -> None:
         hidden = [acl(name=f"hidden-{n:02}") for n in range(NAMED)]
-        found = planned([acl("WRITE"), *hidden, acl(UNKNOWN)], [])
-        assert found.left_out_counts == (("unknown-word", 1), ("write", 1), ("not-mirrored", NAMED))
-        assert len(found.left_out_names) == NAMED
-        assert found.left_out_names[:2] == ((str(acl(UNKNOWN)), "unknown-word"), (str(acl("WRITE")), "write"))
+        plan = planned([acl("WRITE"), *hidden, acl(UNKNOWN)], [])
+        assert plan.left_out_counts == (("unknown-word", 1), ("write", 1), ("not-mirrored", NAMED))
+        assert len(plan.left_out_names) == NAMED
+        assert plan.left_out_names[:2] == ((str(acl(UNKNOWN)), "unknown-word"), (str(acl("WRITE")), "write"))
 
     def test_every_copy_knows_its_source(self) -> None:
-        found = planned([acl("READ"), acl("ALL", name="payments")], [])
-        assert found.wanted == {acl("READ", name="A.orders"): "orders", acl("READ", name="A.payments"): "payments"}
+        plan = planned([acl("READ"), acl("ALL", name="payments")], [])
+        assert plan.wanted == {acl("READ", name="A.orders"): "orders", acl("READ", name="A.payments"): "payments"}
 
     def test_acl_plan_under_identity_keeps_existing_acls(self) -> None:
         rule = AclRule(replicates=lambda topic: True, remote_topic=lambda topic: topic)

@@ -47,19 +47,19 @@ def reviewed(
     wanted: Collection[AclBinding] = (),
     resources: Collection[str] = TOPICS,
 ) -> Review:
-    there = {one.binding for one in owned} if target is None else target
-    return review(owned, frozenset(source), there, wanted, resources)
+    bindings = {one.binding for one in owned} if target is None else target
+    return review(owned, frozenset(source), bindings, wanted, resources)
 
 
 def decided(
-    found: Review, history: RevocationHistory, now: float, *, limit: int = 10, shared: Sequence[str] = ()
+    result: Review, history: RevocationHistory, now: float, *, limit: int = 10, shared: Sequence[str] = ()
 ) -> Deletions:
-    return deletions(found, history, now, limit=limit, shared=shared, source="A", target="B")
+    return deletions(result, history, now, limit=limit, shared=shared, source="A", target="B")
 
 
-def after_two_looks(found: Review, *, limit: int = 10, shared: Sequence[str] = ()) -> Deletions:
-    history = RevocationHistory().with_reading(7, 0.0, found.revoked).with_reading(7, MIN_REVOKED_S, found.revoked)
-    return decided(found, history, MIN_REVOKED_S, limit=limit, shared=shared)
+def after_two_looks(result: Review, *, limit: int = 10, shared: Sequence[str] = ()) -> Deletions:
+    history = RevocationHistory().with_reading(7, 0.0, result.revoked).with_reading(7, MIN_REVOKED_S, result.revoked)
+    return decided(result, history, MIN_REVOKED_S, limit=limit, shared=shared)
 
 
 @pytest.mark.parametrize(
@@ -86,9 +86,9 @@ def test_own_binding_is_sorted_out_by_what_both_sides_have(
 
 class TestLooks:
     def test_revocation_seen_once_deletes_nothing(self) -> None:
-        found = reviewed([ours()])
-        assert decided(found, RevocationHistory().with_reading(7, 100.0, found.revoked), 100.0) == Deletions()
-        assert after_two_looks(found).due == (ours(),)
+        result = reviewed([ours()])
+        assert decided(result, RevocationHistory().with_reading(7, 100.0, result.revoked), 100.0) == Deletions()
+        assert after_two_looks(result).due == (ours(),)
 
     @pytest.mark.parametrize(
         ("readings", "now", "settled"),
@@ -110,33 +110,33 @@ class TestLooks:
 
 class TestDeletions:
     def test_more_revocations_than_the_limit_delete_nothing_and_are_named(self) -> None:
-        many = [ours(f"orders-{n}") for n in range(11)]
-        found = after_two_looks(reviewed(many))
-        assert found.due == ()
-        assert found.notes == (
+        revoked = [ours(f"orders-{n}") for n in range(11)]
+        result = after_two_looks(reviewed(revoked))
+        assert result.due == ()
+        assert result.notes == (
             "Lockstep leaves 11 bindings on B that A revoked: that is more than lockstep.acls.delete.max=10 at once; "
             "if it is meant, start acl-sync once with 11",
         )
-        assert len(after_two_looks(reviewed(many[:10])).due) == 10
+        assert len(after_two_looks(reviewed(revoked[:10])).due) == 10
 
     def test_revocation_seen_once_counts_for_the_limit(self) -> None:
         """A source that is being emptied shall not be followed piece by piece."""
-        many = [ours(f"orders-{n}") for n in range(11)]
-        history = RevocationHistory().with_reading(7, 0.0, many[:5]).with_reading(7, 60.0, many)
-        assert decided(reviewed(many), history, 60.0).due == ()
+        revoked = [ours(f"orders-{n}") for n in range(11)]
+        history = RevocationHistory().with_reading(7, 0.0, revoked[:5]).with_reading(7, 60.0, revoked)
+        assert decided(reviewed(revoked), history, 60.0).due == ()
 
     def test_source_without_acls_is_named(self) -> None:
-        found = after_two_looks(reviewed([ours()], []))
-        assert found.due == ()
-        assert found.notes[0].startswith(
+        result = after_two_looks(reviewed([ours()], []))
+        assert result.due == ()
+        assert result.notes[0].startswith(
             "A has no ACLs about topics at all, so Lockstep leaves one binding that it made on B"
         )
 
     def test_own_binding_shared_with_another_flow_is_kept(self) -> None:
         kept = OwnedBinding(acl("orders"), "orders")
-        found = after_two_looks(reviewed([kept, ours()]), shared=["C->B"])
-        assert found.due == (ours(),)
-        assert "C->B may need these ACLs" in found.notes[0]
+        result = after_two_looks(reviewed([kept, ours()]), shared=["C->B"])
+        assert result.due == (ours(),)
+        assert "C->B may need these ACLs" in result.notes[0]
         assert after_two_looks(reviewed([kept, ours()])).due == (kept, ours())
 
 
@@ -177,9 +177,9 @@ def test_only_own_unwanted_bindings_are_deleted(
     refused: dict[AclBinding, list[tuple[int, float]]] = {}
     for source, wanted, term, passed in rounds:
         now += passed
-        found = review(owned, source, target, wanted, resources)
-        history = history.with_reading(term, now, found.revoked)
-        due = deletions(found, history, now, limit=limit, shared=shared, source="A", target="B").due
+        result = review(owned, source, target, wanted, resources)
+        history = history.with_reading(term, now, result.revoked)
+        due = deletions(result, history, now, limit=limit, shared=shared, source="A", target="B").due
         for binding in mine:
             backed = any(origin in source for origin in mine[binding].origins()) or binding in wanted
             assert not (backed and mine[binding] in due)

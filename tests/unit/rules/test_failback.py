@@ -127,8 +127,8 @@ def test_failback_between_two_identity_flows_never_skips_a_record(
     forth.by_another_mirror(taken_a)
     back.by_another_mirror(taken_b)
     run_steps(steps, forth, back)
-    theirs, ours = folded(back.rows(only_last=only_last)), folded(forth.rows(only_last=only_last))
-    never_skips(a, b, theirs, ours)
+    reverse, forward = folded(back.rows(only_last=only_last)), folded(forth.rows(only_last=only_last))
+    never_skips(a, b, reverse, forward)
 
 
 @given(st.integers(0, 6), st.integers(0, 6), STEPS, STEPS, st.booleans())
@@ -150,8 +150,8 @@ def test_failback_without_records_left_out_never_skips_others(
     altered = with_position(replace(row, phase="stopped"), len(b.records) - 1)
     run_steps([step for step in later if step[0] in "abAx"], forth, back)
     forth.writes()
-    theirs, ours = folded([*before, altered]), folded(forth.rows(only_last=only_last))
-    never_skips(a, b, theirs, ours, left_out)
+    reverse, forward = folded([*before, altered]), folded(forth.rows(only_last=only_last))
+    never_skips(a, b, reverse, forward, left_out)
 
 
 @pytest.mark.parametrize("left_out", [0, 3])
@@ -165,9 +165,9 @@ def test_failback_of_a_group_goes_on_behind_records_left_out(left_out: int) -> N
     (*before, row) = back.rows(only_last=True)
     assert isinstance(row, PartitionProgress)
     altered = with_position(replace(row, phase="stopped"), len(b.records) - 1)
-    theirs, ours = folded([*before, altered]), folded(forth.rows(only_last=True))
+    reverse, forward = folded([*before, altered]), folded(forth.rows(only_last=True))
     for read, place in ((5, 5 + left_out), (6, 6 + left_out), (12, 12 + left_out)):
-        assert translate_failback(theirs, "t", ours, "t", 0, UpstreamOffset(read)) == TranslatedOffset(
+        assert translate_failback(reverse, "t", forward, "t", 0, UpstreamOffset(read)) == TranslatedOffset(
             DownstreamOffset(place)
         )
 
@@ -199,9 +199,9 @@ def test_names_of_their_own(steps: Sequence[tuple[str, int]]) -> None:
         if step == "B":
             back.copies(number)
     back.writes()
-    theirs = folded([RENAMED, *back.rows(only_last=True)[1:]])
+    reverse = folded([RENAMED, *back.rows(only_last=True)[1:]])
     for position in range(len(a.records) + 1):
-        place = translate_failback(theirs, "t", NOTHING, "B.t", 0, UpstreamOffset(position))
+        place = translate_failback(reverse, "t", NOTHING, "B.t", 0, UpstreamOffset(position))
         assert place == TranslatedOffset(DownstreamOffset(position if a.records else 0))
 
 
@@ -221,16 +221,16 @@ class TestAPairOfWhichOneSideIsPassive:
         return folded(back.rows(only_last=True)), folded(forth.rows(only_last=True))
 
     def test_failback_of_a_group_is_at_the_exact_record(self) -> None:
-        theirs, ours = self.translator(records=100, copied=100)
-        assert translate_failback(theirs, "t", ours, "t", 0, UpstreamOffset(60)) == TranslatedOffset(
+        reverse, forward = self.translator(records=100, copied=100)
+        assert translate_failback(reverse, "t", forward, "t", 0, UpstreamOffset(60)) == TranslatedOffset(
             DownstreamOffset(60)
         )
-        assert translate_failback(theirs, "t", ours, "t", 0, UpstreamOffset(100)).offset == 100
+        assert translate_failback(reverse, "t", forward, "t", 0, UpstreamOffset(100)).offset == 100
 
     def test_failback_of_a_group_that_moved_before_any_write_there(self) -> None:
         """The same pair seen from the other side: all records of the log are its own."""
-        theirs, ours = self.translator(records=100, copied=100)
-        assert translate_failback(ours, "t", theirs, "t", 0, UpstreamOffset(60)) == TranslatedOffset(
+        reverse, forward = self.translator(records=100, copied=100)
+        assert translate_failback(forward, "t", reverse, "t", 0, UpstreamOffset(60)) == TranslatedOffset(
             DownstreamOffset(60)
         )
 

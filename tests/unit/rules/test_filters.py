@@ -36,9 +36,9 @@ def replicated(
 
 
 def test_mm2_028_102_a_name_matches_as_a_whole() -> None:
-    one = NameFilter(("topic1",))
-    assert one.matches("topic1")
-    assert not any(one.matches(name) for name in ("topic2", "topic11", "atopic1", "topic1\n", ""))
+    name_filter = NameFilter(("topic1",))
+    assert name_filter.matches("topic1")
+    assert not any(name_filter.matches(name) for name in ("topic2", "topic11", "atopic1", "topic1\n", ""))
 
 
 @given(st.text())
@@ -60,8 +60,8 @@ def test_mm2_106_each_element_of_a_list_is_an_alternative() -> None:
 
 
 def test_excluded_name_that_is_included_too_does_not_match() -> None:
-    some = NameFilter(("topic.*",), ("topic2", ".*3"))
-    assert [n for n in ("topic1", "topic2", "topic3", "topic4") if some.matches(n)] == ["topic1", "topic4"]
+    name_filter = NameFilter(("topic.*",), ("topic2", ".*3"))
+    assert [n for n in ("topic1", "topic2", "topic3", "topic4") if name_filter.matches(n)] == ["topic1", "topic4"]
 
 
 def test_a_flag_set_in_one_element_holds_in_the_later_ones_as_in_java() -> None:
@@ -78,10 +78,10 @@ def test_a_bad_element_is_named_alone() -> None:
 
 
 def test_the_same_filter_comes_out_of_a_pickle() -> None:
-    some = NameFilter(("topic.*",), ("topic2",))
-    copy = pickle.loads(pickle.dumps(some))  # noqa: S301 - the bytes are ours
-    assert copy == some
-    assert hash(copy) == hash(some)
+    name_filter = NameFilter(("topic.*",), ("topic2",))
+    copy = pickle.loads(pickle.dumps(name_filter))  # noqa: S301 - the bytes are ours
+    assert copy == name_filter
+    assert hash(copy) == hash(name_filter)
     assert copy.matches("topic1")
     assert not copy.matches("topic2")
     properties = ConfigPropertyExclude(("a.*",), "source")

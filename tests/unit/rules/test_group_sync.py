@@ -197,7 +197,7 @@ def test_each_partition_beyond_its_place_is_named_or_set_back(
     back = {one.tp for one in kept.ahead if one.state == REWOUND_ON_SOURCE}
     assert {one.tp for one in followed.ahead} == beyond - back
     assert {(one.topic, one.partition) for one in followed.writes} & beyond == back
-    assert all((state.offsets[where] or 0) <= rewound[where] for where in back)
+    assert all((state.offsets[tp] or 0) <= rewound[tp] for tp in back)
 
 
 @given(CHECKPOINTS, QUIET)

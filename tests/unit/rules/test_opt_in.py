@@ -40,8 +40,8 @@ def verdict(
     target: Iterable[str] = (),
     copies: Iterable[str] = (),
 ) -> AclBinding | LeftOutReason:
-    there = PrefixCandidates.from_listings(source, target, copies, rule)
-    return judge_with(binding, rule, there, lambda name: name.startswith("b"))
+    candidates = PrefixCandidates.from_listings(source, target, copies, rule)
+    return judge_with(binding, rule, candidates, lambda name: name.startswith("b"))
 
 
 WIDE = LeftOutReason.TOO_WIDE
@@ -90,13 +90,15 @@ def test_a_copied_prefix_gives_access_to_copies_alone(
     prefix: str, source: set[str], target: set[str], mirrored: set[str], kept: bool
 ) -> None:
     rule = AclRule(mirrored.__contains__, (KEPT if kept else RENAMED).remote_topic)
-    there = {name if kept else f"A.{name}" for name in target} | {rule.remote_topic(name) for name in source & mirrored}
-    found = verdict(prefixed(prefix), rule, source=source, target=there)
-    assert isinstance(found, AclBinding) or found is LeftOutReason.TOO_WIDE
-    opened = {topic for topic in there if topic.startswith(rule.remote_topic(prefix))}
+    candidates = {name if kept else f"A.{name}" for name in target} | {
+        rule.remote_topic(name) for name in source & mirrored
+    }
+    copied = verdict(prefixed(prefix), rule, source=source, target=candidates)
+    assert isinstance(copied, AclBinding) or copied is LeftOutReason.TOO_WIDE
+    opened = {topic for topic in candidates if topic.startswith(rule.remote_topic(prefix))}
     copies = {rule.remote_topic(name) for name in source & mirrored if name.startswith(prefix)}
     all_mirrored = all(name in mirrored for name in source if name.startswith(prefix))
-    assert isinstance(found, AclBinding) == (opened == copies and all_mirrored)
+    assert isinstance(copied, AclBinding) == (opened == copies and all_mirrored)
 
 
 @pytest.mark.parametrize(

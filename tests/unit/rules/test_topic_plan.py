@@ -87,17 +87,17 @@ class TestCycles:
     EXACT = replace(PREFIXED, cycles_exact=True)
 
     def test_left_out_topic_has_its_rule(self) -> None:
-        found = selected(PREFIXED, self.NAMES, target={"orders", "A.orders"})
-        assert list(found.topics) == ["orders"]
-        assert list(found.left_out) == ["B.gone", "B.orders", "C.B.orders", "payments.B.v1"]
-        assert found.left_out["B.orders"].rule == (
+        selection = selected(PREFIXED, self.NAMES, target={"orders", "A.orders"})
+        assert list(selection.topics) == ["orders"]
+        assert list(selection.left_out) == ["B.gone", "B.orders", "C.B.orders", "payments.B.v1"]
+        assert selection.left_out["B.orders"].rule == (
             "its name says that it is a copy of orders of B (cycle detection, as in MirrorMaker)"
         )
-        assert found.left_out["payments.B.v1"].rule.endswith(
+        assert selection.left_out["payments.B.v1"].rule.endswith(
             "but B has no such topic: lockstep.cycles=exact mirrors it"
         )
-        assert found.left_out["B.orders"].original == "orders"
-        assert dict(found.no_copies) == {
+        assert selection.left_out["B.orders"].original == "orders"
+        assert dict(selection.no_copies) == {
             "payments.B.v1": frozenset({"v1"}),
             "B.gone": frozenset({"gone"}),
             "B.heartbeats": frozenset({"heartbeats"}),
@@ -117,13 +117,13 @@ class TestCycles:
     def test_alias_twice_in_a_name_does_not_hide_the_original(self) -> None:
         flow = Flow("A", "us-1")
         rules = replace(self.EXACT, flow=flow, policy=DefaultReplicationPolicy("-"))
-        found = selected(rules, ["us-1-x-us-1-orders"], target={"orders"})
-        assert found.left_out["us-1-x-us-1-orders"].original == "orders"
+        selection = selected(rules, ["us-1-x-us-1-orders"], target={"orders"})
+        assert selection.left_out["us-1-x-us-1-orders"].original == "orders"
 
     def test_exact_mirrors_what_the_targets_topics_show_to_be_no_copy(self) -> None:
-        found = selected(self.EXACT, self.NAMES, target={"orders", "A.orders", "heartbeats"})
-        assert found.topics == {"orders": "A.orders", "payments.B.v1": "A.payments.B.v1", "B.gone": "A.B.gone"}
-        assert list(found.left_out) == ["B.orders", "C.B.orders"]
+        selection = selected(self.EXACT, self.NAMES, target={"orders", "A.orders", "heartbeats"})
+        assert selection.topics == {"orders": "A.orders", "payments.B.v1": "A.payments.B.v1", "B.gone": "A.B.gone"}
+        assert list(selection.left_out) == ["B.orders", "C.B.orders"]
 
     def test_exact_leaves_out_what_it_knows_nothing_of(self) -> None:
         assert list(selected(self.EXACT, self.NAMES).topics) == ["orders"]
@@ -135,15 +135,15 @@ class TestCycles:
     )
     def test_exact_never_makes_a_topic_go_round(self, source: set[str], target: set[str]) -> None:
         """Both directions, each with the topics that the other created: it comes to an end."""
-        there = {"A": set(source), "B": set(target)}
+        topics_of = {"A": set(source), "B": set(target)}
         back = replace(self.EXACT, flow=Flow("B", "A"))
         for _ in range(4):
-            there["B"] |= set(selected(self.EXACT, there["A"], target=there["B"]).topics.values())
-            there["A"] |= set(selected(back, there["B"], target=there["A"]).topics.values())
-        before = {side: set(names) for side, names in there.items()}
-        there["B"] |= set(selected(self.EXACT, there["A"], target=there["B"]).topics.values())
-        there["A"] |= set(selected(back, there["B"], target=there["A"]).topics.values())
-        assert there == before
+            topics_of["B"] |= set(selected(self.EXACT, topics_of["A"], target=topics_of["B"]).topics.values())
+            topics_of["A"] |= set(selected(back, topics_of["B"], target=topics_of["A"]).topics.values())
+        before = {side: set(names) for side, names in topics_of.items()}
+        topics_of["B"] |= set(selected(self.EXACT, topics_of["A"], target=topics_of["B"]).topics.values())
+        topics_of["A"] |= set(selected(back, topics_of["B"], target=topics_of["A"]).topics.values())
+        assert topics_of == before
 
 
 @pytest.mark.parametrize(
@@ -178,9 +178,9 @@ def test_exact_heartbeats_are_those_that_came_by_known_aliases(
     name: str, kept: str | None, prefixed: str | None
 ) -> None:
     """Under the identity policy with all topics, and under the default one with none."""
-    known = frozenset("ABC")
-    identity = replace(IDENTITY, policy=IdentityReplicationPolicy("A", known_aliases=known))
-    default = replace(PREFIXED, policy=DefaultReplicationPolicy(known_aliases=known), topics=NameFilter(("orders",)))
+    aliases = frozenset("ABC")
+    identity = replace(IDENTITY, policy=IdentityReplicationPolicy("A", known_aliases=aliases))
+    default = replace(PREFIXED, policy=DefaultReplicationPolicy(known_aliases=aliases), topics=NameFilter(("orders",)))
     assert selected(identity, [name]).topics.get(name) == kept
     assert selected(default, [name]).topics.get(name) == prefixed
 
@@ -242,11 +242,11 @@ COUNTS = st.dictionaries(NAMES, st.integers(1, 20), max_size=8)
 @given(source=COUNTS, target=COUNTS)
 def test_plan_after_its_execution_is_empty_and_removes_nothing(source: dict[str, int], target: dict[str, int]) -> None:
     topics = selected(PREFIXED, source).topics
-    there = {f"A.{name}": count for name, count in target.items()}
-    plan = partition_plan(topics, source, there, not_now=NONE)
-    after = {**there, **{c.target: c.partitions for c in plan.create}, **{g.target: g.total for g in plan.grow}}
+    counts = {f"A.{name}": count for name, count in target.items()}
+    plan = partition_plan(topics, source, counts, not_now=NONE)
+    after = {**counts, **{c.target: c.partitions for c in plan.create}, **{g.target: g.total for g in plan.grow}}
     assert partition_plan(topics, source, after, not_now=NONE) == partition_plan({}, {}, {}, not_now=NONE)
-    assert all(after[name] >= count for name, count in there.items())
+    assert all(after[name] >= count for name, count in counts.items())
     assert all(after[topics[name]] >= source[name] for name in topics)
 
 

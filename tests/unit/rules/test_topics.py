@@ -111,7 +111,7 @@ def test_a_policy_that_keeps_names_leads_to_an_end() -> None:
 def test_each_hop_of_a_chain_is_found_at_its_distance(aliases: list[str], separator: str) -> None:
     policy = DefaultReplicationPolicy(separator)
     topic = separator.join([*aliases, "heartbeats"])
-    until_one_repeats = aliases[: next((n for n, one in enumerate(aliases) if one in aliases[:n]), len(aliases))]
+    until_one_repeats = aliases[: next((n for n, alias in enumerate(aliases) if alias in aliases[:n]), len(aliases))]
     assert list(upstream_sources(policy, topic)) == until_one_repeats
-    assert [hops(policy, [topic], one) for one in until_one_repeats] == list(range(1, len(until_one_repeats) + 1))
+    assert [hops(policy, [topic], alias) for alias in until_one_repeats] == list(range(1, len(until_one_repeats) + 1))
     assert upstream(policy, [topic]) == set(until_one_repeats)
