@@ -1,4 +1,4 @@
-"""Positions that the rows alone cannot place: beyond the source's log, and before the first record of a copy."""
+"""Group offsets beyond the source's log, and before the first record of a copy."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -52,11 +52,11 @@ class Logs(Admin):
         self, partitions: Iterable[TopicPartition]
     ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, ClusterError]]:
         self.asked.append(set(partitions))
-        return {where: self.ends[where] for where in self.asked[-1] if where in self.ends}, {}
+        return {tp: self.ends[tp] for tp in self.asked[-1] if tp in self.ends}, {}
 
     async def begin_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         self.asked.append(set(partitions))
-        return {where: self.begins[where] for where in self.asked[-1] if where in self.begins}
+        return {tp: self.begins[tp] for tp in self.asked[-1] if tp in self.begins}
 
 
 def exact(*rows: Any) -> RunTranslator:
@@ -94,22 +94,23 @@ async def test_offset_beyond_the_source_log_waits_and_is_not_written(offset: int
     assert place.reason.code not in KEEPS_CHECKPOINT
 
 
-async def test_offset_that_a_fast_consumer_reached_is_behind() -> None:
-    """The copy has not come so far, and the source's log has."""
-    place = await planned(150, Logs({("t", 0): 150}), exact(TOPIC, COPIED))
-    assert (place.offset, place.behind) == (100, 50)
+@pytest.mark.parametrize(
+    ("offset", "end", "translated", "behind"),
+    [(0, None, 0, 0), (50, None, 50, 0), (100, None, 100, 0), (150, 150, 100, 50)],
+)
+async def test_offset_within_the_source_log_is_translated(
+    offset: int, end: int | None, translated: int, behind: int
+) -> None:
+    """The source is asked for the log end only of an offset that is not copied yet."""
+    source = Logs({} if end is None else {("t", 0): end})
+    place = await planned(offset, source, exact(TOPIC, COPIED))
+    assert (place.offset, place.behind) == (translated, behind)
+    assert source.asked == ([] if end is None else [{("t", 0)}])
 
 
 async def test_offset_whose_log_has_no_end_now_waits() -> None:
     place = await planned(FAR, Logs({}), exact(TOPIC, COPIED))
     assert place.reason == ReasonCode.SOURCE_END_UNKNOWN.to_reason(offset=FAR)
-
-
-@pytest.mark.parametrize("offset", [0, 50, 100])
-async def test_offset_within_the_copied_log_asks_no_cluster(offset: int) -> None:
-    source = Logs({})
-    place = await planned(offset, source, exact(TOPIC, COPIED))
-    assert (place.offset, source.asked) == (offset, [])
 
 
 async def test_offset_of_a_topic_that_is_not_mirrored_asks_no_cluster() -> None:
@@ -158,15 +159,15 @@ async def test_group_before_the_first_known_record_follows_the_log_start(begin: 
     runs, target = exact(TOPIC, KNOWN_FROM_200), Logs({}, {("A.t", 0): begin})
     begins = await read_begins(target, {"g": at(500)}, RULE, runs)
     assert begins == {("t", 0): begin}
-    found = OffsetTranslator(runs, syncs(), begins=begins).translate("t", 0, UpstreamOffset(500))
-    assert (found.offset, found.exact) == (place, place is not None)
+    translated = OffsetTranslator(runs, syncs(), begins=begins).translate("t", 0, UpstreamOffset(500))
+    assert (translated.offset, translated.exact) == (place, place is not None)
 
 
 async def test_target_without_an_answer_leaves_the_place_unknown() -> None:
     runs = exact(TOPIC, KNOWN_FROM_200)
     begins = await read_begins(Logs({}), {"g": at(500)}, RULE, runs)
-    found = OffsetTranslator(runs, syncs(), begins=begins).translate("t", 0, UpstreamOffset(500))
-    assert found.reason.code == ReasonCode.NO_OFFSET_SYNC
+    translated = OffsetTranslator(runs, syncs(), begins=begins).translate("t", 0, UpstreamOffset(500))
+    assert translated.reason.code == ReasonCode.NO_OFFSET_SYNC
 
 
 async def test_group_within_the_copy_asks_the_target_nothing() -> None:

@@ -1,4 +1,4 @@
-"""The runs alone count where they say anything, and offset syncs where they do not (decision 0021)."""
+"""The offset translator uses runs first, and offset syncs for partitions without runs (decision 0021)."""
 
 from operator import itemgetter
 

@@ -1,4 +1,4 @@
-"""Groups stand where the data plane's rows say, exactly or earlier, never too far (issue 5, decision 0021)."""
+"""The run translator is exact or earlier than exact, never too far (issue 5, decision 0021)."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -11,7 +11,7 @@ from lockstep_rules.offsets.run_translator import NoRun, RunTranslator, Translat
 from lockstep_state.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_state.reasons.reason_catalogue import ReasonCode
 from lockstep_state.rows.state_rows import GroupStatus, MirroredTopic, OffsetRuns, PartitionProgress, Row
-from tests.support.offset_truth import FIRST, Copied, Stretch, exact_places
+from tests.support.offset_truth import FIRST, Copied, Stretch, exact_places, logs
 from tests.support.reasons import reported
 
 TOPIC = MirroredTopic(
@@ -98,10 +98,10 @@ def test_rows_about_a_topic_that_was_created_anew_count_for_nothing(change: dict
     """Nor may offset syncs answer: they are about the old one."""
     translator = folded(TOPIC, *copied(GAP).log)
     translator.apply(replace(TOPIC, **change))  # type: ignore[arg-type]  # two of its texts
-    found = at(translator, 15)
-    assert isinstance(found, TranslatedOffset)
-    assert found.offset is None
-    assert found.reason.code == code
+    translated = at(translator, 15)
+    assert isinstance(translated, TranslatedOffset)
+    assert translated.offset is None
+    assert translated.reason.code == code
     again = replace(FIRST, **change, upstream=-1, downstream=-1)  # type: ignore[arg-type]  # two of its texts
     translator.apply(again)
     assert at(translator, 0) == exactly(0), "the new topic's own rows do"
@@ -109,10 +109,10 @@ def test_rows_about_a_topic_that_was_created_anew_count_for_nothing(change: dict
 
 
 def test_group_position_without_a_topic_row_is_unknown() -> None:
-    found = at(folded(*copied(GAP).log), 15)
-    assert isinstance(found, TranslatedOffset)
-    assert found.offset is None
-    assert found.reason == ReasonCode.TOPIC_UNKNOWN.to_reason()
+    translated = at(folded(*copied(GAP).log), 15)
+    assert isinstance(translated, TranslatedOffset)
+    assert translated.offset is None
+    assert translated.reason == ReasonCode.TOPIC_UNKNOWN.to_reason()
 
 
 def test_brokers_without_topic_ids() -> None:
@@ -131,8 +131,8 @@ def test_a_truncated_target_makes_what_was_known_unknown() -> None:
     partition.writes()
     translator = folded(TOPIC, *partition.log)
     assert at(translator, 25) == exactly(3)
-    found = at(translator, 15)
-    assert isinstance(found, NoRun) or (found.offset is not None and found.offset <= 3)
+    translated = at(translator, 15)
+    assert isinstance(translated, NoRun) or (translated.offset is not None and translated.offset <= 3)
 
 
 def test_a_slot_that_woke_late_changes_nothing() -> None:
@@ -165,18 +165,6 @@ def test_beginning_again_forgets_what_the_topic_no_longer_holds() -> None:
     assert at(translator, 15) == NoRun()
 
 
-@st.composite
-def logs(draw: st.DrawFn) -> list[Stretch]:
-    up, down = draw(st.integers(0, 3)), draw(st.integers(0, 3))
-    stretches: list[Stretch] = []
-    for _ in range(draw(st.integers(1, 10))):
-        count = draw(st.integers(1, 6))
-        stretches.append((up, down, count))
-        up += count + draw(st.sampled_from((0, 0, 1, 4)))
-        down += count + draw(st.sampled_from((0, 0, 0, 1, 3)))
-    return stretches
-
-
 @given(logs(), st.data())
 def test_group_position_is_exact_after_every_row(stretches: list[Stretch], data: st.DataObject) -> None:
     """Asked between the rows, now and then, so that maps go on from what was put together before."""
@@ -194,13 +182,13 @@ def test_group_position_is_exact_after_every_row(stretches: list[Stretch], data:
         true = exact_places(partition.stretches)
         last = max(up + count for up, _, count in partition.stretches)
         for position, place in true.items():
-            found = at(translator, position)
-            assert isinstance(found, TranslatedOffset)
-            assert found.offset == place
+            translated = at(translator, position)
+            assert isinstance(translated, TranslatedOffset)
+            assert translated.offset == place
             if position > last:
-                assert found.behind == position - last
+                assert translated.behind == position - last
             elif any(up <= position <= up + count for up, _, count in partition.stretches):
-                assert found.exact
+                assert translated.exact
 
 
 @given(logs(), st.data())
@@ -216,11 +204,11 @@ def test_rows_that_are_late_twice_or_missing_never_lead_too_far(stretches: list[
         translator.apply(row)
         before = -1
         for position, place in true.items():
-            found = at(translator, position)
-            if isinstance(found, TranslatedOffset) and found.offset is not None:
-                assert before <= found.offset <= place
-                between = sum(max(0, min(place, d + n) - max(found.offset, d)) for _, d, n in stretches)
-                assert between <= found.behind, "it is at most so much behind"
-                before = found.offset
-            elif isinstance(found, NoRun) and found.most is not None:
-                assert found.most >= place, "what offset syncs may say is not cut too short"
+            translated = at(translator, position)
+            if isinstance(translated, TranslatedOffset) and translated.offset is not None:
+                assert before <= translated.offset <= place
+                between = sum(max(0, min(place, d + n) - max(translated.offset, d)) for _, d, n in stretches)
+                assert between <= translated.behind, "it is at most so much behind"
+                before = translated.offset
+            elif isinstance(translated, NoRun) and translated.most is not None:
+                assert translated.most >= place, "what offset syncs may say is not cut too short"

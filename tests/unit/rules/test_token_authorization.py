@@ -1,4 +1,4 @@
-"""OAuth is named where it decides beside ACLs, or instead of them."""
+"""The notes about OAuth tokens that authorize beside ACLs, or instead of them."""
 
 from lockstep_rules.acls.token_authorization import by_tokens, token_notes
 

@@ -1,4 +1,4 @@
-"""The ACL sync service: read both sides, add what the target lacks, take back what is ours, report the state."""
+"""The rounds of the acl-sync service in one flow: read both sides, add, delete, write the state."""
 
 import asyncio
 import logging
@@ -30,8 +30,9 @@ ROUND = "ACL sync"
 
 
 class AclSync:
-    """One flow's ACLs. A cluster without an authorizer, and one that does not let us, are states and tried again each
-    round.
+    """The ACLs of one flow.
+
+    A cluster without an authorizer, and one that denies access to ACLs, are phases and tried again each round.
     """
 
     wants: ClassVar[frozenset[type[Row]]] = frozenset({AclStatus, CopiedAcl, MirroredTopic})
@@ -39,13 +40,13 @@ class AclSync:
     def __init__(self, ctx: FlowContext) -> None:
         settings = ctx.settings
         self._ctx = ctx
-        self._asked = settings.acl_sync
+        self._settings = settings.acl_sync
         self._rule = AclRule(
             replicates=self._replicates,
             remote_topic=settings.remote_topic,
         )
         self._one_cluster = False
-        self._resources = frozenset({"TOPIC", "GROUP"} if self._asked.groups else {"TOPIC"})
+        self._resources = frozenset({"TOPIC", "GROUP"} if self._settings.groups else {"TOPIC"})
         self._own = BindingLedger(ctx)
         self._history = RevocationHistory()
         self._tokens = token_notes(
@@ -64,7 +65,7 @@ class AclSync:
         ctx.state.listen(self._topic_seen)
 
     async def run(self) -> None:
-        await self._ctx.periodic.every(ROUND, self._asked.every, self._round)
+        await self._ctx.periodic.every(ROUND, self._settings.every, self._round)
 
     async def command(self, command: Command, scope: Scope) -> Answer | None:
         return None
@@ -75,7 +76,7 @@ class AclSync:
         return {**shown, "cause": row.cause.to_json()}
 
     def _samples(self) -> Iterator[Sample]:
-        """For /metrics, from the row of the last comparison; nothing while another replica leads."""
+        """Yield the metrics of the row of the last comparison; none while another replica leads."""
         ctx = self._ctx
         row = ctx.state.get(AclStatus, "sync")
         if row is None or not ctx.is_acting:
@@ -85,7 +86,7 @@ class AclSync:
             yield Sample(metrics.ACLS, (str(ctx.flow), state), count)
 
     def _topic_seen(self, row: Row) -> None:
-        """A topic that is mirrored from now on: who may read it should not wait for the interval."""
+        """Start a round for a newly mirrored topic: its readers should not wait for the interval."""
         if not isinstance(row, MirroredTopic):
             return
         if row.phase != "mirrored":
@@ -95,7 +96,10 @@ class AclSync:
             self._ctx.periodic.trigger(ROUND)
 
     def _replicates(self, topic: str) -> bool:
-        """By its name, or by topic-sync's word. On one cluster under two aliases the ACLs of copies are not copied."""
+        """Return whether the ACLs of a topic are copied, by its name or by topic-sync's row.
+
+        On one cluster under two aliases the ACLs of copies are not copied.
+        """
         return self._ctx.settings.replicates(topic, one_cluster=self._one_cluster) or topic in self._mirrored
 
     async def _round(self) -> None:
@@ -129,7 +133,7 @@ class AclSync:
 
         set_attributes(added=len(added.done), deleted=len(deleted.done), revoked=len(reviewed.revoked))
         troubles = [*added.refused.values(), *deleted.refused.values()]
-        phase, cause = _how(troubles)
+        phase, cause = _phase_after(troubles)
         await self._set_phase(
             phase,
             cause,
@@ -142,21 +146,23 @@ class AclSync:
         )
 
     async def _verdict(self, source: Iterable[AclBinding]) -> Verdict:
-        """What decides about each binding of the source, as things are now."""
+        """Return the function that judges each binding of the source, by the topics that exist now."""
         candidates = None
-        if self._asked.prefixed and any(b.pattern == "PREFIXED" and b.resource == "TOPIC" for b in source):
+        if self._settings.prefixed and any(b.pattern == "PREFIXED" and b.resource == "TOPIC" for b in source):
             ctx = self._ctx
             rows = ctx.state.all(MirroredTopic)
             copies = {row.target_topic for row in rows if row.phase != "failed"}
             candidates = PrefixCandidates.from_listings(
                 await ctx.source.topic_names(), await ctx.target.topic_names(), copies, self._rule
             )
-        follows = partial(should_replicate_group, groups=self._ctx.settings.groups) if self._asked.groups else None
+        follows = partial(should_replicate_group, groups=self._ctx.settings.groups) if self._settings.groups else None
         return partial(judge_with, rule=self._rule, prefixes=candidates, groups=follows)
 
     async def _add_missing(self, missing: Sequence[AclBinding]) -> AclsChanged:
-        """Make them; they are claimed already. What the target refuses is not ours, even if another client makes it
-        later."""
+        """Create claimed bindings on the target.
+
+        One that the target refuses is not ours, even if another client creates it later.
+        """
         ctx = self._ctx
         if not missing:
             return AclsChanged()
@@ -168,7 +174,7 @@ class AclSync:
         return added
 
     def _decide(self, reviewed: Review) -> Deletions:
-        ctx, settings = self._ctx, self._asked
+        ctx, settings = self._ctx, self._settings
         now = ctx.clock.monotonic()
         self._history = self._history.with_reading(ctx.term, now, reviewed.revoked)
         if not settings.delete:
@@ -196,7 +202,10 @@ class AclSync:
         return deleted
 
     async def _gone(self, bindings: Collection[AclBinding]) -> None:
-        """Reported first: a process that is killed in between reports it again, rather than never."""
+        """Report deleted bindings, then release them.
+
+        A process that is killed in between reports them twice, rather than never.
+        """
         gone = sorted(bindings)
         await asyncio.gather(*(self._ctx.event("AclDeleted", b.name, str(b), **_detail(b)) for b in gone))
         await self._own.release(gone, ReasonCode.ACL_REVOKED.to_reason())
@@ -209,7 +218,7 @@ class AclSync:
         self._reported = unknown
 
     async def _set_phase(self, phase: str, cause: Reason, *, notes: tuple[str, ...] = (), **counts: Any) -> None:
-        """Keep the row true; say it once when the phase, its reason or a note changes."""
+        """Write the row, and log once when the phase, its cause or a note changes."""
         before = self._ctx.state.get(AclStatus, "sync")
         row = AclStatus(phase=phase, cause=cause, notes=(*self._tokens, *notes), owned=len(self._own.held()), **counts)
         self._status = row
@@ -227,8 +236,8 @@ class AclSync:
                 self._ctx.log.warn("ACLs", remark)
 
 
-def _how(troubles: Collection[ClusterError]) -> tuple[str, Reason]:
-    """Return phase and cause after a round in which the target refused so."""
+def _phase_after(troubles: Collection[ClusterError]) -> tuple[str, Reason]:
+    """Return phase and cause after a round with these errors of the target."""
     if not troubles:
         return "in-sync", NO_REASON
     denied = any(isinstance(trouble, NotPermitted) for trouble in troubles)

@@ -55,7 +55,7 @@ class GroupView:
     stay."""
     synced: bool = False
     held: str = ""
-    """One of `HELD`, or "". `held_reason` has its sentence."""
+    """The state of `HELD` that keeps the group from being written, or "". `held_reason` has its sentence."""
     held_reason: str = ""
     held_cause: Reason = NO_REASON
     ahead: tuple[Ahead, ...] = ()

@@ -103,16 +103,7 @@ class SourceGroups:
         refresh_every: timedelta | None,
         state: StateFold,
     ) -> None:
-        """Prepare the reading; nothing is asked yet.
-
-        Args:
-            admin: The source.
-            protocols: Returns the protocol of every group of the source, or raises ClusterError.
-            groups: Selects groups by their ids.
-            rule: Selects the topics that count.
-            refresh_every: The time after which groups that only consume other topics are described again.
-            state: The rows of groups and topics.
-        """
+        """Take what a reading needs. `protocols` returns the protocol of every group, or raises ClusterError."""
         self._admin = admin
         self._protocols = protocols
         self._groups = groups

@@ -31,16 +31,7 @@ class SourceReader:
         rule: CheckpointRule,
         runs: RunTranslator,
     ) -> None:
-        """Prepare the reader; nothing is asked yet.
-
-        Args:
-            ctx: The context of the flow.
-            groups: The groups of the source.
-            report: Records that the source does not answer.
-            verifications: Check the topics on which a reading depends. Each raises ClusterError.
-            rule: Selects the topics that count.
-            runs: The offset runs, which know how far logs reach (`mark_beyond`).
-        """
+        """Take what a reading needs. `verifications` check the topics on which it depends; each raises ClusterError."""
         self._ctx = ctx
         self._groups = groups
         self._report = report

@@ -1,5 +1,4 @@
-"""Heartbeats of one flow: every second a record to `heartbeats` on the target (`mm2-behaviour.md` §4.9), and what those
-say that arrive there."""
+"""The heartbeats of one flow (`mm2-behaviour.md` §4.9), and those of other flows that arrive on its target."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -25,11 +24,14 @@ from lockstep_state.reasons.reason import Reason
 from lockstep_state.rows.state_rows import FlowPulse, Row
 
 UPSTREAM_CHECK_INTERVAL = timedelta(seconds=60)
-"""How often the target is asked which heartbeats there are: a list of all its topics."""
+"""The interval at which all topics of the target are listed, to find heartbeats topics."""
 
 
 class Heartbeats:
-    """Beats while we lead. Missed beats are not made up for: a heartbeat says that the flow lives now."""
+    """The heartbeats of one flow while this replica leads.
+
+    Missed heartbeats are not sent later: a heartbeat says that the flow is alive now.
+    """
 
     wants: ClassVar[frozenset[type[Row]]] = frozenset({FlowPulse})
 
@@ -127,8 +129,7 @@ class Heartbeats:
             await self._ctx.state.write(row)
 
     def _samples(self) -> Iterator[Sample]:
-        """For /metrics. An instance that stands by, or pauses because an operator or the file wants it so, does not
-        beat, and that is no trouble."""
+        """Yield the metrics. A replica that stands by, or is paused, sends no heartbeats and has none."""
         if not (self._ctx.is_acting and self._ctx.should_run):
             return
         flow = self._ctx.flow

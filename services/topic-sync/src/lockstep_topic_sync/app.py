@@ -1,8 +1,8 @@
-"""topic-sync in one flow: look at both clusters, plan, apply, write down what is so.
+"""The rounds of topic-sync in one flow: read both clusters, plan, apply, write the rows.
 
-Two rounds. Topics: every two seconds, less often where a listing takes long, the source's names and partition counts.
-The target's ids and details too, when those changed or every ten seconds. Configs: see `config_sync`. A topic that
-fails is tried again with back-off of its own and stops no other.
+There are two rounds. The one for topics reads the source's names and partition counts every two seconds, less often if
+a listing takes long. It reads the target's ids and details too, when those changed or every ten seconds. `config_sync`
+has the one for configs. A topic that fails is tried again with a back-off of its own and stops no other.
 """
 
 import asyncio
@@ -44,28 +44,28 @@ from lockstep_topic_sync.selection_report import SelectionReport
 from lockstep_topic_sync.topic_creator import TopicCreator
 
 CHECK_INTERVAL = timedelta(seconds=2)
-"""How soon a new topic is noticed; MM2's refresh.topics.interval.seconds (ten minutes) is the longest time here, not
-the usual."""
+"""The interval at which new topics are looked for. MM2's refresh.topics.interval.seconds (ten minutes) is only the
+upper limit."""
 
 PAUSE_FACTOR = 4.0
-"""Times the processor time that a look took: with 10,000 topics that is most of a second, which every two seconds is
-half a core."""
+"""The pause after a round, as a multiple of its processor time. With 10,000 topics a round takes most of a second,
+which every two seconds is half a core."""
 
 IDS_EVERY, IDS_AT_LEAST_EVERY = 10.0, 60.0
-"""Seconds after which both clusters are listed though the source lists what it did. That finds topics that were
-re-created, and changes by other clients to the target's."""
+"""Seconds after which both clusters are listed although the source's names did not change. That finds re-created
+topics, and changes by other clients to the target's."""
 
 IDS_SHARE = 0.003
-"""Of a core, which this is not to cost more than: describing 1,000 partitions is some 15 ms of processor."""
+"""The greatest share of a core for that: describing 1,000 partitions is some 15 ms of processor."""
 
 VISIBLE_WITHIN = 1.0
-"""Seconds to wait for a topic just created to appear in the metadata; later ones are found by the next round."""
+"""Seconds to wait for a topic just created to appear in the metadata. The next round finds later ones."""
 
 REFRESH = "topic refresh"
 
 
 class TopicSync:
-    """Owner of the `topic/*` rows of one flow."""
+    """The owner of the `topic/*` rows of one flow."""
 
     # Assignments say which slots there are, for commands about one.
     wants: ClassVar[frozenset[type[Row]]] = frozenset({MirroredTopic, Assignment, ClusterCapabilities})
@@ -77,7 +77,7 @@ class TopicSync:
         ctx.metrics.ask(self._samples)
 
     def _begin(self) -> None:
-        """Forget what an earlier term learned: others have acted since."""
+        """Forget what an earlier term learned: other replicas have acted since."""
         self._rules: Rules | None = None
         self._retries = RetrySchedule()
         self._configs = ConfigSync(self._ctx, self._rules_now, self._write_again)
@@ -120,7 +120,7 @@ class TopicSync:
         }
 
     def _samples(self) -> Iterator[Sample]:
-        """For /metrics, from the rows; nothing while another replica leads."""
+        """Yield the metrics of the rows; none while another replica leads."""
         ctx, flow = self._ctx, str(self._ctx.flow)
         if not ctx.is_acting:
             return
@@ -174,8 +174,10 @@ class TopicSync:
         self._refreshed.set()
 
     def _of_the_first_round(self, topics: Mapping[str, str]) -> Mapping[str, str]:
-        """Without refreshes the topics of the first round count, and those of a round that an operator asks for. A
-        topic that fails is tried again, and others that came since stay out."""
+        """Return the topics that count if refreshes are disabled.
+
+        These are those of the first round, or of one that an operator asks for. A topic that fails is tried again.
+        """
         if self._settings.refresh_enabled:
             return topics
         if self._first is None or self._ctx.periodic.was_triggered(REFRESH):
@@ -183,9 +185,12 @@ class TopicSync:
         return {name: remote for name, remote in topics.items() if name in self._first}
 
     async def _selected(self, rules: Rules, source: Mapping[str, int], target: Mapping[str, int]) -> Selection:
-        """With `cycles_exact`, a topic counts as no copy under two conditions. Two listings of the target have not had
-        its original (one can be short while brokers change). The target does not know it by name either (what we may
-        not describe is in no listing). What is once known stays so."""
+        """Return the selection. With `cycles_exact`, a topic counts as no copy under two conditions.
+
+        Two listings of the target had no original of it (one can be short while brokers change). The target does not
+        know the original by its name either (a topic that may not be described is in no listing). A topic found to be
+        no copy stays so.
+        """
         if not rules.cycles_exact:
             return selected(rules, source, target=target)
         rows = self._ctx.state.all(MirroredTopic)
@@ -199,13 +204,13 @@ class TopicSync:
         asked = {name: no_copies[name] for name in (no_copies.keys() & earlier) - own}
         if not asked:
             return selection
-        read = await self._ctx.target.topics({original for some in asked.values() for original in some})
+        read = await self._ctx.target.topics({original for originals in asked.values() for original in originals})
         hidden = read.done.keys() | read.troubles().keys()
         own |= {name for name, originals in asked.items() if not originals & hidden}
         return selected(rules, source, target=target, copies=copies, own=own)
 
     async def _write_left_out(self, selection: Selection) -> None:
-        """Name each topic that its name leaves out, once."""
+        """Write the row and event of each topic that its name leaves out, once."""
         state = self._ctx.state
         rows = [left_out_row(name, rule, state.get(MirroredTopic, name)) for name, rule in selection.left_out.items()]
         rows = [row for row in rows if state.differs(row)]
@@ -215,8 +220,10 @@ class TopicSync:
             )
 
     async def _list(self) -> tuple[dict[str, int], dict[str, int]]:
-        """Names and partition counts on both clusters. A listing of thousands costs, so the target's is that of before
-        where nothing is to be expected of a new one."""
+        """Return names and partition counts on both clusters.
+
+        A listing of thousands costs, so the target's earlier one is used while no change is to be expected.
+        """
         ctx = self._ctx
         listed, source = self._names, await ctx.source.topic_names()
         if (
@@ -231,7 +238,7 @@ class TopicSync:
 
     @property
     def _lately(self) -> bool:
-        """Whether the last close look is not long ago."""
+        """The last complete reading is recent."""
         return self._ctx.clock.monotonic() - self._checked_closely < self._ids_rest_s
 
     async def _rules_now(self) -> Rules:
@@ -257,7 +264,10 @@ class TopicSync:
     # -- rows ----------------------------------------------------------------------------------------------------------
 
     async def _write(self, topics: Mapping[str, str], remotes: set[str], created: set[str]) -> None:
-        """Write the rows of selected topics that changed. `remotes`: target topics that exist, `created` just now."""
+        """Write the rows of selected topics that changed.
+
+        `remotes` are existing target topics, `created` those created just now.
+        """
         state, rules = self._ctx.state, await self._rules_now()
         sources = await self._ctx.source.topics(topics)
         targets = await self._targets(remotes, created)
@@ -291,15 +301,17 @@ class TopicSync:
             await self._write_changes(rows)
 
     async def _hide(self, rules: Rules, unlisted: frozenset[str]) -> Mapping[str, Reason]:
-        """Which of these the source does not list because we may not describe them (any more), and why. They are
-        not gone; their rows say what is wrong."""
+        """Return the unlisted topics that may not be described (any more), with the reason. Their rows get it too.
+
+        They are not gone.
+        """
         state, now = self._ctx.state, self._ctx.clock.monotonic()
         rows_of_topics = {row.source_topic: row for row in state.all(MirroredTopic) if row.source_topic in unlisted}
         mirrored = {n for n, row in rows_of_topics.items() if row.is_selected}
         selected_topics = selected(rules, mirrored, own=mirrored).topics.keys()
-        if again := now - self._asked_hidden >= IDS_EVERY:
+        if asks_again := now - self._asked_hidden >= IDS_EVERY:
             self._asked_hidden = now
-        asked = selected_topics if again else selected_topics - self._hidden.keys()
+        asked = selected_topics if asks_again else selected_topics - self._hidden.keys()
         read = await self._ctx.source.topics(asked)
         self._hidden = {n: reason for n, reason in self._hidden.items() if n in selected_topics - asked}
         self._hidden |= {name: trouble.to_reason() for name, trouble in read.troubles().items()}
@@ -324,7 +336,10 @@ class TopicSync:
         self._retries.only(topics)
 
     async def _report(self, event: TopicEvent) -> None:
-        """Append the event. One missing permission fails thousands of topics; then most of the lines are at debug."""
+        """Append the event.
+
+        One missing permission fails thousands of topics, so most of the log lines are at debug then.
+        """
         count = self._log_dedup.count(event.detail.get("cause", NO_REASON))
         if count == SAID + 1:
             self._ctx.log.warn("more topics failed", "for want of the same permission; lockstep status names them")
@@ -332,7 +347,7 @@ class TopicSync:
         await self._ctx.event(event.kind, event.subject, event.text, level=level, **event.detail)
 
     async def _write_changes(self, rows: Iterable[MirroredTopic], events: Sequence[TopicEvent] = ()) -> None:
-        """Write those rows that differ, with the events that their change stands for and `events` besides."""
+        """Write the rows that differ, and append the events of their changes and `events`."""
         ctx, state = self._ctx, self._ctx.state
         changed = [row for row in rows if state.differs(row)]
         events = [

@@ -1,6 +1,6 @@
-"""Topic configs in one flow: what changed at the source is set on the target, in rounds of `configs_turn`.
+"""The sync of topic configs in one flow, by the schedule of `ConfigScanSchedule`.
 
-A topic whose configs cannot be read or set is tried again with back-off of its own; its row says why meanwhile.
+A topic whose configs cannot be read or set is tried again with a back-off of its own. Its row has the reason meanwhile.
 """
 
 import asyncio
@@ -24,8 +24,7 @@ CONFIGS = "config sync"
 
 
 class ConfigSync:
-    """What one term knows of topic configs. `write` writes the rows of the topics it is given (source to target
-    name)."""
+    """The topic configs of one term. `write` writes the rows of the topics it is given (source to target name)."""
 
     def __init__(
         self,
@@ -37,33 +36,33 @@ class ConfigSync:
         self._rules = rules
         self._write = write
         self._enabled = ctx.settings.topic_sync.sync_configs
-        self._turns = ConfigScanSchedule(ctx.settings.topic_sync.sync_configs_every.total_seconds())
+        self._schedule = ConfigScanSchedule(ctx.settings.topic_sync.sync_configs_every.total_seconds())
         self._retries = RetrySchedule()
         self._target_configs: dict[str, Mapping[str, str]] = {}
-        """Of `TARGET_CONFIGS`, by target topic, as last read; absent after they were set."""
+        """The `TARGET_CONFIGS` by target topic, as last read; absent after they were set."""
         self._stale: set[str] = set()
-        """Topics whose rows no longer say what is so."""
+        """Topics whose rows are out of date."""
         self._contested: set[str] = set()
         self._unsupported_logged: set[tuple[str, str]] = set()
-        """Requests that a cluster lacks, and that were logged: its alias, and what was asked."""
+        """Requests that a cluster lacks, and that were logged: its alias, and the operation."""
         self.refused: dict[str, Mapping[str, str]] = {}
-        """Keys that the target does not take, each with what it said, by source topic."""
+        """Keys that the target refuses, each with its answer, by source topic."""
 
     @property
     def every(self) -> timedelta:
-        """The time between rounds."""
-        return timedelta(seconds=self._turns.every)
+        """The interval between rounds."""
+        return timedelta(seconds=self._schedule.every)
 
     def target_configs(self, remote: str) -> Mapping[str, str] | None:
-        """What a target topic is set to, of `TARGET_CONFIGS`; None where that is not known."""
+        """Return the `TARGET_CONFIGS` of a target topic; None: unknown."""
         return self._target_configs.get(remote)
 
     def failure(self, topic: str) -> Reason:
-        """Why the last attempt at the configs of a source topic did not work; "" where it did."""
+        """Return why the last attempt at the configs of a source topic failed; no reason if it did not."""
         return self._retries.reasons.get(topic, NO_REASON)
 
     async def read_target_configs(self, topics: Mapping[str, str]) -> None:
-        """Read what `target_configs` does not know yet of these topics (source to target name, which exists)."""
+        """Read the unknown configs of these existing target topics (source to target name)."""
         waiting = self._retries.waiting(self._ctx.clock.monotonic())
         unread = {
             remote: name
@@ -75,11 +74,11 @@ class ConfigSync:
             self._target_configs |= {remote: _kept(configs) for remote, configs in read.done.items()}
 
     def created(self, remote: str) -> None:
-        """A target topic was created, perhaps anew: what was known of it is not so any more."""
+        """Forget the configs of a target topic that was created, perhaps again."""
         self._target_configs.pop(remote, None)
 
     async def round(self) -> None:
-        """Look at the topics whose turn it is and set what differs; at all of them when somebody asked for it."""
+        """Describe the topics whose turn it is and set what differs; all of them if an operator asked for it."""
         ctx = self._ctx
         rules = await self._rules()
         rows = ctx.state.all(MirroredTopic)
@@ -91,7 +90,7 @@ class ConfigSync:
         now, all_of_them = ctx.clock.monotonic(), ctx.periodic.was_triggered(CONFIGS)
         first = topics if all_of_them else self._retries.ready(now)
         not_now: frozenset[str] = frozenset() if all_of_them else self._retries.waiting(now)
-        asked = self._turns.start_round(topics, now, first=first, not_now=not_now)
+        asked = self._schedule.start_round(topics, now, first=first, not_now=not_now)
         if self._enabled:
             async for read in ctx.source.config_pieces(asked):
                 await self._follow(rules, topics, read, all_of_them=all_of_them)
@@ -102,7 +101,7 @@ class ConfigSync:
             await self._write({name: topics[name] for name in sorted(stale)})
 
     async def log_refused(self, refused: Mapping[str, Mapping[str, str]]) -> None:
-        """Say once for each topic which of its configs the target does not take."""
+        """Append an event, once for each topic, with the configs that the target refuses."""
         new = {topic: keys for topic, keys in refused.items() if self.refused.get(topic, {}).keys() != keys.keys()}
         await asyncio.gather(*(self._report_refused(topic, keys) for topic, keys in new.items()))
         self.refused.update(refused)
@@ -115,12 +114,12 @@ class ConfigSync:
     async def _follow(
         self, rules: Rules, topics: Mapping[str, str], read: Outcome[tuple[TopicConfig, ...]], *, all_of_them: bool
     ) -> None:
-        """Bring the target's topics to what was read at the source, where it is time to compare them."""
+        """Set the configs of target topics to those read at the source, if a comparison is due."""
         now = self._ctx.clock.monotonic()
         self._note_troubles(read.troubles())
         due: dict[str, tuple[TopicConfig, ...]] = {}
         for name, configs in read.done.items():
-            if self._turns.record_scan(name, hash(configs), now) or all_of_them:
+            if self._schedule.record_scan(name, hash(configs), now) or all_of_them:
                 due[name] = configs
             else:
                 self._succeeded(name)
@@ -148,18 +147,19 @@ class ConfigSync:
             if name not in applied.refused:
                 self.refused.pop(name, None)
             if name not in failures:  # nor where that is not known: it would be asked in each round
-                self._turns.compared(name, hash(due[name]), now)
+                self._schedule.compared(name, hash(due[name]), now)
                 self._succeeded(name)
 
     async def _follow_target(self, asked: Mapping[str, str], *, all_of_them: bool) -> None:
-        """Where configs are not synced the data plane has to know all the same what the target's topics are set to."""
+        """Read the configs of target topics, which the data plane needs also if configs are not synced."""
         now = self._ctx.clock.monotonic()
-        due = {remote: name for name, remote in asked.items() if self._turns.record_scan(name, 0, now) or all_of_them}
+        scan = self._schedule.record_scan
+        due = {remote: name for name, remote in asked.items() if scan(name, 0, now) or all_of_them}
         async for read in self._ctx.target.config_pieces(due):
             self._note_troubles({due[remote]: trouble for remote, trouble in read.troubles().items()})
             for remote, configs in read.done.items():
                 self._keep(due[remote], remote, configs)
-                self._turns.compared(due[remote], 0, now)
+                self._schedule.compared(due[remote], 0, now)
                 self._succeeded(due[remote])
 
     async def _alter(self, wanted: Sequence[Alter]) -> apply.Applied:
@@ -184,7 +184,7 @@ class ConfigSync:
         await self._ctx.event("ConfigAltered", a.source, text, target=a.target, changes=changes)
 
     def _log_contested(self, altered: Alter) -> None:
-        held = self._turns.altered(altered.source, self._ctx.clock.monotonic())
+        held = self._schedule.altered(altered.source, self._ctx.clock.monotonic())
         if not held:
             self._contested.discard(altered.source)
         elif altered.source not in self._contested:
@@ -203,8 +203,10 @@ class ConfigSync:
             self._stale.add(topic)
 
     def unsupported(self, troubles: Mapping[str, ClusterError]) -> frozenset[str]:
-        """Return the topics whose configs cannot be read or set on a cluster, for it lacks the request. That is no
-        failure, and is logged once."""
+        """Return the topics whose configs cannot be read or set, for a cluster lacks the request.
+
+        That is no failure, and is logged once.
+        """
         unknown = {name: trouble for name, trouble in troubles.items() if isinstance(trouble, RequestUnsupported)}
         for trouble in unknown.values():
             if (request := (trouble.alias, trouble.operation)) not in self._unsupported_logged:

@@ -122,10 +122,7 @@ def rewinds(
 ) -> dict[TopicPartition, int]:
     """Return the checkpoints from before the group went back on the source, until it has caught up again.
 
-    Args:
-        earlier: The earlier result.
-        before: (upstream, downstream) of the checkpoints at that time.
-        written: The present checkpoints.
+    `earlier` is the result before. `before` has (upstream, downstream) of the checkpoints at that time.
     """
     marks = dict(earlier)
     for tp, (upstream, downstream) in before.items():
@@ -152,12 +149,8 @@ def find_unread(
 ) -> frozenset[TopicPartition]:
     """Return the target partitions in which the group has read nothing on the source.
 
-    There it is not beyond the offset at which the reverse flow has put it.
-
-    Args:
-        placed: The reverse flow's row of the group, with offsets on the source.
-        checkpoints: The checkpoints of the group on the target.
-        copy_name: Returns the name on the source of a topic of the target.
+    There it is not beyond the offset at which the reverse flow has put it. `placed` is that flow's row of the group,
+    with offsets on the source. `copy_name` returns the name on the source of a topic of the target.
     """
     highest = _highest_offsets(placed)
     copies = ((checkpoint, copy_name(checkpoint.topic)) for checkpoint in checkpoints)
@@ -178,7 +171,7 @@ def is_lower(row: GroupStatus | None, before: GroupStatus) -> bool:
 
 
 def find_foremost(left_out: Mapping[TopicPartition, Reason]) -> Reason:
-    """Return the reason of the partition that stands for all.
+    """Return the reason of the partition that represents the group.
 
     That is a contested one, else one that a switch cannot end, else the first in order.
     """

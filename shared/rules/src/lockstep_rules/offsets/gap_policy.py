@@ -156,13 +156,11 @@ def decide_gap(gap: GapFound, policy: str) -> GapDecision | None:
 def goes_back(committed: int | None, decision: GapDecision) -> bool:
     """Return whether committed progress is beyond a decision.
 
+    `committed` is its last upstream offset; None: it has none.
+
     In transactions the greater of the row and of committed progress counts. So progress beyond the decision is taken
     back before the row is written, or the decision would have no effect. Progress below the decision may only follow
     the row. Otherwise a run in between would continue as decided without an event and a count.
-
-    Args:
-        committed: The last upstream offset in the committed progress; None: it has none.
-        decision: The decision of the policy.
     """
     return committed is not None and committed >= decision.begin
 

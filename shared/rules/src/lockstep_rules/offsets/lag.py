@@ -50,7 +50,7 @@ def is_of_another_log(row: PartitionProgress, topic: MirroredTopic | None) -> bo
     if topic is None:
         return False
     pairs = (row.source_topic_id, topic.source_topic_id), (row.target_topic_id, topic.target_topic_id)
-    return any(then and now and then != now for then, now in pairs)
+    return any(copied_id and present_id and copied_id != present_id for copied_id, present_id in pairs)
 
 
 def behind(
@@ -90,11 +90,8 @@ def copied_upstream(row: PartitionProgress | None, topic: MirroredTopic | None) 
 def missing_since_ms(row: PartitionProgress | None, asked: tuple[int, int | None] | None) -> int | None:
     """Return since when the oldest missing record has been in the source's log, in Unix milliseconds.
 
-    None: no log end beyond that record was observed.
-
-    Args:
-        row: The progress in the present log.
-        asked: The driver's observation of the partition, as in `SourceEnds.by_partition`.
+    None: no log end beyond that record was observed. `asked` is the driver's observation, as in
+    `SourceEnds.by_partition`.
     """
     times = []
     if row is not None and row.lag_records:

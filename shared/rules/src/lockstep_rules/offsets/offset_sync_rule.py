@@ -67,14 +67,11 @@ class OffsetSyncRule:
     def on_stretches(
         self, downstream: int, stretches: Sequence[tuple[int, int, int]]
     ) -> tuple[tuple[UpstreamOffset, DownstreamOffset], ...]:
-        """Return the oldest and the newest sync to emit after a batch was acknowledged.
+        """Return the oldest and the newest sync to emit after the batch at `downstream` was acknowledged.
 
-        Behind a gap a sync is always due. So runs that are neither among the first two nor the last one change nothing,
-        however many there are.
-
-        Args:
-            downstream: The downstream offset of the batch.
-            stretches: The runs of the batch: first upstream offset, index in the batch, number of records.
+        `stretches` has its runs as (first upstream offset, index in the batch, number of records). Behind a gap a sync
+        is always due. So runs that are neither among the first two nor the last one change nothing, however many there
+        are.
         """
         due: list[tuple[UpstreamOffset, DownstreamOffset]] = []
         for first, begin, count in (*stretches[:2], *stretches[2:][-1:]):

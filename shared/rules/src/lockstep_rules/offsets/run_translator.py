@@ -57,9 +57,9 @@ class UpstreamPosition:
     """The downstream offset is behind a record that the flow is known to have copied; else before the first such
     record."""
     known_until: int
-    """As far as runs show, every record that the flow copied before the downstream offset is before this one."""
+    """An upstream offset after every record that was copied before the downstream offset, as far as runs show."""
     since: int = 0
-    """If no copied record precedes it: the upstream offset before which such records are."""
+    """The upstream offset before which such records are, if no copied record precedes the downstream offset."""
     left_out_until: int = 0
     """The downstream offset is behind the last record that the flow copied. An operator has left out for good what was
     not copied up to this upstream offset (`RunMap.left_out_until`); 0: there is no such decision."""

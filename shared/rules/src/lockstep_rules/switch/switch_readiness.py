@@ -1,7 +1,6 @@
-"""Whether a flow is ready for its clients to move to the target, and what prevents it. Pure.
+"""The readiness of a flow for its clients to move to the target, and what prevents it. Pure.
 
-`lockstep status`, the data plane's metrics and the switch itself all ask here. What is not known prevents a switch: it
-is never taken for ready. A blocker that does not block is a note: clients can move all the same.
+Anything unknown prevents a switch. A blocker that does not block is a note: clients can move all the same.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -21,13 +20,13 @@ from lockstep_state.rows.state_rows import GroupStatus
 
 @dataclass(frozen=True, slots=True)
 class SwitchPartition:
-    """A partition that the target should have. `state`: what it does now in one word, `copying` or another one."""
+    """A partition that the target should have. `state` is `copying` or another single word."""
 
     topic: str
     partition: int
     state: str
     lag_records: int | None
-    """None: unknown, as of `lag_ms`."""
+    """None: unknown, as in `lag_ms`."""
     lag_ms: int | None
 
     @property
@@ -37,7 +36,7 @@ class SwitchPartition:
 
 @dataclass(frozen=True, slots=True)
 class FailingPart:
-    """Something that fails: a cluster by its side, a service, or a topic."""
+    """A part of the flow that fails: a cluster by its side, a service, or a topic."""
 
     kind: Literal["source", "target", "service", "topic"]
     name: str
@@ -46,28 +45,31 @@ class FailingPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchLimits:
-    """What the file says about a switch. `both_ways`: another flow leads back, so that clients work on both sides."""
+    """The settings of the file for a switch. With `both_ways` a reverse flow exists, so clients work on both sides."""
 
     max_lag_ms: int
     syncs_groups: bool
     reads_groups: bool = True
-    """Whether there is a checkpoint service by the file."""
+    """The file has a checkpoint service."""
     both_ways: bool = False
     max_groups_age_ms: int = LEAST_LIMIT_MS
-    """How old the reading of the source's groups may be."""
+    """The greatest permitted age of the reading of the source's groups."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchFacts:
-    """What is known about a flow now. `resting`: (scope, `paused` or `stopped`). `members`: of groups that have members
-    on the target, by group; not every one is known."""
+    """The present facts of a flow.
+
+    `resting` has (scope, `paused` or `stopped`). `members` has the members of groups that have some on the target; it
+    may be incomplete.
+    """
 
     partitions: Sequence[SwitchPartition] = ()
     groups: Sequence[GroupStatus] = ()
     groups_unknown: Reason = NO_REASON
-    """Why not all groups of the source are known; no reason if they are."""
+    """The reason why not all groups of the source are known; no reason if they are."""
     groups_age_ms: int | None = 0
-    """How old the reading of the source's groups is (`GroupReadings.oldest_age_ms`); None: unknown."""
+    """The age of the reading of the source's groups (`GroupReadings.oldest_age_ms`); None: unknown."""
     resting: Sequence[tuple[str, str]] = ()
     failing: Sequence[FailingPart] = ()
     members: Mapping[str, Sequence[str]] = field(default_factory=lambda: MappingProxyType({}))
@@ -79,24 +81,24 @@ _ORDER = {reason: number for number, reason in enumerate(SwitchReason)}
 _CLUSTERS = {"source": SwitchReason.SOURCE_UNREACHABLE, "target": SwitchReason.TARGET_UNREACHABLE}
 _FAILING = _CLUSTERS | {"service": SwitchReason.SERVICE_FAILING, "topic": SwitchReason.TOPIC_FAILED}
 _NOT_MIRRORED = frozenset({"failed", "not begun", "not-begun"})
-"""States of a partition that has no place on the target, by the words of the CLI and of the data plane."""
+"""States of a partition without a copy on the target, by the words of the CLI and of the data plane."""
 _NOT_NEEDED = frozenset({"heartbeat", str(Scope.for_connector(Connector.HEARTBEAT))})
-"""Nothing that clients use depends on heartbeats."""
+"""Services that no client depends on."""
 
 
 def find_blockers(facts: SwitchFacts, limits: SwitchLimits) -> tuple[Blocker, ...]:
-    """Everything that prevents a switch, causes first, and then the notes. A partition has one reason at most."""
+    """Return everything that prevents a switch, causes first, then the notes. A partition has one reason at most."""
     blockers = [*_failing(facts), *_resting(facts), *_partitions(facts, limits), *_groups(facts, limits)]
     return tuple(sorted(blockers, key=lambda blocker: (not blocker.blocks, _ORDER[blocker.reason])))
 
 
 def is_ready(blockers: Iterable[Blocker]) -> bool:
-    """Whether nothing of it blocks."""
+    """Return whether no blocker blocks."""
     return not any(blocker.blocks for blocker in blockers)
 
 
 def count_by_reason(blockers: Iterable[Blocker]) -> dict[SwitchReason, int]:
-    """How many block, for every reason there is."""
+    """Count the blockers that block, for every reason."""
     counts = dict.fromkeys(SwitchReason, 0)
     for blocker in blockers:
         counts[blocker.reason] += blocker.blocks
@@ -110,7 +112,7 @@ def _failing(facts: SwitchFacts) -> Iterator[Blocker]:
 
 
 def _resting(facts: SwitchFacts) -> Iterator[Blocker]:
-    """A word of a later release restrains in a way that is not known here: it counts as paused."""
+    """Yield the paused and stopped scopes. The desired state of a later release counts as paused."""
     topics = {partition.topic for partition in facts.partitions}
     for scope, wanted in facts.resting:
         kind, _, name = scope.partition(":")
@@ -145,7 +147,10 @@ def _partitions(facts: SwitchFacts, limits: SwitchLimits) -> Iterator[Blocker]:
 
 
 def _is_within(partition: SwitchPartition, scopes: Collection[str]) -> bool:
-    """Whether one of the scopes contains the partition. Which slot has it is not known here."""
+    """Return whether one of the scopes contains the partition.
+
+    The slot of a partition is unknown, so any slot counts.
+    """
     containing = (
         Scope.for_connector(Connector.SOURCE),
         Scope(ScopeKind.TOPIC, partition.topic),
@@ -180,7 +185,7 @@ def _groups(facts: SwitchFacts, limits: SwitchLimits) -> Iterator[Blocker]:
 
 
 def _place(row: GroupStatus, limits: SwitchLimits) -> Iterator[Blocker]:
-    """What prevents that the group goes on at its place on the target."""
+    """Yield what prevents the group from continuing at its checkpoints on the target."""
     if row.held == "refused":
         yield Blocker(SwitchReason.GROUP_REFUSED, row.group, cause=row.why_held)
     if row.ahead or row.more_ahead:
@@ -199,7 +204,7 @@ def _place(row: GroupStatus, limits: SwitchLimits) -> Iterator[Blocker]:
 
 
 def name_obstacle(group: str, partition: str, cause: Reason) -> Blocker:
-    """Return the blocker of a group that cannot come to its place during a switch (`find_obstacle`)."""
+    """Return the blocker of a group that cannot reach its checkpoints during a switch (`find_obstacle`)."""
     reason = SwitchReason.GROUP_CONTESTED if cause.code in CONTESTS else SwitchReason.GROUP_STUCK
     return Blocker.with_details(reason, group, {"partition": partition} if partition else {}, cause=cause)
 

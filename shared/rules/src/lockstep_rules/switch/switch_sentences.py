@@ -1,4 +1,4 @@
-"""Make the sentence of what prevents a switch, where it is shown. Nothing decides from it (no I/O, no clock)."""
+"""The sentences about what prevents a switch. No decision reads them (no I/O, no clock)."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from lockstep_state.reasons.switch_reason import Blocker, SwitchReason
 
 
 def format_blocker(blocker: Blocker) -> str:
-    """Return a sentence that names the subject, and says why as far as that is known, without a full stop."""
+    """Return a sentence that names the subject and the known cause, without a full stop."""
     sentence = _sentence(blocker, dict(blocker.details))
     cause = "" if blocker.reason is SwitchReason.GROUP_SKIPS else format_sentence(blocker.cause)  # it has the numbers
     return f"{sentence}: {cause}" if cause else sentence
