@@ -1,6 +1,5 @@
 """Every property of MM2's connectors is known, with its default and where it may stand; and so is the page."""
 
-
 import pytest
 
 from lockstep_config.keys.ignored_keys import FAMILIES
