@@ -62,9 +62,9 @@ def arguments(environ: Mapping[str, str]) -> argparse.Namespace:
     chosen = parser.parse_args()
     chosen.parts = BY_DEFAULT if chosen.only == "all" else tuple(chosen.only.split(","))
     chosen.systems = tuple(chosen.systems.split(","))
-    for given, known in ((chosen.parts, PARTS), (chosen.systems, SYSTEMS)):
-        if unknown := [each for each in given if each not in known]:
-            parser.error(f"unknown: {', '.join(unknown)}; known: {', '.join(known)}")
+    for given, choices in ((chosen.parts, PARTS), (chosen.systems, SYSTEMS)):
+        if unknown := [each for each in given if each not in choices]:
+            parser.error(f"unknown: {', '.join(unknown)}; known: {', '.join(choices)}")
     if not 0 <= chosen.slow_cores < 1:
         parser.error("--slow-cores is a share of a core: 0.33 takes a third")
     if chosen.records < PARTITIONS:

@@ -123,7 +123,7 @@ def _two_minutes(
         arrived: list[list[float]] = [[] for _ in range(PARTITIONS)]
 
         def read(until: float) -> None:
-            read_until(consumer, until, check, lambda one, at: arrived[one.partition() or 0].append(at / 1e9))
+            read_until(consumer, until, check, lambda each, ns: arrived[each.partition() or 0].append(ns / 1e9))
 
         read(time.monotonic() + WARM_UP_S)
         began = time.monotonic()

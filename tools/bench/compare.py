@@ -38,7 +38,7 @@ def compare(source: str, target: str, topic: str, remote: str) -> int:
     compared = 0
     wanted = [places(end) for end in upstream]
     for number in range(max(map(len, wanted), default=0)):
-        stretches = {partition: found[number] for partition, found in enumerate(wanted) if number < len(found)}
+        stretches = {partition: each[number] for partition, each in enumerate(wanted) if number < len(each)}
         originals, copies = _read(source, topic, stretches), _read(target, remote, stretches)
         for (partition, offset), original in sorted(originals.items()):
             if original != copies.get((partition, offset)):
@@ -92,21 +92,21 @@ def _read(bootstrap: str, topic: str, wanted: Mapping[int, tuple[int, int]]) -> 
 
     All partitions are read together, for each change of an assignment costs a tenth of a second.
     """
-    found: dict[tuple[int, int], bytes] = {}
+    digests: dict[tuple[int, int], bytes] = {}
     left = {partition: end - start for partition, (start, end) in wanted.items()}
     starts = {partition: start for partition, (start, _) in wanted.items()}
     for consumer, message in _messages(bootstrap, topic, starts, **{"max.partition.fetch.bytes": FETCH_BYTES}):
         partition, offset = message.partition() or 0, message.offset() or 0
         if partition not in left or offset >= wanted[partition][1]:
             continue
-        found[partition, offset] = _digest(message)
+        digests[partition, offset] = _digest(message)
         left[partition] -= 1
         if not left[partition]:
             del left[partition]
             consumer.pause([TopicPartition(topic, partition)])
         if not left:
             break
-    return found
+    return digests
 
 
 def _digest(message: Message) -> bytes:

@@ -137,9 +137,9 @@ def _service(name: str, trial: Trial) -> Iterator[ServiceProcess]:
 
 def _write_syncs(bootstrap: str, topic: str, partitions: int, offsets: Sequence[int]) -> None:
     def records() -> Iterator[Record]:
-        for at in offsets:
+        for offset in offsets:
             for number in range(partitions):
-                sync = OffsetSync(topic, number, UpstreamOffset(at), DownstreamOffset(at))
+                sync = OffsetSync(topic, number, UpstreamOffset(offset), DownstreamOffset(offset))
                 key, value = encode_offset_sync(sync)
                 yield Record(key=key, value=value, partition=0)
 
@@ -153,14 +153,14 @@ def _commit(bootstrap: str, groups: Sequence[str], offset: int) -> None:
     def committed(piece: Sequence[str]) -> bool:
         """Also once the coordinators of a new cluster have settled."""
         asked = [client.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(g, places)])[g] for g in piece]
-        return all(place.error is None for one in asked for place in one.result(ADMIN_S).topic_partitions)
+        return all(place.error is None for future in asked for place in future.result(ADMIN_S).topic_partitions)
 
     for piece in _pieces(groups, 50):
         until(partial(committed, piece), what=f"groups from {piece[0]} on have moved")
 
 
 def _pieces(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    return (items[at : at + size] for at in range(0, len(items), size))
+    return (items[start : start + size] for start in range(0, len(items), size))
 
 
 def _status(service: ServiceProcess) -> Mapping[str, Any]:

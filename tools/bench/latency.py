@@ -161,8 +161,8 @@ class Writer:
                     producer.poll(early)
             now = time.monotonic_ns()
             value = b'{"sent_ns":"%019d",' % now + orders.value(number)[1:]
-            said = partial(self._checked_at, now) if number % ACKNOWLEDGED_EACH == 0 else None
-            producer.produce(self._course.topic, value, orders.key(number), number % PARTITIONS, said)
+            on_delivery = partial(self._checked_at, now) if number % ACKNOWLEDGED_EACH == 0 else None
+            producer.produce(self._course.topic, value, orders.key(number), number % PARTITIONS, on_delivery)
             producer.poll(0)
             self.sent.append(now)
             number += 1
@@ -250,7 +250,7 @@ def _measure(course: Course, writer: Writer, bootstrap: str, topic: str, run: Sy
             read(0.5)
     if len(taken) != len(counted):
         raise Lost(f"{len(taken)} records arrived of {len(counted)}")
-    arrived = [(at - sent) / 1e6 for sent, at in taken]
+    arrived = [(arrived_ns - sent) / 1e6 for sent, arrived_ns in taken]
     acknowledged = [took * 1e3 for sent, took in writer.acknowledged if first <= sent < last]
     shares = {name: (after[name] - before[name]) / (until - since) for name in after}
     return Readings(
@@ -268,13 +268,13 @@ def latency_values(arrived_ms: Sequence[float], acknowledged_ms: Sequence[float]
 
 def by_slots(systems: Sequence[System]) -> Sequence[System]:
     """Ours with one slot, for MM2 as shipped has one task and ours is compared with that; then as it is elsewhere."""
-    found: list[System] = []
+    split: list[System] = []
     for system in systems:
         if system.name == OURS:
-            found += [replace(system, settings=lambda codec: {"tasks.max": "1"}), replace(system, name=TWO_SLOTS)]
+            split += [replace(system, settings=lambda codec: {"tasks.max": "1"}), replace(system, name=TWO_SLOTS)]
         else:
-            found.append(system)
-    return found
+            split.append(system)
+    return split
 
 
 def _part(name: str, per_s: int) -> Part:

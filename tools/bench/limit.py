@@ -43,8 +43,8 @@ class LogShape:
 
 def log_shape(bootstrap: str, topic: str, ends: Sequence[int]) -> LogShape:
     """Read the whole log and count. Raises BrokerRefused."""
-    found = [(len(batch.data), batch.record_count) for _, batch in _batches(bootstrap, topic, dict(enumerate(ends)))]
-    return LogShape(len(found), sum(size for size, _ in found), sum(count for _, count in found))
+    sizes = [(len(batch.data), batch.record_count) for _, batch in _batches(bootstrap, topic, dict(enumerate(ends)))]
+    return LogShape(len(sizes), sum(size for size, _ in sizes), sum(count for _, count in sizes))
 
 
 def fetch_only(bootstrap: str, topic: str, ends: Sequence[int]) -> float:
@@ -55,10 +55,10 @@ def fetch_only(bootstrap: str, topic: str, ends: Sequence[int]) -> float:
 
 def read_batches(bootstrap: str, topic: str, ends: Sequence[int]) -> Batches:
     """Every batch of the topic, made ready to be appended elsewhere. Raises BrokerRefused."""
-    found: dict[int, deque[bytes]] = defaultdict(deque)
+    batches: dict[int, deque[bytes]] = defaultdict(deque)
     for partition, batch in _batches(bootstrap, topic, dict(enumerate(ends))):
-        found[partition].append(NO_OFFSET + batch.data[8:])
-    return found
+        batches[partition].append(NO_OFFSET + batch.data[8:])
+    return batches
 
 
 def requests(topic: str, batches: Batches) -> Requests:
@@ -119,7 +119,7 @@ def _batches(bootstrap: str, topic: str, ends: Mapping[int, int]) -> Iterator[tu
                     yield partition, batch
                     positions[partition] = batch.last_offset + 1
             # The fetched partitions go to the back, so that the response limit does not starve the last ones.
-            positions = {partition: at for partition, at in reversed(positions.items()) if at < ends[partition]}
+            positions = {number: start for number, start in reversed(positions.items()) if start < ends[number]}
 
 
 def _frames(topic: str, share: Batches) -> Iterator[bytes]:

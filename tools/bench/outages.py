@@ -63,15 +63,15 @@ def _struck(stage: Stage, system: System, log: Path) -> Readings:
     fault = PACED if ours else replace(PACED, strike=killed_and_started_while_paced)
     with (
         TemporaryDirectory(prefix=f"lockstep-{KILLS}-", dir=stage.work) as folder,
-        one_broker_each(Path(folder), log, system, **({} if ours else SEES_TOPICS)) as there,
+        one_broker_each(Path(folder), log, system, **({} if ours else SEES_TOPICS)) as deployment,
     ):
         if not ours:
-            there.settled_s = SETTLED_S
-        outcome = strike(there, fault, stage.seed, stage.say)
-    found = outcome.count
+            deployment.settled_s = SETTLED_S
+        outcome = strike(deployment, fault, stage.seed, stage.say)
+    count = outcome.count
     if outcome.failed:
-        raise SystemEnded(f"{outcome.failed}; of {found.records} {found.lost} lost, {found.doubled} doubled")
-    values = {name: getattr(found, name) for name in ("lost", "doubled", "displaced", "records")}
+        raise SystemEnded(f"{outcome.failed}; of {count.records} {count.lost} lost, {count.doubled} doubled")
+    values = {name: getattr(count, name) for name in ("lost", "doubled", "displaced", "records")}
     return Readings(values={**values, "kills": outcome.times})
 
 

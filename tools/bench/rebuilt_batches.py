@@ -64,17 +64,17 @@ CASES: Mapping[str, Make] = {
 
 def batches(make: Make, batch_bytes: int, records: int) -> list[Batch]:
     """At least so many records."""
-    orders, each, found = Orders.drawn(), batch_bytes // RECORD_BYTES, list[Batch]()
+    orders, each, made = Orders.drawn(), batch_bytes // RECORD_BYTES, list[Batch]()
     for first in range(0, records, each):
         numbers = range(first, first + each)
         content = [Message(n, b"customer-%09d" % n, orders.value(n), NOW + n // 3) for n in numbers]
-        found += make(content, first + each)
-    return found
+        made += make(content, first + each)
+    return made
 
 
-def stages(found: Sequence[Batch]) -> Iterator[tuple[str, Stage]]:
+def stages(source: Sequence[Batch]) -> Iterator[tuple[str, Stage]]:
     """Yield each stage by its name."""
-    rebuilt = [outgoing for one in found for outgoing in rebuild(one, 0, NO_LIMITS)]
+    rebuilt = [outgoing for original in source for outgoing in rebuild(original, 0, NO_LIMITS)]
     payloads = [(outgoing.data[HEADER_SIZE:], outgoing.data[22] & CODEC_MASK) for outgoing in rebuilt]
     plain = [(decompress(*payload), payload[1]) for payload in payloads if payload[1]]
     sequence, acks, downstream = AppendSequence(1, 0, -1, -1), list[Ack](), 0
@@ -84,8 +84,8 @@ def stages(found: Sequence[Batch]) -> Iterator[tuple[str, Stage]]:
         downstream += outgoing.count
 
     def judge() -> None:
-        for one in found:
-            if classify(one, 0, NO_LIMITS, aborted=False)[0] is not BatchAction.REBUILD:
+        for original in source:
+            if classify(original, 0, NO_LIMITS, aborted=False)[0] is not BatchAction.REBUILD:
                 raise ValueError("the case is none that is rebuilt")
 
     def send() -> None:
@@ -102,22 +102,22 @@ def stages(found: Sequence[Batch]) -> Iterator[tuple[str, Stage]]:
             rule.on_stretches(ack.downstream, stretches_within(ack.outgoing.offsets))
 
     yield "judge", judge
-    yield "rebuild", lambda: [rebuild(one, 0, NO_LIMITS) for one in found]
+    yield "rebuild", lambda: [rebuild(original, 0, NO_LIMITS) for original in source]
     yield "of it decompress", lambda: [decompress(*payload) for payload in payloads]
     yield "of it compress", lambda: [compress(*payload, JAVAS_LEVELS) for payload in plain]
-    yield "only read", lambda: [list(read_records(one)) for one in found]
+    yield "only read", lambda: [list(read_records(original)) for original in source]
     yield "stamp", send
     yield "acknowledge", acknowledge
 
 
 def cpu_seconds(stage: Stage, rounds: int) -> float:
     """Return the least that a round took."""
-    found = []
+    seconds = []
     for _ in range(rounds):
         began = time.process_time()
         stage()
-        found.append(time.process_time() - began)
-    return min(found)
+        seconds.append(time.process_time() - began)
+    return min(seconds)
 
 
 def main() -> None:
@@ -132,9 +132,9 @@ def main() -> None:
         copied_records.find_compiled = lambda: None  # type: ignore[assignment, attr-defined]  # as without a C compiler
     for name, make in CASES.items():
         for batch_bytes in BATCH_BYTES if not asked.case or name in asked.case else ():
-            found = batches(make, batch_bytes, asked.records)
-            count = sum(len(list(read_records(one))) for one in found)
-            took = [(stage, 1e6 * cpu_seconds(run, asked.rounds) / count) for stage, run in stages(found)]
+            source = batches(make, batch_bytes, asked.records)
+            count = sum(len(list(read_records(original))) for original in source)
+            took = [(stage, 1e6 * cpu_seconds(run, asked.rounds) / count) for stage, run in stages(source)]
             figures = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in took)
             console.print(f"{name}, {batch_bytes >> 10} KB: {figures}", highlight=False, soft_wrap=True)
 

@@ -59,15 +59,15 @@ class Relay:
         """Send on what an answer has, as soon as it is read."""
         moved: list[Wanted] = []
         batches: dict[TopicPartition, deque[bytes]] = defaultdict(deque)
-        for found in read_answer(self._next, answer, self._names):
-            if found.code:
-                raise BrokerRefused(f"fetch of {found.tp[0]}-{found.tp[1]}: error {found.code}")
-            for batch in scan(found.records):
-                batches[self._remote, found.tp[1]].append(NO_OFFSET + batch.data[8:])
-                tp, leader, _, before = self._next[found.tp]
-                self._next[found.tp] = (tp, leader, batch.last_offset + 1, before)
-            if found.records:
-                moved.append(self._next[found.tp])
+        for fetched in read_answer(self._next, answer, self._names):
+            if fetched.code:
+                raise BrokerRefused(f"fetch of {fetched.tp[0]}-{fetched.tp[1]}: error {fetched.code}")
+            for batch in scan(fetched.records):
+                batches[self._remote, fetched.tp[1]].append(NO_OFFSET + batch.data[8:])
+                tp, leader, _, before = self._next[fetched.tp]
+                self._next[fetched.tp] = (tp, leader, batch.last_offset + 1, before)
+            if fetched.records:
+                moved.append(self._next[fetched.tp])
         self._session.answered(answer.session_id)
         while batches:
             each = [(tp, self._to[tp[1]], queue.popleft()) for tp, queue in batches.items()]
@@ -78,9 +78,9 @@ class Relay:
 
     def _appended(self, answer: Any) -> None:
         for topic in answer.responses:
-            for found in topic.partition_responses:
-                if found.error_code is not NO_ERROR:
-                    raise BrokerRefused(f"produce to {self._remote}-{found.index}: {found.error_code}")
+            for appended in topic.partition_responses:
+                if appended.error_code is not NO_ERROR:
+                    raise BrokerRefused(f"produce to {self._remote}-{appended.index}: {appended.error_code}")
 
     def _end_if_failed(self, asked: asyncio.Future[Any]) -> None:
         if not asked.cancelled() and (trouble := asked.exception()) is not None and not self._ended.done():

@@ -104,60 +104,60 @@ class Result:
 
     def measured(self) -> Mapping[str, Readings]:
         """Return the systems that did not fail."""
-        return {name: one for name, one in self.systems.items() if isinstance(one, Readings)}
+        return {name: readings for name, readings in self.systems.items() if isinstance(readings, Readings)}
 
     def quotient(self, system: str, row: Row) -> float | None:
         """Return a system's value by that of `row.to`; None if one of them is missing or the divisor is zero."""
-        found = self.measured()
-        ours, theirs = (found[name].values.get(row.key) if name in found else None for name in (system, row.to))
+        measured = self.measured()
+        ours, theirs = (measured[name].values.get(row.key) if name in measured else None for name in (system, row.to))
         return ours / theirs if ours is not None and theirs else None
 
     def failures(self) -> list[str]:
         """Return a line for each system that failed."""
-        return [f"{NAMES.get(name, name)} {one}" for name, one in self.systems.items() if isinstance(one, Failed)]
+        return [f"{NAMES.get(name, name)} {each}" for name, each in self.systems.items() if isinstance(each, Failed)]
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Return the names of the columns, and the rows with their words and cells."""
         shown = [row for row in self.rows if row.words and (not row.to or row.to in self.systems)]
-        columns = {name: one for name, one in self.systems.items() if name != LIMIT or isinstance(one, Failed)}
+        columns = {name: each for name, each in self.systems.items() if name != LIMIT or isinstance(each, Failed)}
         wanted = any(row.wanted for row in shown)
         rows = [
             [
                 row.words,
-                *(self._cell(name, one, row, first=row is shown[0]) for name, one in columns.items()),
+                *(self._cell(name, each, row, first=row is shown[0]) for name, each in columns.items()),
                 *([row.wanted] if wanted else []),
             ]
             for row in shown
         ]
         return [NAMES.get(name, name) for name in columns] + ["wanted"] * wanted, rows
 
-    def _cell(self, name: str, one: Readings | Failed, row: Row, *, first: bool) -> str:
-        if isinstance(one, Failed):
+    def _cell(self, name: str, readings: Readings | Failed, row: Row, *, first: bool) -> str:
+        if isinstance(readings, Failed):
             return FAILED if first else EMPTY
         if row.to:
             value = self.quotient(name, row)
             return EMPTY if value is None else f"{value:.2f}x"
-        return f"{one.values[row.key] * row.times:,.{row.digits}f}" if row.key in one.values else EMPTY
+        return f"{readings.values[row.key] * row.times:,.{row.digits}f}" if row.key in readings.values else EMPTY
 
     def texts(self) -> list[str]:
         """Return what is printed below the table: failures first."""
         facts = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in self.facts.items()) + "."
         notes = [note.format_map(dict(self.facts)) for note in self.notes] or [facts]
-        own = (f"{NAMES.get(name, name)}: {note}" for name, one in self.measured().items() for note in one.notes)
+        own = (f"{NAMES.get(name, name)}: {note}" for name, each in self.measured().items() for note in each.notes)
         return [*notes, *own]
 
     def keys(self) -> dict[str, Scalar]:
         """Return every figure under a flat key such as `records_per_s.mm2_tuned`. What was not measured has no key."""
-        found: dict[str, Scalar] = dict(self.facts)
-        for name, one in self.systems.items():
-            if isinstance(one, Failed):
-                found[f"failed.{name}"] = str(one)
+        keys: dict[str, Scalar] = dict(self.facts)
+        for name, readings in self.systems.items():
+            if isinstance(readings, Failed):
+                keys[f"failed.{name}"] = str(readings)
             else:
-                found |= {f"{key}.{name}": value for key, value in one.values.items()}
+                keys |= {f"{key}.{name}": value for key, value in readings.values.items()}
         for row in self.rows:
             if row.to and (value := self.quotient(OURS, row)) is not None:
-                found[f"{row.ratio}_to_{row.to}"] = value
-        return found
+                keys[f"{row.ratio}_to_{row.to}"] = value
+        return keys
 
 
 def flat(results: Iterable[Result], environment: Mapping[str, Scalar]) -> dict[str, Scalar]:

@@ -182,21 +182,21 @@ def _scale(stage: Stage) -> tuple[Mapping[str, Scalar], Systems]:
     """Plan, and write the state topic, of Lockstep alone."""
     fleet = ModelledFleet.modelled(PARTITIONS, BYTES_PER_S)
     held = assign(fleet.partitions, SLOTS, {})
-    found: dict[str, Readings | Failed] = {}
+    measured: dict[str, Readings | Failed] = {}
     if stage.ours:
-        found["planning"] = stage.attempt(SCALE, "planning", partial(measure_planning, stage.work, fleet, SLOTS))
-        found["state topic"] = stage.attempt(SCALE, "state topic", partial(measure_traffic, stage, fleet, held))
-    return {"partitions": PARTITIONS, "slots": SLOTS, "added_topics": ADDED_TOPICS}, merged(found)
+        measured["planning"] = stage.attempt(SCALE, "planning", partial(measure_planning, stage.work, fleet, SLOTS))
+        measured["state topic"] = stage.attempt(SCALE, "state topic", partial(measure_traffic, stage, fleet, held))
+    return {"partitions": PARTITIONS, "slots": SLOTS, "added_topics": ADDED_TOPICS}, merged(measured)
 
 
-def merged(found: Systems) -> Systems:
+def merged(systems: Systems) -> Systems:
     """Return one column with all that was measured, and one for each measurement that failed."""
-    measured = [one for one in found.values() if isinstance(one, Readings)]
-    failed = {name: one for name, one in found.items() if isinstance(one, Failed)}
+    measured = [readings for readings in systems.values() if isinstance(readings, Readings)]
+    failed = {name: readings for name, readings in systems.items() if isinstance(readings, Failed)}
     if not measured:
         return failed
-    values = {key: value for one in measured for key, value in one.values.items()}
-    return {OURS: Readings(values=values, notes=[note for one in measured for note in one.notes]), **failed}
+    values = {key: value for readings in measured for key, value in readings.values.items()}
+    return {OURS: Readings(values=values, notes=[note for readings in measured for note in readings.notes]), **failed}
 
 
 def _reader_rows() -> Iterator[Row]:

@@ -179,12 +179,12 @@ class Stage:
     ) -> Systems:
         """Measure every system in turn, on clusters without what the one before it left: there are the topics to keep,
         or what `before` has made."""
-        found: dict[str, Readings | Failed] = {}
+        measured: dict[str, Readings | Failed] = {}
         for system in self.systems if systems is None else systems:
             before() if before else self.clusters.begin_anew(keep)
             trial = self.trial(called or part, system, topic, codec, settings or {})
-            found[system.name] = self.attempt(part, system.name, partial(measure, trial), trial.log)
-        return found
+            measured[system.name] = self.attempt(part, system.name, partial(measure, trial), trial.log)
+        return measured
 
     def attempt(self, part: str, what: str, measure: Callable[[], T], log: Path | None = None) -> T | Failed:
         """Return what was measured; or Failed, where a system or a broker did something wrong (`WRONG`)."""

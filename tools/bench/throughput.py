@@ -79,8 +79,8 @@ COMPACTED_NOTE = (
 
 
 def _limit(stage: Stage, name: str, work: Workload) -> Systems:
-    found = stage.attempt(name, LIMIT, partial(limit, work, stage.say))
-    return {LIMIT: found} if isinstance(found, Failed) else found
+    bound = stage.attempt(name, LIMIT, partial(limit, work, stage.say))
+    return {LIMIT: bound} if isinstance(bound, Failed) else bound
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------
@@ -111,17 +111,17 @@ def _copies(
 
 def _own(stage: Stage, name: str, work: Workload, called: str, **settings: str) -> Mapping[str, Readings | Failed]:
     """Copy by Lockstep under another name: without what the part asks of all."""
-    found = _copies(stage, name, work, systems=stage.ours, called=f"{name}-{called}", settings=settings)
-    return dict(zip([called], found.values(), strict=False))
+    systems = _copies(stage, name, work, systems=stage.ours, called=f"{name}-{called}", settings=settings)
+    return dict(zip([called], systems.values(), strict=False))
 
 
 def _better(first: Systems, second: Systems) -> Systems:
     """Brokers are still getting faster: what comes first is at a disadvantage, so it is measured again at the end."""
 
-    def rate(one: Readings | Failed) -> float:
-        return one.values["records_per_s"] if isinstance(one, Readings) else 0.0
+    def rate(readings: Readings | Failed) -> float:
+        return readings.values["records_per_s"] if isinstance(readings, Readings) else 0.0
 
-    return {name: max(one, second[name], key=rate) for name, one in first.items()}
+    return {name: max(readings, second[name], key=rate) for name, readings in first.items()}
 
 
 def _plainly(name: str, codec: str, batch_bytes: int, divisor: int, stage: Stage) -> Found:

@@ -57,8 +57,8 @@ class Verifying:
         with ends_of(self.work.clusters.target, self.work.remote, PARTITIONS) as ends:
 
             def copied() -> int:
-                found = sum(ends())
-                return found if found >= records else 0
+                count = sum(ends())
+                return count if count >= records else 0
 
             return run.wait(copied, within=WITHIN_S, every=POLL_S, otherwise=f"{records} records are not copied")
 
@@ -121,27 +121,27 @@ def verifying(work: Workload, say: Callable[[str], None], trial: Trial) -> Readi
     clusters = work.clusters
     flow = MirroredFlow(Flow("A", "B"), clusters.source, clusters.target)
     verification = Verifying(work, trial, flow)
-    found: dict[str, Comparison] = {}
+    comparisons: dict[str, Comparison] = {}
     try:
         with trial.running() as run:
             verification.wait_copied(run, work.loaded.records)
             flow.wait_written_down(work.topic)
             for depth in DEPTHS:
                 say(f"{VERIFY}: {depth}")
-                found[depth] = verification.compare(run, depth)
+                comparisons[depth] = verification.compare(run, depth)
         say(f"{VERIFY}: copies without and with it")
-        size = found["bytes"].record_bytes
+        size = comparisons["bytes"].record_bytes
         alone, beside = verification.in_turn("", size, ())
         pace = f"lockstep.max.bytes.per.second = {round(alone[0] * PACE * size)}"
         paced, paced_beside = verification.in_turn("paced-", size, (pace,))
     except NeverHappened as never:
         raise SystemEnded(f"not done in time: {never}") from never
-    values = {f"{depth}_records_per_s": one.records_per_s for depth, one in found.items()}
-    values |= {f"{depth}_cpu_s_per_million": one.cpu_s_per_million for depth, one in found.items()}
+    values = {f"{depth}_records_per_s": comparison.records_per_s for depth, comparison in comparisons.items()}
+    values |= {f"{depth}_cpu_s_per_million": comparison.cpu_s_per_million for depth, comparison in comparisons.items()}
     return Readings(
         values={
             **values,
-            "record_to_bytes_cpu": found["record"].cpu_s_per_million / found["bytes"].cpu_s_per_million,
+            "record_to_bytes_cpu": comparisons["record"].cpu_s_per_million / comparisons["bytes"].cpu_s_per_million,
             "copy_alone_per_s": alone[0],
             "copy_beside_per_s": beside[0],
             "verified_beside_per_s": beside[1],

@@ -51,12 +51,12 @@ class Connection:
 
     def _exactly(self, count: int) -> bytes:
         whole = bytearray(count)
-        view, at = memoryview(whole), 0
-        while at < count:
-            received = self._socket.recv_into(view[at:])
+        view, read = memoryview(whole), 0
+        while read < count:
+            received = self._socket.recv_into(view[read:])
             if not received:
                 raise ConnectionError("the broker closed the connection in the middle of an answer")
-            at += received
+            read += received
         return bytes(whole)
 
 
@@ -120,8 +120,8 @@ def ends_of(
         brokers = [stack.enter_context(Connection(address)) for address in bootstrap.split(",")]
 
         def ends() -> tuple[int, ...]:
-            found = [ends_if_led(broker, topic, partitions, committed=committed) for broker in brokers]
-            return tuple(max(end or 0 for end in each) for each in zip(*found, strict=True))
+            by_broker = [ends_if_led(broker, topic, partitions, committed=committed) for broker in brokers]
+            return tuple(max(end or 0 for end in each) for each in zip(*by_broker, strict=True))
 
         yield ends
 
@@ -144,11 +144,11 @@ def ends_if_led(broker: Connection, topic: str, partitions: int, *, committed: b
             )
         )
     )
-    found: list[int | None] = [None] * partitions
+    ends: list[int | None] = [None] * partitions
     for answered in answer_of(ListOffsetsRequest, broker.receive()).topics:
         for partition in answered.partitions:
             if not partition.error_code:
-                found[partition.partition_index] = partition.offset
+                ends[partition.partition_index] = partition.offset
             elif partition.error_code not in NOT_YET:
                 raise BrokerRefused(f"end of {topic}-{partition.partition_index}: {partition.error_code.name}")
-    return tuple(found)
+    return tuple(ends)

@@ -213,7 +213,7 @@ class Play:
             return False
         asked = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(GROUP)])
         positions = asked[GROUP].result(10).topic_partitions or []
-        synced = {at.partition: at.offset for at in positions if at.topic == remote(FLOWS[0], READ)}
+        synced = {each.partition: each.offset for each in positions if each.topic == remote(FLOWS[0], READ)}
         # The last checkpoint need not be of the last position: MM2 sends none that would translate to an earlier place.
         if (synced, checkpoints) != self._last_synced:
             self._last_synced, self._synced_since = (synced, checkpoints), time.monotonic()
@@ -233,8 +233,8 @@ class Play:
         for flow in FLOWS:
             for topic in SHOP[flow.source]:
                 sent = clusters.read_topic(self.bootstrap[flow.source], topic.name, isolation="read_uncommitted")
-                there = remote(flow, topic.name)
-                arrived = clusters.read_topic(self.bootstrap[flow.target], there, isolation="read_uncommitted")
+                copy = remote(flow, topic.name)
+                arrived = clusters.read_topic(self.bootstrap[flow.target], copy, isolation="read_uncommitted")
                 comparison = compare(sent, arrived)
                 findings.append(verdict.judge_comparison(str(flow), topic.name, written[topic.name], comparison))
         return findings

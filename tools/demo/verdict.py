@@ -74,12 +74,12 @@ def judge_group(move: GroupMove, written: int) -> list[Finding]:
     ]
 
 
-def judge_acls(found: Iterable[Words]) -> Finding:
+def judge_acls(acls: Iterable[Words]) -> Finding:
     """Judge that who may read or describe the topic may do so with its copy, and that nobody may write it."""
-    there = {(principal, operation) for permission, operation, principal in found if permission == "ALLOW"}
+    allowed = {(principal, operation) for permission, operation, principal in acls if permission == "ALLOW"}
     wanted = {(principal, operation) for principal, operation in ACLS if operation != "WRITE"}
-    text = ", ".join(sorted(f"{principal} {operation}" for principal, operation in there)) or "none"
-    return Finding(f"ACLs of {READ} on A are on {remote(FLOWS[0], READ)} on B, WRITE left out", there == wanted, text)
+    text = ", ".join(sorted(f"{principal} {operation}" for principal, operation in allowed)) or "none"
+    return Finding(f"ACLs of {READ} on A are on {remote(FLOWS[0], READ)} on B, WRITE left out", allowed == wanted, text)
 
 
 def judge_heartbeats(ages_ms: Mapping[str, int | None]) -> Finding:

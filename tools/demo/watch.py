@@ -91,10 +91,10 @@ class Watch:
         admin = self._admins[alias]
         existing = admin.list_topics(timeout=10).topics
         wanted = [TopicPartition(name, p) for name, partitions in topics for p in range(partitions)]
-        there = [tp for tp in wanted if tp.topic in existing and tp.partition in existing[tp.topic].partitions]
+        led = [tp for tp in wanted if tp.topic in existing and tp.partition in existing[tp.topic].partitions]
         ends = {(tp.topic, tp.partition): 0 for tp in wanted}
-        if there:
-            asked = admin.list_offsets(dict.fromkeys(there, LATEST), request_timeout=10)
+        if led:
+            asked = admin.list_offsets(dict.fromkeys(led, LATEST), request_timeout=10)
             ends |= {(tp.topic, tp.partition): _offset(future) for tp, future in asked.items()}
         return ends
 

@@ -46,7 +46,7 @@ def generated() -> Iterator[tuple[Path, str]]:
     yield from ((path, page()) for path, page in WHOLE.items())
     yield from ((path, filled(path.read_text("utf-8"), blocks())) for path, blocks in BLOCKS.items())
     for made in SCHEMAS:
-        yield from ((schemas.FOLDER / f"{name}.json", schemas.text_of(one)) for name, one in made().items())
+        yield from ((schemas.FOLDER / f"{name}.json", schemas.text_of(schema)) for name, schema in made().items())
 
 
 def main() -> None:

@@ -29,9 +29,9 @@ class Value:
 def described(text: str) -> Iterator[Value]:
     """Yield the values of a values.yaml that have a description, in its order."""
     whole = yaml.safe_load(text)
-    for path, said in _keys(text):
-        if said:
-            yield Value(".".join(path), _at(whole, path), said)
+    for path, description in _keys(text):
+        if description:
+            yield Value(".".join(path), _at(whole, path), description)
 
 
 def blocks() -> Mapping[str, str]:
@@ -44,19 +44,18 @@ def blocks() -> Mapping[str, str]:
 def _keys(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield each key of the blocks of a text, with the comment before it, "" where that is no description."""
     above: list[tuple[int, str]] = []
-    said: list[str] = []
+    description: list[str] = []
     for line in text.splitlines():
         comment = line.strip().removeprefix("#").strip() if line.strip().startswith("#") else None
         if comment is not None:
-            said = (
-                [comment.removeprefix("--").strip()] if comment.startswith("--") else [*said, comment] if said else []
-            )
-        elif found := KEY.match(line):
-            above = [one for one in above if one[0] < len(found[1])] + [(len(found[1]), found[2])]
-            yield tuple(name for _, name in above), " ".join(said)
-            said = []
+            begins = comment.startswith("--")
+            description = [comment.removeprefix("--").strip()] if begins else description and [*description, comment]
+        elif key := KEY.match(line):
+            above = [parent for parent in above if parent[0] < len(key[1])] + [(len(key[1]), key[2])]
+            yield tuple(name for _, name in above), " ".join(description)
+            description = []
         else:
-            said = []
+            description = []
 
 
 def _at(node: Any, path: tuple[str, ...]) -> Any:

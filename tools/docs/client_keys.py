@@ -60,11 +60,11 @@ def _by_reason(status: Status, connection: Mapping[str, str]) -> str:
             if key.status is status:
                 of_clients.setdefault((key.name, key.why), []).append(kind)
     rows: dict[tuple[str, str], list[str]] = {}
-    for name, why in sorted(connection.items()):
-        rows.setdefault(("all", why), []).append(name)
-    for (name, why), kinds in sorted(of_clients.items()):
-        rows.setdefault((_letters(kinds), why), []).append(name)
-    return table("keys | clients | why", ((code(names), kinds, why) for (kinds, why), names in rows.items()))
+    for name, reason in sorted(connection.items()):
+        rows.setdefault(("all", reason), []).append(name)
+    for (name, reason), kinds in sorted(of_clients.items()):
+        rows.setdefault((_letters(kinds), reason), []).append(name)
+    return table("keys | clients | why", ((code(names), kinds, reason) for (kinds, reason), names in rows.items()))
 
 
 def _letters(kinds: Sequence[ClientKind]) -> str:

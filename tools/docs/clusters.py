@@ -31,19 +31,19 @@ ACLs are `in-sync`, if a cluster's table has no other [state](../guides/acls.md#
 def page() -> str:
     """Return the whole page."""
     rows = [
-        *(_row(name, known) for name, known in KNOWN_CLUSTERS.items()),
+        *(_row(name, cluster) for name, cluster in KNOWN_CLUSTERS.items()),
         *((each.title, each.source, each.target, _documents(each.documents)) for each in DOCUMENTED),
     ]
-    sections = (part for name, known in KNOWN_CLUSTERS.items() for part in _section(name, known))
+    sections = (part for name, cluster in KNOWN_CLUSTERS.items() for part in _section(name, cluster))
     return "\n\n".join([HEAD.rstrip(), table("cluster | as source | as target | documents", rows), *sections]) + "\n"
 
 
-def _row(name: str, known: KnownCluster) -> tuple[str, ...]:
+def _row(name: str, cluster: KnownCluster) -> tuple[str, ...]:
     shown = (EXPECTED[name, role].result.value for role in Role)
-    return f"[{known.title}](#{_anchor(known.title)})", *shown, ""
+    return f"[{cluster.title}](#{_anchor(cluster.title)})", *shown, ""
 
 
-def _section(name: str, known: KnownCluster) -> Iterator[str]:
+def _section(name: str, cluster: KnownCluster) -> Iterator[str]:
     roles = [EXPECTED[name, role] for role in Role]
     shown = [(title, *(show(expected) for expected in roles)) for title, show in SHOWN.items()]
     rows = (
@@ -51,12 +51,12 @@ def _section(name: str, known: KnownCluster) -> Iterator[str]:
         for title, source, target in shown
         if source or target
     )
-    yield f"## {known.title}"
+    yield f"## {cluster.title}"
     yield table(" | as source | as target", rows)
-    if known.documents:
-        yield _wrapped(f"Documents: {_documents(known.documents)}.")
-    if known.guesses:
-        yield _wrapped(f"Assumed, because no document says it: {_sentences(known.guesses)}")
+    if cluster.documents:
+        yield _wrapped(f"Documents: {_documents(cluster.documents)}.")
+    if cluster.guesses:
+        yield _wrapped(f"Assumed, because no document says it: {_sentences(cluster.guesses)}")
 
 
 def _wrapped(text: str) -> str:
@@ -78,7 +78,7 @@ SHOWN: Mapping[str, Callable[[Expectation], str]] = {
 
 
 def _documents(documents: tuple[Document, ...]) -> str:
-    return ", ".join(f"[{number}]({one.address}) ({one.read})" for number, one in enumerate(documents, start=1))
+    return ", ".join(f"[{number}]({each.address}) ({each.read})" for number, each in enumerate(documents, start=1))
 
 
 def _anchor(title: str) -> str:

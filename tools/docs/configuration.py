@@ -51,9 +51,9 @@ def refused(keys: Iterable[Key]) -> str:
         rows.setdefault((key.choices, key.why), []).append(key.name)
     lines: list[tuple[str, ...]] = []
     before = ""
-    for (choices, why), names in sorted(rows.items(), key=lambda row: row[0][1]):
-        lines.append((code(names), code(choices) or "empty", "as above" if why == before else why))
-        before = why
+    for (choices, reason), names in sorted(rows.items(), key=lambda row: row[0][1]):
+        lines.append((code(names), code(choices) or "empty", "as above" if reason == before else reason))
+        before = reason
     return _table("key | may be | why nothing else", lines)
 
 
@@ -64,9 +64,9 @@ def renamed(keys: Iterable[Key]) -> str:
 def without_effect(keys: Iterable[Key], families: Iterable[Family]) -> str:
     """Return the rows of keys, and of families of keys, which share a row if they have one reason."""
     rows: dict[str, list[str]] = {}
-    for name, why in sorted([*((k.name, k.why) for k in keys), *((f"{f.prefix}*", f.why) for f in families)]):
-        rows.setdefault(why, []).append(name)
-    return _table("keys | why", ((code(names), why) for why, names in rows.items()))
+    for name, reason in sorted([*((k.name, k.why) for k in keys), *((f"{f.prefix}*", f.why) for f in families)]):
+        rows.setdefault(reason, []).append(name)
+    return _table("keys | why", ((code(names), reason) for reason, names in rows.items()))
 
 
 def _table(head: str, rows: Iterable[Iterable[str]]) -> str:

@@ -65,9 +65,9 @@ class Table:
 
 def read_table() -> Table:
     """Return the table of this checkout."""
-    found = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
-    sections = {title: by_number(lines) for title, lines in found["behaviours"].items()}
-    return Table(sections, by_number(found["java"]), by_number(found["partly"]))
+    tables = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
+    sections = {title: by_number(lines) for title, lines in tables["behaviours"].items()}
+    return Table(sections, by_number(tables["java"]), by_number(tables["partly"]))
 
 
 def by_number(lines: Mapping[str, str]) -> dict[int, str]:

@@ -52,9 +52,10 @@ def _table(grants: Sequence[Grant], _: str) -> str:
 def _merged(grants: Sequence[Grant]) -> Mapping[tuple[str, str, str], list[str]]:
     """Operations that one feature needs on one resource are one line, and so are resources with the same operations."""
     operations: dict[tuple[str, str, str], list[str]] = {}
-    for one in grants:
-        name = "" if one.resource == "cluster" else f"`{one.name}`" + (" (prefix)" if one.pattern == "prefixed" else "")
-        operations.setdefault((one.resource, name, one.feature), []).append(one.operation)
+    for grant in grants:
+        prefix = " (prefix)" if grant.pattern == "prefixed" else ""
+        name = "" if grant.resource == "cluster" else f"`{grant.name}`{prefix}"
+        operations.setdefault((grant.resource, name, grant.feature), []).append(grant.operation)
     names: dict[tuple[str, str, str], list[str]] = {}
     for (resource, name, feature), allowed in operations.items():
         names.setdefault((resource, ", ".join(allowed), feature), []).append(name)
@@ -63,11 +64,11 @@ def _merged(grants: Sequence[Grant]) -> Mapping[tuple[str, str, str], list[str]]
 
 def _by_resource(grants: Sequence[Grant]) -> Mapping[tuple[str, str, str], tuple[str, ...]]:
     """Return the operations on each resource."""
-    found: dict[tuple[str, str, str], tuple[str, ...]] = {}
-    for one in grants:
-        resource = one.resource, one.name, one.pattern
-        found[resource] = *found.get(resource, ()), one.operation
-    return found
+    operations: dict[tuple[str, str, str], tuple[str, ...]] = {}
+    for grant in grants:
+        resource = grant.resource, grant.name, grant.pattern
+        operations[resource] = *operations.get(resource, ()), grant.operation
+    return operations
 
 
 def _commands(grants: Sequence[Grant], side: str) -> str:
@@ -79,8 +80,8 @@ def _commands(grants: Sequence[Grant], side: str) -> str:
     lines = []
     for (resource, pattern, allowed), named in names.items():
         words = ["kafka-acls", "--bootstrap-server", bootstrap, "--add", "--allow-principal", "User:lockstep"]
-        words += [word for one in allowed for word in ("--operation", one)]
-        words += [word for one in named for word in (f"--{resource}", *([] if resource == "cluster" else [one]))]
+        words += [word for operation in allowed for word in ("--operation", operation)]
+        words += [word for name in named for word in (f"--{resource}", *([] if resource == "cluster" else [name]))]
         words += ["--resource-pattern-type", "prefixed"] if pattern == "prefixed" else []
         lines.append(shlex.join(words))
     return "\n".join(["```sh", *lines, "```"])

@@ -145,8 +145,8 @@ def object_schema(cls: type[Any]) -> dict[str, Any]:
     return {
         "type": "object",
         "description": joined_text(cls.__doc__ or ""),
-        "required": [one.name for one in fields(cls) if _has_no_default(one)],
-        "properties": {one.name: {**_type(hints[one.name]), **described.get(one.name, {})} for one in fields(cls)},
+        "required": [field.name for field in fields(cls) if _has_no_default(field)],
+        "properties": {each.name: {**_type(hints[each.name]), **described.get(each.name, {})} for each in fields(cls)},
     }
 
 
@@ -169,8 +169,8 @@ def _type(hint: Any) -> dict[str, Any]:
     if is_dataclass(hint) and isinstance(hint, type):
         return object_schema(hint)
     if isinstance(hint, UnionType):
-        (known,) = (arg for arg in args if arg is not NoneType)
-        return {"type": [TYPES[known], "null"]}
+        (member,) = (arg for arg in args if arg is not NoneType)
+        return {"type": [TYPES[member], "null"]}
     if get_origin(hint) is dict:
         return {"type": "object", **({} if args[1] is Any else {"additionalProperties": _type(args[1])})}
     assert get_origin(hint) is tuple, hint
@@ -181,14 +181,14 @@ def _type(hint: Any) -> dict[str, Any]:
 
 
 def _of_metrics(cls: type[Any]) -> dict[str, str]:
-    return {name: f"{one.metric.meaning}." for name, one in row_metrics(cls).items() if one.metric is not None}
+    return {name: f"{field.metric.meaning}." for name, field in row_metrics(cls).items() if field.metric is not None}
 
 
 def field_words(cls: type[Any]) -> Iterator[tuple[str, str]]:
     """Yield what stands below each field in the source."""
-    (found,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
-    assert isinstance(found, ast.ClassDef)
-    for field, below in zip(found.body, found.body[1:], strict=False):
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+    assert isinstance(definition, ast.ClassDef)
+    for field, below in zip(definition.body, definition.body[1:], strict=False):
         docstring = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and below.value.value
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(docstring, str):
             yield field.target.id, joined_text(docstring)

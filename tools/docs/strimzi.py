@@ -36,19 +36,19 @@ def _rows(fields: Fields, path: str, versions: tuple[str, ...], seen: dict[Liste
     for name, field in fields.items():
         if path == "" and name in ("apiVersion", "kind"):
             continue
-        here = f"{path}.{name}" if path else name
-        here += "[]" if field.form.name == "LIST" and field.fields else ""
+        place = f"{path}.{name}" if path else name
+        place += "[]" if field.form.name == "LIST" and field.fields else ""
         if field.versions and not field.versions & set(versions):
             continue
         if _is_of_chart(field):
             continue
         # What the chart takes is said in its own documentation, field by field.
         inner = field.fields if field.use is Use.USED else {}
-        before = seen.setdefault(_listed(inner, versions), here) if inner else here
-        more = "" if before == here else f"; fields as in `{before}`"
-        yield f"`{here}`{_versions(field, versions)}", f"{_becomes(field)}{more}"
-        if before == here:
-            yield from _rows(inner, here, versions, seen)
+        before = seen.setdefault(_listed(inner, versions), place) if inner else place
+        more = "" if before == place else f"; fields as in `{before}`"
+        yield f"`{place}`{_versions(field, versions)}", f"{_becomes(field)}{more}"
+        if before == place:
+            yield from _rows(inner, place, versions, seen)
 
 
 def _of_chart(kind: str) -> Iterator[str]:
@@ -69,7 +69,7 @@ def _versions(field: Field, versions: tuple[str, ...]) -> str:
 
 def _listed(fields: Fields, versions: tuple[str, ...]) -> Listed:
     """Return what two tables have in common if each may refer to the other's rows of these fields."""
-    named = {one for field in fields.values() for one in field.versions}
+    named = {version for field in fields.values() for version in field.versions}
     return id(fields), frozenset(named & set(versions) - EVERYWHERE)
 
 
