@@ -74,7 +74,7 @@ class Scene:
         self.ctx.state.open(ControlTopicLog(self.log, "state"), self.ctx.leadership.read_claim)
         self.ctx.source = self.source = Source()
         self.flow = CheckpointFlow(self.ctx)
-        self.flow._memory._loaded.set()
+        self.flow._memory._is_loaded.set()
 
         async def protocols() -> Mapping[str, str]:
             return {}

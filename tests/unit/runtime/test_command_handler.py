@@ -114,7 +114,7 @@ async def test_answer_that_refuses_has_the_code_of_the_reason(
         causes.append((kind, cause))
 
     monkeypatch.setattr(desk.ctx, "event", keep)
-    await desk.desk._serve_one(Command(id="c", verb=verb, subject=subject))
+    await desk.desk._carry_out_and_answer(Command(id="c", verb=verb, subject=subject))
     [(kind, cause)] = causes
     assert (kind, cause.code) == ("CommandRefused", code.value)
     assert len(format_sentence(cause)) < 10_500

@@ -16,7 +16,7 @@ from lockstep_kafka.common.errors import (
     RequestRefused,
     TopicDeleted,
 )
-from lockstep_runtime.telemetry.failure_tracker import SAID_AT_ONCE, SAID_CAUSES, FailureTracker
+from lockstep_runtime.telemetry.failure_tracker import LOGGED_AT_ONCE, LOGGED_CAUSES, FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_state.reasons.reason_catalogue import ReasonCode
 
@@ -86,15 +86,15 @@ def test_outage_with_ever_new_causes_has_a_bounded_number_of_lines(caplog: pytes
     with heard(caplog) as lines:
         for number in range(100):
             troubles.began("one", ClusterUnreachable("B", "b:9092", "x" * number))
-    assert lines == ["cluster unreachable"] * SAID_CAUSES
+    assert lines == ["cluster unreachable"] * LOGGED_CAUSES
 
 
 def test_failure_that_is_forgotten_leaves_room_for_others(caplog: pytest.LogCaptureFixture) -> None:
     troubles = FailureTracker(FlowLog("test", "A->B"))
-    for number in range(2 * SAID_AT_ONCE):
+    for number in range(2 * LOGGED_AT_ONCE):
         troubles.began(f"gone-{number}", ClusterError("B", "deleted"))
     troubles.began("gone-0", AWAY)
-    for number in range(2 * SAID_AT_ONCE):
+    for number in range(2 * LOGGED_AT_ONCE):
         troubles.forget(f"gone-{number}")
     assert troubles.now == {}
     caplog.clear()
@@ -126,7 +126,7 @@ def test_other_failures_are_logged_when_they_begin_or_change(caplog: pytest.LogC
 
 
 def test_first_of_many_failures_are_named(caplog: pytest.LogCaptureFixture) -> None:
-    troubles, names = FailureTracker(FlowLog("test", "A->B")), [f"p-{number}" for number in range(SAID_AT_ONCE + 3)]
+    troubles, names = FailureTracker(FlowLog("test", "A->B")), [f"p-{number}" for number in range(LOGGED_AT_ONCE + 3)]
     with heard(caplog) as lines:
         for text in ("no leader", "still none"):
             for name in names:
@@ -135,7 +135,7 @@ def test_first_of_many_failures_are_named(caplog: pytest.LogCaptureFixture) -> N
         for name in reversed(names):
             troubles.over(name)
         troubles.began("p-0", ClusterError("B", "again"))
-    named = names[:SAID_AT_ONCE]
+    named = names[:LOGGED_AT_ONCE]
     failing, recovered = [f"{name} failing" for name in named], [f"{name} recovered" for name in reversed(named)]
     assert lines == [*failing, "others failing", *failing, "others recovered", *recovered, "p-0 failing"]
 
@@ -144,10 +144,10 @@ def test_number_of_unnamed_failures_is_logged_at_the_end(caplog: pytest.LogCaptu
     troubles = FailureTracker(FlowLog("test", "A->B"))
     caplog.set_level(logging.INFO, logger="lockstep.test")
     for _ in range(2):
-        for number in range(SAID_AT_ONCE + 3):
+        for number in range(LOGGED_AT_ONCE + 3):
             troubles.began(f"p-{number}", ClusterError("B", "no leader"))
         caplog.clear()
-        for number in range(SAID_AT_ONCE + 3):
+        for number in range(LOGGED_AT_ONCE + 3):
             troubles.over(f"p-{number}")
         (record,) = (each for each in caplog.records if each.message == "others recovered")
         assert record.__dict__["text"] == "all that were not named, 3"

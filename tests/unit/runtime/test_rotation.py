@@ -168,7 +168,7 @@ async def test_broken_file_changes_nothing_and_is_logged_once_if_it_stays(
     flows.lines("topcs = x\nA->B.topics = [\n")
     await flows.run_checks(4)
     assert caplog.messages == []
-    monkeypatch.setattr(rotation, "SAY_AFTER_S", 0.0)
+    monkeypatch.setattr(rotation, "LOGGED_AFTER_S", 0.0)
     await flows.run_checks(4)
     assert caplog.messages == ["changed configuration not taken up"]
     said = caplog.records[0].__dict__["text"]

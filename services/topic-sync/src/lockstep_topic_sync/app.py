@@ -18,7 +18,7 @@ from lockstep_kafka.common.asyncio_util import share_kept_s
 from lockstep_kafka.common.tracing import set_attributes
 from lockstep_rules.topic_plan import LeftOutTopic, Rules, Selection, heartbeats_note, partition_plan, selected
 from lockstep_runtime.flow.context import Answer, FlowContext
-from lockstep_runtime.telemetry.log_dedup import SAID, LogDedup
+from lockstep_runtime.telemetry.log_dedup import LOGGED, LogDedup
 from lockstep_runtime.telemetry.metrics import Sample
 from lockstep_state.commands.command import Command
 from lockstep_state.commands.command_vocabulary import Scope
@@ -323,9 +323,9 @@ class TopicSync:
     async def _report(self, happened: TopicEvent) -> None:
         """Append the event. One missing permission fails thousands of topics; then most of the lines are at debug."""
         count = self._sayings.count(happened.detail.get("cause", NO_REASON))
-        if count == SAID + 1:
+        if count == LOGGED + 1:
             self._ctx.log.warn("more topics failed", "for want of the same permission; lockstep status names them")
-        level = logging.DEBUG if count > SAID else happened.level
+        level = logging.DEBUG if count > LOGGED else happened.level
         await self._ctx.event(happened.kind, happened.subject, happened.text, level=level, **happened.detail)
 
     async def _write_changes(self, rows: Iterable[MirroredTopic], events: Sequence[TopicEvent] = ()) -> None:
