@@ -1,4 +1,4 @@
-"""Control topics that were deleted: each loss is found once, whichever life finds it."""
+"""Control topics that were deleted: each loss is found once, whichever session finds it."""
 
 from pathlib import Path
 from typing import Any

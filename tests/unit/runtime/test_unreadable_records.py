@@ -30,7 +30,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 def test_unreadable_record_is_logged_once_with_its_place(caplog: pytest.LogCaptureFixture) -> None:
     counted: list[str] = []
     unreadable = reader(counted)
-    for _ in range(3):  # each life replays the topic
+    for _ in range(3):  # each session replays the topic
         unreadable.begin("state")
         unreadable.pass_over(record(7), WHY, stays=True)
     assert warnings(caplog) == ["state partition 0 offset 7: odd"]

@@ -114,10 +114,10 @@ class GuardedServer:
         logged = ""
         while True:
             await asyncio.sleep(CHECK_INTERVAL_S)
-            refusal = certificate.renew()
-            if refusal is not None and (refusal != logged or not refusal):
-                self._warn(refusal)
-            logged = logged if refusal is None else refusal
+            trouble = certificate.renew()
+            if trouble is not None and (trouble != logged or not trouble):
+                self._warn(trouble)
+            logged = logged if trouble is None else trouble
 
     @web.middleware
     async def _refuse_others(self, request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -87,13 +87,13 @@ class FaustMembership:
 
     def _sentence(self, reason: BaseException | None) -> str:
         group = self._app.conf.id
-        error = "it ended" if reason is None else f"{type(reason).__name__}: {reason}"
-        if "InvalidSessionTimeout" in error:
-            error = (
+        sentence = "it ended" if reason is None else f"{type(reason).__name__}: {reason}"
+        if "InvalidSessionTimeout" in sentence:
+            sentence = (
                 f"the brokers allow no session of {SESSION_TIMEOUT:.0f} s: set their group.min.session.timeout.ms to "
                 f"{SESSION_TIMEOUT * 1000:.0f} or less, and group.max.session.timeout.ms to more"
             )
-        return f"cluster {self._runner.ctx.target.alias}: the consumer of group {group} ended: {error}"
+        return f"cluster {self._runner.ctx.target.alias}: the consumer of group {group} ended: {sentence}"
 
     async def _commands(self, stream: Any) -> None:
         # Only hands over: Faust counts an event as done even when this raises.
