@@ -81,9 +81,9 @@ class CompactedTopic(ABC, Generic[F]):
         self.fold: F | None = None
         """The fold of the topic, read to its end and followed; None while it is not."""
         self.is_missing = False
-        """The topic does not exist, as of the last attempt to read it."""
+        """The topic did not exist at the last attempt to read it."""
         self.is_denied = False
-        """The topic may not be read, as of the last attempt to read it."""
+        """The topic was denied, and has not been read since."""
         self.generation = 0
         """The number of folds so far; a new one has another number."""
 
