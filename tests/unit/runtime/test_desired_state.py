@@ -31,19 +31,19 @@ def test_without_a_row_everything_is_to_run() -> None:
     "scope", ["connector__MirrorSourceConnector", "slot__2", "topic__orders", "partition__orders_3"]
 )
 def test_a_partition_runs_only_while_all_that_it_lies_in_does(scope: str) -> None:
-    wanted = now(**{scope: "paused"})
-    assert wanted.partition("orders", 3, slot=2) is DesiredPhase.PAUSED
-    assert wanted.partition("payments", 3, slot=1) is (
+    states = now(**{scope: "paused"})
+    assert states.partition("orders", 3, slot=2) is DesiredPhase.PAUSED
+    assert states.partition("payments", 3, slot=1) is (
         DesiredPhase.PAUSED if scope.startswith("conn") else DesiredPhase.RUNNING
     )
 
 
 def test_the_most_restrained_word_counts() -> None:
-    wanted = now(connector__MirrorSourceConnector="paused", slot__2="stopped")
-    assert wanted.slot(2) is DesiredPhase.STOPPED
-    assert wanted.slot(1) is DesiredPhase.PAUSED
-    assert wanted.partition("t", 0, slot=2) is DesiredPhase.STOPPED
-    assert wanted.connector(Connector.CHECKPOINT) is DesiredPhase.RUNNING
+    states = now(connector__MirrorSourceConnector="paused", slot__2="stopped")
+    assert states.slot(2) is DesiredPhase.STOPPED
+    assert states.slot(1) is DesiredPhase.PAUSED
+    assert states.partition("t", 0, slot=2) is DesiredPhase.STOPPED
+    assert states.connector(Connector.CHECKPOINT) is DesiredPhase.RUNNING
 
 
 def test_desired_phase_of_a_later_release_runs_nothing() -> None:
@@ -52,16 +52,16 @@ def test_desired_phase_of_a_later_release_runs_nothing() -> None:
 
 @pytest.mark.parametrize(("verb", "phase"), [(PAUSE, "paused"), (RESUME, "running"), (STOP, "stopped")])
 def test_commands_change_the_phase_and_nothing_else(verb: str, phase: str) -> None:
-    known = Wanted(scope=SOURCE, phase="paused", restart="r1")
-    assert apply_verb(known, verb, "c1") == Wanted(scope=SOURCE, phase=phase, restart="r1")
+    row = Wanted(scope=SOURCE, phase="paused", restart="r1")
+    assert apply_verb(row, verb, "c1") == Wanted(scope=SOURCE, phase=phase, restart="r1")
 
 
 def test_restart_keeps_the_phase_and_has_its_id() -> None:
-    known = Wanted(scope=SOURCE, phase="paused")
-    asked = apply_verb(known, RESTART, "c1")
-    assert (asked.phase, asked.restart) == ("paused", "c1")
+    row = Wanted(scope=SOURCE, phase="paused")
+    restarted = apply_verb(row, RESTART, "c1")
+    assert (restarted.phase, restarted.restart) == ("paused", "c1")
     before = DesiredStateView({}).restarts(Scope.parse(SOURCE))
-    assert DesiredStateView({asked.key(): asked}).restarts(Scope.parse(SOURCE)) != before
+    assert DesiredStateView({restarted.key(): restarted}).restarts(Scope.parse(SOURCE)) != before
 
 
 @given(st.lists(st.tuples(st.sampled_from((PAUSE, RESUME, STOP, RESTART)), st.integers(0, 9)), max_size=6))

@@ -22,15 +22,15 @@ LIVE = b"GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n"
 @pytest.fixture
 def ended(monkeypatch: pytest.MonkeyPatch) -> list[GuardedConnection]:
     """Connections that were forgotten, in order."""
-    found: list[GuardedConnection] = []
+    connections: list[GuardedConnection] = []
     abort = GuardedConnection.abort
 
     def noted(connection: GuardedConnection) -> None:
         abort(connection)
-        found.append(connection)
+        connections.append(connection)
 
     monkeypatch.setattr(GuardedConnection, "abort", noted)
-    return found
+    return connections
 
 
 async def closes_within(seconds: float, reader: asyncio.StreamReader) -> bytes:

@@ -45,12 +45,12 @@ def test_lead_changes_of_many_shares_are_reported_once_a_period() -> None:
 
 @given(st.lists(st.floats(0, 20), max_size=60))
 def test_a_report_means_that_many_changes_within_the_period(gaps: list[float]) -> None:
-    changes, at, now, reported = LeadChanges(), [0.0], 0.0, float("-inf")
+    changes, times, now, reported = LeadChanges(), [0.0], 0.0, float("-inf")
     for gap in gaps:
         now += gap
-        at.append(now)
+        times.append(now)
         changes.count("x", "one", now)
-        recent = sum(now - one <= PERIOD_S for one in at[1:])
+        recent = sum(now - time <= PERIOD_S for time in times[1:])
         due = recent > OFTEN and now - reported >= PERIOD_S
         assert list(changes.frequent("one", now)) == ([("x", recent, ("one",))] if due else [])
         reported = now if due else reported

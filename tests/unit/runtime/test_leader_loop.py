@@ -135,11 +135,11 @@ async def test_standing_down_names_its_reason(
 ) -> None:
     now = scene.ctx.clock.monotonic()
     scene.ctx.heartbeat_at = None if silent_s is None else now - silent_s
-    heard: list[tuple[str, str]] = []
-    monkeypatch.setattr(scene.ctx.log, "info", lambda message, text="", **_: heard.append((message, text)))
+    logged: list[tuple[str, str]] = []
+    monkeypatch.setattr(scene.ctx.log, "info", lambda message, text="", **_: logged.append((message, text)))
     scene.loop._leading = asyncio.create_task(asyncio.sleep(60))
     await scene.loop.stand_down(scene.loop._why_not_acting())
-    assert heard == [("standing down", f"{scene.ctx.instance}: {why}")]
+    assert logged == [("standing down", f"{scene.ctx.instance}: {why}")]
 
 
 @pytest.mark.parametrize("ends_as", [None, asyncio.CancelledError()])
@@ -157,7 +157,7 @@ async def test_lead_part_that_ends_by_itself_is_an_error(
     monkeypatch.setattr(scene.loop if part == "_serve_commands" else scene.loop._main_loop, part, ends)
     with pytest.raises(BaseExceptionGroup) as raised:
         await asyncio.wait_for(scene.loop._run_while_leading(), 5.0)
-    assert [type(one) for one in errors_in(raised.value)] == [RuntimeError]
+    assert [type(error) for error in errors_in(raised.value)] == [RuntimeError]
 
 
 class LateLoop(SlowRounds):

@@ -170,23 +170,23 @@ async def test_a_refused_connection_is_closed_soon_though_its_client_stays(monke
 async def test_https_renews_its_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "CHECK_INTERVAL_S", 0.05)
     made, key = certificate(tmp_path, "first")
-    (next_made, next_key), heard = certificate(tmp_path, "second"), list[str]()
-    first, second = (ssl.create_default_context(cafile=str(one)) for one in (made, next_made))
-    async with served(AccessPolicy(certificate=made, key=key), heard.append) as address:
+    (next_made, next_key), warnings = certificate(tmp_path, "second"), list[str]()
+    first, second = (ssl.create_default_context(cafile=str(file)) for file in (made, next_made))
+    async with served(AccessPolicy(certificate=made, key=key), warnings.append) as address:
         assert address.startswith("https://127.0.0.1:")
         assert await got(address, "/live", tls=first) == (200, "live\n")
         with pytest.raises((ConnectionError, asyncio.IncompleteReadError, IndexError)):
             await got(address.replace("https", "http"), "/live")  # clear text
         shutil.copy(next_made, made)  # half of a pair, as while a secret is exchanged
         async with asyncio.timeout(WITHIN):
-            while not heard:
+            while not warnings:
                 await asyncio.sleep(0.05)
-        assert "cannot be used" in heard[0]
+        assert "cannot be used" in warnings[0]
         shutil.copy(next_key, key)
         async with asyncio.timeout(WITHIN):
-            while "" not in heard:
+            while "" not in warnings:
                 await asyncio.sleep(0.05)
-        assert len(heard) == 2
+        assert len(warnings) == 2
         assert await got(address, "/live", tls=second) == (200, "live\n")
         with pytest.raises(ssl.SSLCertVerificationError):
             await got(address, "/live", tls=first)

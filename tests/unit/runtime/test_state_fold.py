@@ -129,9 +129,9 @@ def test_a_row_of_divided_work_is_judged_by_the_leader_of_its_share() -> None:
 
 
 def test_leader_rows_are_reported_with_their_offsets() -> None:
-    heard: list[tuple[str, str, int]] = []
-    folded([topic("x"), Leader(service="s", instance="one")], StateFold(lambda *row: heard.append(row)))
-    assert heard == [("s", "one", 1)]
+    leaders: list[tuple[str, str, int]] = []
+    folded([topic("x"), Leader(service="s", instance="one")], StateFold(lambda *row: leaders.append(row)))
+    assert leaders == [("s", "one", 1)]
 
 
 @pytest.mark.parametrize("wants", [None, frozenset[type[Row]]()])

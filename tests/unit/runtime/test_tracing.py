@@ -161,9 +161,9 @@ async def test_a_work_its_steps_and_what_happened_arrive(collector: Collector) -
     assert first.attributes == {"flow": "A->B", "service": "topic-sync", "topics": 3}
     assert first.events == ("TopicCreated",)
     steps = collector.spans("admin list")
-    assert {one.attributes["cluster"] for one in steps} == {"A", "B"}
-    assert {(one.trace, one.parent) for one in steps} == {(first.trace, first.id)}
-    assert {one["service.instance.id"] for one in collector.resources()} == {"one"}
+    assert {span.attributes["cluster"] for span in steps} == {"A", "B"}
+    assert {(span.trace, span.parent) for span in steps} == {(first.trace, first.id)}
+    assert {span["service.instance.id"] for span in collector.resources()} == {"one"}
 
 
 def test_span_records_errors_but_not_a_change_of_leader(collector: Collector) -> None:
