@@ -166,7 +166,7 @@ class CheckpointFlow:
                 "trouble": self._syncs.trouble,
                 "position": -1 if store is None else store.position,
                 "partitions": 0 if store is None else len(store.histories),
-                "readings": self._syncs.generation,
+                "readings": self._syncs.readings,
                 "malformed": self._syncs.malformed,
             },
             "opposite": None if self._opposite is None else self._opposite.status(),
@@ -284,7 +284,7 @@ class CheckpointFlow:
         theirs = partial(came_from, self._rule)
         places = OffsetTranslator(self._exact, store, self._syncs.trouble, opposite, theirs, begins)
         syncs = self._syncs.trouble if store is None else store.position
-        translation = (self._memory.generation, self._syncs.generation, syncs)
+        translation = (self._memory.readings, self._syncs.readings, syncs)
         due: list[Checkpoint] = []
         refused: dict[str, Reason] = {}
         settled: dict[str, tuple[object, TranslationState]] = {}

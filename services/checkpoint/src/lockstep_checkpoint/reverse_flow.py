@@ -106,7 +106,7 @@ class ReverseFlow(CompactedTopic[_State]):
     def changes(self, topics: Iterable[str]) -> tuple[int, str, int]:
         """Something else than before, if anything was said of one of these topics of our target meanwhile."""
         said = 0 if self.fold is None else self.fold.places.changes(topics)
-        return self.generation, self.trouble, said
+        return self.readings, self.trouble, said
 
     def status(self) -> Mapping[str, Any]:
         """For /status."""

@@ -84,8 +84,8 @@ class CompactedTopic(ABC, Generic[F]):
         """The topic did not exist at the last attempt to read it."""
         self.is_denied = False
         """The topic was denied, and has not been read since."""
-        self.generation = 0
-        """The number of folds so far; a new one has another number."""
+        self.readings = 0
+        """The number of folds that `fold` has been."""
 
     @abstractmethod
     def begin_fold(self) -> F:
@@ -202,5 +202,5 @@ class CompactedTopic(ABC, Generic[F]):
         if fold is None:
             self._is_loaded.clear()
         else:
-            self.generation += 1
+            self.readings += 1
             self._is_loaded.set()
