@@ -71,7 +71,7 @@ class Scene:
         self.log = opened(self.ctx)
         self.ctx.source = self.source = Source()
         self.flow = CheckpointFlow(self.ctx)
-        self.flow._checkpoints._loaded.set()
+        self.flow._checkpoints._is_loaded.set()
 
         async def protocols() -> Mapping[str, str]:
             return {}

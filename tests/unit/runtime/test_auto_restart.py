@@ -61,8 +61,8 @@ def test_auto_restart_waits_for_a_command_and_then_counts_anew() -> None:
 
 def test_each_connector_has_its_own() -> None:
     settings = AutoRestarts(checkpoint=AutoRestart(max_restarts=3), heartbeat=AutoRestart(enabled=False))
-    found = {connector: auto_restart_for(connector, settings) for connector in Connector}
-    assert found == {
+    limits = {connector: auto_restart_for(connector, settings) for connector in Connector}
+    assert limits == {
         Connector.SOURCE: AutoRestart(),
         Connector.CHECKPOINT: AutoRestart(max_restarts=3),
         Connector.HEARTBEAT: AutoRestart(enabled=False),

@@ -31,18 +31,25 @@ def swap(link: Path, to: str) -> None:
 def test_a_file_that_is_gone_is_another_content(tmp_path: Path) -> None:
     file = tmp_path / "f"
     file.write_text("")
-    there = digests([file])
+    before = digests([file])
     file.unlink()
-    assert digests([file]) != there
+    assert digests([file]) != before
 
 
 def test_file_digest_differs_only_after_two_equal_reads() -> None:
-    one, two, three = ({Path("f"): text} for text in "123")
-    steady = FileDigest(one)
-    assert [steady.differs(seen) for seen in (one, two, three, three, three)] == [False, False, False, True, True]
-    steady.accepted = dict(three)
-    assert not steady.differs(three)
-    assert [steady.differs(seen) for seen in (one, three, three)] == [False, False, False]
+    first, second, third = ({Path("f"): text} for text in "123")
+    steady = FileDigest(first)
+    reads = (first, second, third, third, third)
+    assert [steady.differs(content) for content in reads] == [
+        False,
+        False,
+        False,
+        True,
+        True,
+    ]
+    steady.accepted = dict(third)
+    assert not steady.differs(third)
+    assert [steady.differs(content) for content in (first, third, third)] == [False, False, False]
 
 
 def test_file_digest_of_a_folder_is_of_its_names(tmp_path: Path) -> None:

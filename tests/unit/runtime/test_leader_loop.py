@@ -81,6 +81,11 @@ class Scene:
         await eventually(lambda: len(self.answers) == 1)
 
 
+@pytest.fixture
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    return Scene(tmp_path, monkeypatch)
+
+
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
@@ -92,10 +97,7 @@ class Scene:
         ),
     ],
 )
-async def test_refresh_that_a_command_interrupts_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: Wanted, reason: str
-) -> None:
-    scene = Scene(tmp_path, monkeypatch)
+async def test_refresh_that_a_command_interrupts_is_refused(scene: Scene, row: Wanted, reason: str) -> None:
     acting = asyncio.create_task(scene.loop._run_while_leading())
     await scene.refresh_meets(row)
     assert scene.answers == [("CommandRefused", reason)]
@@ -107,9 +109,8 @@ async def test_refresh_that_a_command_interrupts_is_refused(
     acting.cancel()
 
 
-async def test_refresh_is_not_answered_after_the_lead_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_refresh_is_not_answered_after_the_lead_is_lost(scene: Scene) -> None:
     """The next leader carries it out."""
-    scene = Scene(tmp_path, monkeypatch)
     scene.loop._leading = asyncio.create_task(scene.loop._run_while_leading())
     await eventually(lambda: scene.service.began == 1)
     scene.service.slow = True
@@ -130,25 +131,23 @@ async def test_refresh_is_not_answered_after_the_lead_is_lost(tmp_path: Path, mo
     ],
 )
 async def test_standing_down_names_its_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, silent_s: float | None, why: str
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, silent_s: float | None, why: str
 ) -> None:
-    scene = Scene(tmp_path, monkeypatch)
     now = scene.ctx.clock.monotonic()
     scene.ctx.heartbeat_at = None if silent_s is None else now - silent_s
-    heard: list[tuple[str, str]] = []
-    monkeypatch.setattr(scene.ctx.log, "info", lambda message, text="", **_: heard.append((message, text)))
+    logged: list[tuple[str, str]] = []
+    monkeypatch.setattr(scene.ctx.log, "info", lambda message, text="", **_: logged.append((message, text)))
     scene.loop._leading = asyncio.create_task(asyncio.sleep(60))
     await scene.loop.stand_down(scene.loop._why_not_acting())
-    assert heard == [("standing down", f"{scene.ctx.instance}: {why}")]
+    assert logged == [("standing down", f"{scene.ctx.instance}: {why}")]
 
 
 @pytest.mark.parametrize("ends_as", [None, asyncio.CancelledError()])
 @pytest.mark.parametrize("part", ["_serve_commands", "run_forever"])
 async def test_lead_part_that_ends_by_itself_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str, ends_as: BaseException | None
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, part: str, ends_as: BaseException | None
 ) -> None:
     """A task group goes on without a child that returned, or was cancelled from within."""
-    scene = Scene(tmp_path, monkeypatch)
 
     async def ends() -> None:
         await asyncio.sleep(0)
@@ -158,7 +157,7 @@ async def test_lead_part_that_ends_by_itself_is_an_error(
     monkeypatch.setattr(scene.loop if part == "_serve_commands" else scene.loop._main_loop, part, ends)
     with pytest.raises(BaseExceptionGroup) as raised:
         await asyncio.wait_for(scene.loop._run_while_leading(), 5.0)
-    assert [type(one) for one in errors_in(raised.value)] == [RuntimeError]
+    assert [type(error) for error in errors_in(raised.value)] == [RuntimeError]
 
 
 class LateLoop(SlowRounds):
@@ -182,10 +181,9 @@ class LateLoop(SlowRounds):
             self.running -= 1
 
 
-async def test_next_main_loop_begins_when_the_former_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_next_main_loop_begins_when_the_former_has_ended(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lockstep_runtime.membership.leader_loop.DRAIN", 0.05)
     monkeypatch.setattr("lockstep_runtime.membership.leader_loop.TICK", 0.02)
-    scene = Scene(tmp_path, monkeypatch)
     service = LateLoop(scene.ctx)
     lead = LeaderLoop(scene.ctx, service, "all")
     monkeypatch.setattr(lead, "_serve_commands", asyncio.Event().wait)
@@ -208,12 +206,11 @@ async def test_next_main_loop_begins_when_the_former_has_ended(tmp_path: Path, m
     await asyncio.wait([keeping])
 
 
-async def test_main_loop_that_never_ends_ends_its_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_main_loop_that_never_ends_ends_its_process(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     ended: list[str] = []
     monkeypatch.setattr("lockstep_runtime.membership.leader_loop.DRAIN", 0.05)
     monkeypatch.setattr("lockstep_runtime.membership.leader_loop.ENDS_WITHIN", 0.2)
     monkeypatch.setattr("lockstep_runtime.membership.leader_loop.replace_process", lambda log, why: ended.append(why))
-    scene = Scene(tmp_path, monkeypatch)
     service = LateLoop(scene.ctx)
     lead = LeaderLoop(scene.ctx, service, "all")
     monkeypatch.setattr(lead, "_serve_commands", asyncio.Event().wait)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,17 +20,27 @@ class Log:
         return len(self.rows)  # offsets from 1: term 0 means none
 
 
-def test_holding_the_partition_alone_is_not_leading() -> None:
+@pytest.fixture
+def me() -> Leadership:
+    """A replica that holds partition 0."""
     me = Leadership("topic-sync")
+    me.assigned({0})
+    return me
+
+
+def lead(me: Leadership, term: int = 7) -> None:
+    me.claimed(0, term)
+    me.read_claim("topic-sync", "one", term)
+
+
+def test_holding_the_partition_alone_is_not_leading(me: Leadership) -> None:
     me.assigned({0, 1, 2})
     assert me.unclaimed_partitions() == (0,)
     assert me.lead_phase() is LeadPhase.CLAIMING
     assert (me.leads(), me.term()) == (False, 0)
 
 
-def test_leading_begins_when_the_own_row_is_read_back() -> None:
-    me = Leadership("topic-sync")
-    me.assigned({0})
+def test_leading_begins_when_the_own_row_is_read_back(me: Leadership) -> None:
     me.claimed(0, 7)
     assert not me.leads()
     assert me.unclaimed_partitions() == ()
@@ -37,16 +48,14 @@ def test_leading_begins_when_the_own_row_is_read_back() -> None:
     assert (me.leads(), me.term(), me.leader()) == (True, 7, "one")
 
 
-def test_reading_back_before_the_acknowledgement_is_as_good() -> None:
-    me = Leadership("topic-sync")
-    me.assigned({0})
+def test_reading_back_before_the_acknowledgement_is_as_good(me: Leadership) -> None:
     me.read_claim("topic-sync", "one", 7)
     me.claimed(0, 7)
     assert me.leads()
 
 
-def test_leadership_does_not_follow_from_an_old_row_of_the_same_name() -> None:
-    me = Leadership("topic-sync")
+def test_leadership_does_not_follow_from_an_old_row_of_the_same_name(me: Leadership) -> None:
+    me.assigned(())
     me.read_claim("topic-sync", "one", 3)
     me.assigned({0})
     assert not me.leads()
@@ -55,53 +64,34 @@ def test_leadership_does_not_follow_from_an_old_row_of_the_same_name() -> None:
     assert not me.leads()
 
 
-def test_leadership_without_partition_0_is_standby() -> None:
-    me = Leadership("topic-sync")
+def test_leadership_without_partition_0_is_standby(me: Leadership) -> None:
     me.assigned({1, 2, 3})
     assert me.unclaimed_partitions() == ()
     assert me.lead_phase() is LeadPhase.IDLE
 
 
-def test_leadership_lost_to_a_later_row_is_claimed_again() -> None:
-    me = Leadership("topic-sync")
-    me.assigned({0})
-    me.claimed(0, 7)
-    me.read_claim("topic-sync", "one", 7)
+def test_leadership_lost_to_a_later_row_is_claimed_again(me: Leadership) -> None:
+    lead(me)
     me.read_claim("topic-sync", "two", 8)
     assert not me.leads()
     assert me.unclaimed_partitions() == (0,)
-    me.claimed(0, 9)
-    me.read_claim("topic-sync", "one", 9)
+    lead(me, 9)
     assert me.term() == 9
 
 
-def test_leadership_of_a_revoked_partition_ends_despite_a_late_ack() -> None:
-    me = Leadership("topic-sync")
-    me.assigned({0})
+def test_leadership_of_a_revoked_partition_ends_despite_a_late_ack(me: Leadership) -> None:
     me.assigned(())
-    me.claimed(0, 7)
-    me.read_claim("topic-sync", "one", 7)
+    lead(me)
     assert not me.leads()
     me.assigned({0})
     assert me.unclaimed_partitions() == (0,)  # a new term, not the old one
 
 
-def test_an_assignment_that_keeps_the_partition_keeps_the_term() -> None:
-    me = Leadership("topic-sync")
-    me.assigned({0})
-    me.claimed(0, 7)
-    me.read_claim("topic-sync", "one", 7)
+def test_leadership_is_kept_by_other_assignments_and_services(me: Leadership) -> None:
+    lead(me)
     me.assigned({0, 1})
-    assert me.term() == 7
-
-
-def test_rows_of_other_services_do_not_matter() -> None:
-    me = Leadership("topic-sync")
-    me.assigned({0})
-    me.claimed(0, 7)
-    me.read_claim("topic-sync", "one", 7)
     me.read_claim("acl-sync", "two", 8)
-    assert me.leads()
+    assert me.term() == 7
 
 
 def test_leadership_claims_of_others_since_a_term_are_known() -> None:

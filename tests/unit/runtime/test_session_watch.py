@@ -1,4 +1,4 @@
-"""A state topic that was deleted and created again between two lives."""
+"""A state topic that was deleted and created again between two sessions."""
 
 import pytest
 

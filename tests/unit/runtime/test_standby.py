@@ -58,7 +58,7 @@ async def test_replica_keeps_its_troubles_over_an_outage_of_the_target(
 
     monkeypatch.setattr(scene.ctx.target, "probe", refused)
     follower: Any = Follower()
-    watching = asyncio.create_task(scene.runner._watch_reach(follower))
+    watching = asyncio.create_task(scene.runner._watch_target(follower))
     scene.ctx.periodic.troubles.began("topic refresh", DENIED)
     await scene.after(1)
     follower.trouble = "no answer"
@@ -74,7 +74,7 @@ async def test_replica_keeps_its_troubles_over_an_outage_of_the_target(
 async def test_standby_replica_forgets_its_troubles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene(tmp_path, monkeypatch)
     follower: Any = Follower()
-    watching = asyncio.create_task(scene.runner._watch_reach(follower))
+    watching = asyncio.create_task(scene.runner._watch_target(follower))
     for name, trouble in (("topic refresh", DENIED), ("config sync", AWAY)):
         scene.ctx.periodic.troubles.began(name, trouble)
     scene.ctx.heartbeat_at = scene.now + FORGETS_AFTER + 1

@@ -177,7 +177,7 @@ class CheckpointFlow:
                 "trouble": self._syncs.trouble,
                 "position": -1 if store is None else store.position,
                 "partitions": 0 if store is None else len(store.histories),
-                "readings": self._syncs.generation,
+                "readings": self._syncs.readings,
                 "malformed": self._syncs.malformed,
             },
             "opposite": None if self._reverse_flow is None else self._reverse_flow.status(),
@@ -299,7 +299,7 @@ class CheckpointFlow:
         origin = partial(reverse_source_topic, self._rule)
         translator = OffsetTranslator(self._runs, store, self._syncs.trouble, reverse, origin, begins)
         syncs = self._syncs.trouble if store is None else store.position
-        translation = (self._checkpoints.generation, self._syncs.generation, syncs)
+        translation = (self._checkpoints.readings, self._syncs.readings, syncs)
         due: list[Checkpoint] = []
         refused: dict[str, Reason] = {}
         planned: dict[str, tuple[object, TranslationState]] = {}

@@ -13,7 +13,7 @@ from lockstep_checkpoint.unanswered_reading import unanswered_since
 from lockstep_rules.groups.group_sync import HELD, REFUSED, Ahead
 from lockstep_rules.selection_count import GROUP_KEYS, NOT_COUNTED, SelectionCount
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.telemetry.log_dedup import SAID, LogDedup
+from lockstep_runtime.telemetry.log_dedup import LOGGED, LogDedup
 from lockstep_state.codecs.mm2_codec import Checkpoint
 from lockstep_state.offsets import TopicPartition
 from lockstep_state.reasons.reason import NO_REASON, Reason
@@ -244,9 +244,9 @@ class GroupReport:
     def _level(self, message: str, cause: Reason) -> int | None:
         """Return the log level of one more line with this cause: debug if enough others had it; None: the default."""
         count = self._log_dedup.count(cause)
-        if count == SAID + 1:
+        if count == LOGGED + 1:
             self._ctx.log.warn(message, "for the same reason; lockstep status names them")
-        return logging.DEBUG if count > SAID else None
+        return logging.DEBUG if count > LOGGED else None
 
     def reset(self) -> None:
         """Forget this process's views: its share of the groups may have changed. The rows remain in the state topic."""

@@ -111,7 +111,7 @@ class ReverseFlow(CompactedTopic[_State]):
 
     def changes(self, topics: Iterable[str]) -> tuple[int, str, int]:
         """Return a value that changes whenever rows about these topics of our target change."""
-        return self.generation, self.trouble, 0 if self.fold is None else self.fold.runs.changes(topics)
+        return self.readings, self.trouble, 0 if self.fold is None else self.fold.runs.changes(topics)
 
     def status(self) -> Mapping[str, Any]:
         return {"topic": self.topic, "read": self.fold is not None, "trouble": self.trouble}

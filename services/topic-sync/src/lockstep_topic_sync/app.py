@@ -18,7 +18,7 @@ from lockstep_kafka.common.asyncio_util import share_kept_s
 from lockstep_kafka.common.tracing import set_attributes
 from lockstep_rules.topic_plan import LeftOutTopic, Rules, Selection, heartbeats_note, partition_plan, selected
 from lockstep_runtime.flow.context import Answer, FlowContext
-from lockstep_runtime.telemetry.log_dedup import SAID, LogDedup
+from lockstep_runtime.telemetry.log_dedup import LOGGED, LogDedup
 from lockstep_runtime.telemetry.metrics import Sample
 from lockstep_state.commands.command import Command
 from lockstep_state.commands.command_vocabulary import Scope
@@ -341,9 +341,9 @@ class TopicSync:
         One missing permission fails thousands of topics, so most of the log lines are at debug then.
         """
         count = self._log_dedup.count(event.detail.get("cause", NO_REASON))
-        if count == SAID + 1:
+        if count == LOGGED + 1:
             self._ctx.log.warn("more topics failed", "for want of the same permission; lockstep status names them")
-        level = logging.DEBUG if count > SAID else event.level
+        level = logging.DEBUG if count > LOGGED else event.level
         await self._ctx.event(event.kind, event.subject, event.text, level=level, **event.detail)
 
     async def _write_changes(self, rows: Iterable[MirroredTopic], events: Sequence[TopicEvent] = ()) -> None:

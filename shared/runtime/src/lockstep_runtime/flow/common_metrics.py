@@ -1,4 +1,4 @@
-"""Metrics that every service has: its standing in each flow, its rounds, and what Kafka Connect's workers would say."""
+"""Metrics that every service has: readiness, leadership, rounds, and those of Kafka Connect's workers."""
 
 import platform
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,7 +10,7 @@ from lockstep_state.metric import Metric, MetricSet
 from lockstep_state.names import Flow
 
 SOURCE, CHECKPOINT, HEARTBEAT = "MirrorSourceConnector", "MirrorCheckpointConnector", "MirrorHeartbeatConnector"
-"""MM2's connectors. Ours of the first is the data plane; topic-sync and acl-sync are part of it and count as none."""
+"""MM2's connectors. The data plane counts as the first; topic-sync and acl-sync are part of it and count as none."""
 
 CONNECTORS = {"data-plane": SOURCE, "checkpoint": CHECKPOINT, "heartbeat": HEARTBEAT}
 
@@ -111,8 +111,10 @@ METRICS = (*SERVICE_METRICS, *TLS_METRICS, *ROUND_METRICS, *TASK_METRICS)
 
 
 def page_metrics(service: str) -> tuple[Metric, ...]:
-    """Those of them that a service's page has: the data plane works in no rounds, topic-sync and acl-sync have no
-    tasks. With TLS it has those about certificates too."""
+    """Return the common metrics that the page of a service shows.
+
+    The data plane has no rounds, topic-sync and acl-sync have no tasks. Metrics of certificates come only with TLS.
+    """
     return (
         *SERVICE_METRICS,
         *(ROUND_METRICS if service != "data-plane" else ()),
@@ -136,50 +138,52 @@ class LeadSample(Protocol):
 
 
 def quoted(value: str) -> str:
-    """As JMX shows a value with special characters, and as the dashboards for it ask for it: in double quotes."""
+    """Put a label value into double quotes, as JMX does with special characters and as dashboards for JMX expect."""
     return f'"{value}"'
 
 
 def connector(flow: Flow, kind: str) -> str:
-    """The label that names a connector, as Strimzi names it."""
+    """Return the label value that names a connector, as Strimzi names it."""
     return quoted(f"{flow}.{kind}")
 
 
 def lead_samples(service: str, flows: Iterable[LeadSample]) -> Iterator[Sample]:
-    """What a service's standing in each of its flows comes to."""
+    """Yield the samples of a service's state in each of its flows."""
     kind = CONNECTORS.get(service)
-    for one in flows:
-        labels = (str(one.flow), service)
-        yield Sample(READY, labels, one.ready)
-        yield Sample(ACTING, labels, one.is_acting)
-        yield Sample(DEGRADED, labels, one.degraded)
-        yield Sample(REBALANCING, (), one.rebalancing)
-        acts = kind is not None and one.is_acting
+    for sample in flows:
+        labels = (str(sample.flow), service)
+        yield Sample(READY, labels, sample.ready)
+        yield Sample(ACTING, labels, sample.is_acting)
+        yield Sample(DEGRADED, labels, sample.degraded)
+        yield Sample(REBALANCING, (), sample.rebalancing)
+        acts = kind is not None and sample.is_acting
         yield Sample(CONNECTOR_COUNT, (), acts)
         yield Sample(ASSIGNED_CONNECTORS, (), acts)
         if kind in (CHECKPOINT, HEARTBEAT):
             yield Sample(TASKS, (), acts)
             yield Sample(ASSIGNED_TASKS, (), acts)
-            yield Sample(FAILED_TASKS, (connector(one.flow, kind),), acts and one.degraded)
+            yield Sample(FAILED_TASKS, (connector(sample.flow, kind),), acts and sample.degraded)
             if acts:
-                status = "failed" if one.degraded else "running"
-                yield Sample(CONNECTOR_STATUS, (connector(one.flow, kind), "0", status), 1)
+                status = "failed" if sample.degraded else "running"
+                yield Sample(CONNECTOR_STATUS, (connector(sample.flow, kind), "0", status), 1)
 
 
 def build_samples(service: str) -> Iterator[Sample]:
-    """Return what a service is made of."""
+    """Yield the versions of Lockstep and of Python."""
     from importlib.metadata import version
 
     yield Sample(BUILD_INFO, (service, version("lockstep-kafka-runtime"), platform.python_version()), 1.0)
 
 
 def memory_samples(service: str, bytes_by_part: Mapping[str, int]) -> Iterator[Sample]:
-    """What a service's processes hold (`memory.resident`)."""
-    for part, held in bytes_by_part.items():
-        yield Sample(MEMORY, (service, part), held)
+    """Yield the memory of a service's processes, from `memory.resident`."""
+    for part, resident_bytes in bytes_by_part.items():
+        yield Sample(MEMORY, (service, part), resident_bytes)
 
 
-def certificate_samples(flow: Flow, ends: Iterable[CertificateEnds], now: float) -> Iterator[Sample]:
-    """Of the certificates that a flow's clients were made with; `now` in Unix seconds."""
-    for one in ends:
-        yield Sample(CERTIFICATE_EXPIRES, (str(flow), one.cluster, one.use), first_end(one, now))
+def certificate_samples(flow: Flow, certificates: Iterable[CertificateEnds], now: float) -> Iterator[Sample]:
+    """Yield when certificates of a flow's clients expire. `now` is in Unix seconds."""
+    for certificate in certificates:
+        yield Sample(
+            CERTIFICATE_EXPIRES, (str(flow), certificate.cluster, certificate.use), first_end(certificate, now)
+        )

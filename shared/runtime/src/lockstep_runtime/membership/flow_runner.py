@@ -1,9 +1,9 @@
 """One service in one flow, from the first contact with the target to the last: replay, join, lead, act, stand down.
 
-Each `life` begins by reaching the target and ends with a `ClusterError` or a crash of the group's consumer; the
-next begins after a back-off. A life also ends, in order, when other credentials are to be used: all its clients end
-with it, and the next begins at once. What a life learned (replayed once, last troubles) stays visible. No Faust here:
-the group comes in as `Membership`.
+Each session begins by reaching the target. It ends with a `ClusterError` or a crash of the group's consumer, and the
+next one begins after a pause (`restarts.md`). A session also ends, in order, when other credentials are to be used.
+All clients end with it, and the next one begins at once. `status` keeps what a session has found. Independent of
+Faust: the group comes in as `Membership`.
 """
 
 import asyncio
@@ -33,32 +33,34 @@ from lockstep_runtime.util.task_restarts import TaskRestarts
 from lockstep_state.names import Flow, events_topic, state_topic
 
 WORKS_AFTER = 5.0
-"""Seconds a main loop has to run after a trouble of its own before we say that it recovered."""
+"""Seconds a main loop has to run after a trouble of its own before it is logged as recovered."""
 
 FORGETS_AFTER = 60.0
-"""Seconds after which a replica that does not act forgets what failed while it did: the leader retries it, or it is
-over. A replica that leads again sooner reports that its troubles are over."""
+"""Seconds after which a replica that does not act forgets what failed while it did.
+
+The leader retries it, or it is over. A replica that leads again sooner logs that its troubles are over.
+"""
 
 SESSION_ENDS = "this life of the flow ends"
 STUCK = 20.0
-"""Seconds without a tick after which the flow does not count as alive."""
+"""Seconds without a tick of the event loop after which the flow does not count as alive."""
 
 
 class Membership(Protocol):
-    """Our membership in the service's group on the target."""
+    """The membership of this instance in the service's group on the target."""
 
     async def join(self) -> None:
-        """Start; assignments arrive through the callbacks given at construction. Raises GroupLost."""
+        """Start. Assignments arrive through methods of the runner. Raises GroupLost."""
 
     async def ended(self) -> None:
-        """Return never, raise GroupLost when the consumer has crashed."""
+        """Wait for ever; raise GroupLost when the consumer has crashed."""
 
     async def leave(self) -> None:
         """Stop within a few seconds."""
 
 
 class FlowRunner:
-    """Runs `service` for `ctx`. `memberships` makes one membership a life, given the callbacks it has to call."""
+    """Run a service for its `FlowContext`."""
 
     def __init__(
         self,
@@ -66,34 +68,35 @@ class FlowRunner:
         service: FlowService,
         memberships: "Callable[[FlowRunner], Membership]",
     ) -> None:
+        """Take what makes a membership for each session; a membership calls methods of this runner."""
         self.ctx = ctx
         self._service = service
         self._whole = f"the whole of {ctx.service}"
-        """As what a trouble of all of its work is known: one of its rounds may be called as the service is."""
+        """The name of a trouble of the whole service. The service's name may be that of one of its rounds."""
         self._lead = LeaderLoop(ctx, service, self._whole)
         self._memberships = memberships
         self._replayed_at: float | None = None
-        self._moved_at = self._acted_at = ctx.clock.monotonic()
+        self._ticked_at = self._acted_at = ctx.clock.monotonic()
         self._instance = ctx.instance
-        """The name we were given; another process may have it as well."""
+        """The instance name of the configuration; another process may have it as well."""
         self._renamed_to: InstanceTaken | None = None
-        """Why we have another name, while no event says so."""
+        """The error that gave this instance another name, until an event reports it."""
         self._replaced: ClusterReplaced | None = None
-        """The cluster that ended a life because it is another one, while no event says so."""
+        """The error of a session that ended because another cluster answered, until an event reports it."""
         self._cluster_ids: dict[str, str] = {}
         self._losses = TopicLosses(ctx)
-        self._former = ("", "")
-        """Ids of the target's cluster and of the state topic in the life before."""
+        self._former_ids = ("", "")
+        """Ids of the target's cluster and of the state topic in the session before."""
         self._renewed: FlowSettings | None = None
         self._renewing = asyncio.Event()
         self._restarts = TaskRestarts(self._report, ctx.clock.monotonic, longest_s=10.0, wake=self._renewing)
         self._group_watch = GroupWatch(ctx)
         self.rebalancing = False
-        """Our share of the flow's work is being decided."""
+        """The group is about to assign this instance's share of the work."""
         self.certificates: tuple[CertificateEnds, ...] = ()
-        """When those end that the present life's clients were made with."""
+        """When the certificates expire that the clients of the present session were made with."""
 
-    # -- seen from outside ---------------------------------------------------------------------------------------------
+    # -- state ---------------------------------------------------------------------------------------------------------
 
     @property
     def flow(self) -> Flow:
@@ -105,31 +108,31 @@ class FlowRunner:
 
     @property
     def joins_anew(self) -> bool:
-        """Return whether the next membership is that of a new member, not of the one that had our instance's place."""
+        """Return whether the next membership is that of a new member, without the instance's former partitions."""
         return self._group_watch.joins_anew
 
     @property
     def degraded(self) -> bool:
-        """Something of the flow fails and is retried."""
+        """Return whether something in the flow fails and is retried."""
         return bool(self.ctx.periodic.troubles.now)
 
     @property
     def ready(self) -> bool:
-        """The target's control topics have been replayed at least once."""
+        """Return whether the target's control topics have been replayed at least once."""
         return self._replayed_at is not None
 
     @property
     def ready_for(self) -> timedelta:
-        """Return for how long it has been `ready`; zero if it is not."""
+        """Return for how long the flow has been `ready`; zero if it is not."""
         began = self._replayed_at
         return timedelta() if began is None else timedelta(seconds=self.ctx.clock.monotonic() - began)
 
     def stall(self) -> str | None:
-        still = self.ctx.clock.monotonic() - self._moved_at
-        return f"{self.ctx.flow}: nothing moved for {still:.0f} s" if still > STUCK else None
+        blocked_s = self.ctx.clock.monotonic() - self._ticked_at
+        return f"{self.ctx.flow}: nothing moved for {blocked_s:.0f} s" if blocked_s > STUCK else None
 
     def status(self) -> Mapping[str, Any]:
-        """JSON values: standing, troubles and what the service itself says, under names of its own."""
+        """Return the service's own JSON values, and those of its membership, leadership and troubles."""
         ctx = self.ctx
         troubles = ctx.periodic.troubles.now | ctx.remote_troubles.now
         return {
@@ -149,15 +152,15 @@ class FlowRunner:
             "state_position": ctx.state.position,
         }
 
-    # -- life ----------------------------------------------------------------------------------------------------------
+    # -- sessions ------------------------------------------------------------------------------------------------------
 
     async def renew(self, settings: FlowSettings) -> None:
-        """Go on with these settings, which differ in credentials: a life that runs ends in order, the next has them."""
+        """Go on with settings that differ in credentials: the present session ends in order, the next one has them."""
         self._renewed = settings
         self._renewing.set()
 
     async def run(self) -> None:
-        """Live until cancelled, and report what fails. Raises only what is no ClusterError."""
+        """Run sessions until cancelled, and report what fails. Raises only what is no ClusterError."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(without_end("the report of troubles", TroubleReporter(self.ctx).run()))
             tasks.create_task(without_end("the tick", self._tick()))
@@ -179,7 +182,7 @@ class FlowRunner:
             self.ctx.instance = f"{self._instance}-{secrets.token_hex(2)}"
 
     async def _apply_settings(self) -> None:
-        """Use the settings that came in meanwhile. No task has a client now."""
+        """Use the settings that `renew` was given. No task has a client now."""
         self._renewing.clear()
         settings = self._renewed
         if settings is None:
@@ -195,7 +198,7 @@ class FlowRunner:
 
     async def _tick(self) -> None:
         while True:
-            self._moved_at = self.ctx.clock.monotonic()
+            self._ticked_at = self.ctx.clock.monotonic()
             await asyncio.sleep(to_next_tick(TICK))
 
     async def _session(self) -> None:
@@ -242,14 +245,14 @@ class FlowRunner:
             await asyncio.gather(facts.stop(), acts.stop())
 
     async def _replay_and_serve(self, facts: ControlProducer, watch: SessionWatch, created: Collection[str]) -> None:
-        """`created`: names of the topics that this life has created."""
+        """Replay the state topic, join the group, and work. `created` has the topics that this session has created."""
         ctx = self.ctx
         topic = state_topic(ctx.flow, ctx.settings.group_id)
         ctx.leadership.reset()
-        ctx.state.open(ControlTopicLog(facts, topic), self._saw_leader, self._service.wants)
+        ctx.state.open(ControlTopicLog(facts, topic), self._on_claim, self._service.wants)
         async with target_follower(ctx.settings, ctx.service, topic, ctx.state.receive) as follower:
             await follower.caught_up()
-            self._compare_with_former(watch, is_new=topic in created)
+            self._compare_state_topics(watch, is_new=topic in created)
             if not self.ready:
                 self._replayed_at = ctx.clock.monotonic()
                 ctx.log.info("ready", f"{topic} replayed to offset {ctx.state.position + 1}", ready=True)
@@ -261,7 +264,7 @@ class FlowRunner:
                     tasks.create_task(follower.failed())
                     tasks.create_task(membership.ended())
                     tasks.create_task(without_end("the watch over the clusters", watch.run()))
-                    tasks.create_task(without_end("the watch over the target", self._watch_reach(follower)))
+                    tasks.create_task(without_end("the watch over the target", self._watch_target(follower)))
                     tasks.create_task(
                         without_end("the watch over the group", self._group_watch.run(lambda: follower.trouble))
                     )
@@ -274,18 +277,19 @@ class FlowRunner:
                 await self._lead.stand_down(SESSION_ENDS)
                 await membership.leave()
 
-    def _compare_with_former(self, watch: SessionWatch, *, is_new: bool) -> None:
-        """See whether the state topic that was just read is the one of the life before. `is_new`: this life has created
-        it."""
+    def _compare_state_topics(self, watch: SessionWatch, *, is_new: bool) -> None:
+        """Let the state log know whether the topic was replaced since the session before."""
         now = watch.target_id, watch.state_id
-        replaced = is_another_state(self._former, now, is_new=is_new)
+        replaced = is_another_state(self._former_ids, now, is_new=is_new)
         self.ctx.state.compare(replaced=replaced)
-        if now[1] or replaced or now[0] != self._former[0]:  # an unknown id says nothing new of the topic
-            self._former = now
+        if now[1] or replaced or now[0] != self._former_ids[0]:  # an unknown topic id changes nothing
+            self._former_ids = now
 
-    async def _watch_reach(self, follower: TopicFollower) -> None:
-        """Reports when the target goes away and when it is back, as the follower's connection shows. While it is there,
-        a replica that stands by comes to forget what failed while it led."""
+    async def _watch_target(self, follower: TopicFollower) -> None:
+        """Report when the target goes away and when it is back, as the follower's connection shows.
+
+        While the target answers, a replica that stands by comes to forget what failed while it led.
+        """
         troubles = self.ctx.periodic.troubles
         while True:
             if follower.trouble:
@@ -308,30 +312,33 @@ class FlowRunner:
                     troubles.forget_all()
             await asyncio.sleep(to_next_tick(TICK))
 
-    # -- standing ------------------------------------------------------------------------------------------------------
+    # -- called by the membership --------------------------------------------------------------------------------------
 
     def assigned(self, partitions: frozenset[int]) -> None:
-        """The group gave us these partitions of the commands topic."""
+        """Take the partitions of the commands topic that the group has assigned."""
         self.ctx.log.debug("group joined", f"commands partitions {sorted(partitions)}", partitions=sorted(partitions))
         self.ctx.leadership.assigned(partitions)
         self.rebalancing = False
         self._lead.wake()
 
     async def revoked(self) -> None:
-        """The group takes everything back: acting ends before this returns."""
+        """Give up all partitions; acting has ended when this returns."""
         self.ctx.leadership.assigned(())
         self.rebalancing = True
         await self._lead.stand_down("the group divides the work anew")
         self._lead.wake()
 
-    def on_heartbeat(self, asked_at: float) -> None:
-        """The group answered a heartbeat sent at that time (`clock.monotonic`). Not the time of the answer: one that
-        was in the socket while the process was frozen says nothing about now. May be called from any thread."""
-        self.ctx.heartbeat_at = asked_at
+    def on_heartbeat(self, sent_at: float) -> None:
+        """Note that the group has answered a heartbeat that was sent at that time (`clock.monotonic`).
+
+        The time of the answer does not count: an answer may have been in the socket while the process was frozen. May
+        be called from any thread.
+        """
+        self.ctx.heartbeat_at = sent_at
 
     def receive_commands(self, records: Sequence[Record]) -> None:
-        """Commands that came through the group."""
+        """Take commands that came through the group."""
         self._lead.receive_commands(records)
 
-    def _saw_leader(self, label: str, instance: str, offset: int) -> None:
+    def _on_claim(self, label: str, instance: str, offset: int) -> None:
         self._lead.read_claim(label, instance, offset, new=self.ready)

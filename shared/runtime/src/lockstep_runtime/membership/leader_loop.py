@@ -1,5 +1,7 @@
-"""What a replica does with the lead of a service in a flow: claim it, work while it has it, stand down. Also
-whether the lead changes too often: more than an operator expects of restarts."""
+"""Lead a service in a flow: claim the lead, work while leading, stand down.
+
+It also reports a lead that changes more often than restarts explain.
+"""
 
 import asyncio
 from collections import deque
@@ -19,34 +21,36 @@ from lockstep_state.names import commands_topic, events_topic
 from lockstep_state.rows.state_rows import Leader
 
 PERIOD_S = 60.0
-"""Seconds over which changes are counted."""
+"""Seconds over which changes of the lead are counted."""
 
 OFTEN = 5
-"""More changes than this within the period are worth a warning. A rolling restart of three replicas makes three."""
+"""Changes within the period beyond which a warning is written. A rolling restart of three replicas makes three."""
 
 
 class LeadChanges:
-    """Counts claims by label, one label for the service or for each share of its work (`leadership.leader_label`)."""
+    """Count claims by label: one label for the service, or one for each share of its work (`leader_label`)."""
 
     def __init__(self) -> None:
         self._claims: dict[str, deque[tuple[float, str]]] = {}
         self._reported_at = float("-inf")
 
-    def saw(self, label: str, instance: str, now: float) -> None:
-        """An instance claimed the lead. `now`: seconds of a clock that does not go back."""
+    def count(self, label: str, instance: str, now: float) -> None:
+        """Count that an instance claimed the lead at `now`, in seconds of a clock that does not go back."""
         claims = self._claims.setdefault(label, deque())
         claims.append((now, instance))
         while now - claims[0][0] > PERIOD_S:
             claims.popleft()
 
-    def many(self, instance: str, now: float) -> Iterator[tuple[str, int, tuple[str, ...]]]:
-        """Each label that changed more than `OFTEN` times within the period and was last claimed by `instance`. For
-        each: the label, how many times, and the instances, last one first. Something is reported once a period: where
-        replicas divide the work, all shares change together, one after the other."""
+    def frequent(self, instance: str, now: float) -> Iterator[tuple[str, int, tuple[str, ...]]]:
+        """Yield each label that changed more than `OFTEN` times within the period and was last claimed by `instance`.
+
+        A label comes with the number of changes and the instances, last one first. One period has one report: where
+        replicas divide the work, all shares change together, one after the other.
+        """
         if now - self._reported_at < PERIOD_S:
             return
         for label, claims in self._claims.items():
-            recent = [name for at, name in claims if now - at <= PERIOD_S]
+            recent = [name for claimed_at, name in claims if now - claimed_at <= PERIOD_S]
             if len(recent) <= OFTEN or recent[-1] != instance:
                 continue
             self._reported_at = now
@@ -60,15 +64,17 @@ DRAIN = 5.0
 """Seconds a main loop gets to end after it was cancelled, before others go on without it."""
 
 ENDS_WITHIN = 60.0
-"""Seconds after which a main loop that was cancelled and has not ended takes its process with it. It may still act, and
-no other begins beside it."""
+"""Seconds after which a cancelled main loop that has not ended takes its process with it.
+
+It may still act, and no other begins beside it.
+"""
 
 
 class LeaderLoop:
-    """Runs the main loop of `service` and its commands while we lead in the flow of `ctx`."""
+    """Run the main loop of a service and its commands while this replica leads."""
 
     def __init__(self, ctx: FlowContext, service: FlowService, whole: str) -> None:
-        """`whole`: as what a trouble of all of the service's work is known."""
+        """Take the service, and the name `whole` of a trouble of all of its work."""
         self.ctx = ctx
         self._service = service
         self._whole = whole
@@ -81,42 +87,42 @@ class LeaderLoop:
         """A main loop that was cancelled, and may not have ended yet."""
         self._handler: CommandHandler | None = None
         self.acting_since = float("inf")
-        """Since when the main loop runs, by the monotonic clock; infinity: it does not."""
+        """The monotonic time since when the main loop runs; infinity: it does not."""
         self._changes = LeadChanges()
         self._superseded_at = float("-inf")
-        """When we last read that another claimed what we hold."""
+        """The monotonic time of the last claim by another instance on a partition that this one holds."""
 
     def wake(self) -> None:
-        """What the group gave us has changed: `keep` need not wait for its tick."""
+        """Let `run` check at once: the assignment has changed."""
         self._woken.set()
 
     def receive_commands(self, records: Sequence[Record]) -> None:
-        """Commands that came through the group."""
+        """Take commands that came through the group."""
         if self._handler is not None:
             self._handler.receive_commands(records)
 
     def read_claim(self, label: str, instance: str, offset: int, *, new: bool) -> None:
-        """A leader row was read; `new`: not of what was in the topic before."""
+        """Take a leader row that was read. `new`: it was not in the topic before this replica was ready."""
         ctx, now = self.ctx, self.ctx.clock.monotonic()
-        held = ctx.leadership.unclaimed_partitions()
+        unclaimed = ctx.leadership.unclaimed_partitions()
         ctx.leadership.read_claim(label, instance, offset)
-        if ctx.leadership.unclaimed_partitions() != held:
+        if ctx.leadership.unclaimed_partitions() != unclaimed:
             self._superseded_at = now
         if new:
-            self._changes.saw(label, instance, now)
+            self._changes.count(label, instance, now)
         self._woken.set()
 
     async def run(self, tasks: asyncio.TaskGroup) -> None:
-        """For ever: claim what the group gave us, work in `tasks` while we lead, stand down when we do not."""
+        """Claim what the group has assigned, work in `tasks` while leading, and stand down when not leading."""
         ctx = self.ctx
         while True:
             self._woken.clear()
-            # A process that wakes holds what it held, and would claim it from its successor, who would claim it back,
-            # and so on. So we claim only what the group has confirmed since the other claimed it.
+            # A process that was frozen would claim its partitions from its successor, which would claim them back, and
+            # so on. So it claims only what the group has confirmed since the other claim.
             confirmed = ctx.group_is_current and (ctx.heartbeat_at or 0.0) >= self._superseded_at
             for partition in ctx.leadership.unclaimed_partitions() if confirmed else ():
                 await self._claim(partition)
-            for label, times, instances in self._changes.many(ctx.instance, ctx.clock.monotonic()):
+            for label, times, instances in self._changes.frequent(ctx.instance, ctx.clock.monotonic()):
                 text = f"{label} {times} times within {PERIOD_S:.0f} s, last by {', '.join(instances)}"
                 await ctx.event("LeadChangesOften", label, text, times=times, instances=list(instances))
             if ctx.is_acting and self._leading is None and (self._ending is None or self._ending.done()):
@@ -146,8 +152,10 @@ class LeaderLoop:
         return f"no answer of the group's coordinator on {ctx.flow.target} for {silent_s:.0f} s"
 
     async def stand_down(self, reason: str) -> None:
-        """End acting before this returns, within `DRAIN` seconds, and log the `reason`. A main loop that takes longer
-        is waited for before another begins."""
+        """End acting before this returns, within `DRAIN` seconds, and log the `reason`.
+
+        A main loop that takes longer is waited for before another begins.
+        """
         task, self._leading = self._leading, None
         self._handler = None
         if task is None:
@@ -166,8 +174,10 @@ class LeaderLoop:
 
     def _require_end(self, task: asyncio.Task[None]) -> None:
         if not task.done():
-            what = f"the main loop of {self.ctx.service} {self.ctx.flow}"
-            replace_process(self.ctx.log, f"{what} did not end within {ENDS_WITHIN:.0f} s, so its process is replaced")
+            subject = f"the main loop of {self.ctx.service} {self.ctx.flow}"
+            replace_process(
+                self.ctx.log, f"{subject} did not end within {ENDS_WITHIN:.0f} s, so its process is replaced"
+            )
 
     async def _run_while_leading(self) -> None:
         """Run the service's main loop, and its commands beside it, until cancelled."""
@@ -183,22 +193,21 @@ class LeaderLoop:
                 tasks.create_task(without_end("the command handler", self._serve_commands()))
                 tasks.create_task(without_end("the main loop", self._main_loop.run_forever()))
         except* LeadershipLost as group:
-            # `keep` cancels us, unless the group answers again before it checks.
+            # `run` cancels this task, unless the group answers again before it checks.
             self.ctx.log.debug("stood down", str(next(errors_in(group))))
             self._woken.set()
         finally:
             self.acting_since = float("inf")
 
     async def _serve_commands(self) -> None:
-        """Carry out commands: first those without an answer, of before our time, then those that come through the
-        group."""
+        """Carry out commands: first those in the topic without an answer, then those that come through the group."""
         ctx, settings, client = self.ctx, self.ctx.settings, self.ctx.service
         handler = self._handler = CommandHandler(ctx, self._service.command)
         events, commands = events_topic(ctx.flow, settings.group_id), commands_topic(ctx.flow, settings.group_id)
-        held = ctx.leadership.held
+        partitions = ctx.leadership.held
         try:
             await target_follower(settings, client, events, handler.fold_answers).replay()
-            await target_follower(settings, client, commands, handler.receive_commands, partitions=held).replay()
+            await target_follower(settings, client, commands, handler.receive_commands, partitions=partitions).replay()
             await handler.serve()
         finally:
             self._handler = None

@@ -9,7 +9,7 @@ LONGEST_DELAY = timedelta(seconds=30)
 """Longer would make a repaired cluster wait for nothing; a start every half minute is no load."""
 
 STEADY = timedelta(minutes=1)
-"""The life of a process after which its next crash counts as the first one."""
+"""The time from a start after which the next crash counts as the first one."""
 
 EARNS_BACK = timedelta(seconds=5)
 """The readiness that takes back one crash.

@@ -38,8 +38,7 @@ class TaskRestarts:
     async def run_forever(self, task: Callable[[], Awaitable[None]]) -> NoReturn:
         """Run the task until cancelled. Ten seconds of work take back one step of the pauses.
 
-        Raises:
-            ExceptionGroup: The task has raised something other than a `ClusterError`.
+        Raises what the task raises, except a `ClusterError`.
         """
         while True:
             began, error = self._monotonic(), None
