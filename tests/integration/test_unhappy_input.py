@@ -165,4 +165,4 @@ def test_doctor_of_clusters_that_are_gone_names_the_port(tmp_path: Path) -> None
     )
     assert (done.returncode, done.stderr) == (1, "")
     for alias in "AB":
-        assert f"× LD301 {alias}: port of each address: 127.0.0.1:{port}: 127.0.0.1: connection refused" in done.stdout
+        assert f"✗ LD301 {alias}: port of each address: 127.0.0.1:{port}: 127.0.0.1: connection refused" in done.stdout

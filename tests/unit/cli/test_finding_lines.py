@@ -15,7 +15,7 @@ def lines(*findings: CheckFinding) -> list[str]:
 def test_failed_line_has_its_fix_and_its_page() -> None:
     assert lines(FAILED) == [
         "connection",
-        "× LD301 B: port of each address: b:9092: 10.0.3.7: connection refused",
+        "✗ LD301 B: port of each address: b:9092: 10.0.3.7: connection refused",
         "    fix: Check the port, the firewall, and that a broker listens there.",
         f"    see: {PAGE}#ld301",
         "",
@@ -23,11 +23,11 @@ def test_failed_line_has_its_fix_and_its_page() -> None:
 
 
 def test_good_line_is_one_line() -> None:
-    assert lines(registry.PORTS.ok("A", "x"))[1:] == ["√ LD301 A: port of each address: x", ""]
+    assert lines(registry.PORTS.ok("A", "x"))[1:] == ["✓ LD301 A: port of each address: x", ""]
 
 
 def test_line_about_this_machine_has_no_subject() -> None:
-    assert lines(registry.SPARK.ok("this machine", "4.1.0"))[1] == "√ LD103 Spark: 4.1.0"
+    assert lines(registry.SPARK.ok("this machine", "4.1.0"))[1] == "✓ LD103 Spark: 4.1.0"
 
 
 def test_what_one_failure_ended_is_one_line_for_each_subject() -> None:
@@ -45,8 +45,8 @@ def test_lines_for_a_terminal_are_in_columns() -> None:
     findings = (registry.PORTS.ok("A->B", "x"), FAILED)
     assert [line.plain for line in styled_lines(CategoryFindings(Category.CONNECTION, findings))] == [
         "connection",
-        "√ LD301 A->B port of each address: x",
-        "× LD301 B    port of each address: b:9092: 10.0.3.7: connection refused",
+        "✓ LD301 A->B port of each address: x",
+        "✗ LD301 B    port of each address: b:9092: 10.0.3.7: connection refused",
         "    fix: Check the port, the firewall, and that a broker listens there.",
         f"    see: {PAGE}#ld301",
         "",

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from lockstep_cli import completion
-from lockstep_cli.command_group import CommandGroup
+from lockstep_cli.command_group import Command, CommandGroup
 from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.commands import (
     config,
@@ -28,46 +28,7 @@ from lockstep_cli.options import file_argument, run_options
 from lockstep_runtime.http.access import AccessPolicy
 
 
-@click.group(
-    cls=CommandGroup,
-    commands=[
-        legacy.command,
-        status.command,
-        watch.command,
-        config.command,
-        completion.command,
-        doctor.command,
-        plan.command,
-        probe.command,
-        rack.command,
-        version.command,
-        verify.command,
-        offsets.command,
-        *control_commands.COMMANDS,
-        *switch.COMMANDS,
-        *migrate_commands.COMMANDS,
-    ],
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
-@click.version_option(package_name="lockstep-kafka-cli", prog_name="lockstep", message="%(prog)s %(version)s")
-def main() -> None:
-    """Keep Kafka clusters in step: topics, records, ACLs and consumer-group positions of one cluster appear on another.
-
-    Lockstep reads MirrorMaker 2's configuration and writes its formats. The smallest file, two clusters and one flow:
-
-    \b
-        clusters = A, B
-        A.bootstrap.servers = a.example.org:9092
-        B.bootstrap.servers = b.example.org:9092
-        A->B.enabled = true
-        A->B.topics = orders.*
-
-    \b
-    Then: lockstep run mm2.properties
-    """
-
-
-@main.command(short_help="Run everything for FILE in this terminal.")
+@click.command(cls=Command, short_help="Run everything for FILE in this terminal.")
 @file_argument
 @run_options
 @click.option(
@@ -120,6 +81,46 @@ async def run(
         running.check(file, os.environ)
         await require_unchanged(planned, file)
     return await running.run(file, access=access, port=port, log_level=log_level, log_format=log_format, apart=apart)
+
+
+SECTIONS = {
+    "Start, in this order": (config.command, doctor.command, plan.command, run),
+    "Look": (status.command, watch.command, verify.command),
+    "Control": (*control_commands.COMMANDS, offsets.command),
+    "Migrate": (*migrate_commands.COMMANDS, legacy.command),
+    "Switch": switch.COMMANDS,
+    "Other": (probe.command, version.command, completion.command, rack.command),
+}
+
+
+@click.group(
+    cls=CommandGroup,
+    sections=SECTIONS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(package_name="lockstep-kafka-cli", prog_name="lockstep", message="%(prog)s %(version)s")
+def main() -> None:
+    """Keep Kafka clusters in step: topics, records, ACLs and consumer-group positions of one cluster appear on another.
+
+    Lockstep reads MirrorMaker 2's configuration and writes its formats. The smallest file, two clusters and one flow:
+
+    \b
+        clusters = A, B
+        A.bootstrap.servers = a.example.org:9092
+        B.bootstrap.servers = b.example.org:9092
+        A->B.enabled = true
+        A->B.topics = orders.*
+
+    \b
+    Then, as mm2.properties:
+        lockstep config check mm2.properties    every mistake in the file
+        lockstep doctor mm2.properties          clusters, rights, and the path of a record
+        lockstep plan mm2.properties            what would be created and copied
+        lockstep run mm2.properties             copy
+        lockstep status mm2.properties          how far it is
+
+    With LOCKSTEP_FILE=mm2.properties in the environment, all of them do without FILE.
+    """
 
 
 if __name__ == "__main__":

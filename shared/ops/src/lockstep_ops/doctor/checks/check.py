@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from lockstep_ops import marks
 from lockstep_state import project_address
 
 
@@ -57,7 +58,13 @@ class Result(StrEnum):
         return _MARKS[self]
 
 
-_MARKS = {Result.OK: "√", Result.WARNING: "‼", Result.FAILED: "×", Result.UNKNOWN: "-", Result.SKIPPED: "-"}
+_MARKS = {
+    Result.OK: marks.FINE,
+    Result.WARNING: marks.WARNING,
+    Result.FAILED: marks.FAILED,
+    Result.UNKNOWN: marks.NOT_DONE,
+    Result.SKIPPED: marks.NOT_DONE,
+}
 
 _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
