@@ -72,10 +72,10 @@ class RefusalCode(CatalogueCode):
     )
     DIVERGED_AT_MOST = (
         "diverged-at-most",
-        "{source} has at most {count:record} that {target} lacks: {partitions}. Say --diverged copy to copy them to"
-        " {target} behind what is there, or --diverged leave to keep them on {source} only",
+        "{source} has at most {count:record} that {target} lacks: {partitions}. Say --diverged copy to copy them to "
+        "{target} behind what is there, or --diverged leave to keep them on {source} only",
+        "Copies may be counted with them.",
     )
-    """Copies may be counted with them."""
     SOURCE_ANSWERS = (
         "source-answers",
         "{source} answers: use lockstep switchover, which loses nothing. Say {option} if {source} must not be used any"
@@ -145,10 +145,10 @@ class RefusalCode(CatalogueCode):
     SLOTS_DRAINING = "slots-draining", "{slots} did not drain yet: ask again in a moment"
     SLOTS_ENDED = (
         "slots-ended",
-        "{slots} ended without writing down how far it was. Start the data plane, which reads that from the"
-        " target{then}",
+        "{slots} ended without writing down how far it was. Start the data plane, which reads that from the "
+        "target{then}",
+        '`then` is ", and lockstep stop", or empty where the flow is stopped.',
     )
-    """`then` is ", and lockstep stop", or empty where the flow is stopped."""
     END_AWAITED = (
         "end-awaited",
         "where the copy ends of {partitions} was not read from {cluster} yet: ask again in a moment",
