@@ -14,17 +14,9 @@ __all__ = ["TO_GRANT", "ReasonCode", "RefusalCode", "format_sentence", "is_known
 class ReasonCode(CatalogueCode):
     """The codes of why something is as it is: in rows, events and answers."""
 
-    UNKNOWN = (
-        "unknown",
-        "{text}",
-        "An earlier release wrote only a text. It is shown, and means: not known.",
-    )
+    UNKNOWN = ("unknown", "{text}", "An earlier release wrote only a text. It is shown, and means: not known.")
 
-    REPORTED = (
-        "reported",
-        "{text}",
-        "A cluster, a library or a service said so, in words of its own.",
-    )
+    REPORTED = ("reported", "{text}", "A cluster, a library or a service said so, in words of its own.")
 
     CLUSTER_UNREACHABLE = (
         "cluster-unreachable",
@@ -106,11 +98,7 @@ class ReasonCode(CatalogueCode):
         " whatever else reads as this group",
     )
 
-    NO_CAUSE = (
-        "no-cause",
-        "{phase} without a reason",
-        "A row says that something fails, and not why.",
-    )
+    NO_CAUSE = ("no-cause", "{phase} without a reason", "A row says that something fails, and not why.")
 
     TARGET_REFUSES_OFFSETS = (
         "target-refuses-offsets",
@@ -193,20 +181,11 @@ class ReasonCode(CatalogueCode):
 
     # Why a command is not carried out. A cluster or a class that prevents it has its own code.
 
-    COMMAND_REFUSED = (
-        "command-refused",
-        "{text}",
-        "The command cannot be understood, or what it says does not fit.",
-    )
+    COMMAND_REFUSED = ("command-refused", "{text}", "The command cannot be understood, or what it says does not fit.")
     NOT_FOR_SERVICE = "not-for-service", "{verb} {scope} is not for {service}, but for {services}"
     VERB_NOT_SERVED = "verb-not-served", "{service} cannot {verb} yet"
     NOT_STOPPED = "not-stopped", "the offsets of a {connector} are changed only while it is stopped: stop it first"
-    NOT_RUNNING = (
-        "not-running",
-        "the {connector} is {wanted}",
-        "",
-        "Run `lockstep resume`, and ask again.",
-    )
+    NOT_RUNNING = ("not-running", "the {connector} is {wanted}", "", "Run `lockstep resume`, and ask again.")
     NOT_RESUMED = "not-resumed", "the {connector} is {wanted}: resume it"
     WORK_ENDED = "work-ended", "the work of the {connector} ended before the refresh was done: refresh again"
     STATED_IN_FILE = (
@@ -255,12 +234,7 @@ class ReasonCode(CatalogueCode):
         "[Partitions are missing](topic-not-copied.md#partitions-are-missing).",
     )
 
-    TOPIC_CONFIGS = (
-        "topic-configs",
-        "its configs: {text}",
-        "",
-        "[Failed](topic-not-copied.md#failed).",
-    )
+    TOPIC_CONFIGS = ("topic-configs", "its configs: {text}", "", "[Failed](topic-not-copied.md#failed).")
 
     # Why ACLs are not copied, and why a binding on the target is not ours.
 
@@ -283,11 +257,7 @@ class ReasonCode(CatalogueCode):
         "cluster {cluster} has no ACLs: it decides by OAuth tokens ({authorizer}), which cannot be copied. Let the"
         " issuer of the tokens grant the remote topics",
     )
-    ACLS_REFUSED = (
-        "acls-refused",
-        "{text}",
-        "The target refused some of them, for several reasons.",
-    )
+    ACLS_REFUSED = ("acls-refused", "{text}", "The target refused some of them, for several reasons.")
     ACL_REFUSED = "acl-refused", "the target refused it"
     ACL_ABSENT = "acl-absent", "not on the target any more"
     ACL_REVOKED = "acl-revoked", "revoked on the source"
@@ -299,11 +269,7 @@ class ReasonCode(CatalogueCode):
         "Correct the class ([filters and names of your own](../guides/plug-in-classes.md)).",
     )
 
-    CHECKPOINT_TOO_LONG = (
-        "checkpoint-too-long",
-        "{text}",
-        "A name in it does not fit into MM2's format.",
-    )
+    CHECKPOINT_TOO_LONG = ("checkpoint-too-long", "{text}", "A name in it does not fit into MM2's format.")
 
     GROUPS_NOT_READ = (
         "groups-not-read",

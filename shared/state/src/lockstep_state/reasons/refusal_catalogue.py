@@ -33,10 +33,7 @@ class RefusalCode(CatalogueCode):
         "switch-of-another-verb",
         "{flow}: there is no {asked} to {act}: the last switch is the {verb} {id}, {phase} since {since}{advice}",
     )
-    SWITCH_IS_DONE = (
-        "switch-is-done",
-        "{flow}: the {verb} is done: lockstep {then} moves the applications again",
-    )
+    SWITCH_IS_DONE = ("switch-is-done", "{flow}: the {verb} is done: lockstep {then} moves the applications again")
     SWITCH_IS_ABORTED = "switch-is-aborted", "{flow}: the {verb} is aborted already"
     CLIENTS_REDIRECTED = (
         "clients-redirected",
@@ -183,10 +180,7 @@ class RefusalCode(CatalogueCode):
         "nothing-written",
         "nothing is written down of this flow: it has copied nothing, or its state topic was lost",
     )
-    NOTHING_TO_HAND_BACK = (
-        "nothing-to-hand-back",
-        "the flow has copied nothing, so there is nothing to hand back",
-    )
+    NOTHING_TO_HAND_BACK = ("nothing-to-hand-back", "the flow has copied nothing, so there is nothing to hand back")
     MIRROR_MAKER_AHEAD = (
         "mirror-maker-ahead",
         "{place} is further than this flow in {partitions} (for one, {theirs:,} there and {here:,} here): it has"
