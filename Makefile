@@ -14,8 +14,8 @@ IMAGES  := $(if $(BASE),--base $(BASE)) $(if $(JAVA_BASE),--java-base $(JAVA_BAS
            $(if $(BUILDER),--builder $(BUILDER)) $(if $(REPOSITORY),--repository $(REPOSITORY)) $(if $(TAG),--tag $(TAG)) \
            $(if $(OFFLINE),--offline) $(if $(PUSH),--push)
 
-PAGES   := address bench_figures chart client_keys clusters commands configuration conformance doctor events metrics permissions plan_hazards plan_schema sasl schemas schema_page strimzi \
-           switch_reasons values_schema
+PAGES   := address bench_figures chart client_keys clusters commands configuration conformance events findings metrics permissions plan_schema sasl schemas schema_page strimzi \
+           values_schema
 
 # What runs beside something else writes no cache: both would.
 UNIT := $(PY) -m pytest -q -m "not long" -p no:cacheprovider

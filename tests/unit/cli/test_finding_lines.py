@@ -2,7 +2,7 @@
 
 from lockstep_cli.rendering.finding_lines import plain_lines, styled_lines, verdict
 from lockstep_ops.doctor.checks import registry
-from lockstep_ops.doctor.checks.check import PAGE, Category, CheckFinding
+from lockstep_ops.doctor.checks.check import Category, CheckFinding
 from lockstep_ops.doctor.checks.report import CategoryFindings, DoctorReport
 
 FAILED = registry.PORTS.failed("B", "b:9092: 10.0.3.7: connection refused", is_fatal=True)
@@ -17,7 +17,7 @@ def test_failed_line_has_its_fix_and_its_page() -> None:
         "connection",
         "✗ LD301 B: port of each address: b:9092: 10.0.3.7: connection refused",
         "    fix: Check the port, the firewall, and that a broker listens there.",
-        f"    see: {PAGE}#ld301",
+        f"    see: {registry.PORTS.address}",
         "",
     ]
 
@@ -48,7 +48,7 @@ def test_lines_for_a_terminal_are_in_columns() -> None:
         "✓ LD301 A->B port of each address: x",
         "✗ LD301 B    port of each address: b:9092: 10.0.3.7: connection refused",
         "    fix: Check the port, the firewall, and that a broker listens there.",
-        f"    see: {PAGE}#ld301",
+        f"    see: {registry.PORTS.address}",
         "",
     ]
 

@@ -12,6 +12,7 @@ from lockstep_cli.commands import (
     config,
     control_commands,
     doctor,
+    explain,
     legacy,
     migrate_commands,
     offsets,
@@ -89,7 +90,7 @@ SECTIONS = {
     "Control": (*control_commands.COMMANDS, offsets.command),
     "Migrate": (*migrate_commands.COMMANDS, legacy.command),
     "Switch": switch.COMMANDS,
-    "Other": (probe.command, version.command, completion.command, rack.command),
+    "Other": (explain.command, probe.command, version.command, completion.command, rack.command),
 }
 
 

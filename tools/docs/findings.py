@@ -1,0 +1,95 @@
+"""Write what pages say of findings, from their catalogues: `python -m tools.docs.findings`.
+
+It is between lines that name the catalogue, or a part of it. The text around them is written by hand.
+"""
+
+import re
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from lockstep_ops.doctor.checks.check import Category
+from lockstep_ops.doctor.checks.registry import checks_in
+from lockstep_ops.findings.alerts import ALERTS
+from lockstep_ops.plan.rules.hazards import HAZARDS
+from lockstep_state.reasons.switch_reason import SwitchReason
+from lockstep_state.reasons.verification_reason import DifferenceKind, NotComparedReason, RecordPart
+
+ROOT = Path(__file__).resolve().parents[2]
+BLOCK = re.compile(r"(<!-- findings: ([a-z ]+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
+LINE = 175
+
+
+def _checks(category: Category) -> Callable[[], Iterator[str]]:
+    def rows() -> Iterator[str]:
+        yield "| check | what it means | if it is not ok |\n|---|---|---|"
+        for check in checks_in(category):
+            yield f'| <a id="{check.anchor}"></a>{check.code} {check.title} | {check.meaning} | {check.fix} |'
+
+    return rows
+
+
+def _hazards() -> Iterator[str]:
+    for kind in HAZARDS:
+        yield f"## {kind.heading}\n"
+        yield _wrapped(f"*{kind.severity.capitalize()}.* {kind.meaning} **Fix:** {kind.fix}.") + "\n"
+
+
+def _switch_reasons() -> Iterator[str]:
+    yield "| reason | it means | do |\n|---|---|---|"
+    for reason in SwitchReason:
+        yield f'| <a id="{reason.word}"></a>`{reason.word}` | {reason.meaning} | {reason.remedy} |'
+
+
+def _differences() -> Iterator[str]:
+    for kind in DifferenceKind:
+        yield f"- `{kind.value}`: {kind.meaning}."
+    *parts, last = (f"`{part}`" for part in RecordPart)
+    yield f"- {', '.join(parts)}, {last}: parts of a record differ; several are joined by `+`."
+
+
+def _not_compared() -> Iterator[str]:
+    for reason in NotComparedReason:
+        yield f"- `{reason.value}`: {reason.meaning}."
+
+
+def _alerts() -> Iterator[str]:
+    for alert in ALERTS:
+        yield f"## {alert.heading}\n"
+        yield _wrapped(f"{alert.title} {alert.severity.capitalize()}.") + "\n"
+        for name, text in (("Means", alert.meaning), ("Look at", alert.look_at), ("Do", alert.fix)):
+            yield _wrapped(f"**{name}.** {text}") + "\n"
+
+
+def _wrapped(text: str) -> str:
+    return "\n".join(textwrap.wrap(text, LINE, break_long_words=False, break_on_hyphens=False))
+
+
+BLOCKS: Mapping[str, Mapping[str, Callable[[], Iterator[str]]]] = {
+    "docs/reference/doctor.md": {f"checks of {category}": _checks(category) for category in Category},
+    "docs/reference/plan-hazards.md": {"hazards": _hazards},
+    "docs/reference/switch.md": {"switch reasons": _switch_reasons},
+    "docs/guides/verify.md": {"differences": _differences, "not compared": _not_compared},
+    "docs/troubleshoot/alerts.md": {"alerts": _alerts},
+}
+"""By page: what is written between the lines of each name."""
+
+
+def filled(page: str, text: str) -> str:
+    """Return the text of a page with its findings as the catalogues have them now.
+
+    Raises:
+        KeyError: The text has a block that is of no catalogue of this page.
+    """
+
+    def fill(block: re.Match[str]) -> str:
+        body = "\n".join(BLOCKS[page][block[2]]())
+        return f"{block[1]}\n{body.rstrip()}\n\n"
+
+    return BLOCK.sub(fill, text)
+
+
+if __name__ == "__main__":
+    for name in BLOCKS:
+        path = ROOT / name
+        path.write_text(filled(name, path.read_text(encoding="utf-8")), encoding="utf-8")
