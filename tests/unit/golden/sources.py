@@ -50,11 +50,6 @@ EVENT_CALLS = ("event", "_event", "TopicEvent", "Answer")
 """Their first text is an event's kind, or (`ProduceAnswer`) a verb's answer; the rest is its detail."""
 NO_DETAIL = {"text", "loud", "quiet", "answers", "level"}
 """Keywords of these calls that are not in the event."""
-LOG_CALLS = ("say", "warn", "debug", "failed", "warning", "error", "info")
-LOG_OWNERS = ("log", "_log", "_say")
-"""How what is called ends, before the dot."""
-NO_MESSAGES = {"info", "warning", "%s"}
-"""First texts of such calls that are no messages."""
 HAPPENED_CALLS, ANSWER_CALLS, MEMBER_CALLS = ("happened",), ("Answer",), ("App",)
 ROUND_CALLS, SPAN_CALLS, NOTE_CALLS, ADMIN_CALLS = (
     ("every",),
