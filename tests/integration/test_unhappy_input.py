@@ -35,8 +35,7 @@ MORE: Mapping[str, tuple[str, ...]] = {
 }
 """What a command needs beside FILE."""
 
-WITHOUT_FILE = {"completion", "legacy", "rack", "version"}
-WITHOUT_TIMEOUT = {"watch", "verify report", "verify show"}
+WITHOUT_FILE = {"completion", "explain", "legacy", "rack", "version"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +53,8 @@ class UnhappyCase:
 
 
 def _gone(command: str, code: int = 3) -> UnhappyCase:
-    timeout = () if command in WITHOUT_TIMEOUT else ("--timeout", "1")
-    return UnhappyCase(command, ("gone.properties", *MORE.get(command, ()), *timeout), code, "cannot be reached")
+    arguments = ("gone.properties", *MORE.get(command, ()), "--timeout", "1")
+    return UnhappyCase(command, arguments, code, "cannot be reached")
 
 
 CASES = (

@@ -56,6 +56,7 @@ def test_options_that_most_commands_have_come_last() -> None:
                      "--dry-run"), "offsets-alter"),
         ("mm2.properties", ("verify", "show", "t-x", "5"), "names no partition"),
         ("mm2.properties", ("verify", "--follow"), "--follow shows what"),
+        ("missing", ("pause", "--dry-run"), "LOCKSTEP_FILE names missing, and there is no such file."),
         ("", ("pause", "--dry-run"), "Missing argument 'FILE'. Name it, or set LOCKSTEP_FILE."),
     ],
 )  # fmt: skip

@@ -19,9 +19,9 @@ BASH = """
 source {script}
 complete -p lockstep
 COMP_LINE="{line}" COMP_POINT=${{#COMP_LINE}}
-compopt() {{ printf 'compopt %s\n' "$*"; }}
+compopt() {{ echo "compopt $1 $2"; }}
 _lockstep_completion lockstep
-printf '%s\\n' "${{COMPREPLY[@]}}"
+if [[ ${{#COMPREPLY[@]}} != 0 ]]; then printf '%s\\n' "${{COMPREPLY[@]}}"; fi
 """
 ZSH = """
 compdef() {{ print "compdef $@" }}

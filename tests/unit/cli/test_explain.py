@@ -8,6 +8,7 @@ from click.testing import CliRunner, Result
 from lockstep_cli.__main__ import main
 from lockstep_cli.commands.explain import complete_code
 from lockstep_ops.findings.catalogue import FINDINGS
+from lockstep_state import project_address
 
 
 def explain(*arguments: str) -> Result:
@@ -22,13 +23,13 @@ def test_code_is_explained_with_its_fix_and_its_page() -> None:
         "         them. The flow runs and copies nothing of that kind. Names are matched as a whole, and",
         "         capital letters count.",
         "  fix:   Compare topics, topics.exclude, groups and groups.exclude with the names on the source",
-        "  see:   https://github.com/lockstep-kafka/lockstep/blob/main/docs/reference/"
-        "plan-hazards.md#ls024-a-selection-that-matches-nothing",
+        "  see:   " + project_address.page("docs/reference/plan-hazards.md#ls024-a-selection-that-matches-nothing"),
     ]
 
 
 def test_link_of_a_text_is_shown_as_its_path() -> None:
     assert "(the cases: docs/troubleshoot/halted-partition.md#the-cases)" in explain("target-recreated").stdout
+    assert "Lockstep (docs/reference/broker-versions.md)" in explain("LS028").stdout
     assert "Lag grows (docs/troubleshoot/lag.md#lag-grows)" in explain("LockstepLagging").stdout
 
 
@@ -53,8 +54,13 @@ def test_each_kind_of_code_is_known(code: str) -> None:
 def test_unknown_code_is_refused_with_the_nearest_ones() -> None:
     result = explain("partition-halt")
     assert result.exit_code == 2
-    assert result.stderr == "there is no code 'partition-halt'. Did you mean partition-halted or partition-absent?\n"
-    assert explain("xyzzy-9").stderr == "there is no code 'xyzzy-9'\n"
+    assert result.stderr == (
+        "'partition-halt' is not a code of this release. "
+        "Did you mean partition-halted or PartitionHalted or partition-absent?\n"
+    )
+    assert explain("xyzzy-9").stderr == (
+        "'xyzzy-9' is not a code of this release. lockstep explain --help says what has a code.\n"
+    )
 
 
 def test_codes_are_completed() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from lockstep_cli import completion
-from lockstep_cli.command_group import Command, CommandGroup
+from lockstep_cli.command_group import CliCommand, CommandGroup
 from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.commands import (
     config,
@@ -28,8 +28,16 @@ from lockstep_cli.commands import (
 from lockstep_cli.options import file_argument, run_options
 from lockstep_runtime.http.access import AccessPolicy
 
+RUN_EXIT_CODES = """\b
+Exit codes:
+  0    a clean end
+  1    a service had to be killed
+  2    FILE cannot be used, a service or Java is missing, or PLAN does not hold any more
+  3    the target refused a record of a legacy flow that is to end then
+  130  ended at once by a second Ctrl-C"""
 
-@click.command(cls=Command, short_help="Run everything for FILE in this terminal.")
+
+@click.command(cls=CliCommand, short_help="Run everything for FILE in this terminal.", epilog=RUN_EXIT_CODES)
 @file_argument
 @run_options
 @click.option(
@@ -65,14 +73,6 @@ async def run(
     Examples:
       lockstep run mm2.properties
       lockstep run mm2.properties --plan plan.json
-
-    \b
-    Exit codes:
-      0    a clean end
-      1    a service had to be killed
-      2    FILE cannot be used, a service or Java is missing, or PLAN does not hold any more
-      3    the target refused a record of a legacy flow that is to end then
-      130  ended at once by a second Ctrl-C
     """
     from lockstep_cli.processes import run as running
 
@@ -120,7 +120,7 @@ def main() -> None:
         lockstep run mm2.properties             copy
         lockstep status mm2.properties          how far it is
 
-    With LOCKSTEP_FILE=mm2.properties in the environment, all of them do without FILE.
+    If LOCKSTEP_FILE=mm2.properties is in the environment, FILE may be left out.
     """
 
 

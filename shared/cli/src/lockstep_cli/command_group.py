@@ -3,6 +3,7 @@
 import difflib
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -40,7 +41,7 @@ class FileArgument(click.Argument):
         return not texts or self._takes_next is None or self._takes_next(texts[0], options)
 
 
-class Command(click.Command):
+class CliCommand(click.Command):
     """A command whose help ends with the common options, and whose FILE may be in the environment."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -53,6 +54,8 @@ class Command(click.Command):
             values = [options.get(str(argument.name)) for argument in arguments]
             texts = [value for value in values if isinstance(value, str)]
             if arguments[0].is_left_out(texts, len(arguments), options):
+                if not ctx.resilient_parsing and not Path(file).exists():
+                    raise click.UsageError(f"{FILE_VARIABLE} names {file}, and there is no such file.", ctx)
                 args = [file, *args]
         try:
             return super().parse_args(ctx, args)
@@ -83,7 +86,7 @@ class CommandGroup(click.Group):
         sections: The commands by the headings under which help lists them. Without it they have one list.
     """
 
-    command_class = Command
+    command_class = CliCommand
     group_class = type
 
     def __init__(

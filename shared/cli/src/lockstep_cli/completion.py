@@ -19,7 +19,7 @@ from click.shell_completion import (
     split_arg_string,
 )
 
-from lockstep_cli.command_group import Command
+from lockstep_cli.command_group import CliCommand
 from lockstep_state.commands.command_vocabulary import Connector, ControlCommand, ScopeKind
 
 SHELLS = ("bash", "zsh", "fish")
@@ -71,6 +71,7 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
 """
 
 
+@add_completion_class
 class ScopedBashComplete(BashComplete):
     """Completion in bash of words with a colon, which bash takes for several, and of names that need quotes."""
 
@@ -89,9 +90,6 @@ class ScopedBashComplete(BashComplete):
             before, colon, _ = typed.rpartition(":")
             value = shlex.quote(value.removeprefix(before + colon))
         return f"{item.type},{value}"
-
-
-add_completion_class(ScopedBashComplete)
 
 
 def last_word(line: str) -> str:
@@ -160,7 +158,11 @@ def _state_names(ctx: click.Context) -> Iterator[tuple[str, str]]:
 
 
 @click.command(
-    name="completion", cls=Command, short_help="Print a script that completes commands.", help=HELP, epilog=EXIT_CODES
+    name="completion",
+    cls=CliCommand,
+    short_help="Print a script that completes commands.",
+    help=HELP,
+    epilog=EXIT_CODES,
 )
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context

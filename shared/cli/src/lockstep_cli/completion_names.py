@@ -2,7 +2,7 @@
 
     python -m lockstep_cli.completion_names FILE FLOW...
 
-Each is a line of its kind and its name. Whoever starts this process ends it when it takes too long.
+Each is a line of its kind and its name. The process that starts this one ends it if the target is slow.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ def scope_names(rows: Mapping[str, Row]) -> Iterator[str]:
                 yield f"slot {row.slot}"
 
 
-async def print_names(file: Path, flows: list[str]) -> None:
+async def _print_names(file: Path, flows: list[str]) -> None:
     """Print the names of these flows of a file; without any, of all that are enabled."""
     for settings in chosen(load(file, os.environ), flows, every=not flows):
         rows, _ = await read_rows(settings, WITHIN_S)
@@ -41,4 +41,4 @@ async def print_names(file: Path, flows: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(print_names(Path(sys.argv[1]), sys.argv[2:]))
+    asyncio.run(_print_names(Path(sys.argv[1]), sys.argv[2:]))

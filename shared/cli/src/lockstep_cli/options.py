@@ -67,7 +67,8 @@ def configuration_argument(takes_next: TakesNext | None = None) -> Callable[[Cal
             legacy = mm1_files({name: parameters.pop(name) for name in PARAMETERS})
             if (file is None) == (legacy is None):
                 raise click.UsageError(
-                    f"Name FILE, or set {FILE_VARIABLE}, or give the options of lockstep legacy in its place."
+                    "Name FILE, or in its place the options of lockstep legacy. "
+                    f"The variable {FILE_VARIABLE} may name FILE too."
                 )
             path = file if legacy is None else legacy.consumer
             assert path is not None

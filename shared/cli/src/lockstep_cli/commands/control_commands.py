@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lockstep_cli.command_group import Command
+from lockstep_cli.command_group import CliCommand
 from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.completion import scope_completer
 from lockstep_cli.options import (
@@ -19,7 +19,16 @@ from lockstep_cli.options import (
     flow_options,
     output_option,
 )
-from lockstep_state.commands.command_vocabulary import SCOPE_FORMS, VERBS, ControlCommand, Scope
+from lockstep_state.commands.command_vocabulary import (
+    PAUSE,
+    RESTART,
+    RESUME,
+    SCOPE_FORMS,
+    STOP,
+    VERBS,
+    ControlCommand,
+    Scope,
+)
 
 if TYPE_CHECKING:
     from lockstep_config import FlowSettings
@@ -34,6 +43,9 @@ Exit codes:
 
 WAIT_EXIT_CODES = f"""{EXIT_CODES}
   5    with --wait: it is wanted, and was not so in time (the line says what is outstanding)"""
+
+REACHED = {PAUSE: "paused", RESUME: "running", STOP: "stopped", RESTART: "restarted"}
+"""What a part is after a verb, for `--wait`."""
 
 NAMED = 5
 """Partitions and slots that a line names."""
@@ -76,7 +88,7 @@ def _command(verb: ControlCommand) -> click.Command:
     """Return a verb as a click command."""
 
     @click.command(
-        cls=Command,
+        cls=CliCommand,
         name=verb.verb,
         short_help=verb.summary,
         help=_help(verb),
@@ -159,9 +171,10 @@ async def _wait(flows: "Sequence[FlowSettings]", waits: "Sequence[DesiredStateWa
 
 
 def _waited_words(wait: "DesiredStateWait") -> str:
+    state = REACHED[wait.verb]
     if wait.outstanding:
-        return f"not so yet: {_listed(wait.outstanding)}. lockstep status shows when it is"
-    return "it is so"
+        return f"not {state} yet: {_listed(wait.outstanding)}. lockstep status shows when it is"
+    return f"{wait.scope} is {state}"
 
 
 def _listed(names: Sequence[str]) -> str:

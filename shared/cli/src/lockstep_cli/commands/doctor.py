@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lockstep_cli.command_group import Command
+from lockstep_cli.command_group import CliCommand
 from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.options import CLUSTERS_S, echo_body, file_argument, output_option, shown_flows_option, timeout_option
 from lockstep_ops.doctor.checks.check import Category
@@ -36,7 +36,7 @@ thing that is wrong.
 
 The categories are machine, names, connection, tls, login, cluster, capabilities, rights, limits and flow. A category
 ends for a cluster at the first failure without which the rest cannot be checked. Each line has a code:
-docs/reference/doctor.md has a section for each.
+`lockstep explain CODE` says what it means.
 
 Run it where the services run. Nothing is written, but for --canary-topic and --bandwidth.
 """
@@ -51,7 +51,7 @@ Exit codes:
 
 
 @click.command(
-    cls=Command, name="doctor", short_help="Check the whole path of each flow.", help=HELP, epilog=EXIT_CODES
+    cls=CliCommand, name="doctor", short_help="Check the whole path of each flow.", help=HELP, epilog=EXIT_CODES
 )
 @file_argument
 @shown_flows_option

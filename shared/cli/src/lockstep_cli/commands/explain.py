@@ -3,15 +3,17 @@
 import click
 from click.shell_completion import CompletionItem
 
+from lockstep_cli.command_group import CliCommand
 from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.options import echo_body, output_option
 from lockstep_ops.exit_codes import CannotUse, Exit
 
 HELP = """\
 Say what a code means, and what to do: a check of doctor, a hazard of plan, a reason of status, verify or a switch, an
-alert, an event, or an error of Kafka. Nothing is asked: the texts are those of this release.
+alert, an event, or an error code of Kafka. No cluster is asked: the texts are those of this release.
 
 \b
+Examples:
   lockstep explain LD301
   lockstep explain LS003 --output json
   lockstep explain LockstepLagging
@@ -32,7 +34,13 @@ def complete_code(_: click.Context, __: click.Parameter, begin: str) -> list[Com
     return [CompletionItem(code) for code in codes if code.casefold().startswith(begin.casefold())]
 
 
-@click.command(name="explain", short_help="Say what a code means, and what to do.", help=HELP, epilog=EXIT_CODES)
+@click.command(
+    cls=CliCommand,
+    name="explain",
+    short_help="Explain a code: what it means, and what to do.",
+    help=HELP,
+    epilog=EXIT_CODES,
+)
 @click.argument("code", shell_complete=complete_code)
 @output_option
 @asynchronous
@@ -43,7 +51,8 @@ async def command(code: str, output: str) -> int:
     kinds = find(code)
     if not kinds:
         near = nearest(code)
-        raise CannotUse(f"there is no code {code!r}" + (f". Did you mean {' or '.join(near)}?" if near else ""))
+        advice = f"Did you mean {' or '.join(near)}?" if near else "lockstep explain --help says what has a code."
+        raise CannotUse(f"{code!r} is not a code of this release. {advice}")
     if output == "text":
         click.echo("\n\n".join("\n".join(explained_lines(kind)) for kind in kinds))
     else:

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from lockstep_cli.command_group import Command
+from lockstep_cli.command_group import CliCommand
 from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.options import run_options
 from lockstep_runtime.http.access import AccessPolicy
@@ -46,9 +46,9 @@ def _options(command: Any) -> Any:
 
 
 @click.command(
-    cls=Command,
+    cls=CliCommand,
     name="legacy",
-    short_help="Run in the place of a MirrorMaker 1, with its files.",
+    short_help="Run in place of a MirrorMaker 1, with its files.",
     help=HELP,
     epilog=EXIT_CODES,
 )

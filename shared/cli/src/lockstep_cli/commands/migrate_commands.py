@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lockstep_cli.command_group import Command
+from lockstep_cli.command_group import CliCommand
 from lockstep_cli.command_runner import asynchronous, confirmed
 from lockstep_cli.options import (
     answer_timeout_option,
@@ -150,7 +150,7 @@ consent_options = gathered(
 )
 
 
-@click.command(cls=Command, short_help="Go on where a stopped MirrorMaker 2 left off.", epilog=EXIT_CODES)
+@click.command(cls=CliCommand, short_help="Continue where a stopped MirrorMaker 2 left off.", epilog=EXIT_CODES)
 @file_argument
 @flow_option
 @_location_options("--from", "The kind of MirrorMaker 2.")
@@ -159,8 +159,8 @@ consent_options = gathered(
 @output_option
 @asynchronous
 async def takeover(file: Path, flow: str | None, named: LocationOptions, consent: Consent, timeout: float) -> int:
-    """Go on where a stopped MirrorMaker 2 left off. No record is lost; none is copied again where it was stopped, not
-    killed.
+    """Continue where a stopped MirrorMaker 2 left off. No record is lost. None is copied again if
+    MirrorMaker 2 was stopped, not killed.
 
     Shows first what it would do: where each topic continues, how many records are still to be copied, and which
     partitions begin anew. Refuses while that MirrorMaker 2 runs. Afterwards start Lockstep.
@@ -195,7 +195,9 @@ async def takeover(file: Path, flow: str | None, named: LocationOptions, consent
     return consent.end(plan, f"{settings.flow} is taken over. Start it now: {start}")
 
 
-@click.command(cls=Command, short_help="Leave a flow to MirrorMaker 2 where Lockstep is.", epilog=EXIT_CODES)
+@click.command(
+    cls=CliCommand, short_help="Return a flow to MirrorMaker 2, which continues where Lockstep is.", epilog=EXIT_CODES
+)
 @file_argument
 @flow_option
 @_location_options("--to", "The kind of MirrorMaker 2. Default: where the flow was taken over from, else dedicated.")

@@ -91,7 +91,7 @@ offsets_options = gathered(
 )
 
 
-@click.group(name="offsets", cls=CommandGroup, short_help="List, alter or reset where a flow goes on.")
+@click.group(name="offsets", cls=CommandGroup, short_help="List, alter or reset the offsets of a flow.")
 def command() -> None:
     """Where a flow's connectors continue: the offset of the last record that was copied, for each source partition. The
     format is that of Connect's REST API (GET, PATCH and DELETE /connectors/NAME/offsets).

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lockstep_cli.command_group import Command
+from lockstep_cli.command_group import CliCommand
 from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.options import CLUSTERS_S, echo_body, file_argument, output_option, shown_flows_option, timeout_option
 from lockstep_ops.exit_codes import CHANGES, CannotUse, Exit
@@ -55,7 +55,11 @@ def _rate(context: click.Context, parameter: click.Parameter, text: str | None) 
 
 
 @click.command(
-    cls=Command, name="plan", short_help="Show what would be created, altered and copied.", help=HELP, epilog=EXIT_CODES
+    cls=CliCommand,
+    name="plan",
+    short_help="Show what would be created, altered and copied.",
+    help=HELP,
+    epilog=EXIT_CODES,
 )
 @file_argument
 @shown_flows_option

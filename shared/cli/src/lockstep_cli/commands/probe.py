@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lockstep_cli.command_group import Command
+from lockstep_cli.command_group import CliCommand
 from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.options import echo_body, file_argument, output_option, shown_flows_option
 from lockstep_ops.exit_codes import Exit
@@ -63,7 +63,7 @@ def exit_code(findings: Sequence[ProbeFinding], is_away: bool) -> Exit:
 
 
 @click.command(
-    cls=Command,
+    cls=CliCommand,
     name="probe",
     short_help="Reach both clusters, ask for rights, see a heartbeat.",
     help=HELP,

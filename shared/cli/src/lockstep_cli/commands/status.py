@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lockstep_cli.command_group import Command
+from lockstep_cli.command_group import CliCommand
 from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.options import CLUSTERS_S, echo_body, file_argument, output_option, shown_flows_option, timeout_option
 from lockstep_ops.exit_codes import Exit
@@ -55,7 +55,7 @@ Exit codes:
 
 
 @click.command(
-    cls=Command,
+    cls=CliCommand,
     name="status",
     short_help="Show flows, topics, partitions, slots, groups and lag.",
     help=HELP,

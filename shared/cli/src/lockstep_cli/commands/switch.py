@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lockstep_cli.command_group import Command
+from lockstep_cli.command_group import CliCommand
 from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.completion import complete_topics
 from lockstep_cli.options import (
@@ -197,7 +197,7 @@ def _switch_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.command(
-    cls=Command, short_help="Move applications to the target, both clusters being healthy.", epilog=EXIT_CODES
+    cls=CliCommand, short_help="Move applications to the target while both clusters are healthy.", epilog=EXIT_CODES
 )
 @file_argument
 @flow_option
@@ -221,7 +221,7 @@ async def switchover(file: Path, flow: str | None, arguments: SwitchArguments) -
     return await _command(file, flow, arguments, arguments.options(Verb.SWITCHOVER))
 
 
-@click.command(cls=Command, short_help="Move applications to the target, the source being gone.", epilog=EXIT_CODES)
+@click.command(cls=CliCommand, short_help="Move applications to the target if the source is gone.", epilog=EXIT_CODES)
 @file_argument
 @flow_option
 @click.option(
@@ -266,7 +266,7 @@ async def failover(
     return await _command(file, flow, arguments, options)
 
 
-@click.command(cls=Command, short_help="Bring applications back to the source.", epilog=EXIT_CODES)
+@click.command(cls=CliCommand, short_help="Bring applications back to the source.", epilog=EXIT_CODES)
 @file_argument
 @flow_option
 @click.option(

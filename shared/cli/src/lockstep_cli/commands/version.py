@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import click
 
-from lockstep_cli.command_group import Command
+from lockstep_cli.command_group import CliCommand
 from lockstep_cli.options import echo_body, output_option
 
 HELP = """\
@@ -54,7 +54,7 @@ class InstalledVersions:
 
 
 @click.command(
-    cls=Command,
+    cls=CliCommand,
     name="version",
     short_help="Print the versions of Lockstep, Python, Spark, Java.",
     help=HELP,

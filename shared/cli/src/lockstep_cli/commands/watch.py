@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lockstep_cli.command_group import Command
+from lockstep_cli.command_group import CliCommand
 from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.options import CLUSTERS_S, echo_body, file_argument, output_option, shown_flows_option, timeout_option
 from lockstep_ops.exit_codes import Exit
@@ -65,7 +65,7 @@ Exit codes:
 
 
 @click.command(
-    cls=Command,
+    cls=CliCommand,
     name="watch",
     short_help="Show every control topic, decoded as it happens.",
     help=HELP,

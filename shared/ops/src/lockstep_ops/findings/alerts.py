@@ -110,8 +110,8 @@ ALERTS = (
         "records are then in the copy twice. Then run `lockstep verify FILE --again --flow 'A->B'`.",
         "critical",
         look_at="`lockstep verify report FILE --flow 'A->B'`: each difference with its "
-        "[kind](../guides/verify.md#what-can-be-found) and both offsets. `lockstep verify show FILE "
-        "TOPIC-PARTITION OFFSET --flow 'A->B'`: both records.",
+        "[kind](../guides/verify.md#what-can-be-found) and both offsets. `lockstep verify show FILE --flow 'A->B' "
+        "TOPIC-PARTITION OFFSET`: both records.",
     ),
     AlertKind(
         "LockstepVerifiedLag",

@@ -69,8 +69,16 @@ class FindingKind:
 
     def with_paths(self, text: str) -> str:
         """Return one of its texts as a terminal shows it, with the path of each page that it links to."""
-        alone = _LINK_IN_BRACKETS.sub(lambda link: f"({link[1]}: {self._path(link[2])})", text)
-        return _without_marks(_LINK.sub(lambda link: f"{link[1]} ({self._path(link[2])})", alone))
+        alone = _LINK_IN_BRACKETS.sub(self._in_brackets, text)
+        return _without_marks(_LINK.sub(self._words_and_path, alone))
+
+    def _in_brackets(self, link: re.Match[str]) -> str:
+        path = self._path(link[2])
+        return f"({path})" if link[1] == path else f"({link[1]}: {path})"
+
+    def _words_and_path(self, link: re.Match[str]) -> str:
+        path = self._path(link[2])
+        return path if link[1] == path else f"{link[1]} ({path})"
 
     def _path(self, target: str) -> str:
         return self.PAGE + target if target.startswith("#") else normpath(f"{dirname(self.PAGE)}/{target}")
