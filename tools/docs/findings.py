@@ -18,6 +18,7 @@ from lockstep_state.reasons.verification_reason import DifferenceKind, NotCompar
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"(<!-- findings: ([a-z ]+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
 LINE = 175
+CODE = re.compile(r"`[^`]*`")
 
 
 def _checks(category: Category) -> Callable[[], Iterator[str]]:
@@ -62,7 +63,9 @@ def _alerts() -> Iterator[str]:
 
 
 def _wrapped(text: str) -> str:
-    return "\n".join(textwrap.wrap(text, LINE, break_long_words=False, break_on_hyphens=False))
+    """Return the text in lines. No command is on two of them, so that it can be copied."""
+    text = CODE.sub(lambda code: code[0].replace(" ", "\0"), text)
+    return "\n".join(textwrap.wrap(text, LINE, break_long_words=False, break_on_hyphens=False)).replace("\0", " ")
 
 
 BLOCKS: Mapping[str, Mapping[str, Callable[[], Iterator[str]]]] = {
