@@ -5,7 +5,7 @@ from enum import IntEnum
 
 class Exit(IntEnum):
     """`TROUBLE` is also that of a command that was refused. `NOT_VERIFIED`: nothing is wrong as far as was seen, but
-    not everything was. `NOT_REACHED`: what was asked for is wanted, and was not so in time."""
+    not everything was. `NOT_REACHED`: the desired state was not reached in time."""
 
     FINE = 0
     TROUBLE = 1

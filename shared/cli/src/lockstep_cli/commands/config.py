@@ -51,7 +51,7 @@ def command() -> None:
     """
 
 
-@command.command(short_help="Name every mistake.", epilog=EXIT_CODES)
+@command.command(short_help="Check a file, and name every mistake.", epilog=EXIT_CODES)
 @configuration_argument()
 @click.option("--alone", is_flag=True, help="Look at FILE alone: what it refers to may not be there yet.")
 @output_option
@@ -103,7 +103,7 @@ async def check(given: Given, alone: bool, output: str) -> int:
     return Exit.USAGE if mistakes else Exit.FINE
 
 
-@command.command(short_help="Show what counts, and which line says so.", epilog=EXIT_CODES)
+@command.command(short_help="Show the settings that count, each with its line.", epilog=EXIT_CODES)
 @configuration_argument(takes_next=lambda text, _: "->" in text)
 @click.argument("flow", required=False, shell_complete=complete_flows)
 @shown_flows_option
@@ -145,7 +145,7 @@ async def show(given: Given, flow: str | None, flows: tuple[str, ...], everythin
     return Exit.FINE
 
 
-@command.command(short_help="Write it as mm2.properties, or its one resource.", epilog=CONVERT_EXIT_CODES)
+@command.command(short_help="Write a file as mm2.properties, or as a resource.", epilog=CONVERT_EXIT_CODES)
 @configuration_argument()
 @click.option(
     "--to",

@@ -42,7 +42,7 @@ Exit codes:
   3    a service did not answer in time (the line says what to look at), or the cluster cannot be reached"""
 
 WAIT_EXIT_CODES = f"""{EXIT_CODES}
-  5    with --wait: it is wanted, and was not so in time (the line says what is outstanding)"""
+  5    with --wait: the desired state was not reached in time (the line says what is outstanding)"""
 
 REACHED = {PAUSE: "paused", RESUME: "running", STOP: "stopped", RESTART: "restarted"}
 """What a part is after a verb, for `--wait`."""

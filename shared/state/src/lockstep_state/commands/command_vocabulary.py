@@ -267,14 +267,14 @@ VERBS: Mapping[str, ControlCommand] = MappingProxyType(
                 answer="OffsetsAltered",
                 scopes=_OFFSETS,
                 services=_keeper,
-                summary="Go on elsewhere.",
+                summary="Set the offset at which a partition continues.",
             ),
             ControlCommand(
                 verb=OFFSETS_RESET,
                 answer="OffsetsReset",
                 scopes=_OFFSETS,
                 services=_keeper,
-                summary="Begin as if nothing had been copied.",
+                summary="Reset offsets, as if nothing had been copied.",
             ),
             ControlCommand(
                 verb=SYNC_GROUPS,
