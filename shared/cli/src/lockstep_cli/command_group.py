@@ -93,9 +93,11 @@ class CommandGroup(click.Group):
         self, *args: Any, sections: Mapping[str, Sequence[click.Command]] | None = None, **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
-        self._sections = {title: [str(command.name) for command in some] for title, some in (sections or {}).items()}
-        for some in (sections or {}).values():
-            for command in some:
+        self._sections = {
+            title: [str(command.name) for command in commands] for title, commands in (sections or {}).items()
+        }
+        for commands in (sections or {}).values():
+            for command in commands:
                 self.add_command(command)
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -127,7 +127,7 @@ def _command(verb: ControlCommand) -> click.Command:
             return Exit.FINE
         waits = [await begin_wait(settings, verb.verb, scope) for settings in meant] if wait else []
         with progress_display(replies):
-            await asyncio.gather(*(ask(settings, one, timeout) for settings, one in zip(meant, replies, strict=True)))
+            await asyncio.gather(*(ask(*pair, timeout) for pair in zip(meant, replies, strict=True)))
         if output == "text":
             for reply in replies:
                 for line in reply.as_lines():
@@ -138,13 +138,13 @@ def _command(verb: ControlCommand) -> click.Command:
         await _wait(meant, waits, timeout)
         if output != "text":
             bodies = [reply.as_json() for reply in replies]
-            for body, one in zip(bodies, waits, strict=False):
-                body["outstanding"] = list(one.outstanding)
+            for body, state_wait in zip(bodies, waits, strict=False):
+                body["outstanding"] = list(state_wait.outstanding)
             echo_body({"flows": bodies}, output)
         else:
-            for settings, one in zip(meant, waits, strict=False):
-                click.echo(f"{settings.flow}  {_waited_words(one)}")
-        return Exit.NOT_REACHED if any(one.outstanding for one in waits) else code
+            for settings, state_wait in zip(meant, waits, strict=False):
+                click.echo(f"{settings.flow}  {_waited_words(state_wait)}")
+        return Exit.NOT_REACHED if any(state_wait.outstanding for state_wait in waits) else code
 
     if verb.changes_desired_state:
         return click.option(
