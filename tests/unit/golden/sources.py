@@ -14,7 +14,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from lockstep_config import FlowSettings, load
-from lockstep_config.clients.sasl import MECHANISMS
 from lockstep_config.flow import client_settings as clients
 from lockstep_config.keys.client_keys import CLIENT, CONNECTION
 from lockstep_data_plane.admin.legacy_group import commit_metadata
@@ -263,11 +262,6 @@ def client_id(role: str) -> str:
 
 
 # -- keys of clients ---------------------------------------------------------------------------------------------------
-
-
-def sasl_options() -> set[str]:
-    """What mechanisms need in a JAAS line; the table in `tls-and-sasl.md` is made of it."""
-    return {option for mechanism in MECHANISMS.values() for option in mechanism.required}
 
 
 def client_keys() -> Iterator[tuple[str, ...]]:
