@@ -50,7 +50,9 @@ def test_pause_and_resume_of_a_connector_are_confirmed(file: Path, heartbeat: Se
     assert heartbeat.hear("not running", flow=FLOW)
     said = lockstep("refresh", str(file), HEARTBEAT, code=1)
     assert "refused: the MirrorHeartbeatConnector is paused: resume it" in said
-    assert f"{HEARTBEAT} is to be running" in lockstep("resume", str(file), HEARTBEAT)
+    said = lockstep("resume", str(file), HEARTBEAT, "--wait")
+    assert f"{HEARTBEAT} is to be running" in said
+    assert f"{FLOW}  {HEARTBEAT} is running" in said
 
 
 def test_command_names_a_service_that_does_not_run(file: Path, heartbeat: ServiceProcess) -> None:

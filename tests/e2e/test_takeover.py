@@ -204,6 +204,6 @@ def test_takeover_copies_exactly_the_records_that_mm2_did_not(migration: Migrati
             (o["partition"]["topic"], o["partition"]["partition"]): o["offset"]["offset"] for o in listed["offsets"]
         }
         assert found == m.theirs
-        m.lockstep("resume")
+        assert f"{m.flow}  flow is running" in m.lockstep("resume", "--wait", "--timeout", "90")
         mirrored.wait_copied(m.topic)
     assert end_offsets(m.target, remote) == {0: 110, 1: 105}

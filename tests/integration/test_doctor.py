@@ -106,7 +106,7 @@ def test_healthy_pair_is_ok_in_every_line(file: Path) -> None:
 def test_lines_for_people_have_marks_codes_and_a_verdict(file: Path) -> None:
     said = lockstep("doctor", file, "--category", "connection", "--category", "cluster").splitlines()
     assert said[0] == "connection"
-    assert said[1].startswith(f"√ LD301 {A}: port of each address: 127.0.0.1:")
+    assert said[1].startswith(f"✓ LD301 {A}: port of each address: 127.0.0.1:")
     assert said[-1].endswith(" ok: no issues found")
 
 

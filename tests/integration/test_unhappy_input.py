@@ -35,8 +35,7 @@ MORE: Mapping[str, tuple[str, ...]] = {
 }
 """What a command needs beside FILE."""
 
-WITHOUT_FILE = {"completion", "legacy", "rack", "version"}
-WITHOUT_TIMEOUT = {"watch", "verify report", "verify show"}
+WITHOUT_FILE = {"completion", "explain", "legacy", "rack", "version"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +53,8 @@ class UnhappyCase:
 
 
 def _gone(command: str, code: int = 3) -> UnhappyCase:
-    timeout = () if command in WITHOUT_TIMEOUT else ("--timeout", "1")
-    return UnhappyCase(command, ("gone.properties", *MORE.get(command, ()), *timeout), code, "cannot be reached")
+    arguments = ("gone.properties", *MORE.get(command, ()), "--timeout", "1")
+    return UnhappyCase(command, arguments, code, "cannot be reached")
 
 
 CASES = (
@@ -165,4 +164,4 @@ def test_doctor_of_clusters_that_are_gone_names_the_port(tmp_path: Path) -> None
     )
     assert (done.returncode, done.stderr) == (1, "")
     for alias in "AB":
-        assert f"× LD301 {alias}: port of each address: 127.0.0.1:{port}: 127.0.0.1: connection refused" in done.stdout
+        assert f"✗ LD301 {alias}: port of each address: 127.0.0.1:{port}: 127.0.0.1: connection refused" in done.stdout

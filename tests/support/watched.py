@@ -18,7 +18,6 @@ ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "deploy" / "helm" / "lockstep"
 RULES = CHART / "rules" / "lockstep.rules.yaml"
 DASHBOARD = CHART / "dashboards" / "lockstep.json"
-ALERTS_PAGE = ROOT / "docs" / "troubleshoot" / "alerts.md"
 
 LABELS = {metric.shown_as: frozenset(metric.labels) for metrics in DECLARED.values() for metric in metrics}
 """The labels of each metric that some service's page may show."""

@@ -1,6 +1,7 @@
 """`make docs`: writes the pages, the blocks of pages and the schemas that follow from declarations in the code."""
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from tools.bench import recorded
@@ -13,17 +14,15 @@ from tools.docs import (
     commands,
     configuration,
     conformance,
-    doctor,
     events,
+    findings,
     metrics,
     permissions,
-    plan_hazards,
     plan_schema,
     sasl,
     schema_page,
     schemas,
     strimzi,
-    switch_reasons,
     values_schema,
 )
 from tools.docs.pages import filled
@@ -34,10 +33,11 @@ WHOLE: Mapping[Path, Callable[[], str]] = {
     conformance.PAGE: lambda: conformance.page(conformance.read_table(), conformance.named_tests()),
     values_schema.SCHEMA: values_schema.whole,
 }
-BLOCKS: Mapping[Path, Callable[[], Mapping[str, str]]] = {
-    module.PAGE: module.blocks
-    for module in (chart, client_keys, commands, configuration, doctor, events, metrics, permissions, plan_hazards)
-} | {module.PAGE: module.blocks for module in (sasl, schema_page, strimzi, switch_reasons)}
+BLOCKS: dict[Path, Callable[[], Mapping[str, str]]] = {
+    module.PAGE: module.blocks for module in (chart, client_keys, commands, configuration, events, metrics, permissions)
+}
+BLOCKS |= {module.PAGE: module.blocks for module in (sasl, schema_page, strimzi)}
+BLOCKS |= {page: partial(findings.blocks, page) for page in findings.PAGES}
 SCHEMAS = (schemas.generated, plan_schema.generated)
 
 

@@ -10,13 +10,18 @@ import pytest
 from click.testing import CliRunner
 
 from lockstep_cli.__main__ import main
+from lockstep_cli.completion import last_word
+from lockstep_cli.completion_names import scope_names
+from tests.support.reports import at_work, progress, topic
+from tests.unit.golden.sources import FILE
 
 BASH = """
 source {script}
 complete -p lockstep
-COMP_WORDS=({words}) COMP_CWORD={last}
+COMP_LINE="{line}" COMP_POINT=${{#COMP_LINE}}
+compopt() {{ echo "compopt $1 $2"; }}
 _lockstep_completion lockstep
-printf '%s\\n' "${{COMPREPLY[@]}}"
+if [[ ${{#COMPREPLY[@]}} != 0 ]]; then printf '%s\\n' "${{COMPREPLY[@]}}"; fi
 """
 ZSH = """
 compdef() {{ print "compdef $@" }}
@@ -55,7 +60,7 @@ def complete(shell: str, line: str, environment: dict[str, str], folder: Path) -
     words = line.split(" ")
     quoted = " ".join(f"'{word}'" for word in words)
     template = {"bash": BASH, "zsh": ZSH, "fish": FISH}[shell]
-    program = template.format(script=script, words=quoted, last=len(words) - 1, number=len(words), line=line)
+    program = template.format(script=script, words=quoted, number=len(words), line=line)
     done = subprocess.run([place, "-c", program], capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
@@ -76,12 +81,22 @@ def test_shell_with_the_script_completes_a_command(shell: str, environment: dict
         ("lockstep doctor --ban", ["--bandwidth"]),
         ("lockstep status mm2.properties --output j", ["json"]),
         ("lockstep completion z", ["zsh"]),
+        ("lockstep status {file} --output=j", ["json"]),
+        ("lockstep status {file} --flow ", ["'A->B'"]),
+        ("lockstep status {file} --flow 'A", ["A->B"]),
+        ("lockstep config show {file} A", ["'A->B'"]),
+        ("lockstep pause {file} sl", ["compopt -o nospace", "slot:"]),
+        ("lockstep pause {file} connector:MirrorH", ["MirrorHeartbeatConnector"]),
+        ("lockstep stop {file} top", []),
+        ("lockstep pause {file} topic:o", []),
     ],
 )
 def test_bash_completes_subcommands_options_and_values(
     line: str, expected: list[str], environment: dict[str, str], tmp_path: Path
 ) -> None:
-    registered, *found = complete("bash", line, environment, tmp_path)
+    file = tmp_path / "mm2.properties"
+    file.write_text(FILE, encoding="utf-8")
+    registered, *found = complete("bash", line.format(file=file), environment, tmp_path)
     assert "-F _lockstep_completion" in registered
     assert found == expected
 
@@ -90,8 +105,7 @@ def test_file_argument_is_left_to_the_shell(environment: dict[str, str]) -> None
     asked = {
         **environment,
         "_LOCKSTEP_COMPLETE": "bash_complete",
-        "COMP_WORDS": "lockstep status mm2",
-        "COMP_CWORD": "2",
+        "COMP_LINE": "lockstep status mm2",
     }
     done = subprocess.run(["lockstep"], capture_output=True, text=True, env=asked, check=True)
     assert done.stdout == "file,mm2\n"
@@ -117,3 +131,16 @@ def test_completion_of_another_shell_is_refused_in_a_sentence() -> None:
     answer = CliRunner().invoke(main, ["completion", "csh"])
     assert answer.exit_code == 2
     assert "'csh' is not one of 'bash', 'zsh', 'fish'" in answer.stderr
+
+
+def test_names_of_the_state_topic_are_topics_partitions_and_slots() -> None:
+    rows = {row.key(): row for row in (topic("t"), topic("gone", phase="deleted"), progress("t"), *at_work(("t", 0)))}
+    assert sorted(scope_names(rows)) == ["partition t-0", "slot 0", "topic t"]
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [("a b", "b"), ("a ", ""), ("a 'b c", "'b c"), ("a 'b c' d", "d"), ("a --flow='A", "--flow='A")],
+)
+def test_last_word_keeps_its_quotes(line: str, word: str) -> None:
+    assert last_word(line) == word

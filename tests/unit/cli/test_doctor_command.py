@@ -68,5 +68,5 @@ def test_yaml_has_what_json_has(file: Path) -> None:
 
 def test_help_has_an_example_the_marks_and_the_exit_codes() -> None:
     said = run("--help").output
-    for words in ("lockstep doctor mm2.properties", "× failed", "4  nothing failed, and something could not be"):
+    for words in ("lockstep doctor mm2.properties", "✗ failed", "4  nothing failed, and something could not be"):
         assert words in said

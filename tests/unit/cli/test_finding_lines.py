@@ -2,7 +2,7 @@
 
 from lockstep_cli.rendering.finding_lines import plain_lines, styled_lines, verdict
 from lockstep_ops.doctor.checks import registry
-from lockstep_ops.doctor.checks.check import PAGE, Category, CheckFinding
+from lockstep_ops.doctor.checks.check import Category, CheckFinding
 from lockstep_ops.doctor.checks.report import CategoryFindings, DoctorReport
 
 FAILED = registry.PORTS.failed("B", "b:9092: 10.0.3.7: connection refused", is_fatal=True)
@@ -15,19 +15,19 @@ def lines(*findings: CheckFinding) -> list[str]:
 def test_failed_line_has_its_fix_and_its_page() -> None:
     assert lines(FAILED) == [
         "connection",
-        "× LD301 B: port of each address: b:9092: 10.0.3.7: connection refused",
+        "✗ LD301 B: port of each address: b:9092: 10.0.3.7: connection refused",
         "    fix: Check the port, the firewall, and that a broker listens there.",
-        f"    see: {PAGE}#ld301",
+        f"    see: {registry.PORTS.address}",
         "",
     ]
 
 
 def test_good_line_is_one_line() -> None:
-    assert lines(registry.PORTS.ok("A", "x"))[1:] == ["√ LD301 A: port of each address: x", ""]
+    assert lines(registry.PORTS.ok("A", "x"))[1:] == ["✓ LD301 A: port of each address: x", ""]
 
 
 def test_line_about_this_machine_has_no_subject() -> None:
-    assert lines(registry.SPARK.ok("this machine", "4.1.0"))[1] == "√ LD103 Spark: 4.1.0"
+    assert lines(registry.SPARK.ok("this machine", "4.1.0"))[1] == "✓ LD103 Spark: 4.1.0"
 
 
 def test_what_one_failure_ended_is_one_line_for_each_subject() -> None:
@@ -45,10 +45,10 @@ def test_lines_for_a_terminal_are_in_columns() -> None:
     findings = (registry.PORTS.ok("A->B", "x"), FAILED)
     assert [line.plain for line in styled_lines(CategoryFindings(Category.CONNECTION, findings))] == [
         "connection",
-        "√ LD301 A->B port of each address: x",
-        "× LD301 B    port of each address: b:9092: 10.0.3.7: connection refused",
+        "✓ LD301 A->B port of each address: x",
+        "✗ LD301 B    port of each address: b:9092: 10.0.3.7: connection refused",
         "    fix: Check the port, the firewall, and that a broker listens there.",
-        f"    see: {PAGE}#ld301",
+        f"    see: {registry.PORTS.address}",
         "",
     ]
 

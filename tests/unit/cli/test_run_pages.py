@@ -94,11 +94,11 @@ async def test_a_taken_port_is_replaced_unless_it_was_asked_for(monkeypatch: pyt
     async with served(AccessPolicy()) as taken:
         port = int(taken.rpartition(":")[2])
         monkeypatch.setattr("lockstep_cli.processes.run.PORT", port)
-        with pytest.raises(CannotUse, match="choose another with --http-port, or --http-port 0 for a free one"):
+        with pytest.raises(CannotUse, match="choose another with --port, or --port 0 for a free one"):
             await _open_pages(RunPages(SERVICES), AccessPolicy(), port, lambda *line: said.append(line))
         assert said == []
         pages = RunPages(SERVICES)
         address = await _open_pages(pages, AccessPolicy(), None, lambda *line: said.append(line))
         await pages.close()
         assert address != taken
-        assert said == [("warning", f"port {port} is in use, so the pages get a free one: --http-port chooses another")]
+        assert said == [("warning", f"port {port} is in use, so the pages get a free one: --port chooses another")]

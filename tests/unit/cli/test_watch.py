@@ -17,7 +17,7 @@ from lockstep_ops.exit_codes import Exit
 
 
 class Target:
-    async def probe(self) -> None: ...
+    async def probe(self, _within: object) -> None: ...
 
     async def topic_names(self) -> dict[str, int]:
         return {"mm2-lockstep-state.A.internal": 1}

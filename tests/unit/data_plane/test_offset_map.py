@@ -1,8 +1,8 @@
 """Which record is where, by the offset runs: exact or not known."""
 
-from lockstep_data_plane.verify.difference import NotComparedReason
 from lockstep_data_plane.verify.offset_map import OffsetMap
 from lockstep_rules.offsets.offset_runs import Run
+from lockstep_state.reasons.verification_reason import NotComparedReason
 
 MAP = OffsetMap([Run(10, 0, 5), Run(15, 5, 0), Run(20, 5, 10)], decided=34)
 

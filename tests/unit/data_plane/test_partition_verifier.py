@@ -9,11 +9,12 @@ from lockstep_data_plane.record_batch.classify import AbortedTransactions
 from lockstep_data_plane.record_batch.layout import Batch, scan
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.verify.batch_comparison import Depth
-from lockstep_data_plane.verify.difference import NotCompared, NotComparedReason
+from lockstep_data_plane.verify.difference import NotCompared
 from lockstep_data_plane.verify.offset_map import OffsetMap
 from lockstep_data_plane.verify.partition_verifier import LISTED, PartitionVerifier
 from lockstep_data_plane.verify.record_alignment import TargetRules
 from lockstep_rules.offsets.offset_runs import Run
+from lockstep_state.reasons.verification_reason import NotComparedReason
 from tests.support.batch_bytes import CONTROL, LOG_APPEND_TIME, LZ4, TRANSACTIONAL, batch, record, records
 from tests.unit.data_plane.verify_scene import (
     FOREIGN,

@@ -44,7 +44,9 @@ def test_exit_codes_page_names_commands_that_check_incompletely() -> None:
 
 def test_exit_codes_page_names_commands_that_report_an_absent_cluster() -> None:
     """They ask clusters, and end with 1 in place of 3, because that is what they check."""
-    asking = {name: codes(command) for name, command in commands() if any("--flow" in p.opts for p in command.params)}
+    asking = {
+        name: codes(command) for name, command in commands() if any("--timeout" in p.opts for p in command.params)
+    }
     those = {name for name, found in asking.items() if found and Exit.NO_ANSWER not in found}
     assert those == {"doctor"}
     assert {name for name in those if f"`{name}`" not in ROWS[Exit.NO_ANSWER]} == set()

@@ -41,7 +41,7 @@ def needs_a_flow(command: click.Command) -> bool:
     """Whether it refuses a file with several flows unless `--flow` says which one."""
     options = {name: option for option in command.params for name in option.opts}
     flow = options.get("--flow")
-    return isinstance(flow, click.Option) and ("--all-flows" in options or not flow.multiple)
+    return isinstance(flow, click.Option) and ("--all-flows" in options or flow.callback is not None)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

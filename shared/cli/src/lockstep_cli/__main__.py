@@ -6,12 +6,13 @@ from pathlib import Path
 import click
 
 from lockstep_cli import completion
-from lockstep_cli.command_group import CommandGroup
+from lockstep_cli.command_group import CliCommand, CommandGroup
 from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.commands import (
     config,
     control_commands,
     doctor,
+    explain,
     legacy,
     migrate_commands,
     offsets,
@@ -27,47 +28,16 @@ from lockstep_cli.commands import (
 from lockstep_cli.options import file_argument, run_options
 from lockstep_runtime.http.access import AccessPolicy
 
-
-@click.group(
-    cls=CommandGroup,
-    commands=[
-        legacy.command,
-        status.command,
-        watch.command,
-        config.command,
-        completion.command,
-        doctor.command,
-        plan.command,
-        probe.command,
-        rack.command,
-        version.command,
-        verify.command,
-        offsets.command,
-        *control_commands.COMMANDS,
-        *switch.COMMANDS,
-        *migrate_commands.COMMANDS,
-    ],
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
-@click.version_option(package_name="lockstep-kafka-cli", prog_name="lockstep", message="%(prog)s %(version)s")
-def main() -> None:
-    """Keep Kafka clusters in step: topics, records, ACLs and consumer-group positions of one cluster appear on another.
-
-    Lockstep reads MirrorMaker 2's configuration and writes its formats. The smallest file, two clusters and one flow:
-
-    \b
-        clusters = A, B
-        A.bootstrap.servers = a.example.org:9092
-        B.bootstrap.servers = b.example.org:9092
-        A->B.enabled = true
-        A->B.topics = orders.*
-
-    \b
-    Then: lockstep run mm2.properties
-    """
+RUN_EXIT_CODES = """\b
+Exit codes:
+  0    a clean end
+  1    a service had to be killed
+  2    FILE cannot be used, a service or Java is missing, or PLAN does not hold any more
+  3    the target refused a record of a legacy flow that is to end then
+  130  ended at once by a second Ctrl-C"""
 
 
-@main.command(short_help="Run everything for FILE in this terminal.")
+@click.command(cls=CliCommand, short_help="Run everything for FILE in this terminal.", epilog=RUN_EXIT_CODES)
 @file_argument
 @run_options
 @click.option(
@@ -103,14 +73,6 @@ async def run(
     Examples:
       lockstep run mm2.properties
       lockstep run mm2.properties --plan plan.json
-
-    \b
-    Exit codes:
-      0    a clean end
-      1    a service had to be killed
-      2    FILE cannot be used, a service or Java is missing, or PLAN does not hold any more
-      3    the target refused a record of a legacy flow that is to end then
-      130  ended at once by a second Ctrl-C
     """
     from lockstep_cli.processes import run as running
 
@@ -120,6 +82,46 @@ async def run(
         running.check(file, os.environ)
         await require_unchanged(planned, file)
     return await running.run(file, access=access, port=port, log_level=log_level, log_format=log_format, apart=apart)
+
+
+SECTIONS = {
+    "Start, in this order": (config.command, doctor.command, plan.command, run),
+    "Look": (status.command, watch.command, verify.command),
+    "Control": (*control_commands.COMMANDS, offsets.command),
+    "Migrate": (*migrate_commands.COMMANDS, legacy.command),
+    "Switch": switch.COMMANDS,
+    "Other": (explain.command, probe.command, version.command, completion.command, rack.command),
+}
+
+
+@click.group(
+    cls=CommandGroup,
+    sections=SECTIONS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(package_name="lockstep-kafka-cli", prog_name="lockstep", message="%(prog)s %(version)s")
+def main() -> None:
+    """Keep Kafka clusters in step: topics, records, ACLs and consumer-group positions of one cluster appear on another.
+
+    Lockstep reads MirrorMaker 2's configuration and writes its formats. The smallest file, two clusters and one flow:
+
+    \b
+        clusters = A, B
+        A.bootstrap.servers = a.example.org:9092
+        B.bootstrap.servers = b.example.org:9092
+        A->B.enabled = true
+        A->B.topics = orders.*
+
+    \b
+    Then, as mm2.properties:
+        lockstep config check mm2.properties    every mistake in the file
+        lockstep doctor mm2.properties          clusters, rights, and the path of a record
+        lockstep plan mm2.properties            what would be created and copied
+        lockstep run mm2.properties             copy
+        lockstep status mm2.properties          how far it is
+
+    If LOCKSTEP_FILE=mm2.properties is in the environment, FILE may be left out.
+    """
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""What the commands' arguments have in common."""
+"""The arguments and options that several commands have."""
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from lockstep_cli.command_group import FILE_VARIABLE, FileArgument
+from lockstep_cli.completion import complete_flows
 from lockstep_runtime.http.options import page_options
 from lockstep_runtime.service.config_options import beside_configuration
 from lockstep_runtime.service.mm1_options import PARAMETERS, legacy_options, mm1_files
@@ -21,9 +23,22 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+TakesNext = Callable[[str, Mapping[str, Any]], bool]
+
+
 def file_argument(command: F) -> F:
-    """FILE, and what belongs to it: its secrets, settings on top."""
-    return click.argument("file", type=click.Path(path_type=Path))(beside_configuration(command))
+    """Add FILE, and what belongs to it: its secrets, settings on top."""
+    return file_before(None)(command)
+
+
+def file_before(takes_next: TakesNext | None) -> Callable[[F], F]:
+    """Return `file_argument` for a command with an optional argument behind FILE (`FileArgument`)."""
+
+    def decorate(command: F) -> F:
+        argument = click.argument("file", cls=FileArgument, type=click.Path(path_type=Path), takes_next=takes_next)
+        return argument(beside_configuration(command))
+
+    return decorate
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,30 +58,52 @@ class Given:
         return settled(legacy_text(self.legacy), os.environ)
 
 
-def configuration_argument(command: F) -> Callable[..., Any]:
-    """FILE, or the options of `lockstep legacy` in its place: the command takes `given`."""
+def configuration_argument(takes_next: TakesNext | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add FILE, or the options of `lockstep legacy` in its place: the command takes `given`."""
 
-    @wraps(command)
-    def taking(file: Path | None, **parameters: Any) -> Any:
-        legacy = mm1_files({name: parameters.pop(name) for name in PARAMETERS})
-        if (file is None) == (legacy is None):
-            raise click.UsageError("Name FILE, or in its place the options of lockstep legacy.")
-        path = file if legacy is None else legacy.consumer
-        assert path is not None
-        return command(given=Given(path, legacy), **parameters)
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def taking(file: Path | None, **parameters: Any) -> Any:
+            legacy = mm1_files({name: parameters.pop(name) for name in PARAMETERS})
+            if (file is None) == (legacy is None):
+                raise click.UsageError(
+                    "Name FILE, or in its place the options of lockstep legacy. "
+                    f"The variable {FILE_VARIABLE} may name FILE too."
+                )
+            path = file if legacy is None else legacy.consumer
+            assert path is not None
+            return command(given=Given(path, legacy), **parameters)
 
-    argument = click.argument("file", required=False, type=click.Path(path_type=Path))
-    return argument(beside_configuration(legacy_options(hidden=True)(taking)))
+        argument = click.argument(
+            "file",
+            cls=FileArgument,
+            required=False,
+            type=click.Path(path_type=Path),
+            takes_next=takes_next,
+            replaced_by=PARAMETERS,
+        )
+        made: Callable[..., Any] = argument(beside_configuration(legacy_options(hidden=True)(taking)))
+        return made
+
+    return decorate
 
 
-output_option = click.option(
-    "--output",
-    "-o",
-    type=click.Choice(["text", "json", "yaml"]),
-    default="text",
-    show_default=True,
-    help="For people, or JSON or YAML for programs.",
-)
+# The table of options: each has one meaning and one default rule in all commands.
+
+
+def output_of(*more: str) -> Callable[[F], F]:
+    """Return `--output`, with the forms that every command has and `more`."""
+    return click.option(
+        "--output",
+        "-o",
+        type=click.Choice(["text", "json", "yaml", *more]),
+        default="text",
+        show_default=True,
+        help=f"Text for people, JSON or YAML for programs{', or a page to keep' if more else ''}.",
+    )
+
+
+output_option = output_of()
 
 
 def echo_json(body: Any) -> None:
@@ -103,7 +140,8 @@ def gathered(name: str, kind: type[Any], *options: Callable[[Any], Any]) -> Call
 
 
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Options of commands that run services in this terminal: where their pages are, `--log-level`, `--log-format`."""
+    """Add what commands have that run services in this terminal: where their pages are, `--log-level` and
+    `--log-format`."""
     level = click.option(
         "--log-level",
         type=click.Choice(["debug", "info", "warning", "error"]),
@@ -118,6 +156,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         help="Lines for people, or one JSON object a line.",
     )
     port = click.option(
+        "--port",
         "--http-port",
         "port",
         type=click.IntRange(0, 65_535),
@@ -125,27 +164,66 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         envvar="LOCKSTEP_HTTP_PORT",
         help="Port of the pages of all services; 0 for a free one.",
     )
-    return page_options("--http-host")(port(level(form(command))))
+    return page_options("--host", "--http-host")(port(level(form(command))))
 
 
-def timeout_option(seconds: float, about: str) -> Callable[[F], F]:
-    """`--timeout`, `seconds` where nothing is said."""
-    number = click.FloatRange(min=0.1)
-    return click.option("--timeout", type=number, default=seconds, show_default=True, help=f"Seconds {about}.")
+CLUSTERS_S, SERVICES_S, STEP_S = 10.0, 30.0, 300.0
+"""How long an answer may take: of clusters; of services, of which another replica may have to take over first; and of a
+step of a switch, which waits until records are copied."""
 
 
-answer_timeout_option = timeout_option(30.0, "to wait for answers; a take-over between replicas needs up to 10")
+def timeout_option(default_s: float) -> Callable[[F], F]:
+    """Return `--timeout`, whose default is the slowest of what the command waits for."""
+    return click.option(
+        "--timeout",
+        metavar="SECONDS",
+        type=click.FloatRange(min=0.1),
+        default=default_s,
+        show_default=True,
+        help="Seconds that each step waits for its answer at most.",
+    )
 
-flow_option = click.option("--flow", help="The flow, written 'A->B' with the quotes. Default: the only one enabled.")
+
+answer_timeout_option = timeout_option(SERVICES_S)
+
+dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
+
+yes_option = click.option("--yes", is_flag=True, help="Do it without asking.")
+
+FLOW_HELP = "'A->B', with the quotes"
+
+
+def _single_flow(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -> str | None:
+    if len(names) > 1:
+        raise click.BadParameter(f"this command takes one flow, and {len(names)} are named.", ctx, param)
+    return names[0] if names else None
+
+
+flow_option = click.option(
+    "--flow",
+    multiple=True,
+    callback=_single_flow,
+    shell_complete=complete_flows,
+    help=f"The flow: {FLOW_HELP}. Default: the only one that is enabled.",
+)
+
+shown_flows_option = click.option(
+    "--flow",
+    "flows",
+    multiple=True,
+    shell_complete=complete_flows,
+    help=f"Only this flow: {FLOW_HELP}; repeat for more. Default: all that are enabled.",
+)
 
 
 def flow_options(command: F) -> F:
-    """`--flow`, repeated, and `--all-flows`."""
+    """Add `--flow`, repeated, and `--all-flows`."""
     named = click.option(
         "--flow",
         "flows",
         multiple=True,
-        help="The flow, written 'A->B' with the quotes; repeat for more. Default: the only one that is enabled.",
+        shell_complete=complete_flows,
+        help=f"The flow: {FLOW_HELP}; repeat for more. Default: the only one that is enabled.",
     )
     every = click.option("--all-flows", is_flag=True, help="All flows of FILE that are enabled.")
     return named(every(command))

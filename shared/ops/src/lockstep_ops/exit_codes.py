@@ -5,13 +5,14 @@ from enum import IntEnum
 
 class Exit(IntEnum):
     """`TROUBLE` is also that of a command that was refused. `NOT_VERIFIED`: nothing is wrong as far as was seen, but
-    not everything was."""
+    not everything was. `NOT_REACHED`: the desired state was not reached in time."""
 
     FINE = 0
     TROUBLE = 1
     USAGE = 2
     NO_ANSWER = 3
     NOT_VERIFIED = 4
+    NOT_REACHED = 5
 
 
 CHANGES = 2

@@ -48,7 +48,6 @@ def test_entry_is_fit_for_the_page(kind: Any) -> None:
     assert kind.meaning.endswith(".")
     assert not kind.fix.endswith(".")
     assert re.fullmatch(r"[A-Z][A-Za-z0-9 -]+", kind.title), "the anchor of its section is made of it"
-    assert kind.page == f"docs/reference/plan-hazards.md#{kind.code.lower()}-{kind.title.lower().replace(' ', '-')}"
 
 
 # -- the flow ----------------------------------------------------------------------------------------------------------

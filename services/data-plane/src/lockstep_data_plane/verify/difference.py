@@ -1,24 +1,8 @@
 """What verification finds in one partition: differences, and what it could not compare (no I/O)."""
 
 from dataclasses import dataclass
-from enum import Enum
 
-
-class DifferenceKind(Enum):
-    """How a copy differs. A record that is there in both logs and differs in parts has the parts' names joined by `+`
-    (`changed_parts`)."""
-
-    MISSING = "missing"
-    EXTRA = "extra"
-    """Our producer has appended it, and the source has no such record."""
-    FOREIGN = "foreign"
-    """Another client has written it into the copy."""
-    ORDER = "order"
-    """The record is there, and not in its place."""
-    UNREADABLE = "unreadable"
-    """The bytes of a batch of the target are no records; `target_offset` is its first one."""
-    OFFSET = "offset"
-    """From this record on the offset runs name another target offset than the record has."""
+from lockstep_state.reasons.verification_reason import NotComparedReason, RecordPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,24 +12,6 @@ class Difference:
     kind: str
     source_offset: int = -1
     target_offset: int = -1
-
-
-class NotComparedReason(Enum):
-    """Why records are not verified. None of them counts as equal."""
-
-    BEFORE_THE_RUNS = "before-the-offset-runs"
-    """No offset run goes back so far, so the first pair of records is not known."""
-    REMOVED_ON_SOURCE = "removed-on-source"
-    """Retention or compaction has removed the record from the source."""
-    REMOVED_ON_TARGET = "removed-on-target"
-    PASSED_OVER = "passed-over"
-    """Quarantined, or skipped by a policy: two offset runs have nothing between them on the target."""
-    NO_RUN = "no-offset-run"
-    """It is between two offset runs that have something between them on the target too: runs were thinned there."""
-    TIMESTAMP = "target-timestamps"
-    """The target sets its own timestamps (`message.timestamp.type=LogAppendTime`); all else of the record is equal."""
-    UNREADABLE = "unreadable"
-    """The bytes of a batch are no records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +32,11 @@ Content = tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes | None],
 def changed_parts(source: Content, target: Content, *, timestamps: bool) -> str:
     """The parts in which two records differ, joined by `+`; "" where they are equal. `timestamps`: they count."""
     parts = {
-        "timestamp": timestamps and source[0] != target[0],
-        "key": source[1] != target[1],
-        "value": source[2] != target[2],
-        "headers": source[3] != target[3],
+        RecordPart.TIMESTAMP: timestamps and source[0] != target[0],
+        RecordPart.KEY: source[1] != target[1],
+        RecordPart.VALUE: source[2] != target[2],
+        RecordPart.HEADERS: source[3] != target[3],
     }
-    if parts["headers"] and sorted(map(repr, source[3])) == sorted(map(repr, target[3])):
-        parts["headers"], parts["header-order"] = False, True
-    return "+".join(name for name, differs in parts.items() if differs)
+    if parts[RecordPart.HEADERS] and sorted(map(repr, source[3])) == sorted(map(repr, target[3])):
+        parts[RecordPart.HEADERS], parts[RecordPart.HEADER_ORDER] = False, True
+    return "+".join(part for part, differs in parts.items() if differs)

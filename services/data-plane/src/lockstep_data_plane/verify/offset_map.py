@@ -7,8 +7,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from operator import attrgetter
 
-from lockstep_data_plane.verify.difference import NotComparedReason
 from lockstep_rules.offsets.offset_runs import Run
+from lockstep_state.reasons.verification_reason import NotComparedReason
 
 
 class OffsetMap:

@@ -10,9 +10,10 @@ from lockstep_data_plane.record_batch.outgoing_batch import expected_crc
 from lockstep_data_plane.record_batch.rebuild import read_records
 from lockstep_data_plane.verify.agreement_search import SOURCE, TARGET, Agreement, AgreementSearch
 from lockstep_data_plane.verify.batch_comparison import Depth, is_copy, is_empty
-from lockstep_data_plane.verify.difference import Difference, DifferenceKind, NotCompared, NotComparedReason
+from lockstep_data_plane.verify.difference import Difference, NotCompared
 from lockstep_data_plane.verify.offset_map import OffsetMap
 from lockstep_data_plane.verify.record_alignment import AHEAD, Findings, RecordAlignment, TargetRules, as_aligned
+from lockstep_state.reasons.verification_reason import DifferenceKind, NotComparedReason
 
 LISTED = 100
 """Differences, and stretches that are not compared, of a partition that are kept one by one; the rest is counted."""

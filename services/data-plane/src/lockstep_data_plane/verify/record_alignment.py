@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.verify.agreement_search import CONFIRMED, Agreement
-from lockstep_data_plane.verify.difference import Content, Difference, DifferenceKind, NotComparedReason, changed_parts
+from lockstep_data_plane.verify.difference import Content, Difference, changed_parts
 from lockstep_data_plane.verify.offset_map import OffsetMap
+from lockstep_state.reasons.verification_reason import DifferenceKind, NotComparedReason
 
 AHEAD = 256
 """Records of each log that are searched for the next place where both agree. So far apart may be what one log has in

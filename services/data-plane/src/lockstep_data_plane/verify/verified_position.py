@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from lockstep_data_plane.verify.batch_comparison import Depth
-from lockstep_data_plane.verify.difference import DifferenceKind, NotCompared, NotComparedReason
+from lockstep_data_plane.verify.difference import NotCompared
 from lockstep_data_plane.verify.offset_map import OffsetMap
 from lockstep_data_plane.verify.partition_verifier import LISTED, PartitionVerifier
 from lockstep_rules.offsets.verified_copy import count_decisions, is_about_copy
 from lockstep_state.reasons.reason import NO_REASON
+from lockstep_state.reasons.verification_reason import DifferenceKind, NotComparedReason
 from lockstep_state.rows.state_rows import PartitionProgress, Verification, VerifiedPartition
 
 OFFSET = DifferenceKind.OFFSET.value

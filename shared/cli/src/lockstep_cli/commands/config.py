@@ -8,7 +8,8 @@ import click
 
 from lockstep_cli.command_group import CommandGroup
 from lockstep_cli.command_runner import asynchronous
-from lockstep_cli.options import Given, configuration_argument, echo_body, output_option
+from lockstep_cli.completion import complete_flows
+from lockstep_cli.options import Given, configuration_argument, echo_body, output_option, shown_flows_option
 from lockstep_ops.exit_codes import CannotUse, Exit
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ def command() -> None:
     """
 
 
-@command.command(short_help="Name every mistake.", epilog=EXIT_CODES)
-@configuration_argument
+@command.command(short_help="Check a file, and name every mistake.", epilog=EXIT_CODES)
+@configuration_argument()
 @click.option("--alone", is_flag=True, help="Look at FILE alone: what it refers to may not be there yet.")
 @output_option
 @asynchronous
@@ -102,13 +103,14 @@ async def check(given: Given, alone: bool, output: str) -> int:
     return Exit.USAGE if mistakes else Exit.FINE
 
 
-@command.command(short_help="Show what counts, and which line says so.", epilog=EXIT_CODES)
-@configuration_argument
-@click.argument("flow", required=False)
+@command.command(short_help="Show the settings that count, each with its line.", epilog=EXIT_CODES)
+@configuration_argument(takes_next=lambda text, _: "->" in text)
+@click.argument("flow", required=False, shell_complete=complete_flows)
+@shown_flows_option
 @click.option("--all", "everything", is_flag=True, help="Defaults too, not only what FILE states.")
 @output_option
 @asynchronous
-async def show(given: Given, flow: str | None, everything: bool, output: str) -> int:
+async def show(given: Given, flow: str | None, flows: tuple[str, ...], everything: bool, output: str) -> int:
     """Show the effective settings of FLOW (written 'A->B' with the quotes), or of all flows of FILE that are enabled.
     Each value has the file, the line and the key that it comes from.
 
@@ -129,8 +131,9 @@ async def show(given: Given, flow: str | None, everything: bool, output: str) ->
     text = given.read()
     loaded = configured(text, file, os.environ)
     enabled = [settings for settings in loaded.flows if settings.enabled]
-    flows = chosen(loaded, [flow]) if flow else enabled or loaded.flows
-    found = view(text, build_layers(text, file, os.environ), file, flows)
+    named = [*([flow] if flow else []), *flows]
+    shown = chosen(loaded, named) if named else enabled or loaded.flows
+    found = view(text, build_layers(text, file, os.environ), file, shown)
     if output != "text":
         echo_body(_view_as_json(file, found), output)
         return Exit.FINE
@@ -142,8 +145,8 @@ async def show(given: Given, flow: str | None, everything: bool, output: str) ->
     return Exit.FINE
 
 
-@command.command(short_help="Write it as mm2.properties, or its one resource.", epilog=CONVERT_EXIT_CODES)
-@configuration_argument
+@command.command(short_help="Write a file as mm2.properties, or as a resource.", epilog=CONVERT_EXIT_CODES)
+@configuration_argument()
 @click.option(
     "--to",
     type=click.Path(path_type=Path),

@@ -2,15 +2,37 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from lockstep_cli.command_group import CliCommand
 from lockstep_cli.command_runner import asynchronous
-from lockstep_cli.options import answer_timeout_option, echo_body, file_argument, flow_options, output_option
-from lockstep_state.commands.command_vocabulary import SCOPE_FORMS, VERBS, ControlCommand
+from lockstep_cli.completion import scope_completer
+from lockstep_cli.options import (
+    answer_timeout_option,
+    dry_run_option,
+    echo_body,
+    file_before,
+    flow_options,
+    output_option,
+)
+from lockstep_state.commands.command_vocabulary import (
+    PAUSE,
+    RESTART,
+    RESUME,
+    SCOPE_FORMS,
+    STOP,
+    VERBS,
+    ControlCommand,
+    Scope,
+)
+
+if TYPE_CHECKING:
+    from lockstep_config import FlowSettings
+    from lockstep_ops.status.desired_state_wait import DesiredStateWait
 
 EXIT_CODES = """\b
 Exit codes:
@@ -18,6 +40,15 @@ Exit codes:
   1    one of them refused (the line says why)
   2    FILE or the arguments cannot be used; nothing was asked
   3    a service did not answer in time (the line says what to look at), or the cluster cannot be reached"""
+
+WAIT_EXIT_CODES = f"""{EXIT_CODES}
+  5    with --wait: the desired state was not reached in time (the line says what is outstanding)"""
+
+REACHED = {PAUSE: "paused", RESUME: "running", STOP: "stopped", RESTART: "restarted"}
+"""What a part is after a verb, for `--wait`."""
+
+NAMED = 5
+"""Partitions and slots that a line names."""
 
 
 def _show_questions(replies: Sequence[Any], output: str) -> None:
@@ -44,13 +75,29 @@ def _help(verb: ControlCommand) -> str:
     return f"{verb.help}\n\n\b\nExample:\n  {verb.example}\n\n\b\nWHAT is one of{scopes}"
 
 
-def _command(verb: ControlCommand) -> click.Command:
-    """One verb as a click command."""
+def _is_scope(text: str, _: Mapping[str, Any]) -> bool:
+    """Return whether the only text of a command line is WHAT, and not FILE."""
+    try:
+        Scope.parse(text)
+    except ValueError:
+        return False
+    return True
 
-    @click.command(name=verb.verb, short_help=verb.summary, help=_help(verb), epilog=EXIT_CODES)
-    @file_argument
-    @click.argument("what", default="flow")
+
+def _command(verb: ControlCommand) -> click.Command:
+    """Return a verb as a click command."""
+
+    @click.command(
+        cls=CliCommand,
+        name=verb.verb,
+        short_help=verb.summary,
+        help=_help(verb),
+        epilog=WAIT_EXIT_CODES if verb.changes_desired_state else EXIT_CODES,
+    )
+    @file_before(_is_scope)
+    @click.argument("what", default="flow", shell_complete=scope_completer(verb))
     @flow_options
+    @dry_run_option
     @answer_timeout_option
     @output_option
     @asynchronous
@@ -59,16 +106,18 @@ def _command(verb: ControlCommand) -> click.Command:
         what: str,
         flows: tuple[str, ...],
         all_flows: bool,
+        dry_run: bool,
         timeout: float,
         output: str,
-        dry_run: bool = False,
+        wait: bool = False,
     ) -> int:
-        """Ask each flow meant, all at the same time, and print what came of it."""
+        """Ask each of the flows, all at the same time, and print the answers."""
         from lockstep_cli.flow_selection import choose_flows
         from lockstep_cli.rendering.progress_display import progress_display
         from lockstep_ops.command_client import ask
         from lockstep_ops.command_request import CommandReply, command_request, command_scope, exit_code
         from lockstep_ops.exit_codes import Exit
+        from lockstep_ops.status.desired_state_wait import begin_wait
 
         scope = command_scope(what)
         meant = choose_flows(file, flows, all_flows)
@@ -76,21 +125,61 @@ def _command(verb: ControlCommand) -> click.Command:
         if dry_run:
             _show_questions(replies, output)
             return Exit.FINE
+        waits = [await begin_wait(settings, verb.verb, scope) for settings in meant] if wait else []
         with progress_display(replies):
-            await asyncio.gather(*(ask(settings, one, timeout) for settings, one in zip(meant, replies, strict=True)))
-        if output != "text":
-            echo_body({"flows": [reply.as_json() for reply in replies]}, output)
-        else:
+            await asyncio.gather(*(ask(*pair, timeout) for pair in zip(meant, replies, strict=True)))
+        if output == "text":
             for reply in replies:
                 for line in reply.as_lines():
                     click.echo(line)
-        return exit_code(replies)
+        code = exit_code(replies)
+        if code is not Exit.FINE:
+            waits = []
+        await _wait(meant, waits, timeout)
+        if output != "text":
+            bodies = [reply.as_json() for reply in replies]
+            for body, state_wait in zip(bodies, waits, strict=False):
+                body["outstanding"] = list(state_wait.outstanding)
+            echo_body({"flows": bodies}, output)
+        else:
+            for settings, state_wait in zip(meant, waits, strict=False):
+                click.echo(f"{settings.flow}  {_waited_words(state_wait)}")
+        return Exit.NOT_REACHED if any(state_wait.outstanding for state_wait in waits) else code
 
     if verb.changes_desired_state:
-        return click.option("--dry-run", is_flag=True, help="Say what would be asked of whom, and ask nothing.")(
-            command
-        )
+        return click.option(
+            "--wait", is_flag=True, help="Wait until lockstep status shows it, for --timeout seconds at most."
+        )(command)
     return command
+
+
+async def _wait(flows: "Sequence[FlowSettings]", waits: "Sequence[DesiredStateWait]", timeout: float) -> None:
+    """Wait for all flows at the same time, and show how many parts are outstanding."""
+    from lockstep_cli.rendering.progress_display import ProgressDisplay
+    from lockstep_ops.status.desired_state_wait import wait_desired
+    from lockstep_ops.work_progress import WorkProgress
+
+    def progress() -> WorkProgress:
+        total = sum(wait.total for wait in waits)
+        left = [part for wait in waits for part in wait.outstanding]
+        return WorkProgress(f"waiting for {_listed(left)}" if left else "reading the state", total - len(left), total)
+
+    with ProgressDisplay(progress):
+        await asyncio.gather(
+            *(wait_desired(settings, wait, timeout) for settings, wait in zip(flows, waits, strict=False))
+        )
+
+
+def _waited_words(wait: "DesiredStateWait") -> str:
+    state = REACHED[wait.verb]
+    if wait.outstanding:
+        return f"not {state} yet: {_listed(wait.outstanding)}. lockstep status shows when it is"
+    return f"{wait.scope} is {state}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    return f"{', '.join(names[:NAMED])}{more}"
 
 
 COMMANDS = tuple(_command(verb) for verb in VERBS.values() if verb.help)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lockstep_cli.command_group import CliCommand
 from lockstep_cli.command_runner import asynchronous
-from lockstep_cli.options import echo_body, file_argument, output_option, timeout_option
+from lockstep_cli.options import CLUSTERS_S, echo_body, file_argument, output_option, shown_flows_option, timeout_option
 from lockstep_ops.doctor.checks.check import Category
 from lockstep_ops.doctor.checks.options import DoctorOptions
 from lockstep_ops.exit_codes import TERMINATED, CannotUse
@@ -31,11 +32,11 @@ thing that is wrong.
   lockstep doctor mm2.properties --category names --category tls --output json
 
 \b
-√ ok   ‼ works, with a warning   × failed   - not checked
+✓ ok   ! works, with a warning   ✗ failed   - not checked
 
 The categories are machine, names, connection, tls, login, cluster, capabilities, rights, limits and flow. A category
 ends for a cluster at the first failure without which the rest cannot be checked. Each line has a code:
-docs/reference/doctor.md has a section for each.
+`lockstep explain CODE` says what it means.
 
 Run it where the services run. Nothing is written, but for --canary-topic and --bandwidth.
 """
@@ -49,9 +50,11 @@ Exit codes:
   143  after SIGTERM: what it created is removed"""
 
 
-@click.command(name="doctor", short_help="Check the whole path of each flow.", help=HELP, epilog=EXIT_CODES)
+@click.command(
+    cls=CliCommand, name="doctor", short_help="Check the whole path of each flow.", help=HELP, epilog=EXIT_CODES
+)
 @file_argument
-@click.option("--flow", "flows", multiple=True, help="Only this flow, 'A->B' with the quotes; repeat for more.")
+@shown_flows_option
 @click.option(
     "--category",
     "categories",
@@ -66,7 +69,7 @@ Exit codes:
     help="Also measure for about 3 s how much a flow may copy. It writes up to 1 GB to a topic of its own on the"
     " target, which it removes.",
 )
-@timeout_option(10.0, "to wait for each answer, and for what is to arrive")
+@timeout_option(CLUSTERS_S)
 @output_option
 @asynchronous
 async def command(

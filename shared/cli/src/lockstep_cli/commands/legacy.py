@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from lockstep_cli.command_group import CliCommand
 from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.options import run_options
 from lockstep_runtime.http.access import AccessPolicy
@@ -45,7 +46,11 @@ def _options(command: Any) -> Any:
 
 
 @click.command(
-    name="legacy", short_help="Run in the place of a MirrorMaker 1, with its files.", help=HELP, epilog=EXIT_CODES
+    cls=CliCommand,
+    name="legacy",
+    short_help="Run in place of a MirrorMaker 1, with its files.",
+    help=HELP,
+    epilog=EXIT_CODES,
 )
 @_options
 @asynchronous

@@ -8,8 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lockstep_cli.command_group import CliCommand
 from lockstep_cli.command_runner import asynchronous, confirmed
-from lockstep_cli.options import echo_body, file_argument, flow_option, gathered, output_option, timeout_option
+from lockstep_cli.options import (
+    answer_timeout_option,
+    dry_run_option,
+    echo_body,
+    file_argument,
+    flow_option,
+    gathered,
+    output_option,
+    yes_option,
+)
 from lockstep_ops.exit_codes import CannotUse, Exit
 
 if TYPE_CHECKING:
@@ -135,22 +145,22 @@ class Consent:
 consent_options = gathered(
     "consent",
     Consent,
-    click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing."),
-    click.option("--yes", is_flag=True, help="Do it without asking."),
+    dry_run_option,
+    yes_option,
 )
 
 
-@click.command(short_help="Go on where a stopped MirrorMaker 2 left off.", epilog=EXIT_CODES)
+@click.command(cls=CliCommand, short_help="Continue where a stopped MirrorMaker 2 left off.", epilog=EXIT_CODES)
 @file_argument
 @flow_option
 @_location_options("--from", "The kind of MirrorMaker 2.")
 @consent_options
-@timeout_option(60.0, "for what is written and asked")
+@answer_timeout_option
 @output_option
 @asynchronous
 async def takeover(file: Path, flow: str | None, named: LocationOptions, consent: Consent, timeout: float) -> int:
-    """Go on where a stopped MirrorMaker 2 left off. No record is lost; none is copied again where it was stopped, not
-    killed.
+    """Continue where a stopped MirrorMaker 2 left off. No record is lost. None is copied again if
+    MirrorMaker 2 was stopped, not killed.
 
     Shows first what it would do: where each topic continues, how many records are still to be copied, and which
     partitions begin anew. Refuses while that MirrorMaker 2 runs. Afterwards start Lockstep.
@@ -185,13 +195,15 @@ async def takeover(file: Path, flow: str | None, named: LocationOptions, consent
     return consent.end(plan, f"{settings.flow} is taken over. Start it now: {start}")
 
 
-@click.command(short_help="Leave a flow to MirrorMaker 2 where Lockstep is.", epilog=EXIT_CODES)
+@click.command(
+    cls=CliCommand, short_help="Return a flow to MirrorMaker 2, which continues where Lockstep is.", epilog=EXIT_CODES
+)
 @file_argument
 @flow_option
 @_location_options("--to", "The kind of MirrorMaker 2. Default: where the flow was taken over from, else dedicated.")
 @click.option("--stop", is_flag=True, help="Stop the flow first, and wait until it has drained.")
 @consent_options
-@timeout_option(60.0, "for what is written and asked, and for the flow to drain")
+@answer_timeout_option
 @output_option
 @asynchronous
 async def handback(

@@ -10,11 +10,14 @@ import click
 from lockstep_cli.command_group import CommandGroup
 from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.commands.control_commands import EXIT_CODES
+from lockstep_cli.completion import complete_topics
 from lockstep_cli.options import (
     answer_timeout_option,
+    dry_run_option,
     echo_body,
     echo_json,
     file_argument,
+    file_before,
     flow_option,
     gathered,
     output_option,
@@ -28,8 +31,6 @@ if TYPE_CHECKING:
     from lockstep_state.commands.command_vocabulary import Connector, Scope
 
 SOURCE = "MirrorSourceConnector"
-
-dry_run_option = click.option("--dry-run", is_flag=True, help="Show the request, checked, and send nothing.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,10 @@ class OffsetsOptions:
         return exit_code([reply])
 
 
+topic_option = click.option(
+    "--topic", shell_complete=complete_topics, help="A topic by its name on the source, with --partition."
+)
+partition_option = click.option("--partition", type=click.IntRange(min=0), help="One of its partitions.")
 offsets_options = gathered(
     "given",
     OffsetsOptions,
@@ -86,7 +91,7 @@ offsets_options = gathered(
 )
 
 
-@click.group(name="offsets", cls=CommandGroup, short_help="List, alter or reset where a flow goes on.")
+@click.group(name="offsets", cls=CommandGroup, short_help="List, alter or reset the offsets of a flow.")
 def command() -> None:
     """Where a flow's connectors continue: the offset of the last record that was copied, for each source partition. The
     format is that of Connect's REST API (GET, PATCH and DELETE /connectors/NAME/offsets).
@@ -137,10 +142,10 @@ async def list_(given: OffsetsOptions) -> int:
 
 
 @command.command(short_help=VERBS[OFFSETS_ALTER].summary, epilog=EXIT_CODES)
-@file_argument
+@file_before(lambda _, options: not isinstance(options.get("topic"), str))
 @click.argument("request", required=False, type=click.File("r"))
-@click.option("--topic", help="A topic by its name on the source, with --partition and --offset.")
-@click.option("--partition", type=click.IntRange(min=0))
+@topic_option
+@partition_option
 @click.option(
     "--offset", type=click.IntRange(min=0), help="Of the last record that counts as copied: the next one follows."
 )
@@ -171,8 +176,8 @@ def alter(
 
 @command.command(short_help=VERBS[OFFSETS_RESET].summary, epilog=EXIT_CODES)
 @file_argument
-@click.option("--topic", help="Only of this topic, by its name on the source, with --partition.")
-@click.option("--partition", type=click.IntRange(min=0))
+@topic_option
+@partition_option
 @offsets_options
 @dry_run_option
 def reset(given: OffsetsOptions, topic: str | None, partition: int | None, dry_run: bool) -> None:

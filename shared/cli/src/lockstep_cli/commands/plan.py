@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lockstep_cli.command_group import CliCommand
 from lockstep_cli.command_runner import asynchronous
-from lockstep_cli.options import echo_body, file_argument, output_option, timeout_option
+from lockstep_cli.options import CLUSTERS_S, echo_body, file_argument, output_option, shown_flows_option, timeout_option
 from lockstep_ops.exit_codes import CHANGES, CannotUse, Exit
 
 if TYPE_CHECKING:
@@ -53,9 +54,15 @@ def _rate(context: click.Context, parameter: click.Parameter, text: str | None) 
         raise click.BadParameter(str(exc)) from exc
 
 
-@click.command(name="plan", short_help="Show what would be created, altered and copied.", help=HELP, epilog=EXIT_CODES)
+@click.command(
+    cls=CliCommand,
+    name="plan",
+    short_help="Show what would be created, altered and copied.",
+    help=HELP,
+    epilog=EXIT_CODES,
+)
 @file_argument
-@click.option("--flow", "flows", multiple=True, help="Only this flow, 'A->B' with the quotes; repeat for more.")
+@shown_flows_option
 @click.option(
     "--against",
     type=click.Path(path_type=Path),
@@ -68,7 +75,7 @@ def _rate(context: click.Context, parameter: click.Parameter, text: str | None) 
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="PLAN", help="Also write the plan as JSON to this file."
 )
-@timeout_option(10.0, "to reach a cluster")
+@timeout_option(CLUSTERS_S)
 @output_option
 @asynchronous
 async def command(

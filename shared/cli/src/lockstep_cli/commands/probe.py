@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lockstep_cli.command_group import CliCommand
 from lockstep_cli.command_runner import asynchronous
-from lockstep_cli.options import echo_body, file_argument, output_option, timeout_option
+from lockstep_cli.options import echo_body, file_argument, output_option, shown_flows_option
 from lockstep_ops.exit_codes import Exit
 
 if TYPE_CHECKING:
@@ -62,12 +63,23 @@ def exit_code(findings: Sequence[ProbeFinding], is_away: bool) -> Exit:
 
 
 @click.command(
-    name="probe", short_help="Reach both clusters, ask for rights, see a heartbeat.", help=HELP, epilog=EXIT_CODES
+    cls=CliCommand,
+    name="probe",
+    short_help="Reach both clusters, ask for rights, see a heartbeat.",
+    help=HELP,
+    epilog=EXIT_CODES,
 )
 @file_argument
-@click.option("--flow", "flows", multiple=True, help="Only this flow, 'A->B' with the quotes; repeat for more.")
+@shown_flows_option
 @click.option("--canary-topic", help="Also write a record to this topic of the source, and wait for its copy.")
-@timeout_option(30.0, "for all of it: to reach the clusters, to ask them, and to wait for what is to arrive")
+@click.option(
+    "--timeout",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0.1),
+    default=30.0,
+    show_default=True,
+    help="Seconds for all of it: to reach the clusters, to ask them, and to wait for what is to arrive.",
+)
 @output_option
 @asynchronous
 async def command(file: Path, flows: tuple[str, ...], canary_topic: str | None, timeout: float, output: str) -> int:

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import click
 
+from lockstep_cli.command_group import CliCommand
 from lockstep_ops.exit_codes import CannotUse, Exit
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -25,7 +26,7 @@ Exit codes:
   2  the arguments cannot be used, or this is no pod"""
 
 
-@click.command(name="rack", short_help="In a pod: write down the rack of its node.", epilog=EXIT_CODES)
+@click.command(cls=CliCommand, name="rack", short_help="In a pod: write down the rack of its node.", epilog=EXIT_CODES)
 @click.option("--topology-key", required=True, help="The label of nodes that names their rack.")
 @click.option("--node", required=True, envvar="NODE_NAME", show_envvar=True, help="The node that the pod runs on.")
 @click.option("--to", required=True, type=click.Path(path_type=Path), help="The file to write: one line, rack=RACK.")

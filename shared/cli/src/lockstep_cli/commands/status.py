@@ -1,31 +1,44 @@
-"""`lockstep status`: what a flow's state topic says, read once."""
+"""`lockstep status`: how flows are, by their state topics and both clusters."""
 
 import asyncio
+import json
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from lockstep_cli.command_group import CliCommand
 from lockstep_cli.command_runner import asynchronous
-from lockstep_cli.options import echo_body, file_argument, output_option, timeout_option
+from lockstep_cli.options import CLUSTERS_S, echo_body, file_argument, output_option, shown_flows_option, timeout_option
 from lockstep_ops.exit_codes import Exit
 
 if TYPE_CHECKING:
+    from lockstep_config import FlowSettings
     from lockstep_ops.status.report import Report
     from lockstep_state.reasons.switch_reason import Blocker
+
+WATCH_INTERVAL_S = 2.0
 
 HELP = """\
 Show how each flow is, from what its services have written down on the target.
 
 \b
-Example:
+Examples:
   lockstep status mm2.properties
   lockstep status mm2.properties --partitions --only trouble
+  lockstep status mm2.properties --watch
   lockstep status mm2.properties --output json | jq '.flows[].lag_records'
 
 Without sections it shows what all of them come to, and those that are short. "Behind" counts what a reader of the
 target cannot read yet: both clusters are asked where their logs end. What cannot be known is shown as "?", in JSON as
 null. "fine" means that every partition copies. Of replicas the group's members are counted.
+
+With --watch, JSON is one line each time, YAML one document. The exit code is that of what was shown last.
 
 "Ready to switch" says whether clients can move to the target now, and if not, the first reason. All reasons are in
 JSON, as switch_blockers.
@@ -42,70 +55,135 @@ Exit codes:
 
 
 @click.command(
-    name="status", short_help="Show flows, topics, partitions, slots, groups and lag.", help=HELP, epilog=EXIT_CODES
+    cls=CliCommand,
+    name="status",
+    short_help="Show flows, topics, partitions, slots, groups and lag.",
+    help=HELP,
+    epilog=EXIT_CODES,
 )
 @file_argument
-@click.option("--flow", "flows", multiple=True, help="Only this flow, 'A->B' with the quotes; repeat for more.")
+@shown_flows_option
 @click.option("--services", is_flag=True, help="The services: what is wanted, replicas, who acts.")
 @click.option("--topics", is_flag=True, help="Every topic.")
 @click.option("--partitions", is_flag=True, help="Every partition.")
 @click.option("--slots", is_flag=True, help="Every slot of the data plane.")
 @click.option("--groups", is_flag=True, help="Every consumer group, and how ready it is to move.")
 @click.option("--only", type=click.Choice(["trouble"]), help="Of everything only what is in trouble.")
-@timeout_option(10.0, "to reach a cluster")
+@click.option("--watch", is_flag=True, help=f"Show it anew every {WATCH_INTERVAL_S:g} seconds, until Ctrl-C.")
+@timeout_option(CLUSTERS_S)
 @output_option
 @asynchronous
 async def command(
-    file: Path, flows: tuple[str, ...], only: str | None, timeout: float, output: str, **asked: bool
+    file: Path, flows: tuple[str, ...], only: str | None, watch: bool, timeout: float, output: str, **asked: bool
 ) -> int:
     from lockstep_cli.flow_selection import choose_flows
-    from lockstep_cli.rendering.report_tables import as_json, as_tables
+
+    sections = [name for name, wanted in asked.items() if wanted]
+    meant = choose_flows(file, flows, every=not flows)
+    if not watch:
+        answer = await _read_status(meant, timeout)
+        answer.show(sections, only_trouble=only == "trouble", output=output)
+        return answer.exit_code
+    return await _watch(meant, sections, only == "trouble", timeout, output)
+
+
+async def _watch(
+    meant: "Sequence[FlowSettings]", sections: Sequence[str], only_trouble: bool, timeout: float, output: str
+) -> int:
+    """Show the status again and again until SIGINT or SIGTERM. Return the exit code of what was shown last."""
+    from lockstep_kafka.common.asyncio_util import unless_set
+
+    code: int = Exit.FINE
+    has_ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, has_ended.set)
+
+    async def follow() -> None:
+        nonlocal code
+        while True:
+            answer = await _read_status(meant, timeout)
+            if output == "text":
+                if sys.stdout.isatty():
+                    click.clear()
+                click.echo(f"{datetime.now().astimezone():%H:%M:%S}  (Ctrl-C ends it)")
+            elif output == "yaml":
+                click.echo("---")
+            answer.show(sections, only_trouble=only_trouble, output=output, one_line=True)
+            code = answer.exit_code
+            await asyncio.sleep(WATCH_INTERVAL_S)
+
+    await unless_set(has_ended, follow())
+    return code
+
+
+@dataclass(slots=True)
+class _Answer:
+    """What the clusters say of flows: reports, and flows of which nothing is known, with the reason."""
+
+    reports: "list[Report]" = field(default_factory=list)
+    unknown: "dict[str, tuple[str, tuple[Blocker, ...]]]" = field(default_factory=dict)
+    fails: bool = False
+    """A flow of which nothing is known cannot begin as it is."""
+
+    @property
+    def exit_code(self) -> Exit:
+        if self.unknown:
+            return Exit.TROUBLE if self.fails else Exit.NO_ANSWER
+        return Exit.TROUBLE if any(report.troubles for report in self.reports) else Exit.FINE
+
+    def show(self, sections: Sequence[str], *, only_trouble: bool, output: str, one_line: bool = False) -> None:
+        """Print it. `one_line`: JSON is one line."""
+        from rich.text import Text
+
+        from lockstep_cli.rendering.console import console
+        from lockstep_cli.rendering.report_tables import as_json, as_tables
+        from lockstep_ops.status.readiness import blockers_as_json
+
+        if output != "text":
+            bodies: list[Any] = [as_json(report, sections, only_trouble=only_trouble) for report in self.reports]
+            bodies += [
+                {"flow": flow, "fine": False, "unknown": why, "switch_ready": False}
+                | {"switch_blockers": blockers_as_json(blockers)}
+                for flow, (why, blockers) in self.unknown.items()
+            ]
+            if output == "json" and one_line:
+                click.echo(json.dumps({"flows": bodies}, ensure_ascii=False))
+            else:
+                echo_body({"flows": bodies}, output)
+            return
+        screen = console()
+        for number, report in enumerate(self.reports):
+            if number:
+                screen.print()
+            for part in as_tables(report, sections, only_trouble=only_trouble):
+                screen.print(part)
+        for flow, (reason, _) in self.unknown.items():
+            screen.print(Text.assemble((flow, "bold"), "  ", (reason, "red")), soft_wrap=True)
+
+
+async def _read_status(meant: "Sequence[FlowSettings]", timeout: float) -> _Answer:
+    """Ask for all flows at the same time. Raises NewerVersion."""
     from lockstep_kafka.common.errors import ClusterError, TopicMissing
     from lockstep_ops.status.flow_report import read_report
-    from lockstep_ops.status.readiness import blockers_as_json, blockers_without_rows
+    from lockstep_ops.status.readiness import blockers_without_rows
     from lockstep_ops.status.without_rows import look_without_rows
 
-    sections, only_trouble = [name for name, wanted in asked.items() if wanted], only == "trouble"
-    meant = choose_flows(file, flows, every=not flows)
+    status = _Answer()
     answers = await asyncio.gather(
         *(read_report(settings, timeout, timeout) for settings in meant), return_exceptions=True
     )
-    reports: list[Report] = []
-    unknown: dict[str, tuple[str, tuple[Blocker, ...]]] = {}
-    fails = False
     for settings, answer in zip(meant, answers, strict=True):
         if isinstance(answer, ClusterError):
             reason, never_run = str(answer), False
             if isinstance(answer, TopicMissing):
                 without = await look_without_rows(settings, timeout)
-                never_run, fails = without.never_run, fails or bool(without.causes)
+                never_run, status.fails = without.never_run, status.fails or bool(without.causes)
                 reason = f"{answer}: {without}"
-            unknown[str(settings.flow)] = (reason, blockers_without_rows(settings.flow, reason, never_run=never_run))
+            blockers = blockers_without_rows(settings.flow, reason, never_run=never_run)
+            status.unknown[str(settings.flow)] = (reason, blockers)
         elif isinstance(answer, BaseException):
             raise answer
         else:
-            reports.append(answer)
-    from rich.text import Text
-
-    from lockstep_cli.rendering.console import console
-
-    if output != "text":
-        bodies: list[Any] = [as_json(report, sections, only_trouble=only_trouble) for report in reports]
-        bodies += [
-            {"flow": flow, "fine": False, "unknown": why, "switch_ready": False}
-            | {"switch_blockers": blockers_as_json(blockers)}
-            for flow, (why, blockers) in unknown.items()
-        ]
-        echo_body({"flows": bodies}, output)
-    else:
-        screen = console()
-        for number, report in enumerate(reports):
-            if number:
-                screen.print()
-            for part in as_tables(report, sections, only_trouble=only_trouble):
-                screen.print(part)
-        for flow, (reason, _) in unknown.items():
-            screen.print(Text.assemble((flow, "bold"), "  ", (reason, "red")), soft_wrap=True)
-    if unknown:
-        return Exit.TROUBLE if fails else Exit.NO_ANSWER
-    return Exit.TROUBLE if any(report.troubles for report in reports) else Exit.FINE
+            status.reports.append(answer)
+    return status

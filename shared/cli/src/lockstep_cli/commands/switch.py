@@ -9,8 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lockstep_cli.command_group import CliCommand
 from lockstep_cli.command_runner import asynchronous
-from lockstep_cli.options import file_argument, flow_option, gathered, output_option
+from lockstep_cli.completion import complete_topics
+from lockstep_cli.options import (
+    STEP_S,
+    dry_run_option,
+    file_argument,
+    flow_option,
+    gathered,
+    output_option,
+    timeout_option,
+    yes_option,
+)
 from lockstep_ops.exit_codes import CannotUse
 from lockstep_ops.switch.switch_options import Allowance, SwitchOptions
 from lockstep_ops.switch.switch_steps import Verb
@@ -126,7 +137,13 @@ def _switch_options(command: Callable[..., Any]) -> Callable[..., Any]:
     decorate = gathered(
         "arguments",
         SwitchArguments,
-        click.option("--topic", "topics", multiple=True, help="Only this source topic; repeat for more. Default: all."),
+        click.option(
+            "--topic",
+            "topics",
+            multiple=True,
+            shell_complete=complete_topics,
+            help="Only this source topic; repeat for more. Default: all.",
+        ),
         click.option(
             "--cutoff",
             metavar="TIME",
@@ -148,8 +165,8 @@ def _switch_options(command: Callable[..., Any]) -> Callable[..., Any]:
         _allowing(Allowance.NOT_READY),
         _allowing(Allowance.LEFT_GROUPS),
         click.option("--force", is_flag=True, hidden=True),
-        click.option("--dry-run", is_flag=True, help="Show the steps and what speaks against them, and do nothing."),
-        click.option("--yes", is_flag=True, help="Do it without asking."),
+        dry_run_option,
+        yes_option,
         click.option(
             "--continue", "continue_", is_flag=True, help="Go on with the switch of this command that is under way."
         ),
@@ -166,13 +183,7 @@ def _switch_options(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="ID",
             help="With --continue, --abort and --status: only the switch with this id, which each one prints first.",
         ),
-        click.option(
-            "--timeout",
-            type=click.FloatRange(min=1),
-            default=300.0,
-            show_default=True,
-            help="Seconds that each step may wait.",
-        ),
+        timeout_option(STEP_S),
         click.option(
             "--evidence",
             type=click.Path(path_type=Path),
@@ -185,7 +196,9 @@ def _switch_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return decorated
 
 
-@click.command(short_help="Move applications to the target, both clusters being healthy.", epilog=EXIT_CODES)
+@click.command(
+    cls=CliCommand, short_help="Move applications to the target while both clusters are healthy.", epilog=EXIT_CODES
+)
 @file_argument
 @flow_option
 @_switch_options
@@ -208,7 +221,7 @@ async def switchover(file: Path, flow: str | None, arguments: SwitchArguments) -
     return await _command(file, flow, arguments, arguments.options(Verb.SWITCHOVER))
 
 
-@click.command(short_help="Move applications to the target, the source being gone.", epilog=EXIT_CODES)
+@click.command(cls=CliCommand, short_help="Move applications to the target if the source is gone.", epilog=EXIT_CODES)
 @file_argument
 @flow_option
 @click.option(
@@ -253,7 +266,7 @@ async def failover(
     return await _command(file, flow, arguments, options)
 
 
-@click.command(short_help="Bring applications back to the source.", epilog=EXIT_CODES)
+@click.command(cls=CliCommand, short_help="Bring applications back to the source.", epilog=EXIT_CODES)
 @file_argument
 @flow_option
 @click.option(

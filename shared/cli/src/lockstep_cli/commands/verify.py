@@ -1,6 +1,7 @@
 """`lockstep verify`: compare copies with their source, and show what was found."""
 
 import asyncio
+import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,8 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lockstep_cli.command_group import FILE_VARIABLE, CommandGroup
 from lockstep_cli.command_runner import asynchronous
-from lockstep_cli.options import answer_timeout_option, echo_body, file_argument, output_option
+from lockstep_cli.completion import complete_topics
+from lockstep_cli.options import (
+    CLUSTERS_S,
+    answer_timeout_option,
+    echo_body,
+    file_argument,
+    flow_option,
+    output_of,
+    output_option,
+    timeout_option,
+)
 from lockstep_ops.exit_codes import CannotUse, Exit
 
 if TYPE_CHECKING:
@@ -64,8 +76,8 @@ Batches that are not equal as a whole are compared by record at every depth but 
 """
 
 
-class _DefaultCommand(click.Group):
-    """Without a subcommand, `run` is meant."""
+class _DefaultCommand(CommandGroup):
+    """A group whose command is `run` where none is named."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -74,7 +86,8 @@ class _DefaultCommand(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         known = args and (args[0] in self.commands or args[0] in ctx.help_option_names)
-        return super().parse_args(ctx, args if known or not args else ["run", *args])
+        shows_help = not args and not os.environ.get(FILE_VARIABLE)
+        return super().parse_args(ctx, args if known or shows_help else ["run", *args])
 
 
 @click.group(name="verify", cls=_DefaultCommand, short_help="Compare copies with their source.")
@@ -89,17 +102,13 @@ def command() -> None:
     """
 
 
-report_output = click.option(
-    "--output",
-    "-o",
-    type=click.Choice(["text", "json", "yaml", "markdown"]),
-    default="text",
-    show_default=True,
-    help="For people, for programs, or a page to keep.",
-)
-flow_option = click.option("--flow", help="This flow, 'A->B' with the quotes. Default: the only one of FILE.")
+report_output = output_of("markdown")
 topic_option = click.option(
-    "--topic", "topics", multiple=True, help="Source topics, as a pattern; repeat for more. Default: all."
+    "--topic",
+    "topics",
+    multiple=True,
+    shell_complete=complete_topics,
+    help="Source topics, as a pattern; repeat for more. Default: all.",
 )
 
 
@@ -161,9 +170,10 @@ async def run(
 @file_argument
 @flow_option
 @topic_option
+@timeout_option(CLUSTERS_S)
 @report_output
 @asynchronous
-async def report(file: Path, flow: str | None, topics: tuple[str, ...], output: str) -> int:
+async def report(file: Path, flow: str | None, topics: tuple[str, ...], timeout: float, output: str) -> int:
     """Show what verification has found in a flow until now. Nothing is compared, and nothing has to run.
 
     \b
@@ -172,7 +182,7 @@ async def report(file: Path, flow: str | None, topics: tuple[str, ...], output: 
     from lockstep_cli.flow_selection import choose_one_flow
 
     settings = choose_one_flow(file, flow)
-    rows = await _rows(settings)
+    rows = await _rows(settings, timeout)
     found = _report(settings, rows, _matching(rows, topics))
     _show(found, output)
     return found.exit_code
@@ -185,10 +195,18 @@ async def report(file: Path, flow: str | None, topics: tuple[str, ...], output: 
 @flow_option
 @click.option("--target", "is_target", is_flag=True, help="OFFSET is the target's: for an extra or a foreign record.")
 @click.option("--values", is_flag=True, help="Keys, values and headers too. Without it only their sizes and digests.")
+@timeout_option(CLUSTERS_S)
 @output_option
 @asynchronous
 async def show(
-    file: Path, partition: str, offset: int, flow: str | None, is_target: bool, values: bool, output: str
+    file: Path,
+    partition: str,
+    offset: int,
+    flow: str | None,
+    is_target: bool,
+    values: bool,
+    timeout: float,
+    output: str,
 ) -> int:
     """Show the record of the source at OFFSET of PARTITION beside the one that the target has in its place. PARTITION
     is TOPIC-NUMBER, as on the source. What verification found says where that is, else the offset runs.
@@ -205,7 +223,7 @@ async def show(
     topic, dash, number = partition.rpartition("-")
     if not (dash and number.isdigit()):
         raise CannotUse(f"{partition!r} names no partition: write TOPIC-NUMBER")
-    pair = await read_pair(settings, await _rows(settings), (topic, int(number)), offset, is_target=is_target)
+    pair = await read_pair(settings, await _rows(settings, timeout), (topic, int(number)), offset, is_target=is_target)
     if output != "text":
         echo_body(pair.as_json(values=values), output)
     else:
@@ -285,10 +303,10 @@ async def _follow(settings: "FlowSettings", topics: Sequence[str], output: str) 
         return found
 
 
-async def _rows(settings: "FlowSettings") -> "Mapping[str, Row]":
+async def _rows(settings: "FlowSettings", silent_s: float | None = None) -> "Mapping[str, Row]":
     from lockstep_ops.status.flow_report import read_rows
 
-    rows, _ = await read_rows(settings)
+    rows, _ = await read_rows(settings, silent_s)
     return rows
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import click
 
+from lockstep_cli.command_group import CliCommand
 from lockstep_cli.options import echo_body, output_option
 
 HELP = """\
@@ -53,7 +54,11 @@ class InstalledVersions:
 
 
 @click.command(
-    name="version", short_help="Print the versions of Lockstep, Python, Spark, Java.", help=HELP, epilog=EXIT_CODES
+    cls=CliCommand,
+    name="version",
+    short_help="Print the versions of Lockstep, Python, Spark, Java.",
+    help=HELP,
+    epilog=EXIT_CODES,
 )
 @output_option
 def command(output: str) -> None:

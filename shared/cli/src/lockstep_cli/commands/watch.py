@@ -7,14 +7,15 @@ import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from lockstep_cli.command_group import CliCommand
 from lockstep_cli.command_runner import asynchronous
-from lockstep_cli.options import echo_body, file_argument, output_option
+from lockstep_cli.options import CLUSTERS_S, echo_body, file_argument, output_option, shown_flows_option, timeout_option
 from lockstep_ops.exit_codes import Exit
 
 if TYPE_CHECKING:
@@ -64,14 +65,21 @@ Exit codes:
 
 
 @click.command(
-    name="watch", short_help="Show every control topic, decoded as it happens.", help=HELP, epilog=EXIT_CODES
+    cls=CliCommand,
+    name="watch",
+    short_help="Show every control topic, decoded as it happens.",
+    help=HELP,
+    epilog=EXIT_CODES,
 )
 @file_argument
-@click.option("--flow", "flows", multiple=True, help="Only this flow, 'A->B' with the quotes; repeat for more.")
+@shown_flows_option
 @click.option("--topic", "topics", multiple=True, type=click.Choice(TOPICS), help="Only this; repeat for more.")
 @click.option("--kind", "kinds", multiple=True, help="Only this kind of event, row or record; repeat for more.")
-@click.option("--from", "start", type=click.Choice(["beginning", "end"]), default="end", show_default=True)
+@click.option(
+    "--from", "start", type=click.Choice(["beginning", "end"]), default="end", show_default=True, help="Where to begin."
+)
 @click.option("--no-follow", is_flag=True, help="End when all that is there has been shown.")
+@timeout_option(CLUSTERS_S)
 @output_option
 @asynchronous
 async def command(
@@ -81,6 +89,7 @@ async def command(
     kinds: tuple[str, ...],
     start: str,
     no_follow: bool,
+    timeout: float,
     output: str,
 ) -> int:
     from lockstep_cli.flow_selection import choose_flows
@@ -93,7 +102,7 @@ async def command(
     for asked in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(asked, screen.closed.set)
     # Here a target that does not answer ends it; later it is waited for.
-    await asyncio.gather(*(target_client(settings).probe() for settings in meant))
+    await asyncio.gather(*(target_client(settings).probe(timedelta(seconds=timeout)) for settings in meant))
     views = [view for settings in meant for view in _views(settings, topics or TOPICS, screen, start == "beginning")]
     missing = await _missing_topics(views)
     click.echo(_what_is_watched(views, missing, no_follow), err=True)

@@ -1,8 +1,4 @@
-"""One log out of many: a service's JSON log line as a value, and that value as a line for people or for programs. Pure.
-
-The keys are those of `lockstep_runtime.telemetry.log`, which a run does not import: it would bring in half of what the
-services need.
-"""
+"""Read a service's JSON log line, and write it into the log of a run, for people or for programs. Pure."""
 
 import json
 from dataclasses import dataclass, field
@@ -10,6 +6,7 @@ from datetime import datetime, tzinfo
 from typing import Any
 
 from lockstep_ops.services import SERVICES
+from lockstep_runtime.telemetry.log import json_line
 
 _COLOURS = {"debug": "2", "warning": "33", "error": "31", "critical": "31;1"}
 _WIDTH = max(map(len, SERVICES))
@@ -54,12 +51,8 @@ def parse(process: str, text: str, now: str) -> LogLine:
 
 
 def as_json(line: LogLine) -> str:
-    """One JSON object with the keys of the services' own JSON log."""
-    body = {"at": line.at, "level": line.level, "service": line.service, "message": line.message}
-    for key, value in (("flow", line.flow), ("text", line.text)):
-        if value:
-            body[key] = value
-    return json.dumps({**body, **line.keys}, ensure_ascii=False)
+    """Return one JSON object, as services write it."""
+    return json_line(line.at, line.level, line.service, line.message, line.flow, line.text, line.keys)
 
 
 def as_text(line: LogLine, *, flow_width: int, colours: bool, zone: tzinfo | None = None) -> str:

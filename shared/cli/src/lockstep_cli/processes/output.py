@@ -2,11 +2,12 @@
 
 import os
 import sys
+import time
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 
 from lockstep_cli.processes.log_lines import LogLine, as_json, as_text, parse
 from lockstep_cli.processes.supervisor import Heard
+from lockstep_runtime.telemetry.log import utc_text
 
 RUN = "run"
 """The service column of what the run itself says."""
@@ -75,4 +76,4 @@ class RunOutput:
 
 
 def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
+    return utc_text(time.time())

@@ -156,7 +156,7 @@ async def _open_pages(pages: "RunPages", access: AccessPolicy, port: int | None,
         except PortInUse:
             if port is not None:
                 raise
-            say("warning", f"port {PORT} is in use, so the pages get a free one: --http-port chooses another")
+            say("warning", f"port {PORT} is in use, so the pages get a free one: --port chooses another")
             return await pages.open(access)
     except PagesUnusable as exc:
-        raise CannotUse(str(exc).replace("--port", "--http-port").replace("--host", "--http-host")) from exc
+        raise CannotUse(str(exc)) from exc

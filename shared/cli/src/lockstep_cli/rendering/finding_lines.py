@@ -1,12 +1,15 @@
-"""The lines of `lockstep doctor`: a heading for each category, a line for each finding. Pure: nothing is printed."""
+"""Make the lines of findings, and of what a code means: for a terminal, and for what is none. Nothing is printed."""
 
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from typing import Any
 
 from rich.text import Text
 
 from lockstep_ops.doctor.checks.check import Category, CheckFinding, Result
 from lockstep_ops.doctor.checks.report import CategoryFindings, DoctorReport
+from lockstep_ops.findings.finding_kind import FindingKind
 from lockstep_ops.formatting import count_text, visible
 
 STYLES = {
@@ -17,6 +20,9 @@ STYLES = {
     Result.SKIPPED: "dim",
 }
 
+WIDTH = 100
+"""Columns of what `lockstep explain` prints."""
+
 SHOWN_FIX = (Result.WARNING, Result.FAILED, Result.UNKNOWN)
 
 
@@ -25,7 +31,7 @@ def _lines(finding: CheckFinding) -> Iterator[str]:
     if finding.fix and finding.result in SHOWN_FIX:
         yield f"fix: {visible(finding.fix)}"
     if finding.result in (Result.WARNING, Result.FAILED):
-        yield f"see: {finding.check.page}"
+        yield f"see: {finding.check.address}"
 
 
 def _gathered(findings: Iterable[CheckFinding]) -> Iterator[Sequence[CheckFinding]]:
@@ -86,3 +92,34 @@ def verdict(report: DoctorReport) -> str:
     ]
     found = ", ".join(filter(None, words))
     return f"{counts[Result.OK]:,} ok, {found}" if found else f"{counts[Result.OK]:,} ok: no issues found"
+
+
+def explained_lines(kind: FindingKind) -> Iterator[str]:
+    """Return what a code means, and what to do, with the names of texts in a column."""
+    yield f"{kind.code}  {kind.with_paths(kind.title)}"
+    grave = f", {kind.severity}" if kind.severity else ""
+    texts = (("kind", kind.FAMILY + grave), ("means", kind.meaning), ("fix", kind.fix))
+    for name, text in texts:
+        if text:
+            yield from textwrap.wrap(
+                kind.with_paths(text),
+                WIDTH,
+                initial_indent=f"  {name + ':':7}",
+                subsequent_indent=" " * 9,
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+    yield f"  {'see:':7}{kind.address}"
+
+
+def explained_as_json(kind: FindingKind) -> dict[str, Any]:
+    """Return the entry of a code for programs."""
+    return {
+        "code": kind.code,
+        "kind": kind.FAMILY,
+        "severity": kind.severity,
+        "title": kind.with_paths(kind.title),
+        "meaning": kind.with_paths(kind.meaning),
+        "fix": kind.with_paths(kind.fix),
+        "page": kind.address,
+    }

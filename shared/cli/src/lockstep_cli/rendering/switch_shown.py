@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from lockstep_cli.rendering.row_table import Column, RowTable
+from lockstep_ops import marks
 from lockstep_ops.formatting import count_text, in_time, utc_moment, visible
 from lockstep_ops.status.report import Report
 from lockstep_ops.switch.evidence import Evidence
@@ -13,12 +14,17 @@ from lockstep_ops.switch.switch_steps import DONE, FAILED, MEANINGS, RUNNING, UN
 from lockstep_state.names import Flow
 from lockstep_state.rows.state_rows import Switch
 
-MARKS = {DONE: ("✓", "green"), FAILED: ("✗", "red"), RUNNING: ("…", "yellow"), UNDONE: ("↶", "yellow")}
+MARKS = {
+    DONE: (marks.FINE, "green"),
+    FAILED: (marks.FAILED, "red"),
+    RUNNING: (marks.UNDER_WAY, "yellow"),
+    UNDONE: (marks.TAKEN_BACK, "yellow"),
+}
 
 
 def _step_line(one: StepState) -> Text:
     """One step that has begun or ended, as a line."""
-    mark, colour = MARKS.get(one.state, ("·", "dim"))
+    mark, colour = MARKS.get(one.state, (marks.NOT_DONE, "dim"))
     lasted = in_time(one.ended_ms - one.began_ms) if one.ended_ms and one.began_ms else ""
     return Text.assemble((mark, colour), f" {one.step:<9}", (f"{lasted:>8}  ", "dim"), visible(one.text))
 

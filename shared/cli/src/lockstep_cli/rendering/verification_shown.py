@@ -10,6 +10,7 @@ from lockstep_cli.rendering.row_table import Column, RowTable
 from lockstep_ops.exit_codes import Exit
 from lockstep_ops.formatting import count_text, in_bytes, visible
 from lockstep_ops.verify.verification_report import BeyondCopy, FoundDifference, UnverifiedStretch, VerificationReport
+from lockstep_state.reasons.verification_reason import NotComparedReason
 
 SHOWN = 20
 """Differences, and stretches, that are shown one by one; JSON has all that are kept."""
@@ -19,15 +20,7 @@ HEADINGS = ("topic", "records", "bytes", "differ", "missing", "extra", "not-veri
 KINDS: Mapping[str, Literal["name", "text"]] = {"topic": "name", "verified-to": "text"}
 """Of the headings of what is no number."""
 
-WORDS = {
-    "before-the-offset-runs": "no offset run goes back so far",
-    "removed-on-source": "retention or compaction has removed them from the source",
-    "removed-on-target": "retention or compaction has removed them from the target",
-    "passed-over": "quarantined or skipped by a policy",
-    "no-offset-run": "no offset run says where they are",
-    "target-timestamps": "the target sets its own timestamps; all else is equal",
-    "unreadable": "their bytes are no records",
-}
+SHORT_REASONS = {reason.value: reason.short for reason in NotComparedReason}
 
 
 def _table_cells(report: VerificationReport) -> list[tuple[str, ...]]:
@@ -84,7 +77,8 @@ def _beyond_text(beyond: BeyondCopy) -> str:
 def _stretch_text(one: UnverifiedStretch) -> str:
     """`orders-3  120 to 130: quarantined or skipped by a policy (11)`."""
     where = f"source {one.first:,} to {one.last:,}" if one.first >= 0 else "records of the target"
-    return f"{visible(one.topic)}-{one.partition}  {where}: {WORDS.get(one.reason, one.reason)} ({one.records:,})"
+    reason = SHORT_REASONS.get(one.reason, one.reason)
+    return f"{visible(one.topic)}-{one.partition}  {where}: {reason} ({one.records:,})"
 
 
 def verification_shown(report: VerificationReport) -> Iterator[RenderableType]:

@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 from lockstep_ops.exit_codes import Exit
 from lockstep_rules.offsets.verified_copy import present_verification
 from lockstep_state.names import Flow
+from lockstep_state.reasons.verification_reason import DifferenceKind
 from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress, Row, VerifiedPartition
 
 R = TypeVar("R", bound=Row)
-MISSING, EXTRA, FOREIGN = "missing", "extra", "foreign"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,8 +178,8 @@ def _topic(
     for row, _ in partitions:
         for kind, count in row.differences:
             kinds[kind] = kinds.get(kind, 0) + count
-    missing = kinds.pop(MISSING, 0)
-    extra = kinds.pop(EXTRA, 0) + kinds.pop(FOREIGN, 0)
+    missing = kinds.pop(DifferenceKind.MISSING.value, 0)
+    extra = kinds.pop(DifferenceKind.EXTRA.value, 0) + kinds.pop(DifferenceKind.FOREIGN.value, 0)
     return VerifiedTopic(
         topic=name,
         partitions=len(partitions),

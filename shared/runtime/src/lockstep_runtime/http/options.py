@@ -13,13 +13,13 @@ from lockstep_runtime.http.access import AccessPolicy
 FILE = click.Path(path_type=Path, dir_okay=False)
 
 
-def page_options(host: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Adds `host` (an option's name), `--tls-cert`, `--tls-key` and `--token-file`, each with its environment variable.
-    The command gets what they and LOCKSTEP_TOKEN describe, as `access`, on a free port.
-    """
+def page_options(*host: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add `host` (names of the option), `--tls-cert`, `--tls-key` and `--token-file`, each with its variable.
+
+    The command gets what they and LOCKSTEP_TOKEN describe, as `access`, on a free port."""
     options = [
         click.option(
-            host,
+            *host,
             "host",
             default="127.0.0.1",
             show_default=True,

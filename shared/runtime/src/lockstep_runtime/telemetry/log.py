@@ -91,34 +91,43 @@ class CompactLines(logging.Formatter):
         return ""
 
 
+def utc_text(seconds: float) -> str:
+    """Return Unix seconds as every JSON line has its time: ISO 8601 in UTC, to the millisecond."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{int(seconds * 1000) % 1000:03d}Z"
+
+
+def json_line(at: str, level: str, service: str, message: str, flow: str, text: str, keys: Mapping[str, Any]) -> str:
+    """Return a line of a JSON log, of a service or of a run: `flow` and `text` where they say something, then the keys
+    of the event."""
+    body: dict[str, Any] = {"at": at, "level": level, SERVICE: service, "message": message}
+    body.update({key: value for key, value in ((FLOW, flow), (TEXT, text)) if value})
+    return json.dumps({**body, **keys}, ensure_ascii=False, default=str)
+
+
 class JsonLines(logging.Formatter):
-    """`at` (ISO 8601, UTC), `level`, `service`, `message`, then `flow`, `text` and the event's own keys where there
-    are any.
-    """
+    """Format a record as `json_line`, with `error` and, at level debug, `traceback` behind the event's own keys."""
 
     def __init__(self, service: str) -> None:
         super().__init__()
         self._service = service
 
     def format(self, record: logging.LogRecord) -> str:
-        at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"
-        body: dict[str, Any] = {
-            "at": at,
-            "level": record.levelname.lower(),
-            SERVICE: getattr(record, SERVICE, self._service),
-            "message": record.getMessage(),
-        }
-        for key in (FLOW, TEXT):
-            if getattr(record, key, ""):
-                body[key] = str(getattr(record, key))
-        body.update(getattr(record, KEYS, {}))
+        keys = dict(getattr(record, KEYS, {}))
         if record.name.startswith("lockstep"):
-            body.update({key: value for key, value in vars(record).items() if key not in _NO_KEYS})
+            keys.update({key: value for key, value in vars(record).items() if key not in _NO_KEYS})
         if record.exc_info and record.exc_info[1] is not None:
-            body["error"] = f"{type(record.exc_info[1]).__name__}: {record.exc_info[1]}"
+            keys["error"] = f"{type(record.exc_info[1]).__name__}: {record.exc_info[1]}"
             if logging.getLogger().level <= logging.DEBUG:
-                body["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(body, ensure_ascii=False, default=str)
+                keys["traceback"] = self.formatException(record.exc_info)
+        return json_line(
+            utc_text(record.created),
+            record.levelname.lower(),
+            getattr(record, SERVICE, self._service),
+            record.getMessage(),
+            str(getattr(record, FLOW, "")),
+            str(getattr(record, TEXT, "")),
+            keys,
+        )
 
 
 class FlowLog:

@@ -220,10 +220,10 @@ VERBS: Mapping[str, ControlCommand] = MappingProxyType(
                 scopes=_WORK,
                 services=_owners,
                 changes_desired_state=True,
-                summary="Let a part of the work rest, ready to go on.",
+                summary="Pause a flow, a connector, a slot or a topic.",
                 help="Pause WHAT: its processes and assignments stay, and nothing is done until `lockstep resume`. "
-                "That it is wanted is written down, and holds over restarts and upgrades. Nothing is lost: it goes on "
-                "where it was.",
+                "The desired state is stored, and holds over restarts and upgrades. Nothing is lost: the copy "
+                "continues where it was.",
                 example="lockstep pause mm2.properties topic:orders",
             ),
             ControlCommand(
@@ -232,7 +232,7 @@ VERBS: Mapping[str, ControlCommand] = MappingProxyType(
                 scopes=_WORK,
                 services=_owners,
                 changes_desired_state=True,
-                summary="Let what was paused or stopped go on.",
+                summary="Resume what was paused or stopped.",
                 help="Resume WHAT, where it was. Its topic and connector must run too: a partition of a paused topic "
                 "stays paused.",
                 example="lockstep resume mm2.properties topic:orders",
@@ -243,7 +243,7 @@ VERBS: Mapping[str, ControlCommand] = MappingProxyType(
                 scopes=(ScopeKind.FLOW, ScopeKind.CONNECTOR, ScopeKind.SLOT),
                 services=_owners,
                 changes_desired_state=True,
-                summary="End a part of the work, until somebody resumes it.",
+                summary="Stop a flow, a connector or a slot, until it is resumed.",
                 help="Stop WHAT: it drains, writes down how far it is and ends. Offsets may be altered and a flow "
                 "handed back to MirrorMaker 2 only while it is stopped. `lockstep resume` starts it again.",
                 example="lockstep stop mm2.properties connector:MirrorSourceConnector --flow 'A->B'",
@@ -254,7 +254,7 @@ VERBS: Mapping[str, ControlCommand] = MappingProxyType(
                 scopes=_WORK,
                 services=_owners,
                 changes_desired_state=True,
-                summary="Begin a part of the work anew, such as one that failed.",
+                summary="Restart a part of a flow, such as one that failed.",
                 help="Restart WHAT: it drains and begins anew where it was. This also starts what has failed as often "
                 "as lockstep.auto.restart.max allows. What is paused or stopped stays so.",
                 example="lockstep restart mm2.properties slot:0",
@@ -271,14 +271,14 @@ VERBS: Mapping[str, ControlCommand] = MappingProxyType(
                 answer="OffsetsAltered",
                 scopes=_OFFSETS,
                 services=_keeper,
-                summary="Go on elsewhere.",
+                summary="Set the offset at which a partition continues.",
             ),
             ControlCommand(
                 verb=OFFSETS_RESET,
                 answer="OffsetsReset",
                 scopes=_OFFSETS,
                 services=_keeper,
-                summary="Begin as if nothing had been copied.",
+                summary="Reset offsets, as if nothing had been copied.",
             ),
             ControlCommand(
                 verb=SYNC_GROUPS,

@@ -19,11 +19,15 @@ class CatalogueCode(StrEnum):
     its noun: `1 record`, `2,000 records`."""
 
     sentence: str
+    meaning: str
+    """What the sentence does not say; "" if it says all."""
+    fix: str
+    """What to do, in Markdown whose links are those of a page in `docs/troubleshoot`; "" if the sentence says it."""
 
-    def __new__(cls, word: str, sentence: str) -> Self:
+    def __new__(cls, word: str, sentence: str, meaning: str = "", fix: str = "") -> Self:
         member = str.__new__(cls, word)
         member._value_ = word
-        member.sentence = sentence
+        member.sentence, member.meaning, member.fix = sentence, meaning, fix
         _CODES[word] = member
         return member
 

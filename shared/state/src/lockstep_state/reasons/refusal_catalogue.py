@@ -33,10 +33,7 @@ class RefusalCode(CatalogueCode):
         "switch-of-another-verb",
         "{flow}: there is no {asked} to {act}: the last switch is the {verb} {id}, {phase} since {since}{advice}",
     )
-    SWITCH_IS_DONE = (
-        "switch-is-done",
-        "{flow}: the {verb} is done: lockstep {then} moves the applications again",
-    )
+    SWITCH_IS_DONE = ("switch-is-done", "{flow}: the {verb} is done: lockstep {then} moves the applications again")
     SWITCH_IS_ABORTED = "switch-is-aborted", "{flow}: the {verb} is aborted already"
     CLIENTS_REDIRECTED = (
         "clients-redirected",
@@ -72,10 +69,10 @@ class RefusalCode(CatalogueCode):
     )
     DIVERGED_AT_MOST = (
         "diverged-at-most",
-        "{source} has at most {count:record} that {target} lacks: {partitions}. Say --diverged copy to copy them to"
-        " {target} behind what is there, or --diverged leave to keep them on {source} only",
+        "{source} has at most {count:record} that {target} lacks: {partitions}. Say --diverged copy to copy them to "
+        "{target} behind what is there, or --diverged leave to keep them on {source} only",
+        "Copies may be counted with them.",
     )
-    """Copies may be counted with them."""
     SOURCE_ANSWERS = (
         "source-answers",
         "{source} answers: use lockstep switchover, which loses nothing. Say {option} if {source} must not be used any"
@@ -145,10 +142,10 @@ class RefusalCode(CatalogueCode):
     SLOTS_DRAINING = "slots-draining", "{slots} did not drain yet: ask again in a moment"
     SLOTS_ENDED = (
         "slots-ended",
-        "{slots} ended without writing down how far it was. Start the data plane, which reads that from the"
-        " target{then}",
+        "{slots} ended without writing down how far it was. Start the data plane, which reads that from the "
+        "target{then}",
+        '`then` is ", and lockstep stop", or empty where the flow is stopped.',
     )
-    """`then` is ", and lockstep stop", or empty where the flow is stopped."""
     END_AWAITED = (
         "end-awaited",
         "where the copy ends of {partitions} was not read from {cluster} yet: ask again in a moment",
@@ -183,10 +180,7 @@ class RefusalCode(CatalogueCode):
         "nothing-written",
         "nothing is written down of this flow: it has copied nothing, or its state topic was lost",
     )
-    NOTHING_TO_HAND_BACK = (
-        "nothing-to-hand-back",
-        "the flow has copied nothing, so there is nothing to hand back",
-    )
+    NOTHING_TO_HAND_BACK = ("nothing-to-hand-back", "the flow has copied nothing, so there is nothing to hand back")
     MIRROR_MAKER_AHEAD = (
         "mirror-maker-ahead",
         "{place} is further than this flow in {partitions} (for one, {theirs:,} there and {here:,} here): it has"

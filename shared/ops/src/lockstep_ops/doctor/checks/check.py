@@ -1,11 +1,11 @@
 """One check of `lockstep doctor`, and what it found. Pure."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from lockstep_state import project_address
+from lockstep_ops import marks
+from lockstep_ops.findings.finding_kind import FindingKind
 
 
 class Category(StrEnum):
@@ -57,41 +57,33 @@ class Result(StrEnum):
         return _MARKS[self]
 
 
-_MARKS = {Result.OK: "√", Result.WARNING: "‼", Result.FAILED: "×", Result.UNKNOWN: "-", Result.SKIPPED: "-"}
-
-_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
-
-PAGE = project_address.page("docs/reference/doctor.md")
+_MARKS = {
+    Result.OK: marks.FINE,
+    Result.WARNING: marks.WARNING,
+    Result.FAILED: marks.FAILED,
+    Result.UNKNOWN: marks.NOT_DONE,
+    Result.SKIPPED: marks.NOT_DONE,
+}
 
 
 @dataclass(frozen=True, slots=True)
-class DoctorCheck:
-    """What is checked. `meaning` says what a line of it means, `fix` what to do where it is not ok: both are
-    Markdown."""
+class DoctorCheck(FindingKind):
+    """Describe what is checked. `meaning` says what a line of it means, `fix` what to do where it is not ok."""
 
-    code: str
-    category: Category
-    title: str
-    meaning: str
-    fix: str
+    FAMILY = "check of lockstep doctor"
+    PAGE = "docs/reference/doctor.md"
 
-    @property
-    def page(self) -> str:
-        """The address of its section."""
-        return f"{PAGE}#{self.code.lower()}"
-
-    def _plain_fix(self) -> str:
-        return _LINK.sub(r"\1", self.fix).replace("`", "")
+    category: Category = field(kw_only=True)
 
     def ok(self, subject: str, detail: str) -> "CheckFinding":
         return CheckFinding(self, subject, Result.OK, detail)
 
     def warning(self, subject: str, detail: str, fix: str = "") -> "CheckFinding":
-        return CheckFinding(self, subject, Result.WARNING, detail, fix or self._plain_fix())
+        return CheckFinding(self, subject, Result.WARNING, detail, fix or self.plain_fix)
 
     def failed(self, subject: str, detail: str, fix: str = "", *, is_fatal: bool = False) -> "CheckFinding":
         """`is_fatal`: nothing that comes later can be checked for this subject."""
-        return CheckFinding(self, subject, Result.FAILED, detail, fix or self._plain_fix(), is_fatal)
+        return CheckFinding(self, subject, Result.FAILED, detail, fix or self.plain_fix, is_fatal)
 
     def unknown(self, subject: str, detail: str, fix: str = "") -> "CheckFinding":
         """It could not be checked, and `fix` says how it can be."""
@@ -130,7 +122,7 @@ class CheckFinding:
             "result": self.result.value,
             "detail": self.detail,
             "fix": self.fix,
-            "page": self.check.page,
+            "page": self.check.address,
         }
 
 

@@ -6,278 +6,278 @@ from lockstep_ops.doctor.checks.limit_checks import LIMITS
 
 PYTHON = DoctorCheck(
     "LD101",
-    Category.MACHINE,
     "Python",
     "The version of the Python that runs `lockstep`.",
     "Install Python 3.11 to 3.13.",
+    category=Category.MACHINE,
 )
 JAVA = DoctorCheck(
     "LD102",
-    Category.MACHINE,
     "Java",
     "Spark runs on Java 17 or newer. `JAVA_HOME` counts first, then `PATH`.",
     "Install Java 17 or newer, or point `JAVA_HOME` at one.",
+    category=Category.MACHINE,
 )
 SPARK = DoctorCheck(
     "LD103",
-    Category.MACHINE,
     "Spark",
     "PySpark is installed for the Python that runs `lockstep`.",
     "Install `lockstep-kafka[all]` from the requirements file of a release, or use the image.",
+    category=Category.MACHINE,
 )
 MEMORY = DoctorCheck(
     "LD104",
-    Category.MACHINE,
     "memory",
     "Memory that is available here, within the limit of the container. All services of one flow took 1.1 GiB in the "
     "[bench](../internals/bench-figures.md).",
     "Give the machine or the container more memory, or lower `tasks.max` "
     "([size and tune](../guides/size-and-tune.md)).",
+    category=Category.MACHINE,
 )
 OPEN_FILES = DoctorCheck(
     "LD105",
-    Category.MACHINE,
     "open files",
     "The limit of open files of a process. A service has a few connections to each broker.",
     "Raise the limit: `ulimit -n 65536`, or `LimitNOFILE=65536` in the systemd unit.",
+    category=Category.MACHINE,
 )
 POD_DNS = DoctorCheck(
     "LD106",
-    Category.MACHINE,
     "DNS of the pod",
     "Only in a pod: the cluster's own DNS resolves `kubernetes.default.svc`.",
     "Check `dnsPolicy` of the pod, the pods of CoreDNS, and a NetworkPolicy that closes port 53.",
+    category=Category.MACHINE,
 )
 SECRETS = DoctorCheck(
     "LD107",
-    Category.MACHINE,
     "mounted files",
     "Only in a pod: each file that the configuration came from, or names, can be read.",
     "Mount the Secret or ConfigMap, and let the pod's user read it (`defaultMode`, `fsGroup`).",
+    category=Category.MACHINE,
 )
 
 NAMES = DoctorCheck(
     "LD201",
-    Category.NAMES,
     "addresses of a name",
     "Each name in `bootstrap.servers`, with every address that it resolves to here.",
     "Check the spelling, `/etc/resolv.conf` and `/etc/hosts`. Run it where the services run.",
+    category=Category.NAMES,
 )
 
 PORTS = DoctorCheck(
     "LD301",
-    Category.CONNECTION,
     "port of each address",
     "A TCP connection to each address of each bootstrap server. Clients choose one of them, so each should work.",
     "Check the port, the firewall, and that a broker listens there.",
+    category=Category.CONNECTION,
 )
 ADVERTISED = DoctorCheck(
     "LD302",
-    Category.CONNECTION,
     "advertised listeners",
     "Each broker accepts a connection at the address that it advertises. Clients connect there after the bootstrap.",
     "Set `advertised.listeners` of the broker to an address that is known and open here.",
+    category=Category.CONNECTION,
 )
 
 STORES = DoctorCheck(
     "LD401",
-    Category.TLS,
     "own stores",
     "The truststore and the keystore of the file can be read.",
     "Check `ssl.truststore.*` and `ssl.keystore.*`: location, type and password.",
+    category=Category.TLS,
 )
 TLS_SPOKEN = DoctorCheck(
     "LD402",
-    Category.TLS,
     "TLS handshake",
     "The broker's port answers a TLS handshake with a version and a cipher that both sides have.",
     "Check `security.protocol` and the port, then `ssl.enabled.protocols` and `ssl.cipher.suites`.",
+    category=Category.TLS,
 )
 BROKER_CERTIFICATE = DoctorCheck(
     "LD403",
-    Category.TLS,
     "days left of the brokers' certificates",
     "When the first of the brokers' certificates ends. Below 30 days it is a warning.",
     "Renew the broker's certificate.",
+    category=Category.TLS,
 )
 CHAIN = DoctorCheck(
     "LD404",
-    Category.TLS,
     "chain",
     "An authority that the truststore has signed each broker's certificate.",
     "Put the authority that signed it into `ssl.truststore.location`.",
+    category=Category.TLS,
 )
 CERTIFICATE_NAME = DoctorCheck(
     "LD405",
-    Category.TLS,
     "name in the certificate",
     "The name that the broker is reached by is in its certificate.",
     "Reach the brokers by a name in their certificates (`bootstrap.servers`, `advertised.listeners`), or renew these.",
+    category=Category.TLS,
 )
 OWN_CERTIFICATE = DoctorCheck(
     "LD406",
-    Category.TLS,
     "days left of our certificate",
     "When the certificate in our keystore ends. Below 30 days it is a warning.",
     "Renew the certificate. Services take up the new file without a restart "
     "([rotation](../guides/rotate-credentials.md)).",
+    category=Category.TLS,
 )
 TRUSTED_CERTIFICATES = DoctorCheck(
     "LD407",
-    Category.TLS,
     "days left of the authorities",
     "When the certificates in our truststore end. Below 30 days it is a warning.",
     "Add the authority's new certificate to the truststore.",
+    category=Category.TLS,
 )
 
 BROKER_ANSWERS = DoctorCheck(
     "LD501",
-    Category.LOGIN,
     "a broker answers",
     "What listens there speaks Kafka's protocol, and accepts our certificate if it wants one.",
     "Give addresses of brokers, and the security protocol of that listener.",
+    category=Category.LOGIN,
 )
 TOKEN = DoctorCheck(
     "LD502",
-    Category.LOGIN,
     "access token",
     "Only for OAUTHBEARER and AWS_MSK_IAM: there is a token to log in with.",
     "Check the token endpoint, its certificate, and the client's id and secret; for a cloud, its credentials on this "
     "host.",
+    category=Category.LOGIN,
 )
 MECHANISM = DoctorCheck(
     "LD503",
-    Category.LOGIN,
     "SASL mechanism",
     "The broker offers the mechanism of the file.",
     "Set `sasl.mechanism` to one that the broker offers, or add it to `sasl.enabled.mechanisms` of the listener.",
+    category=Category.LOGIN,
 )
 CREDENTIALS = DoctorCheck(
     "LD504",
-    Category.LOGIN,
     "login",
     "The broker lets us in.",
     "Check `sasl.jaas.config`, and that the user exists there with this password.",
+    category=Category.LOGIN,
 )
 
 REACHED = DoctorCheck(
     "LD601",
-    Category.CLUSTER,
     "cluster answers",
     "Lockstep's own client gets the list of brokers. `lockstep probe` checks the same.",
     "See [login and rights](../troubleshoot/login-and-rights.md).",
+    category=Category.CLUSTER,
 )
 VERSIONS = DoctorCheck(
     "LD602",
-    Category.CLUSTER,
     "API versions",
     "Each broker knows the requests that its cluster's flows cannot do without, in a version that Lockstep knows.",
     "Look up what a source and a target must know ([broker versions](broker-versions.md)).",
+    category=Category.CLUSTER,
 )
 CLOCK = DoctorCheck(
     "LD603",
-    Category.CLUSTER,
     "clock",
     "The clock of the active controller, or of a broker, compared with this machine's. Over 30 s is a warning. Over an "
     "hour brokers refuse records that this machine dates.",
     "Synchronize the clocks of both hosts (NTP).",
+    category=Category.CLUSTER,
 )
 ROUND_TRIP = DoctorCheck(
     "LD604",
-    Category.CLUSTER,
     "round trip",
     "How long a broker takes to answer a small request: the median of nine.",
     "See [far clusters](../guides/far-clusters.md).",
+    category=Category.CLUSTER,
 )
 TWO_CLUSTERS = DoctorCheck(
     "LD605",
-    Category.CLUSTER,
     "two clusters",
     "The source and the target have different cluster ids.",
     "Give each alias the address of its own cluster.",
+    category=Category.CLUSTER,
 )
 
 PRODUCT = DoctorCheck(
     "LD651",
-    Category.CAPABILITIES,
     "kind of cluster",
     "What the cluster looks like, by what its brokers announce, its id and its host names. It is a guess, by which "
     "nothing is decided.",
     "",
+    category=Category.CAPABILITIES,
 )
 REQUESTS = DoctorCheck(
     "LD652",
-    Category.CAPABILITIES,
     "requests without which it goes on",
     "Which requests the cluster does not announce, and what is so without each "
     "([broker versions](broker-versions.md#requests-that-a-cluster-does-not-know)). It is a warning if a part of the "
     "work is not done, or done in another way.",
     "Nothing has to be done if you can do without. Else upgrade the brokers.",
+    category=Category.CAPABILITIES,
 )
 
 RIGHTS = DoctorCheck(
     "LD701",
-    Category.RIGHTS,
     "rights",
     "Each [right that the flow needs](acls-needed.md), as far as brokers can be asked. They cannot be asked about "
     "topics that do not exist yet, nor about transactional ids. A source that shows no topic of the flow, and would "
     "hide one, is not checked.",
     "Run the `kafka-acls` command of the line.",
+    category=Category.RIGHTS,
 )
 
 HEARTBEAT = DoctorCheck(
     "LD901",
-    Category.FLOW,
     "heartbeat",
     "A heartbeat of the flow arrives on the target. It is awaited if a replica of the service heartbeat runs.",
     "Read `lockstep status` and the log of the service heartbeat.",
+    category=Category.FLOW,
 )
 CANARY = DoctorCheck(
     "LD902",
-    Category.FLOW,
     "canary",
     "Only with `--canary-topic`: a record that is written on the source arrives on the target.",
     "Read `lockstep status`.",
+    category=Category.FLOW,
 )
 SCRATCH_TOPIC = DoctorCheck(
     "LD903",
-    Category.FLOW,
     "scratch topic",
     "Only with `--bandwidth`: a topic on the target that is created, written, read and removed. What a killed run left "
     "is removed too.",
     "Grant Create, Write, Read and Delete on the prefix of the line, or remove the topic that is named.",
+    category=Category.FLOW,
 )
 WRITE_RATE = DoctorCheck(
     "LD904",
-    Category.FLOW,
     "write to the target",
     "Only with `--bandwidth`: bytes a second that this machine appends to the scratch topic, acknowledged by all "
     "in-sync replicas.",
     "Check the network, and quotas of the user.",
+    category=Category.FLOW,
 )
 READ_RATE = DoctorCheck(
     "LD905",
-    Category.FLOW,
     "read from the source",
     "Only with `--bandwidth`: bytes a second that arrive here from the largest topics that the flow mirrors.",
     "Check the network, and quotas of the user.",
+    category=Category.FLOW,
 )
 EXPECTED_RATE = DoctorCheck(
     "LD906",
-    Category.FLOW,
     "expected rate",
     "Only with `--bandwidth`: the lower one of both rates, and how many slots copy that much. One slot copies about "
     "180 MB a second, 70 MB over TLS.",
     "Set `tasks.max` to the number of the line. Each slot needs a core.",
+    category=Category.FLOW,
 )
 
 BROKER_CLOCK = DoctorCheck(
     "LD907",
-    Category.FLOW,
     "clock of a broker",
     "Only with `--bandwidth`: the time that a broker of the target gave to a record, compared with this machine's "
     "clock. Without it nothing is written, and LD603 has what brokers say without that.",
     "Synchronize the clocks of both hosts (NTP).",
+    category=Category.FLOW,
 )
 
 BANDWIDTH = (SCRATCH_TOPIC, WRITE_RATE, READ_RATE, EXPECTED_RATE, BROKER_CLOCK)

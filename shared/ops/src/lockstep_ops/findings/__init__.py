@@ -1,0 +1,1 @@
+"""Every kind of finding, and where to look one up."""
