@@ -37,8 +37,8 @@ from lockstep_config.resolve import precedence
 from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.own_classes import own_classes
 from lockstep_config.resolve.precedence import SIDES, Layers, Side
-from lockstep_config.resolve.slips import slip
 from lockstep_config.resolve.validate import check_line
+from lockstep_config.resolve.value_typos import find_typo
 from lockstep_config.strimzi.recognised import is_connector, is_resource
 from lockstep_config.text.config_errors import ConfigurationError, Problem
 from lockstep_config.text.config_providers import read_providers, resolved
@@ -225,7 +225,7 @@ def _aliases(entries: Sequence[Entry], findings: Diagnostics) -> tuple[tuple[str
         findings.problem(listed, f"names only {aliases[0]!r}: a flow needs two clusters")
     for alias in aliases:
         if not precedence.ALIAS.fullmatch(alias):
-            why = slip(alias)
+            why = find_typo(alias)
             message = f"has the alias {alias!r}: an alias may hold letters, digits, '_' and '-' only"
             findings.problem(listed, f"{message}; {why}" if why else message)
     return aliases, True

@@ -13,8 +13,8 @@ from lockstep_config.keys.key_types import KeyLevel, Status
 from lockstep_config.resolve.bootstrap_servers import check_servers
 from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.key_suggestions import KINDS
-from lockstep_config.resolve.slips import in_connection
 from lockstep_config.resolve.unknown_keys import unknown
+from lockstep_config.resolve.value_typos import in_connection
 from lockstep_config.text.properties import Entry
 from lockstep_config.text.secrets import masked
 from lockstep_config.text.values import BadValue, boolean, choice, integer, list_remark

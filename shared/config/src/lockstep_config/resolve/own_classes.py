@@ -25,7 +25,7 @@ class OwnClasses:
         return _has(self.keys, flow, key)
 
     def near(self, flow: Flow | None, key: str) -> tuple[str, ...]:
-        """Those they take of which `key` is a slip of the pen."""
+        """Return the properties of those classes that `key` is a misspelling of."""
         return near(key, tuple(sorted(self.keys.get(flow, frozenset()) | self.keys.get(None, frozenset()))))
 
 

@@ -20,11 +20,11 @@ from lockstep_config.keys.refused_classes import refused_class
 from lockstep_config.keys.spark_settings import CONF_PREFIX, check_conf
 from lockstep_config.resolve.client_lines import check_client, check_connection, does_nothing, only_connection
 from lockstep_config.resolve.diagnostics import Diagnostics
-from lockstep_config.resolve.key_suggestions import KINDS, NOTHING_LIKE_IT, meant
+from lockstep_config.resolve.key_suggestions import KINDS, NOTHING_LIKE_IT, suggest_key
 from lockstep_config.resolve.own_classes import NO_CLASSES, OwnClasses
 from lockstep_config.resolve.precedence import ALIAS, KeyScope
-from lockstep_config.resolve.slips import placeholder, remark_patterns, slip
 from lockstep_config.resolve.unknown_keys import IS_UNKNOWN, another_arrow, unknown, unknown_alias
+from lockstep_config.resolve.value_typos import find_placeholder, find_typo, remark_patterns
 from lockstep_config.text.properties import Entry
 from lockstep_config.text.values import BadValue, is_boolean, list_remark
 from lockstep_rules.patterns.java_regex.tokens import UntranslatablePattern
@@ -109,8 +109,8 @@ def _check_flow_line(entry: Entry, place: KeyScope, findings: Diagnostics, class
         instead = f"MirrorMaker connects to clusters, not to flows: write ALIAS.{key} or {flow}.source.cluster.{key}"
         findings.without_effect(entry, does_nothing("cluster", key) or instead)
         return
-    if slips := classes.near(place.flow, key):
-        message = f"{IS_UNKNOWN}; did you mean {place.flow}.{slips[0]}, which the Python class takes?"
+    if similar := classes.near(place.flow, key):
+        message = f"{IS_UNKNOWN}; did you mean {place.flow}.{similar[0]}, which the Python class takes?"
         findings.unknown_key(entry, message, near=True)
         return
     unknown(entry, key, KeyLevel.FLOW, findings)
@@ -228,7 +228,7 @@ def _check_top_line(
     if dot and _is_known_of_cluster(rest):
         message = f"{alias!r} is not in clusters ({', '.join(aliases)})"
         unknown_alias(entry, message, [alias], aliases, findings)
-    elif dot and rest in KEYS and alias not in ROLES and meant(key, KeyLevel.TOP).instead == NOTHING_LIKE_IT:
+    elif dot and rest in KEYS and alias not in ROLES and suggest_key(key, KeyLevel.TOP).advice == NOTHING_LIKE_IT:
         message = f"{alias!r} is neither in clusters ({', '.join(aliases)}) nor a flow, SOURCE->TARGET.{rest}"
         unknown_alias(entry, message, [alias], aliases, findings, matters=not ALIAS.fullmatch(alias))
     else:
@@ -237,8 +237,8 @@ def _check_top_line(
 
 def _check_unknown_dropped(entry: Entry, kind: ClientKind, name: str, findings: Diagnostics) -> None:
     """Report an unknown property of a client at the top of the file, where a known one would have no effect either."""
-    guess = meant(name, KeyLevel.CLUSTER, (*CLIENT[kind], *sorted(CONNECTION)))
-    instead = f"did you mean ALIAS.{kind}.{guess.keys[0]}?" if guess.keys else guess.instead
+    guess = suggest_key(name, KeyLevel.CLUSTER, (*CLIENT[kind], *sorted(CONNECTION)))
+    instead = f"did you mean ALIAS.{kind}.{guess.keys[0]}?" if guess.keys else guess.advice
     findings.unknown_key(entry, f"{IS_UNKNOWN}; {instead}", near=False)
 
 
@@ -287,7 +287,7 @@ def _check_key(entry: Entry, key: Key, findings: Diagnostics, stood_in_for: bool
     if key.status is Status.REFUSED:
         if (refusal := refused_class(value, key)) and not stood_in_for:
             # That it is no class that runs here would not be what is wrong with it.
-            findings.problem(entry, f"is {value!r}, which is no class" if slip(value) else refusal)
+            findings.problem(entry, f"is {value!r}, which is no class" if find_typo(value) else refusal)
         return
     if key.renamed_to:
         findings.note(
@@ -305,7 +305,7 @@ def _check_key(entry: Entry, key: Key, findings: Diagnostics, stood_in_for: bool
         return
     for remark in remark_patterns(entry.value, key):
         findings.note(entry, remark)
-    if key.kind is Kind.STRING and not key.per_topic and (remark := slip(entry.value)):
+    if key.kind is Kind.STRING and not key.per_topic and (remark := find_typo(entry.value)):
         findings.note(entry, f"is {value!r}: {remark}")
     if (key.kind in LISTS or key.per_topic) and (remark := list_remark(entry.value)):
         findings.note(entry, remark)
@@ -315,9 +315,9 @@ def _check_loosely(entry: Entry, findings: Diagnostics) -> None:
     """MM2 takes everything but `true` as not enabled, and goes on with the rest of the file."""
     bare = re.split(r"(?:^|\s)#", entry.value.strip())[0].strip().strip(QUOTES)
     word = (re.match(r"\w+", bare) or [bare])[0]
-    why = slip(entry.value)
+    why = find_typo(entry.value)
     message = f"is {entry.value!r}, which is no boolean"
-    if word.lower() in SAID_FOR_FALSE and not placeholder(entry.value):
+    if word.lower() in SAID_FOR_FALSE and not find_placeholder(entry.value):
         message += f" ({why})" if why else ""
         findings.note(entry, f"{message}: as in MirrorMaker it counts as false, and what it is about does not run")
     else:
