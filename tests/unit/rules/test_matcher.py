@@ -2,13 +2,23 @@
 
 import pickle
 import re
+import subprocess
+import sys
 import time
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockstep_rules.filters import NameFilter
+from lockstep_rules.filters import (
+    DEFAULT_CONFIG_PROPERTIES_EXCLUDE,
+    DEFAULT_GROUPS_EXCLUDE,
+    DEFAULT_TOPICS,
+    DEFAULT_TOPICS_EXCLUDE,
+    NameFilter,
+)
+from lockstep_rules.patterns import matcher
 from lockstep_rules.patterns.java_regex.tokens import UntranslatablePattern
 from lockstep_rules.patterns.matcher import UnboundedPattern, build_matcher
 
@@ -47,15 +57,34 @@ def test_pattern_without_linear_matching_is_refused_by_name(pattern: str) -> Non
 @pytest.mark.parametrize(
     "patterns",
     [
-        (r"mm2.*\.internal", r".*\.replica", "__.*"),
+        DEFAULT_TOPICS,
+        DEFAULT_TOPICS_EXCLUDE,
+        DEFAULT_GROUPS_EXCLUDE,
+        DEFAULT_CONFIG_PROPERTIES_EXCLUDE,
         (".*", "orders", "orders-.*-eu", "(foo|bar)", "^a.*$", "[a-z]+", "(?i)A+"),
     ],
 )
-def test_common_pattern_is_matched_by_re2(patterns: tuple[str, ...]) -> None:
-    assert not isinstance(NameFilter(patterns)._included, re.Pattern)
+def test_common_patterns_are_matched_by_re(patterns: tuple[str, ...]) -> None:
+    assert isinstance(NameFilter(patterns)._included, re.Pattern)
 
 
-@pytest.mark.parametrize("pattern", ["(?!.*-test).*-prod-.*", r"(a|b)-\1", "(?<!x)y+", "a++b", "x{1001}"])
+@pytest.mark.parametrize("pattern", [".*a.*b.*", "(orders-.*)+", "(ab|b)*(cd|d)"])
+def test_pattern_with_many_choices_is_matched_by_re2(pattern: str) -> None:
+    assert not isinstance(NameFilter((pattern,))._included, re.Pattern)
+
+
+def test_re2_is_loaded_for_the_first_pattern_that_needs_it() -> None:
+    code = (
+        "import sys; from lockstep_rules.filters import NameFilter; NameFilter(('a.*', '(b|c)')); loaded = 're2' in "
+        "sys.modules; NameFilter(('(a+)+b',)); sys.exit(loaded or 're2' not in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["(?!.*-test).*-prod-.*-v.*", r"(?=.*eu)(?!.*-test)(.*)-\1-.*", r"(a|b)-\1", "(?<!x)y+", "a++b", "x{1001}"],
+)
 def test_pattern_that_re2_does_not_have_is_matched_by_re(pattern: str) -> None:
     assert isinstance(NameFilter((pattern,))._included, re.Pattern)
 
@@ -110,7 +139,8 @@ patterns = st.recursive(leaves, wrapped, max_leaves=7)
 def test_re2_matches_what_re_matches(pattern: str, names: list[str]) -> None:
     try:
         known = re.compile("(?a)" + pattern)
-        matcher = build_matcher("(?a)" + pattern)
+        with patch.object(matcher, "FEW_CHOICES", -1):
+            built = build_matcher("(?a)" + pattern)
     except (re.error, UnboundedPattern):
         return
-    assert [bool(matcher.fullmatch(name)) for name in names] == [bool(known.fullmatch(name)) for name in names]
+    assert [bool(built.fullmatch(name)) for name in names] == [bool(known.fullmatch(name)) for name in names]

@@ -4,14 +4,16 @@ A topic's name has ASCII letters, digits, `.`, `_` and `-` only (Kafka's `Topic.
 topic's configs. A pattern that needs another character selects nothing, ever.
 """
 
+import importlib
+import re
 import string
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import re2
-
 from lockstep_rules.patterns.java_regex.translate import to_python
-from lockstep_rules.patterns.matcher import class_text, parser
+from lockstep_rules.patterns.matcher import parser
+
+compiler: Any = importlib.import_module("re._compiler")
 
 LEGAL = frozenset(string.ascii_letters + string.digits + "._-")
 """Characters of which topics' names consist."""
@@ -63,7 +65,7 @@ def _needed_by(operator: str, argument: Any) -> list[str]:
 
 def _needed_by_class(members: Sequence[Any]) -> list[str]:
     # Letters of either case are legal, so that ignoring it makes no difference.
-    is_member = re2.compile(class_text(members, ignore_case=False)).fullmatch
+    is_member = compiler.compile(parser.SubPattern(parser.State(), [(parser.IN, members)]), re.ASCII).fullmatch
     if any(map(is_member, LEGAL)):
         return []
     return [next((character for character in (" ", *map(chr, range(0x2100))) if is_member(character)), "")]
