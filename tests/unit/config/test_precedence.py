@@ -2,9 +2,9 @@
 
 import pytest
 
-from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.resolve import precedence
-from lockstep_config.resolve.precedence import KeyScope, Layers, parse_key
+from lockstep_config.resolve.cells import KeyScope, parse_key, read_cells
+from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text.properties import Entry
 from lockstep_state.names import Flow
 
@@ -16,7 +16,7 @@ def layers(text: str) -> Layers:
     for number, line in enumerate(text.split(), start=1):
         key, _, value = line.partition("=")
         entries.append(Entry(key, value, number))
-    return precedence.layered(entries, ("A", "B"), KEYS)
+    return precedence.layered(read_cells(entries, ("A", "B")))
 
 
 @pytest.mark.parametrize(
@@ -33,12 +33,12 @@ def layers(text: str) -> Layers:
     ],
 )
 def test_a_key_belongs_to_the_top_a_cluster_or_a_flow(key: str, place: KeyScope) -> None:
-    assert parse_key(key, ("A", "B"), KEYS) == place
+    assert parse_key(key, ("A", "B")) == place
 
 
 def test_alias_equal_to_the_start_of_a_known_key_does_not_split_it() -> None:
-    assert parse_key("topics.exclude", ("topics", "B"), KEYS) == KeyScope("topics.exclude")
-    assert parse_key("topics.bootstrap.servers", ("topics", "B"), KEYS) == KeyScope("bootstrap.servers", alias="topics")
+    assert parse_key("topics.exclude", ("topics", "B")) == KeyScope("topics.exclude")
+    assert parse_key("topics.bootstrap.servers", ("topics", "B")) == KeyScope("bootstrap.servers", alias="topics")
 
 
 @pytest.mark.parametrize(
@@ -53,8 +53,8 @@ def test_alias_equal_to_the_start_of_a_known_key_does_not_split_it() -> None:
     ],
 )
 def test_connector_line_of_the_flow_overrides_the_top(lines: str, value: str | None, line: int) -> None:
-    found = precedence.connector(layers(lines), FLOW, "topics")
-    assert (found and found.value, found.line if found else 0) == (value, line)
+    cell = precedence.connector(layers(lines), FLOW, "topics")
+    assert (cell and cell.entry.value, cell.entry.line if cell else 0) == (value, line)
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,8 @@ def test_connector_line_of_the_flow_overrides_the_top(lines: str, value: str | N
     ],
 )
 def test_the_worker_is_the_targets_and_only_storage_counts_at_the_top(lines: str, key: str, value: str | None) -> None:
-    found = precedence.worker(layers(lines), FLOW, key)
-    assert (found.value if found else None) == value
+    cell = precedence.worker(layers(lines), FLOW, key)
+    assert (cell.entry.value if cell else None) == value
 
 
 @pytest.mark.parametrize(

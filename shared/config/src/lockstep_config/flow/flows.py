@@ -1,6 +1,6 @@
 """A file's checked lines as the settings of each flow.
 
-Pure. Every value has been judged on its own before (`check`); here a value that does not parse is a programmer's error.
+Pure. Every value has been judged on its own before (`check_line`): no cell here has a refusal.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,6 +46,7 @@ from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text import values
 from lockstep_config.text.properties import Entry
 from lockstep_rules.policy import LegacyReplicationPolicy
+from lockstep_rules.versions import RuleSet
 from lockstep_state.names import Flow, progress_topic
 
 LONGEST_FLUSH = timedelta(seconds=1)
@@ -74,7 +75,7 @@ def find_flows(layers: Layers, aliases: Sequence[str]) -> tuple[Flow, ...]:
     return tuple(
         reader.flow
         for reader in readers
-        if values.is_boolean(reader.text("enabled")) and (_enabled_for_pair(layers, reader.flow) or _heartbeats(reader))
+        if reader.value("enabled") is not None and (_enabled_for_pair(layers, reader.flow) or _heartbeats(reader))
     )
 
 
@@ -93,16 +94,16 @@ def flow_settings(layers: Layers, flow: Flow, findings: Diagnostics) -> FlowSett
     connectors = {name: replace(reader, connector=name) for name in CONNECTORS}
     source, checkpoints, heartbeats = connectors.values()
     worker = Reader(layers, flow, of_worker=True)
-    enabled = reader.boolean("enabled")
+    enabled: bool = reader.value("enabled")
     copies = enabled and _runs(source)
-    rules = reader.value(MM2_VERSION)
+    rules: RuleSet = reader.value(MM2_VERSION)
     checkpoint = _checkpoint(checkpoints, enabled and _runs(checkpoints))
     plane = _data_plane(layers, flow, source, worker, copies)
-    filters = read_filters(layers, reader, rules, findings)
+    filters = read_filters(layers, _with_defaults_of(rules, reader), rules, findings)
     policy = filters.policy if plane.legacy is None else LegacyReplicationPolicy(flow.source)
     check_agreements(layers, reader, plane, policy, findings)
     check_legacy(reader, findings)
-    group_id = worker.text("group.id") if worker.found("group.id") else None
+    group_id = worker.value("group.id") if worker.cell("group.id") else None
     return FlowSettings(
         flow=flow,
         aliases=precedence.aliases(layers, flow),
@@ -117,10 +118,10 @@ def flow_settings(layers: Layers, flow: Flow, findings: Diagnostics) -> FlowSett
         topic_sync=reader.settings(
             TopicSyncSettings,
             keeps_counts=plane.by_key,
-            cycles_exact=reader.choice(CYCLES) == "exact",
+            cycles_exact=reader.value(CYCLES) == "exact",
             aliases=precedence.every_alias(layers, flow),
         ),
-        acl_sync=reader.settings(AclSyncSettings, enabled=copies and reader.boolean("sync.topic.acls.enabled")),
+        acl_sync=reader.settings(AclSyncSettings, enabled=copies and reader.value("sync.topic.acls.enabled")),
         checkpoint=checkpoint,
         heartbeat=reader.settings(HeartbeatSettings, enabled=_heartbeats(reader) and _runs(heartbeats)),
         data_plane=plane,
@@ -135,6 +136,15 @@ def flow_settings(layers: Layers, flow: Flow, findings: Diagnostics) -> FlowSett
         checkpoint_connector=_connector_settings(checkpoints, findings),
         heartbeat_connector=_connector_settings(heartbeats, findings),
     )
+
+
+def _with_defaults_of(rules: RuleSet, reader: Reader) -> Reader:
+    """Return the reader with what this version of MM2 leaves out, unless the flow has defaults of its own."""
+    defaults = {
+        "topics.exclude": rules.topics_exclude,
+        "config.properties.exclude": rules.config_properties_exclude,
+    }
+    return replace(reader, defaults=defaults | dict(reader.defaults))
 
 
 def _data_plane(layers: Layers, flow: Flow, reader: Reader, worker: Reader, enabled: bool) -> DataPlaneSettings:
@@ -161,7 +171,7 @@ def _data_plane(layers: Layers, flow: Flow, reader: Reader, worker: Reader, enab
         compression=reader.settings(CompressionSettings, **_numbers(producer, "producer", _LEVELS)),
         offset_flush_every=min(flush_every, LONGEST_FLUSH),
         mm2_flushes_every=flush_every,
-        exactly_once=worker.choice("exactly.once.source.support") == "enabled" or by_key,
+        exactly_once=worker.value("exactly.once.source.support") == "enabled" or by_key,
         transaction_interval=_transaction_interval(reader, flush_every),
         transaction_timeout=_transaction_timeout(producer),
         spark=_spark(layers),
@@ -172,10 +182,10 @@ def _data_plane(layers: Layers, flow: Flow, reader: Reader, worker: Reader, enab
 
 def _transaction_interval(reader: Reader, flush_every: timedelta) -> timedelta | None:
     """None: as soon as it can (`transaction.boundary=poll`). Connect's own default is its flush interval."""
-    if reader.choice("transaction.boundary") == "poll":
+    if reader.value("transaction.boundary") == "poll":
         return None
     key = "transaction.boundary.interval.ms"
-    interval: timedelta = reader.value(key) if reader.found(key) else flush_every
+    interval: timedelta = reader.value(key) if reader.cell(key) else flush_every
     return interval
 
 
@@ -188,10 +198,10 @@ def _transaction_timeout(producer: Mapping[str, str]) -> timedelta:
 def _spark(layers: Layers) -> SparkSettings:
     master = layers.top.get(MASTER)
     return SparkSettings(
-        master=master.value.strip() if master else "",
+        master=master.value if master else "",
         conf={
-            key.removeprefix(CONF_PREFIX): entry.value.strip()
-            for key, entry in layers.top.items()
+            key.removeprefix(CONF_PREFIX): cell.entry.value.strip()
+            for key, cell in layers.top.items()
             if key.startswith(CONF_PREFIX)
         },
     )
@@ -215,15 +225,14 @@ def _runs(connector: Reader) -> bool:
     """`enabled` at the top or of the flow is about all connectors, and false for most pairs of clusters. A connector's
     own is about whether it takes part where the flow runs."""
     own = connector.layers.flow_lines(connector.flow).get(f"{connector_prefix(connector.connector or 'source')}enabled")
-    return own is None or values.is_true(own.value)
+    return own is None or bool(own.value)
 
 
 def _stated(connector: Reader, findings: Diagnostics) -> StatedPhase | None:
-    found = connector.found(STATE)
-    word = connector.choice(STATE) if found else "running"
-    if found is None or word == "running":
+    cell = connector.cell(STATE)
+    if cell is None or cell.value == "running":
         return None
-    return StatedPhase(phase="stopped" if word == "stopped" else "paused", key=findings.where(found))
+    return StatedPhase(phase=cell.value, key=findings.where(cell.entry))
 
 
 def _connector_settings(connector: Reader, findings: Diagnostics) -> ConnectorSettings | None:
@@ -240,11 +249,11 @@ def _connector_settings(connector: Reader, findings: Diagnostics) -> ConnectorSe
 
 
 def _checkpoint(reader: Reader, enabled: bool) -> CheckpointSettings:
-    emits = reader.boolean("emit.checkpoints.enabled") and reader.boolean("emit.offset-syncs.enabled")
+    emits = reader.value("emit.checkpoints.enabled") and reader.value("emit.offset-syncs.enabled")
     return reader.settings(
         CheckpointSettings,
         enabled=enabled and emits,
-        follow_rewinds=reader.choice("lockstep.groups.on.rewind") == "follow",
+        follow_rewinds=reader.value("lockstep.groups.on.rewind") == "follow",
     )
 
 
@@ -274,27 +283,27 @@ def _shared(flow: Flow, flows: Sequence[Flow]) -> tuple[Flow, ...]:
 
 
 def _auto_restart(reader: Reader, findings: Diagnostics) -> AutoRestart:
-    one = reader.settings(AutoRestart)
-    found = reader.found("lockstep.auto.restart.max")
-    if found and not one.enabled:
-        findings.without_effect(found, "lockstep.auto.restart.enabled=false: nothing is started again")
-    return one
+    settings = reader.settings(AutoRestart)
+    limit = reader.entry("lockstep.auto.restart.max")
+    if limit and not settings.enabled:
+        findings.without_effect(limit, "lockstep.auto.restart.enabled=false: nothing is started again")
+    return settings
 
 
 def _tracing(layers: Layers) -> bool:
     """Of a process with all its flows: a flow's own line has no effect."""
-    line = layers.top.get(TRACING)
-    return line is not None and line.value.strip().lower() == "opentelemetry"
+    cell = layers.top.get(TRACING)
+    return cell is not None and cell.value == "opentelemetry"
 
 
 def _control(reader: Reader, worker: Reader, flow: Flow) -> ControlSettings:
-    ours = reader.found("lockstep.control.replication.factor")
-    topic = reader.found("offsets.storage.topic") or worker.found("offset.storage.topic")
+    ours = reader.cell("lockstep.control.replication.factor")
+    topic = reader.cell("offsets.storage.topic") or worker.cell("offset.storage.topic")
     return worker.settings(
         ControlSettings,
-        replication_factor=values.integer(ours.value) if ours else worker.value("offset.storage.replication.factor"),
-        offset_storage_topic=topic.value.strip() if topic else progress_topic(flow),
-        progress_connector=reader.text("lockstep.progress.connector"),
+        replication_factor=ours.value if ours else worker.value("offset.storage.replication.factor"),
+        offset_storage_topic=topic.value if topic else progress_topic(flow),
+        progress_connector=reader.value("lockstep.progress.connector"),
     )
 
 
@@ -319,11 +328,11 @@ def _check_translation(found: Mapping[str, Entry], kind: ClientKind, alias: str,
 
 def _enabled_for_pair(layers: Layers, flow: Flow) -> bool:
     own = layers.flow_lines(flow).get("enabled")
-    return own is not None and values.is_true(own.value)
+    return own is not None and bool(own.value)
 
 
 def _heartbeats(reader: Reader) -> bool:
-    return values.is_true(reader.text("emit.heartbeats.enabled"))
+    return bool(reader.value("emit.heartbeats.enabled"))
 
 
 def shadowed(layers: Layers, flows: Sequence[Flow]) -> Iterator[tuple[Entry, Entry]]:
@@ -331,7 +340,7 @@ def shadowed(layers: Layers, flows: Sequence[Flow]) -> Iterator[tuple[Entry, Ent
     for flow in flows:
         for side, alias in (("source", flow.source), ("target", flow.target)):
             counting = precedence.connection(layers, alias)
-            for key, entry in layers.flow_lines(flow).items():
+            for key, cell in layers.flow_lines(flow).items():
                 name = key.removeprefix(f"{side}.cluster.")
                 if name != key and name in counting:
-                    yield entry, counting[name]
+                    yield cell.entry, counting[name]

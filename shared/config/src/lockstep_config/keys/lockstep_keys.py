@@ -6,7 +6,7 @@ from lockstep_config.keys.key_types import TOP_ONLY, Key, Kind, flag, interval, 
 from lockstep_config.keys.key_values import PerTopic, field_keys, keyed
 from lockstep_config.keys.log_levels import CLIENTS, LEVEL_KEY, LEVELS, LOGGING_FILE_KEY
 from lockstep_config.keys.python_classes import PYTHON_KEYS
-from lockstep_config.keys.spark_settings import MASTER, check_master
+from lockstep_config.keys.spark_settings import MASTER, parse_master
 from lockstep_config.keys.switch_keys import SwitchSettings
 from lockstep_config.keys.verify_keys import VerifySettings
 from lockstep_config.text.values import BadValue, choice, moment, version
@@ -245,7 +245,7 @@ OUR_KEYS = (
     ),
     Key(
         name=MASTER,
-        parse=check_master,
+        parse=parse_master,
         scopes=TOP_ONLY,
         meaning="where the slots of all flows run: local[CORES], spark://HOST:PORT or k8s://https://HOST:PORT; unset: "
         "on this machine, with a core for each slot",

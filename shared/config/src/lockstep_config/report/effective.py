@@ -57,8 +57,8 @@ def view(text: PropertiesText, layers: Layers, path: Path, flows: Iterable[FlowS
     flows = tuple(flows)
     aliases = dict.fromkeys(alias for one in flows for alias in (one.flow.source, one.flow.target))
     whole = (
-        entry
-        for key, entry in layers.top.items()
+        cell.entry
+        for key, cell in layers.top.items()
         if (key in KEYS and KEYS[key].scopes == {KeyLevel.TOP} and KEYS[key].status is Status.USED)
         or key.startswith((CONF_PREFIX, "config.providers."))
     )
@@ -90,12 +90,12 @@ def _flow(layers: Layers, settings: FlowSettings, shown: _Shown) -> FlowView:
     for name, key in KEYS.items():
         if not _counts(key) or key.renamed_to or key.scopes == {KeyLevel.TOP}:
             continue
-        if (ours := f"lockstep.{name}") in KEYS and connector.found(ours):
+        if (ours := f"lockstep.{name}") in KEYS and connector.cell(ours):
             continue  # a Python class has its place
-        found = (connector if KeyLevel.FLOW in key.scopes else worker).found(name)
+        found = (connector if KeyLevel.FLOW in key.scopes else worker).entry(name)
         lines.append(shown.line(name, found) if found else Setting(name, defaults.get(name, _default(name, settings))))
     own = {key for key in layers.flow_lines(flow) if key not in KEYS and not _is_client_key(key)}
-    lines += [shown.line(key, layers.flow_lines(flow)[key]) for key in own]
+    lines += [shown.line(key, layers.flow_lines(flow)[key].entry) for key in own]
     clients = {
         f"{side} {kind}": shown.all(precedence.client(layers, flow, side, kind))
         for side in precedence.SIDES
