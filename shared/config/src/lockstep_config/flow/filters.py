@@ -132,8 +132,8 @@ def _properties(layers: Layers, flow: Flow, own_keys: Iterable[str]) -> dict[str
     named = precedence.aliases(layers, flow)
     for side, alias, name in (("source", flow.source, named.source), ("target", flow.target, named.target)):
         properties[f"{side}.cluster.alias"] = name
-        for key, effective in precedence.connection(layers, alias).items():
-            properties[f"{side}.cluster.{key}"] = effective.value
+        for key, cell in precedence.connection(layers, alias).items():
+            properties[f"{side}.cluster.{key}"] = cell.entry.value
         for key, cell in layers.cluster_lines(alias).items():
             if key.startswith(("consumer.", "producer.", "admin.")):
                 properties[f"{side}.{key}"] = cell.entry.value

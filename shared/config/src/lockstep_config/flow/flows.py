@@ -9,7 +9,7 @@ from datetime import timedelta
 from itertools import permutations
 from typing import Any
 
-from lockstep_config.clients.librdkafka import clamped, translated
+from lockstep_config.clients.librdkafka import translated
 from lockstep_config.flow.connector_settings import (
     AclSyncSettings,
     AutoRestart,
@@ -41,9 +41,9 @@ from lockstep_config.keys.spark_settings import CONF_PREFIX, MASTER, SparkSettin
 from lockstep_config.keys.switch_keys import SwitchSettings
 from lockstep_config.keys.verify_keys import VerifySettings
 from lockstep_config.resolve import precedence
+from lockstep_config.resolve.cells import Cell
 from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.precedence import Layers
-from lockstep_config.text import values
 from lockstep_config.text.properties import Entry
 from lockstep_rules.policy import LegacyReplicationPolicy
 from lockstep_rules.versions import RuleSet
@@ -81,10 +81,12 @@ def find_flows(layers: Layers, aliases: Sequence[str]) -> tuple[Flow, ...]:
 
 def read_cluster(layers: Layers, alias: str, flow: Flow | None = None) -> Cluster:
     """A cluster of the file; with `flow`, as a side of that flow."""
-    properties = texts(precedence.connection(layers, alias, flow))
-    bootstrap = ",".join(values.split_list(properties.get("bootstrap.servers", "")))
+    cells = precedence.connection(layers, alias, flow)
+    servers, protocol = cells.get("bootstrap.servers"), cells.get("security.protocol")
+    bootstrap = ",".join(servers.value or ()) if servers else ""
+    properties = texts(cells)
     properties["bootstrap.servers"] = bootstrap
-    properties["security.protocol"] = properties.get("security.protocol", "PLAINTEXT").strip().upper()
+    properties["security.protocol"] = (protocol and protocol.value) or "PLAINTEXT"
     return Cluster(alias=alias, bootstrap=bootstrap, properties=properties)
 
 
@@ -149,12 +151,12 @@ def _with_defaults_of(rules: RuleSet, reader: Reader) -> Reader:
 
 def _data_plane(layers: Layers, flow: Flow, reader: Reader, worker: Reader, enabled: bool) -> DataPlaneSettings:
     """`reader` reads the flow's connectors, `worker` the Connect worker on its target."""
-    consumer = texts(precedence.client(layers, flow, "source", "consumer"))
-    producer = texts(precedence.record_producer(layers, flow))
+    consumer = precedence.client(layers, flow, "source", "consumer")
+    producer = precedence.record_producer(layers, flow)
     legacy = legacy_settings(reader)
     by_key = legacy is not None and legacy.partitioning == "key"
-    committed = _chosen(consumer, "consumer", "isolation.level", "read_uncommitted") == "read_committed"
-    latest = _chosen(consumer, "consumer", "auto.offset.reset", RESET if legacy else "earliest") == "latest"
+    committed = _value(consumer, "isolation.level", "read_uncommitted") == "read_committed"
+    latest = _value(consumer, "auto.offset.reset", RESET if legacy else "earliest") == "latest"
     flush_every: timedelta = worker.value("offset.flush.interval.ms")
     return reader.settings(
         DataPlaneSettings,
@@ -164,16 +166,16 @@ def _data_plane(layers: Layers, flow: Flow, reader: Reader, worker: Reader, enab
         fetch=FetchSettings(
             **_numbers(consumer, "consumer", _FETCH),
             grows="max.partition.fetch.bytes" not in consumer,
-            rack=consumer.get("client.rack", "").strip(),
-            replica_lease_s=_number("consumer", METADATA_AGE, consumer.get(METADATA_AGE, "300000")) / 1e3,
+            rack=_value(consumer, "client.rack", "").strip(),
+            replica_lease_s=CLIENT["consumer"][METADATA_AGE].nearest(_value(consumer, METADATA_AGE, 300_000)) / 1e3,
         ),
-        compression_type=_chosen(producer, "producer", "compression.type", None),
+        compression_type=_value(producer, "compression.type", None),
         compression=reader.settings(CompressionSettings, **_numbers(producer, "producer", _LEVELS)),
         offset_flush_every=min(flush_every, LONGEST_FLUSH),
         mm2_flushes_every=flush_every,
         exactly_once=worker.value("exactly.once.source.support") == "enabled" or by_key,
         transaction_interval=_transaction_interval(reader, flush_every),
-        transaction_timeout=_transaction_timeout(producer),
+        transaction_timeout=timedelta(milliseconds=_value(producer, "transaction.timeout.ms", 60_000)),
         spark=_spark(layers),
         legacy=legacy,
         verify=reader.settings(VerifySettings),
@@ -189,12 +191,6 @@ def _transaction_interval(reader: Reader, flush_every: timedelta) -> timedelta |
     return interval
 
 
-def _transaction_timeout(producer: Mapping[str, str]) -> timedelta:
-    usual = DataPlaneSettings().transaction_timeout
-    text = producer.get("transaction.timeout.ms")
-    return usual if text is None else timedelta(milliseconds=values.integer(text))
-
-
 def _spark(layers: Layers) -> SparkSettings:
     master = layers.top.get(MASTER)
     return SparkSettings(
@@ -207,18 +203,13 @@ def _spark(layers: Layers) -> SparkSettings:
     )
 
 
-def _numbers(properties: Mapping[str, str], kind: ClientKind, fields: Mapping[str, str]) -> dict[str, Any]:
-    """Fields of settings that the properties of a client set."""
-    return {field: _number(kind, key, properties[key]) for key, field in fields.items() if key in properties}
+def _numbers(cells: Mapping[str, Cell], kind: ClientKind, fields: Mapping[str, str]) -> dict[str, Any]:
+    """Return the fields of settings that the properties of a client set, as the note on each line says."""
+    return {field: CLIENT[kind][key].nearest(int(cells[key].value)) for key, field in fields.items() if key in cells}
 
 
-def _number(kind: ClientKind, key: str, text: str) -> int:
-    """As the note on the line says it, where it is beyond the key's limits."""
-    return int(clamped(CLIENT[kind][key], text))
-
-
-def _chosen(properties: Mapping[str, str], kind: ClientKind, key: str, default: str | None) -> str | None:
-    return values.choice(properties[key], CLIENT[kind][key].choices) if key in properties else default
+def _value(cells: Mapping[str, Cell], key: str, default: Any) -> Any:
+    return cells[key].value if key in cells else default
 
 
 def _runs(connector: Reader) -> bool:
@@ -321,9 +312,9 @@ def _clients(
     return ClientProperties(**properties, data_producer=texts(producer))
 
 
-def _check_translation(found: Mapping[str, Entry], kind: ClientKind, alias: str, findings: Diagnostics) -> None:
-    for key, why in translated(texts(found), kind).refused:
-        findings.problem(found.get(key, f"{alias}.{key}"), why)
+def _check_translation(cells: Mapping[str, Cell], kind: ClientKind, alias: str, findings: Diagnostics) -> None:
+    for key, why in translated(texts(cells), kind).refused:
+        findings.problem(cells[key].entry if key in cells else f"{alias}.{key}", why)
 
 
 def _enabled_for_pair(layers: Layers, flow: Flow) -> bool:
@@ -343,4 +334,4 @@ def shadowed(layers: Layers, flows: Sequence[Flow]) -> Iterator[tuple[Entry, Ent
             for key, cell in layers.flow_lines(flow).items():
                 name = key.removeprefix(f"{side}.cluster.")
                 if name != key and name in counting:
-                    yield cell.entry, counting[name]
+                    yield cell.entry, counting[name].entry

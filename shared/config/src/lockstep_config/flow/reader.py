@@ -67,6 +67,6 @@ def _parse_default(key: str, text: str | None) -> Any:
     return None if text is None and not KEYS[key].per_topic else parse_used(KEYS[key], text or "")
 
 
-def texts(found: Mapping[str, Entry]) -> dict[str, str]:
-    """The values alone."""
-    return {key: effective.value for key, effective in found.items()}
+def texts(cells: Mapping[str, Cell]) -> dict[str, str]:
+    """Return the values as the file has them."""
+    return {key: cell.entry.value for key, cell in cells.items()}

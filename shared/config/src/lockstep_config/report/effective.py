@@ -12,6 +12,7 @@ from lockstep_config.keys.key_types import Key, KeyLevel, Status
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.keys.spark_settings import CONF_PREFIX
 from lockstep_config.resolve import precedence
+from lockstep_config.resolve.cells import Cell
 from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text.properties import Entry, PropertiesText
 from lockstep_config.text.secrets import MASK, is_secret
@@ -79,8 +80,8 @@ class _Shown:
         masked = MASK if value and is_secret(entry.key) else value
         return Setting(key, masked, entry.file or self.path, entry.line, entry.shown)
 
-    def all(self, found: Mapping[str, Entry]) -> tuple[Setting, ...]:
-        return tuple(sorted(self.line(key, effective) for key, effective in found.items()))
+    def all(self, cells: Mapping[str, Cell]) -> tuple[Setting, ...]:
+        return tuple(sorted(self.line(key, cell.entry) for key, cell in cells.items()))
 
 
 def _flow(layers: Layers, settings: FlowSettings, shown: _Shown) -> FlowView:

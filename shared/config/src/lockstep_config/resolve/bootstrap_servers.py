@@ -1,4 +1,4 @@
-"""Whether `bootstrap.servers` has addresses. Pure."""
+"""Parse `bootstrap.servers`. Pure."""
 
 import re
 
@@ -9,8 +9,8 @@ HOST = re.compile(r"\[?[0-9A-Za-z._%:-]+\]?")
 """As in Kafka's `Utils.HOST_PORT_PATTERN`."""
 
 
-def check_servers(text: str) -> None:
-    """`bootstrap.servers`."""
+def parse_servers(text: str) -> tuple[str, ...]:
+    """Return the addresses. Raises BadValue where there is none, or one is no HOST:PORT."""
     servers = split_list(text)
     if not servers:
         raise BadValue("is empty: write HOST:PORT, several between commas")
@@ -21,3 +21,4 @@ def check_servers(text: str) -> None:
             raise BadValue(f"has {server!r}, which is no HOST:PORT")
         if not HOST.fullmatch(host) or find_placeholder(host):
             raise BadValue(f"has {server!r}, and {host!r} is no host")
+    return servers

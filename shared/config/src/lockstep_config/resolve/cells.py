@@ -8,15 +8,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from lockstep_config.keys.connector_keys import own_key
+from lockstep_config.keys.client_keys import CLIENT, CONNECTION, ClientKey
+from lockstep_config.keys.connector_keys import client_kind, own_key
 from lockstep_config.keys.key_types import Key, Status
 from lockstep_config.keys.key_values import parse_value
 from lockstep_config.keys.mm2_keys import KEYS
+from lockstep_config.resolve.bootstrap_servers import parse_servers
 from lockstep_config.text.properties import Entry
-from lockstep_config.text.values import BadValue
+from lockstep_config.text.values import BadValue, boolean, choice, integer
 from lockstep_rules.patterns.java_regex.tokens import UntranslatablePattern
 from lockstep_state.names import Flow
 
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 ALIAS = re.compile(r"[A-Za-z0-9_-]+")
 """What a cluster may be called."""
 
@@ -37,8 +40,8 @@ class KeyScope:
 class Cell:
     """A line of a file with its scope and its typed value.
 
-    `refusal` says why the key does not take the value, which is None then. A line of no table, a class of Java's and a
-    client's property have their text as value.
+    `refusal` says why the key does not take the value, which is None then. A line of no table and a class of Java's
+    have their text as value.
     """
 
     entry: Entry
@@ -55,11 +58,39 @@ def read_cells(entries: Iterable[Entry], aliases: Iterable[str]) -> tuple[Cell, 
 
 def _read_cell(entry: Entry, scope: KeyScope) -> Cell:
     own = own_key(scope.key) if scope.flow is not None else None
-    key = KEYS.get(scope.key if own is None else own[1])
+    name = scope.key if own is None else own[1]
     try:
-        return Cell(entry, scope, entry.value if key is None else parse_used(key, entry.value))
+        return Cell(entry, scope, _parse(name, entry.value))
     except (BadValue, UntranslatablePattern) as exc:
         return Cell(entry, scope, refusal=str(exc))
+
+
+def _parse(name: str, text: str) -> Any:
+    if (key := KEYS.get(name)) is not None:
+        return parse_used(key, text)
+    kind, inner = client_kind(name) or (None, name.removeprefix("source.cluster.").removeprefix("target.cluster."))
+    if inner in CONNECTION:
+        return _parse_connection(inner, text)
+    client_key = CLIENT[kind].get(inner) if kind is not None else None
+    return text if client_key is None else _parse_client(client_key, text)
+
+
+def _parse_connection(name: str, text: str) -> Any:
+    if name == "security.protocol":
+        return choice(text, PROTOCOLS)
+    return parse_servers(text) if name == "bootstrap.servers" else text
+
+
+def _parse_client(key: ClientKey, text: str) -> Any:
+    if key.status is not Status.USED:
+        return text.strip()
+    if key.choices:
+        return choice(text, key.choices)
+    if key.name == "check.crcs":
+        return boolean(text)
+    if key.minimum is None or (key.librdkafka and key.maximum is None):
+        return text.strip()
+    return integer(text, *(key.java_limits if key.librdkafka else (key.minimum, key.maximum)))
 
 
 def parse_used(key: Key, text: str) -> Any:

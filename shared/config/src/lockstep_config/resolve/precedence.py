@@ -25,7 +25,6 @@ from lockstep_config.keys.client_keys import CONNECTION, ClientKind
 from lockstep_config.keys.connector_keys import ConnectorName, connector_prefix
 from lockstep_config.keys.key_types import ALIAS_KEYS, ALIAS_OF_CLUSTER
 from lockstep_config.resolve.cells import Cell
-from lockstep_config.text.properties import Entry
 from lockstep_state.names import Flow
 
 Side = Literal["source", "target"]
@@ -102,7 +101,7 @@ def worker(layers: Layers, flow: Flow, key: str) -> Cell | None:
     return _first(key, layers.cluster_lines(flow.target))
 
 
-def connection(layers: Layers, alias: str, flow: Flow | None = None) -> dict[str, Entry]:
+def connection(layers: Layers, alias: str, flow: Flow | None = None) -> dict[str, Cell]:
     """The connection properties (K) of a cluster; with `flow`, those of the cluster as a side of that flow."""
     found = _matching(layers.top, "", CONNECTION) | _matching(layers.cluster_lines(alias), "", CONNECTION)
     if flow is None:
@@ -111,9 +110,7 @@ def connection(layers: Layers, alias: str, flow: Flow | None = None) -> dict[str
     return _matching(layers.flow_lines(flow), f"{side}.cluster.", CONNECTION) | found
 
 
-def client(
-    layers: Layers, flow: Flow, side: Side, kind: ClientKind, name: ConnectorName = "source"
-) -> dict[str, Entry]:
+def client(layers: Layers, flow: Flow, side: Side, kind: ClientKind, name: ConnectorName = "source") -> dict[str, Cell]:
     """All properties of one of the clients of a connector of the flow, under Java's names.
 
     Checkpoints and heartbeats are written as by Kafka Connect: the connector's own `producer.override.*` goes above
@@ -135,7 +132,7 @@ def client(
     )
 
 
-def record_producer(layers: Layers, flow: Flow) -> dict[str, Entry]:
+def record_producer(layers: Layers, flow: Flow) -> dict[str, Cell]:
     """The producer of the mirrored records: the worker's, with the flow's overrides."""
     return (
         connection(layers, flow.target)
@@ -149,12 +146,12 @@ def _first(key: str, *layers: Mapping[str, Cell]) -> Cell | None:
     return next((layer[key] for layer in layers if key in layer), None)
 
 
-def _matching(layer: Mapping[str, Cell], prefix: str, keys: frozenset[str] | None = None) -> dict[str, Entry]:
+def _matching(layer: Mapping[str, Cell], prefix: str, keys: frozenset[str] | None = None) -> dict[str, Cell]:
     """The lines of a layer whose keys begin with `prefix`, without it; with `keys`, only those."""
-    found: dict[str, Entry] = {}
+    found: dict[str, Cell] = {}
     for key, cell in layer.items():
         name = key.removeprefix(prefix)
         # `producer.override.x` is a prefix of its own, no property `override.x` of the producer.
         if key.startswith(prefix) and not name.startswith("override.") and (keys is None or name in keys):
-            found[name] = cell.entry
+            found[name] = cell
     return found

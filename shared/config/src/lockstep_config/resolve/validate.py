@@ -98,7 +98,7 @@ def _check_flow_line(cell: Cell, findings: Diagnostics, classes: OwnClasses) -> 
             elif prefix in ("producer.", "source.producer.", "target.producer."):
                 _check_offset_syncs_producer(cell, key.removeprefix(prefix), findings)
             else:
-                check_client(entry, kind, key.removeprefix(prefix), findings)
+                check_client(cell, kind, key.removeprefix(prefix), findings)
             return
     if key in CONNECTION:
         flow = cell.scope.flow
@@ -123,7 +123,7 @@ def _check_side_line(cell: Cell, side: str, findings: Diagnostics) -> None:
     elif (client := client_kind(name)) is not None:
         findings.without_effect(entry, only_connection(side, *client, before=f"{cell.scope.flow}."))
     else:
-        check_connection(entry, name, findings)
+        check_connection(cell, name, findings)
 
 
 def _check_offset_syncs_producer(cell: Cell, name: str, findings: Diagnostics) -> None:
@@ -135,7 +135,7 @@ def _check_offset_syncs_producer(cell: Cell, name: str, findings: Diagnostics) -
             entry, f"{alone}; for the mirrored records it is {cell.scope.flow}.producer.override.{name}"
         )
         return
-    check_client(entry, "producer", name, findings)
+    check_client(cell, "producer", name, findings)
     if name in AS_IF_OF_RECORDS:
         why = CLIENT["producer"][name].not_records
         findings.note(entry, f"counts for offset syncs only; no such line does anything to the mirrored records: {why}")
@@ -152,7 +152,7 @@ def _check_own_line(cell: Cell, connector: str, key: str, findings: Diagnostics)
         else:
             findings.without_effect(entry, f"the {connector} connector has no {key}")
     elif (client := client_kind(key)) is not None:
-        check_client(entry, *client, findings)
+        check_client(cell, *client, findings)
     elif key.startswith(OVERRIDES_NOT_READ):
         kind, _, name = key.replace(".override", "", 1).partition(".")
         instead = f"MirrorMaker does not read it: write source.{kind}.{name} of the same connector"
@@ -168,14 +168,14 @@ def _check_own_line(cell: Cell, connector: str, key: str, findings: Diagnostics)
 def _check_cluster_line(cell: Cell, aliases: Sequence[str], findings: Diagnostics) -> None:
     entry, key = cell.entry, cell.scope.key
     if key in CONNECTION:
-        check_connection(entry, key, findings)
+        check_connection(cell, key, findings)
         return
     for kind in KINDS:
         if key.startswith(f"{kind}.override."):
             _check_cluster_override(cell, kind, findings)
             return
         if key.startswith(f"{kind}."):
-            check_client(entry, kind, key.removeprefix(f"{kind}."), findings)
+            check_client(cell, kind, key.removeprefix(f"{kind}."), findings)
             return
     if not _check_known(cell, key, KeyLevel.CLUSTER, findings) and not another_arrow(entry, aliases, findings):
         unknown(entry, key, KeyLevel.CLUSTER, findings)
@@ -200,7 +200,7 @@ def _check_top_line(cell: Cell, aliases: Sequence[str], findings: Diagnostics, c
     if classes.claim(None, key) or _check_known(cell, key, KeyLevel.TOP, findings, classes.stand_in(None, key)):
         return
     if key in CONNECTION:
-        check_connection(entry, key, findings)
+        check_connection(cell, key, findings)
         return
     for prefix in (*KINDS, *(f"{side}.{kind}" for side in ("source", "target") for kind in (*KINDS, "cluster"))):
         if key.startswith(f"{prefix}."):
