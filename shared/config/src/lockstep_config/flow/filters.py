@@ -104,7 +104,7 @@ def _own(
         made = kind(
             found.value.strip(), _properties(layers, reader.flow, read_own_keys(found.value)), where, arguments or {}
         )
-        made.try_out()
+        made.validate()
     except (BadValue, ClassFailed) as exc:
         findings.problem(found, str(exc).removeprefix(f"{where}: "))
         return None

@@ -172,7 +172,7 @@ def _data_plane(layers: Layers, flow: Flow, reader: Reader, worker: Reader, enab
         compression_type=_value(producer, "compression.type", None),
         compression=reader.settings(CompressionSettings, **_numbers(producer, "producer", _LEVELS)),
         offset_flush_every=min(flush_every, LONGEST_FLUSH),
-        mm2_flushes_every=flush_every,
+        offset_flush_interval=flush_every,
         exactly_once=worker.value("exactly.once.source.support") == "enabled" or by_key,
         transaction_interval=_transaction_interval(reader, flush_every),
         transaction_timeout=timedelta(milliseconds=_value(producer, "transaction.timeout.ms", 60_000)),

@@ -136,8 +136,10 @@ def _settled(
     if flow not in modes:
         return settings
     mode: Literal["local", "relay"] = modes[flow]
-    feeding = tuple(topic for other, topic in state.items() if other.target == flow.source)
-    settings = replace(settings, data_plane=replace(settings.data_plane, provenance=mode, feeding=feeding))
+    upstream = tuple(topic for other, topic in state.items() if other.target == flow.source)
+    settings = replace(
+        settings, data_plane=replace(settings.data_plane, provenance=mode, upstream_state_topics=upstream)
+    )
     comes_back = leads_back(Link(flow, settings.topics), links)
     if comes_back and settings.checkpoint.enabled and settings.checkpoint.sync_group_offsets:
         message = (

@@ -97,8 +97,8 @@ def _number(key: Key, text: str) -> int | timedelta:
         raise BadValue(f"is {number}, out of range: nobody waits that long") from exc
 
 
-def keyed(key: Key) -> Any:
-    """A field of settings that has the value of a key."""
+def key_field(key: Key) -> Any:
+    """Declare a field of settings that has the value of a key."""
     unset = key.default is None and not key.per_topic
     return field(default=None if unset else parse_value(key, key.default or ""), metadata={"key": key})
 

@@ -29,7 +29,7 @@ from lockstep_config.keys.connector_keys import CONNECTORS
 from lockstep_config.keys.lockstep_keys import UNKNOWN_KEYS
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.loader.settings_file import SETTINGS_VARIABLE, UNKNOWN_VARIABLE, with_settings
-from lockstep_config.loader.standalone import by_itself
+from lockstep_config.loader.standalone import without_external_files
 from lockstep_config.report import ineffective_lines
 from lockstep_config.report.one_cluster import check_addresses
 from lockstep_config.report.replication_cycles import check_cycles
@@ -66,19 +66,21 @@ def load(path: Path, environment: Mapping[str, str]) -> Configuration:
 
     Raises `ConfigurationError` with every mistake that could be found, each with its line and what to do.
     """
-    return configured(read(path, environment), path, environment)
+    return build_configuration(read(path, environment), path, environment)
 
 
 def read(path: Path, environment: Mapping[str, str], document: str = "") -> PropertiesText:
     """The lines of a file unchanged, those of a resource as the lines they mean. On top of these are the settings that
     the environment names. Of several resources, `document` names the one that is meant. Raises `ConfigurationError`
     where a file cannot be read at all; what is wrong with the lines is in what is returned."""
-    return settled(_read(path, document), environment)
+    return with_overrides(_read(path, document), environment)
 
 
-def settled(text: PropertiesText, environment: Mapping[str, str]) -> PropertiesText:
-    """Lines with those of the settings that the environment names, if it does, on top. Raises `ConfigurationError`
-    where that file cannot be read."""
+def with_overrides(text: PropertiesText, environment: Mapping[str, str]) -> PropertiesText:
+    """Return the lines with those of the settings file on top, if the environment names one.
+
+    Raises `ConfigurationError` where that file cannot be read.
+    """
     named = environment.get(SETTINGS_VARIABLE, "").strip()
     if not named or (text.problems and not text.entries):  # an unreadable file is the only problem reported
         return text
@@ -105,19 +107,26 @@ def _read_form(data: bytes, path: Path, document: str) -> PropertiesText:
 
 
 def build_layers(text: PropertiesText, path: Path, environment: Mapping[str, str]) -> Layers:
-    """The lines by where they belong, references resolved. Mistakes are `configured`'s to tell."""
+    """Resolve and parse the lines, and sort them by where they belong; `build_configuration` reports mistakes."""
     findings = Diagnostics(path)
     entries = _resolved(text.entries, environment, findings)
     return precedence.layered(read_cells(entries, _aliases(entries, findings)[0]))
 
 
-def configured(
+def build_configuration(
     text: PropertiesText, path: Path, environment: Mapping[str, str], *, alone: bool = False
 ) -> Configuration:
-    """The same of lines that were read already, from any form; `path` is the place of a mistake without a line. With
-    `alone`, other files are not read, and lines that depend on them are not judged. That is for reporting mistakes, not
-    for running. Raises as `load`."""
-    text, outside = by_itself(text, path) if alone else (text, frozenset[str]())
+    """Resolve and check lines that were read already, from any form.
+
+    Args:
+        path: The place of a mistake without a line.
+        alone: Read no other file, and leave out the lines that depend on one. That is for reporting mistakes, not for
+            running.
+
+    Raises:
+        ConfigurationError: As `load`.
+    """
+    text, outside = without_external_files(text, path) if alone else (text, frozenset[str]())
     findings = Diagnostics(path, [*text.problems, *_still_lacking(text)], list(text.unused), list(text.notes))
     if findings.problems and not text.entries:
         raise ConfigurationError(findings.problems)
