@@ -5,7 +5,7 @@ Pure, but for the import of a Python class that a line names.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lockstep_config.keys.client_keys import CLIENT, CONNECTION, ClientKey
@@ -41,13 +41,13 @@ class Cell:
     """A line of a file with its scope and its typed value.
 
     `refusal` says why the key does not take the value, which is None then. A line of no table and a class of Java's
-    have their text as value.
+    have their text as value. It may be a secret.
     """
 
     entry: Entry
     scope: KeyScope
-    value: Any = None
-    refusal: str = ""
+    value: Any = field(default=None, repr=False)
+    refusal: str = field(default="", repr=False)
 
 
 def read_cells(entries: Iterable[Entry], aliases: Iterable[str]) -> tuple[Cell, ...]:
