@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from lockstep_config.loader.configuration import configured
+from lockstep_config.loader.configuration import build_configuration
 from lockstep_config.strimzi.resource import read_resource
 from lockstep_config.text.properties import PropertiesText
 from lockstep_ops.services import plan_services
@@ -93,7 +93,7 @@ def asked_for(data: str) -> set[tuple[str, str]]:
     # Where secrets are does not matter here: what names them is left out.
     entries = tuple(one for one in read.entries if "${" not in one.value and ".ssl." not in one.key)
     entries = tuple(one for one in entries if not one.key.endswith("security.protocol"))
-    plans = plan_services(configured(PropertiesText(entries, read.problems), Path("mirror.yaml"), {}))
+    plans = plan_services(build_configuration(PropertiesText(entries, read.problems), Path("mirror.yaml"), {}))
     return {(plan.name, str(flow)) for plan in plans for flow in plan.flows}
 
 

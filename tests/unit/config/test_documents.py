@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from lockstep_config import ConfigurationError
-from lockstep_config.loader.configuration import configured
+from lockstep_config.loader.configuration import build_configuration
 from lockstep_config.strimzi.printing import as_yaml
 from lockstep_config.strimzi.resource import find_resource, read_resource
 
@@ -33,7 +33,7 @@ TWO = documents(USER, one("eu", "EU"), one("us", "US"))
 
 
 def flows(data: bytes, document: str = "") -> list[str]:
-    return [str(flow.flow) for flow in configured(read_resource(data, FILE, document), FILE, {}).flows]
+    return [str(flow.flow) for flow in build_configuration(read_resource(data, FILE, document), FILE, {}).flows]
 
 
 def mistake(data: bytes, document: str = "") -> str:

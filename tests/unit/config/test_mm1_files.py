@@ -264,10 +264,10 @@ def test_mm1_options_without_effect_are_noted_and_it_starts(mm1: Folder) -> None
 
 
 def test_the_lines_are_those_of_an_mm2_properties_file_that_means_the_same(mm1: Folder, tmp_path: Path) -> None:
-    from lockstep_config.loader.configuration import configured
+    from lockstep_config.loader.configuration import build_configuration
 
     files = mm1.files(CONSUMER + AMQ, PRODUCER, {"num.streams": "2", "include": "a.*,b"})
     text = "".join(f"{e.key} = {e.value}\n" for e in legacy_text(files).entries)
     path = tmp_path / "mm2.properties"
-    again = configured(read_properties(text.encode(), path), path, {})
+    again = build_configuration(read_properties(text.encode(), path), path, {})
     assert again.flows == load_legacy(files, {}).flows

@@ -2,9 +2,9 @@
 
 import pytest
 
-from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.resolve import precedence
-from lockstep_config.resolve.precedence import KeyScope, Layers, parse_key
+from lockstep_config.resolve.cells import KeyScope, parse_key, read_cells
+from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text.properties import Entry
 from lockstep_state.names import Flow
 
@@ -16,7 +16,7 @@ def layers(text: str) -> Layers:
     for number, line in enumerate(text.split(), start=1):
         key, _, value = line.partition("=")
         entries.append(Entry(key, value, number))
-    return precedence.layered(entries, ("A", "B"), KEYS)
+    return precedence.layered(read_cells(entries, ("A", "B")))
 
 
 @pytest.mark.parametrize(
@@ -33,12 +33,12 @@ def layers(text: str) -> Layers:
     ],
 )
 def test_a_key_belongs_to_the_top_a_cluster_or_a_flow(key: str, place: KeyScope) -> None:
-    assert parse_key(key, ("A", "B"), KEYS) == place
+    assert parse_key(key, ("A", "B")) == place
 
 
 def test_alias_equal_to_the_start_of_a_known_key_does_not_split_it() -> None:
-    assert parse_key("topics.exclude", ("topics", "B"), KEYS) == KeyScope("topics.exclude")
-    assert parse_key("topics.bootstrap.servers", ("topics", "B"), KEYS) == KeyScope("bootstrap.servers", alias="topics")
+    assert parse_key("topics.exclude", ("topics", "B")) == KeyScope("topics.exclude")
+    assert parse_key("topics.bootstrap.servers", ("topics", "B")) == KeyScope("bootstrap.servers", alias="topics")
 
 
 @pytest.mark.parametrize(
@@ -53,8 +53,8 @@ def test_alias_equal_to_the_start_of_a_known_key_does_not_split_it() -> None:
     ],
 )
 def test_connector_line_of_the_flow_overrides_the_top(lines: str, value: str | None, line: int) -> None:
-    found = precedence.connector(layers(lines), FLOW, "topics")
-    assert (found and found.value, found.line if found else 0) == (value, line)
+    cell = precedence.connector(layers(lines), FLOW, "topics")
+    assert (cell and cell.entry.value, cell.entry.line if cell else 0) == (value, line)
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,8 @@ def test_connector_line_of_the_flow_overrides_the_top(lines: str, value: str | N
     ],
 )
 def test_the_worker_is_the_targets_and_only_storage_counts_at_the_top(lines: str, key: str, value: str | None) -> None:
-    found = precedence.worker(layers(lines), FLOW, key)
-    assert (found.value if found else None) == value
+    cell = precedence.worker(layers(lines), FLOW, key)
+    assert (cell.entry.value if cell else None) == value
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_the_worker_is_the_targets_and_only_storage_counts_at_the_top(lines: str
 )
 def test_mm2_058_059_a_client_property_of_the_side_beats_that_of_the_flow(lines: str, value: str | None) -> None:
     found = precedence.client(layers(lines), FLOW, "source", "consumer").get("client.rack")
-    assert (found.value if found else None) == value
+    assert (found.entry.value if found else None) == value
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_mm2_058_059_a_client_property_of_the_side_beats_that_of_the_flow(lines:
 )
 def test_connection_properties_spread_to_every_client_of_the_cluster(lines: str, value: str | None) -> None:
     found = precedence.client(layers(lines), FLOW, "source", "consumer").get("security.protocol")
-    assert (found.value if found else None) == value
+    assert (found.entry.value if found else None) == value
 
 
 @pytest.mark.parametrize(
@@ -121,18 +121,18 @@ def test_connection_properties_spread_to_every_client_of_the_cluster(lines: str,
 )
 def test_the_producer_of_records_is_the_targets_worker(lines: str, value: str | None) -> None:
     found = precedence.record_producer(layers(lines), FLOW).get("compression.type")
-    assert (found.value if found else None) == value
+    assert (found.entry.value if found else None) == value
 
 
 def test_the_override_prefix_is_no_property_of_the_other_producers() -> None:
     entries = layers("A->B.producer.override.linger.ms=1 A->B.producer.linger.ms=2")
-    assert {key: found.value for key, found in precedence.client(entries, FLOW, "target", "producer").items()} == {
-        "linger.ms": "2"
-    }
+    assert {
+        key: found.entry.value for key, found in precedence.client(entries, FLOW, "target", "producer").items()
+    } == {"linger.ms": "2"}
 
 
 def test_a_cluster_as_a_side_of_a_flow_keeps_its_own_lines_first() -> None:
     entries = layers("A.ssl.key.password=c A->B.source.cluster.ssl.key.password=f A->B.source.cluster.ssl.provider=p")
     side = precedence.connection(entries, "A", FLOW)
-    assert (side["ssl.key.password"].value, side["ssl.provider"].value) == ("c", "p")
+    assert (side["ssl.key.password"].entry.value, side["ssl.provider"].entry.value) == ("c", "p")
     assert "ssl.provider" not in precedence.connection(entries, "A")

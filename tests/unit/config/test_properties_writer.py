@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_config import load
-from lockstep_config.loader.configuration import configured, read
+from lockstep_config.loader.configuration import build_configuration, read
 from lockstep_config.loader.mm1_files import LegacyFiles, legacy_text, load_legacy
 from lockstep_config.text.properties import Entry, read_properties
 from lockstep_config.text.properties_writer import as_properties, plain_secrets
@@ -22,7 +22,7 @@ def test_every_example_comes_back_the_same(path: Path) -> None:
     text = read(path, {})
     written = read_properties(as_properties(text.entries, path).encode("ascii"), path)
     assert [(one.key, one.value) for one in written.entries] == [(one.key, one.value) for one in text.entries]
-    before, after = load(path, ENVIRONMENT), configured(written, path, ENVIRONMENT)
+    before, after = load(path, ENVIRONMENT), build_configuration(written, path, ENVIRONMENT)
     assert (after.clusters, after.flows) == (before.clusters, before.flows)
     assert [one.message for one in after.unused] == [one.message for one in before.unused]
 
@@ -33,7 +33,7 @@ def test_mirror_maker_1s_files_come_back_the_same(tmp_path: Path) -> None:
     files.producer.write_text("bootstrap.servers = b:1\ncompression.type = zstd\n")
     text = legacy_text(files)
     written = read_properties(as_properties(text.entries, files.consumer).encode("ascii"), files.consumer)
-    before, after = load_legacy(files, {}), configured(written, files.consumer, {})
+    before, after = load_legacy(files, {}), build_configuration(written, files.consumer, {})
     assert (after.clusters, after.flows) == (before.clusters, before.flows)
 
 
@@ -43,7 +43,7 @@ def test_a_strimzi_resource_comes_back_the_same(tmp_path: Path) -> None:
     text = read(path, {})
     assert not plain_secrets(text.entries, path)
     written = read_properties(as_properties(text.entries, path).encode("ascii"), path)
-    before, after = load(path, {}), configured(written, path, {})
+    before, after = load(path, {}), build_configuration(written, path, {})
     assert (after.clusters, after.flows) == (before.clusters, before.flows)
 
 

@@ -9,9 +9,9 @@ import pytest
 from lockstep_config import ConfigurationError, load
 from lockstep_config.keys.key_types import KeyLevel
 from lockstep_config.keys.mm2_keys import KEYS
-from lockstep_config.keys.renamed_keys import OLDER_NAMES
+from lockstep_config.keys.renamed_keys import RENAMED_KEYS
 from lockstep_config.loader.settings_file import UNKNOWN_VARIABLE
-from lockstep_config.resolve.key_suggestions import known_at, meant
+from lockstep_config.resolve.key_suggestions import known_at, suggest_key
 
 from .conftest import LoadText, MistakesOf
 
@@ -148,14 +148,14 @@ def proposals(message: str) -> list[str]:
 @pytest.mark.parametrize("scope", KeyLevel)
 def test_proposed_key_is_known_in_its_scope(scope: KeyLevel, tmp_path: Path) -> None:
     known = set(known_at(scope))
-    names = dict.fromkeys((*OLDER_NAMES, *(slip for name in known_at(scope) for slip in slips_of(name))))
+    names = dict.fromkeys((*RENAMED_KEYS, *(slip for name in known_at(scope) for slip in slips_of(name))))
     there: dict[str, str] = {}
     for name in names:
         if name in known or name in KEYS or not name:
             continue
-        guess = meant(name, scope)
+        guess = suggest_key(name, scope)
         assert set(guess.keys) <= known, name
-        for key in proposals(guess.instead.replace("{prefix}", PREFIX[scope])):
+        for key in proposals(guess.advice.replace("{prefix}", PREFIX[scope])):
             there.setdefault(key, name)
     assert len(there) > 60
     path = tmp_path / "mm2.properties"
@@ -174,7 +174,7 @@ def test_proposed_key_is_known_in_its_scope(scope: KeyLevel, tmp_path: Path) -> 
 
 def test_older_names_differ_from_current_keys() -> None:
     for scope in KeyLevel:
-        assert not set(OLDER_NAMES) & set(known_at(scope))
+        assert not set(RENAMED_KEYS) & set(known_at(scope))
 
 
 def test_unknown_keys_by_the_thousand_are_read_soon(load_text: LoadText) -> None:

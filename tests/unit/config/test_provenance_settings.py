@@ -36,8 +36,8 @@ def test_identity_pair_has_local_provenance(load_text: LoadText) -> None:
 
 def test_a_flow_knows_which_flows_feed_its_source(load_text: LoadText) -> None:
     pair = load_text(PAIR + "A.group.id = two\n")
-    assert pair.flow(AB).data_plane.feeding == ("mm2-lockstep-two-state.B.internal",)
-    assert pair.flow(BA).data_plane.feeding == ("mm2-lockstep-state.A.internal",)
+    assert pair.flow(AB).data_plane.upstream_state_topics == ("mm2-lockstep-two-state.B.internal",)
+    assert pair.flow(BA).data_plane.upstream_state_topics == ("mm2-lockstep-state.A.internal",)
 
 
 def test_a_flow_that_only_beats_carries_nothing(load_text: LoadText) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import ConfigurationError
-from lockstep_config.loader.configuration import configured
+from lockstep_config.loader.configuration import build_configuration
 from lockstep_config.text.properties import read_properties
 
 FILE = Path("mm2.properties")
@@ -22,7 +22,7 @@ config.providers.file.class = org.apache.kafka.common.config.provider.FileConfig
 
 def mistakes(lines: str, *, alone: bool, text: str = SOUND) -> list[str]:
     try:
-        configured(read_properties((text + lines).encode(), FILE), FILE, {}, alone=alone)
+        build_configuration(read_properties((text + lines).encode(), FILE), FILE, {}, alone=alone)
     except ConfigurationError as exc:
         return [problem.key for problem in exc.problems]
     return []

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from lockstep_config.keys.key_types import KeyLevel, Status
 from lockstep_config.keys.mm2_keys import KEYS
-from lockstep_config.keys.renamed_keys import OLDER_NAMES, renamed_key
-from lockstep_config.resolve.key_suggestions import flow_meant, known_at, like_alias, meant
+from lockstep_config.keys.renamed_keys import RENAMED_KEYS, find_renamed
+from lockstep_config.resolve.key_suggestions import flow_meant, known_at, like_alias, suggest_key
 
 from .conftest import TWO_CLUSTERS, LoadText, MistakesOf
 
@@ -84,20 +84,20 @@ def test_the_environment_goes_before_the_file(load_text: LoadText, mistakes_of: 
 
 
 class TestOlderNames:
-    @pytest.mark.parametrize("name", OLDER_NAMES)
+    @pytest.mark.parametrize("name", RENAMED_KEYS)
     def test_replacement_of_an_older_key_has_an_effect(self, name: str) -> None:
-        older = OLDER_NAMES[name]
-        assert older.keys or older.why
+        older = RENAMED_KEYS[name]
+        assert older.keys or older.note
         for key in older.keys:
             assert KEYS[key].status is not Status.WITHOUT_EFFECT if key in KEYS else key in known_at(KeyLevel.CLUSTER)
 
-    @pytest.mark.parametrize("name", OLDER_NAMES)
+    @pytest.mark.parametrize("name", RENAMED_KEYS)
     @pytest.mark.parametrize("scope", [KeyLevel.TOP, KeyLevel.FLOW])
     def test_proposed_keys_are_known_in_their_scope(self, name: str, scope: KeyLevel) -> None:
-        guess = meant(name, scope)
+        guess = suggest_key(name, scope)
         assert set(guess.keys) <= set(known_at(scope))
 
-    @pytest.mark.parametrize("name", OLDER_NAMES)
+    @pytest.mark.parametrize("name", RENAMED_KEYS)
     def test_none_of_them_is_a_key(self, name: str) -> None:
         assert not any(name in known_at(scope) for scope in KeyLevel)
 
@@ -106,7 +106,7 @@ class TestOlderNames:
         [("topicsWhitelist", "topics"), ("topics_whitelist", "topics"), ("MAX-TASKS", "tasks.max")],
     )
     def test_the_marks_between_its_words_do_not_count(self, name: str, key: str) -> None:
-        older = renamed_key(name)
+        older = find_renamed(name)
         assert older is not None
         assert older.keys == (key,)
 
@@ -124,7 +124,7 @@ OPPOSITES = [
 @pytest.mark.parametrize(("name", "never"), OPPOSITES)
 @pytest.mark.parametrize("scope", list(KeyLevel))
 def test_the_opposite_is_never_proposed(name: str, never: str, scope: KeyLevel) -> None:
-    assert never not in meant(name, scope).instead
+    assert never not in suggest_key(name, scope).advice
 
 
 @given(st.sampled_from([(scope, name) for scope in KeyLevel for name in known_at(scope)]), st.data())
@@ -146,9 +146,9 @@ def test_proposal_for_a_slip_is_known_in_its_scope(level_and_key: tuple[KeyLevel
     )
     if slip in known_at(scope):
         return
-    guess = meant(slip, scope)
+    guess = suggest_key(slip, scope)
     assert set(guess.keys) <= set(known_at(scope))
-    for proposed in re.findall(r"\{prefix\}([^? ;]+)", guess.instead):
+    for proposed in re.findall(r"\{prefix\}([^? ;]+)", guess.advice):
         assert proposed in known_at(scope)
 
 

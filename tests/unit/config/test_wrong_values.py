@@ -2,7 +2,7 @@
 
 import pytest
 
-from lockstep_config.resolve.slips import likeness, placeholder, slip
+from lockstep_config.resolve.value_typos import find_placeholder, find_typo, find_unfilled
 from lockstep_state.names import Flow
 
 from .conftest import LoadText, MistakesOf
@@ -29,8 +29,8 @@ SASL = "A.security.protocol = SASL_SSL\nA.sasl.mechanism = PLAIN\nA.sasl.jaas.co
     ],
 )
 def test_placeholder_is_distinguished_from_a_template(text: str, said: str) -> None:
-    assert placeholder(text) == said
-    assert slip(text) == said
+    assert find_placeholder(text) == said
+    assert find_typo(text) == said
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_placeholder_is_distinguished_from_a_template(text: str, said: str) -> N
     ],
 )
 def test_ordinary_value_is_neither_placeholder_nor_slip(text: str) -> None:
-    assert placeholder(text) == slip(text) == ""
+    assert find_placeholder(text) == find_typo(text) == ""
 
 
 @pytest.mark.parametrize(
@@ -125,8 +125,12 @@ def test_a_value_of_a_config_provider_is_no_placeholder(load_text: LoadText) -> 
 
 
 def test_secret_is_a_placeholder_only_as_a_whole() -> None:
-    assert likeness("${PASSWORD}") == likeness(" '<password>' ") == "it looks like a placeholder that nobody filled"
-    assert likeness("a${b}c") == likeness("x") == ""
+    assert (
+        find_unfilled("${PASSWORD}")
+        == find_unfilled(" '<password>' ")
+        == "it looks like a placeholder that nobody filled"
+    )
+    assert find_unfilled("a${b}c") == find_unfilled("x") == ""
 
 
 class TestWhatIsTakenForFalse:

@@ -50,12 +50,12 @@ class Given:
 
     def read(self, document: str = "") -> "PropertiesText":
         """Its lines; of several resources, those of the one called `document`. Raises ConfigurationError."""
-        from lockstep_config.loader.configuration import read, settled
+        from lockstep_config.loader.configuration import read, with_overrides
         from lockstep_config.loader.mm1_files import legacy_text
 
         if self.legacy is None:
             return read(self.path, os.environ, document)
-        return settled(legacy_text(self.legacy), os.environ)
+        return with_overrides(legacy_text(self.legacy), os.environ)
 
 
 def configuration_argument(takes_next: TakesNext | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

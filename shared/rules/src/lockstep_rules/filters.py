@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 
 from lockstep_rules.patterns.java_regex.tokens import UntranslatablePattern
 from lockstep_rules.patterns.java_regex.translate import to_python
-from lockstep_rules.patterns.linear_regex import Matcher, NotSteady, build_matcher
+from lockstep_rules.patterns.matcher import Matcher, UnboundedPattern, build_matcher
 from lockstep_rules.policy import ReplicationPolicy, is_cycle
 from lockstep_rules.versions import find_rules
 from lockstep_state.names import LOCKSTEP_PREFIX, OUR_GROUPS, Flow
@@ -176,7 +176,7 @@ def _named_comma(error: UntranslatablePattern, patterns: tuple[str, ...], number
 def _matcher(pattern: str) -> Matcher:
     try:
         return build_matcher(to_python(pattern))
-    except NotSteady as exc:
+    except UnboundedPattern as exc:
         reason = f"it can take exponential time on some names, and {exc}: remove nested repetitions such as (a+)+"
         raise UntranslatablePattern(pattern, reason) from exc
 

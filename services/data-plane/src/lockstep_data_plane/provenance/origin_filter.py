@@ -19,7 +19,9 @@ class OriginFilter:
     ) -> None:
         self._mode = settings.data_plane.provenance
         self._clusters = source, target
-        self._rows = OriginRows(source, lambda: state_topics(source, settings.data_plane.feeding), pass_over)
+        self._rows = OriginRows(
+            source, lambda: state_topics(source, settings.data_plane.upstream_state_topics), pass_over
+        )
         self._known: dict[int, bool] = {}
 
     def concerns(self, topic: str, target_topic: str) -> bool:

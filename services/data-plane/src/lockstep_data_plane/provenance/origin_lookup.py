@@ -156,7 +156,9 @@ class OriginLookup:
         self._deliver = deliver
         self._delivered = delivered
         self._trouble = trouble
-        self._there = OriginRows(source, lambda: state_topics(source, settings.data_plane.feeding), pass_over)
+        self._there = OriginRows(
+            source, lambda: state_topics(source, settings.data_plane.upstream_state_topics), pass_over
+        )
         self._here = OriginRows(target, self._own_state, pass_over)
         self._known: dict[int, int | None] = {-1: OWN}
         self._written_down = {ids.producer_id}

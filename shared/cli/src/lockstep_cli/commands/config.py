@@ -67,7 +67,7 @@ async def check(given: Given, alone: bool, output: str) -> int:
       lockstep config check mm2.properties && lockstep run mm2.properties
     """
     from lockstep_config import ConfigurationError
-    from lockstep_config.loader.configuration import configured
+    from lockstep_config.loader.configuration import build_configuration
 
     file = given.path
     mistakes: tuple[Problem, ...] = ()
@@ -76,7 +76,7 @@ async def check(given: Given, alone: bool, output: str) -> int:
     flows: list[str] = []
     way_out = ""
     try:
-        loaded = configured(given.read(), file, os.environ, alone=alone)
+        loaded = build_configuration(given.read(), file, os.environ, alone=alone)
     except ConfigurationError as exc:
         mistakes, notes, unused, way_out = exc.problems, exc.notes, exc.unused, exc.way_out
     else:
@@ -124,12 +124,12 @@ async def show(given: Given, flow: str | None, flows: tuple[str, ...], everythin
       lockstep config show mm2.properties --output json | jq '.flows[].settings[] | select(.origin)'
     """
     from lockstep_cli.flow_selection import chosen
-    from lockstep_config.loader.configuration import build_layers, configured
+    from lockstep_config.loader.configuration import build_configuration, build_layers
     from lockstep_config.report.effective import view
 
     file = given.path
     text = given.read()
-    loaded = configured(text, file, os.environ)
+    loaded = build_configuration(text, file, os.environ)
     enabled = [settings for settings in loaded.flows if settings.enabled]
     named = [*([flow] if flow else []), *flows]
     shown = chosen(loaded, named) if named else enabled or loaded.flows
@@ -178,7 +178,7 @@ async def convert(given: Given, to: Path | None, document: str, with_secrets: bo
     refer to it, or say --with-secrets (a file is then readable by you alone).
     """
     from lockstep_config import ConfigurationError
-    from lockstep_config.loader.configuration import configured
+    from lockstep_config.loader.configuration import build_configuration
     from lockstep_config.text.properties_writer import as_properties, plain_secrets
 
     file = given.path
@@ -194,12 +194,12 @@ async def convert(given: Given, to: Path | None, document: str, with_secrets: bo
     else:
         _write(to, written, private=with_secrets)
     try:
-        configured(text, file, os.environ)
+        build_configuration(text, file, os.environ)
     except ConfigurationError as exc:
         # Perhaps its secrets are elsewhere, so it is written all the same.
         click.echo(f"{file} cannot be used as it is here, nor can the output:\n{exc}", err=True)
         try:
-            configured(text, file, os.environ, alone=True)
+            build_configuration(text, file, os.environ, alone=True)
         except ConfigurationError:
             return Exit.USAGE
     return Exit.FINE

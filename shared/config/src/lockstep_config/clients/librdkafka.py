@@ -88,7 +88,7 @@ def clamped(key: ClientKey, text: str) -> str:
         return text.lower()
     if key.minimum is None or key.maximum is None:
         return text
-    return str(min(max(integer(text), key.minimum), key.maximum))
+    return str(key.nearest(integer(text)))
 
 
 def _tls(properties: Mapping[str, str]) -> dict[str, str]:

@@ -116,7 +116,7 @@ def source_grants(settings: FlowSettings) -> tuple[Grant, ...]:
         grants.append(Grant("cluster", THE_CLUSTER, "Describe", "ACL sync lists the ACLs (sync.topic.acls.enabled)"))
     if settings.checkpoint.opposite is not None:
         grants += _topic(settings.checkpoint.opposite, "groups fail back by the rows of the flow to here", "Read")
-    for topic in settings.data_plane.feeding:
+    for topic in settings.data_plane.upstream_state_topics:
         grants += _topic(topic, "what came from the target is not copied back (lockstep.provenance)", "Read")
     return _once(grants)
 

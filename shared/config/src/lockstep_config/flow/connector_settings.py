@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
-from lockstep_config.keys.key_values import keyed
+from lockstep_config.keys.key_values import key_field
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_state.names import Flow
 
@@ -16,12 +16,12 @@ class TopicSyncSettings:
     the usual one. `keeps_counts`: topics that exist on the target keep their number of partitions, also if the source's
     is another."""
 
-    refresh_enabled: bool = keyed(KEYS["refresh.topics.enabled"])
-    refresh_every: timedelta = keyed(KEYS["refresh.topics.interval.seconds"])
-    sync_configs: bool = keyed(KEYS["sync.topic.configs.enabled"])
-    sync_configs_every: timedelta = keyed(KEYS["sync.topic.configs.interval.seconds"])
-    replication_factor: int = keyed(KEYS["replication.factor"])
-    heartbeats_replicated: bool = keyed(KEYS["heartbeats.replication.enabled"])
+    refresh_enabled: bool = key_field(KEYS["refresh.topics.enabled"])
+    refresh_every: timedelta = key_field(KEYS["refresh.topics.interval.seconds"])
+    sync_configs: bool = key_field(KEYS["sync.topic.configs.enabled"])
+    sync_configs_every: timedelta = key_field(KEYS["sync.topic.configs.interval.seconds"])
+    replication_factor: int = key_field(KEYS["replication.factor"])
+    heartbeats_replicated: bool = key_field(KEYS["heartbeats.replication.enabled"])
     keeps_counts: bool = False
     cycles_exact: bool = False
     """A name alone makes no copy: the topic that it names has to be on the other cluster."""
@@ -39,11 +39,11 @@ class AclSyncSettings:
     """
 
     enabled: bool = True
-    every: timedelta = keyed(KEYS["sync.topic.acls.interval.seconds"])
-    prefixed: bool = keyed(KEYS["lockstep.acls.prefixed"])
-    groups: bool = keyed(KEYS["lockstep.acls.groups"])
-    delete: bool = keyed(KEYS["lockstep.acls.delete"])
-    delete_max: int = keyed(KEYS["lockstep.acls.delete.max"])
+    every: timedelta = key_field(KEYS["sync.topic.acls.interval.seconds"])
+    prefixed: bool = key_field(KEYS["lockstep.acls.prefixed"])
+    groups: bool = key_field(KEYS["lockstep.acls.groups"])
+    delete: bool = key_field(KEYS["lockstep.acls.delete"])
+    delete_max: int = key_field(KEYS["lockstep.acls.delete.max"])
     shared: tuple[Flow, ...] = ()
 
 
@@ -57,14 +57,14 @@ class CheckpointSettings:
     """
 
     enabled: bool = True
-    emit_every: timedelta = keyed(KEYS["emit.checkpoints.interval.seconds"])
-    refresh_groups: bool = keyed(KEYS["refresh.groups.enabled"])
-    refresh_groups_every: timedelta = keyed(KEYS["refresh.groups.interval.seconds"])
-    sync_group_offsets: bool = keyed(KEYS["sync.group.offsets.enabled"])
-    sync_group_offsets_every: timedelta = keyed(KEYS["sync.group.offsets.interval.seconds"])
-    topic_replication_factor: int = keyed(KEYS["checkpoints.topic.replication.factor"])
-    tasks_max: int | None = keyed(KEYS["tasks.max"])
-    opposite: str | None = keyed(KEYS["lockstep.checkpoint.opposite"])
+    emit_every: timedelta = key_field(KEYS["emit.checkpoints.interval.seconds"])
+    refresh_groups: bool = key_field(KEYS["refresh.groups.enabled"])
+    refresh_groups_every: timedelta = key_field(KEYS["refresh.groups.interval.seconds"])
+    sync_group_offsets: bool = key_field(KEYS["sync.group.offsets.enabled"])
+    sync_group_offsets_every: timedelta = key_field(KEYS["sync.group.offsets.interval.seconds"])
+    topic_replication_factor: int = key_field(KEYS["checkpoints.topic.replication.factor"])
+    tasks_max: int | None = key_field(KEYS["tasks.max"])
+    opposite: str | None = key_field(KEYS["lockstep.checkpoint.opposite"])
     siblings: tuple[str, ...] = ()
     """The state topics, on the target, of flows that may write to the same topics there and move the same groups."""
     follow_rewinds: bool = False
@@ -76,8 +76,8 @@ class AutoRestart:
     """Whether what failed is started again by itself (Strimzi's `autoRestart`). `max_restarts`: starts in a row that
     fail again, None: no limit. Without it, or beyond, it waits for the command `restart`."""
 
-    enabled: bool = keyed(KEYS["lockstep.auto.restart.enabled"])
-    max_restarts: int | None = keyed(KEYS["lockstep.auto.restart.max"])
+    enabled: bool = key_field(KEYS["lockstep.auto.restart.enabled"])
+    max_restarts: int | None = key_field(KEYS["lockstep.auto.restart.max"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,5 +116,5 @@ class HeartbeatSettings:
     enabled."""
 
     enabled: bool = True
-    every: timedelta = keyed(KEYS["emit.heartbeats.interval.seconds"])
-    topic_replication_factor: int = keyed(KEYS["heartbeats.topic.replication.factor"])
+    every: timedelta = key_field(KEYS["emit.heartbeats.interval.seconds"])
+    topic_replication_factor: int = key_field(KEYS["heartbeats.topic.replication.factor"])

@@ -32,7 +32,7 @@ def check_agreements(
 
 
 def _check_recompress(reader: Reader, plane: DataPlaneSettings, findings: Diagnostics) -> None:
-    found = reader.found("lockstep.recompress")
+    found = reader.entry("lockstep.recompress")
     if found and plane.compression.recompress == "true" and plane.compression_type is None:
         findings.note(
             found,
@@ -42,8 +42,8 @@ def _check_recompress(reader: Reader, plane: DataPlaneSettings, findings: Diagno
 
 
 def _check_exactly_once(reader: Reader, plane: DataPlaneSettings, findings: Diagnostics) -> None:
-    found = reader.found("exactly.once.support")
-    if not (found and plane.enabled and reader.choice("exactly.once.support") == "required"):
+    found = reader.entry("exactly.once.support")
+    if not (found and plane.enabled and reader.value("exactly.once.support") == "required"):
         return
     lacking = []
     if not plane.exactly_once:
@@ -58,21 +58,21 @@ def _check_spark(layers: Layers, plane: DataPlaneSettings, findings: Diagnostics
     try:
         check_together(plane.spark.master, plane.spark.conf)
     except BadValue as exc:
-        findings.problem(layers.top[MASTER], str(exc))
+        findings.problem(layers.top[MASTER].entry, str(exc))
 
 
 def _check_offset_syncs(reader: Reader, findings: Diagnostics) -> None:
     """KIP-1031: who writes no offset syncs must not say where they go (`mm2-behaviour.md` §5.2)."""
-    if reader.boolean("emit.offset-syncs.enabled"):
+    if reader.value("emit.offset-syncs.enabled"):
         return
     for key in ("offset-syncs.topic.replication.factor", "offset-syncs.topic.location"):
-        found = reader.found(key)
+        found = reader.entry(key)
         if found:
             findings.problem(
                 found, f"is set, but {reader.flow} writes no offset syncs (emit.offset-syncs.enabled=false)"
             )
-    off = reader.found("emit.offset-syncs.enabled")
-    if off and reader.boolean("emit.checkpoints.enabled"):
+    off = reader.entry("emit.offset-syncs.enabled")
+    if off and reader.value("emit.checkpoints.enabled"):
         findings.note(
             off, f"is false, so {reader.flow} has no checkpoints: set emit.checkpoints.enabled=false to say so"
         )
@@ -81,19 +81,18 @@ def _check_offset_syncs(reader: Reader, findings: Diagnostics) -> None:
 def _check_checkpoints(reader: Reader, findings: Diagnostics) -> None:
     """MM2 refuses a checkpoint connector that writes none (`mm2-behaviour.md` §7 no. 32); here the rest of the flow
     goes on."""
-    off = reader.found("emit.checkpoints.enabled")
-    if off is None or reader.boolean("emit.checkpoints.enabled"):
+    off = reader.entry("emit.checkpoints.enabled")
+    if off is None or reader.value("emit.checkpoints.enabled"):
         return
     unmoved = " and moves no group, although sync.group.offsets.enabled is true"
     findings.note(
         off,
-        f"is false, so {reader.flow} has no checkpoints"
-        f"{unmoved if reader.boolean('sync.group.offsets.enabled') else ''}",
+        f"is false, so {reader.flow} has no checkpoints{unmoved if reader.value('sync.group.offsets.enabled') else ''}",
     )
 
 
 def _check_separator(reader: Reader, findings: Diagnostics) -> None:
-    found = reader.found("replication.policy.separator")
+    found = reader.entry("replication.policy.separator")
     if found is not None:
         _check_part_of_name(found, found.value.strip(), findings)
 
@@ -110,7 +109,7 @@ def _check_part_of_name(found: Entry, value: str, findings: Diagnostics) -> None
 def _check_aliases(
     layers: Layers, reader: Reader, plane: DataPlaneSettings, policy: ReplicationPolicy, findings: Diagnostics
 ) -> None:
-    stated = [found for key in ALIAS_KEYS if (found := reader.found(key)) is not None]
+    stated = [found for key in ALIAS_KEYS if (found := reader.entry(key)) is not None]
     for found in stated:
         _check_part_of_name(found, found.value.strip(), findings)
     aliases = precedence.aliases(layers, reader.flow)
@@ -132,7 +131,7 @@ def check_shared_topics(layers: Layers, flows: Sequence[FlowSettings], findings:
             other = first.setdefault((what, cluster, topic), settings)
             if other is settings or not _may_meet(other, settings, what):
                 continue
-            found = Reader(layers, settings.flow).found(ALIAS_KEYS[what == SYNCS])
+            found = Reader(layers, settings.flow).entry(ALIAS_KEYS[what == SYNCS])
             message = (
                 f"lets {other.flow} and {settings.flow} both write their {what} to {topic} on {cluster}. Groups of "
                 f"one would be moved by positions of the other: {instead}"

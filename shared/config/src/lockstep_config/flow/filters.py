@@ -3,7 +3,7 @@ import of those."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from lockstep_config.flow.reader import Reader
 from lockstep_config.keys.key_types import KeyLevel
@@ -49,10 +49,10 @@ class Filters:
 
 def read_filters(layers: Layers, reader: Reader, rules: RuleSet, findings: Diagnostics) -> Filters:
     """Of one flow. If a class cannot be used, that is a problem and MM2's own replaces it."""
-    separator = reader.text("replication.policy.separator")
+    separator: str = reader.value("replication.policy.separator")
     alias = precedence.aliases(layers, reader.flow).source
-    internal = reader.boolean("replication.policy.internal.topic.separator.enabled") and rules.separator_in_internal
-    known = precedence.every_alias(layers, reader.flow) if reader.choice(HEARTBEATS_TOPICS) == "exact" else None
+    internal = reader.value("replication.policy.internal.topic.separator.enabled") and rules.separator_in_internal
+    known = precedence.every_alias(layers, reader.flow) if reader.value(HEARTBEATS_TOPICS) == "exact" else None
     arguments = {
         "source_alias": alias,
         "separator": separator,
@@ -66,19 +66,21 @@ def read_filters(layers: Layers, reader: Reader, rules: RuleSet, findings: Diagn
         policy=policy
         or (
             IdentityReplicationPolicy(alias, separator, internal, rules.narrow_internal, known)
-            if reader.text("replication.policy.class") in IDENTITY_POLICIES
+            if reader.value("replication.policy.class") in IDENTITY_POLICIES
             else DefaultReplicationPolicy(separator, internal, rules.narrow_internal, known)
         ),
-        topics=_own(PythonTopics, "topic.filter.class", layers, reader, findings)
-        or NameFilter(reader.elements("topics"), reader.elements("topics.exclude", rules.topics_exclude)),
-        groups=_own(PythonGroups, "group.filter.class", layers, reader, findings)
-        or NameFilter(reader.elements("groups"), reader.elements("groups.exclude")),
+        topics=_own(PythonTopics, "topic.filter.class", layers, reader, findings) or _selection("topics", reader),
+        groups=_own(PythonGroups, "group.filter.class", layers, reader, findings) or _selection("groups", reader),
         config_properties=_own(PythonConfigProperties, "config.property.filter.class", layers, reader, findings)
         or ConfigPropertyExclude(
-            reader.elements("config.properties.exclude", rules.config_properties_exclude),
-            "source" if reader.choice("use.defaults.from") == "source" else "target",
+            reader.value("config.properties.exclude").include,
+            reader.value("use.defaults.from"),
         ),
     )
+
+
+def _selection(names: Literal["topics", "groups"], reader: Reader) -> NameFilter:
+    return NameFilter(reader.value(names).include, reader.value(f"{names}.exclude").include)
 
 
 def _own(
@@ -89,11 +91,11 @@ def _own(
     findings: Diagnostics,
     arguments: Mapping[str, Any] | None = None,
 ) -> C | None:
-    found = reader.found(JAVA_KEYS[java])
-    if kind is not PythonPolicy and not reader.boolean("enabled"):
+    found = reader.entry(JAVA_KEYS[java])
+    if kind is not PythonPolicy and not reader.value("enabled"):
         return None  # it has heartbeats only, which no filter applies to
     if found is None:
-        theirs = reader.found(java)
+        theirs = reader.entry(java)
         if theirs and (refusal := refused_class(theirs.value, KEYS[java])):
             findings.problem(theirs, refusal)  # another flow has a Python class in its place, this one has none
         return None
@@ -102,7 +104,7 @@ def _own(
         made = kind(
             found.value.strip(), _properties(layers, reader.flow, read_own_keys(found.value)), where, arguments or {}
         )
-        made.try_out()
+        made.validate()
     except (BadValue, ClassFailed) as exc:
         findings.problem(found, str(exc).removeprefix(f"{where}: "))
         return None
@@ -111,7 +113,7 @@ def _own(
 
 def _remark(policy: PythonPolicy, reader: Reader, alias: str, findings: Diagnostics) -> None:
     """Without a producer id, only names show that a topic goes round."""
-    found = reader.found(JAVA_KEYS["replication.policy.class"])
+    found = reader.entry(JAVA_KEYS["replication.policy.class"])
     if found is None or keeps_names(policy, alias):
         return
     remote = policy.format_remote_topic(alias, "t")
@@ -126,13 +128,13 @@ def _remark(policy: PythonPolicy, reader: Reader, alias: str, findings: Diagnost
 def _properties(layers: Layers, flow: Flow, own_keys: Iterable[str]) -> dict[str, str]:
     """What Connect hands to a class that it configures: all of the connector's properties (`mm2-behaviour.md` §5.5)."""
     of_connectors = {name for name, key in KEYS.items() if {KeyLevel.TOP, KeyLevel.FLOW} <= key.scopes} | set(own_keys)
-    properties = {key: entry.value for key, entry in layers.top.items() if key in of_connectors}
+    properties = {key: cell.entry.value for key, cell in layers.top.items() if key in of_connectors}
     named = precedence.aliases(layers, flow)
     for side, alias, name in (("source", flow.source, named.source), ("target", flow.target, named.target)):
         properties[f"{side}.cluster.alias"] = name
-        for key, effective in precedence.connection(layers, alias).items():
-            properties[f"{side}.cluster.{key}"] = effective.value
-        for key, entry in layers.cluster_lines(alias).items():
+        for key, cell in precedence.connection(layers, alias).items():
+            properties[f"{side}.cluster.{key}"] = cell.entry.value
+        for key, cell in layers.cluster_lines(alias).items():
             if key.startswith(("consumer.", "producer.", "admin.")):
-                properties[f"{side}.{key}"] = entry.value
-    return properties | {key: entry.value for key, entry in layers.flow_lines(flow).items()}
+                properties[f"{side}.{key}"] = cell.entry.value
+    return properties | {key: cell.entry.value for key, cell in layers.flow_lines(flow).items()}

@@ -1,6 +1,6 @@
 """A file's checked lines as the settings of each flow.
 
-Pure. Every value has been judged on its own before (`check`); here a value that does not parse is a programmer's error.
+Pure. Every value has been judged on its own before (`check_line`): no cell here has a refusal.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from datetime import timedelta
 from itertools import permutations
 from typing import Any
 
-from lockstep_config.clients.librdkafka import clamped, translated
+from lockstep_config.clients.librdkafka import translated
 from lockstep_config.flow.connector_settings import (
     AclSyncSettings,
     AutoRestart,
@@ -41,11 +41,12 @@ from lockstep_config.keys.spark_settings import CONF_PREFIX, MASTER, SparkSettin
 from lockstep_config.keys.switch_keys import SwitchSettings
 from lockstep_config.keys.verify_keys import VerifySettings
 from lockstep_config.resolve import precedence
+from lockstep_config.resolve.cells import Cell
 from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.precedence import Layers
-from lockstep_config.text import values
 from lockstep_config.text.properties import Entry
 from lockstep_rules.policy import LegacyReplicationPolicy
+from lockstep_rules.versions import RuleSet
 from lockstep_state.names import Flow, progress_topic
 
 LONGEST_FLUSH = timedelta(seconds=1)
@@ -74,16 +75,18 @@ def find_flows(layers: Layers, aliases: Sequence[str]) -> tuple[Flow, ...]:
     return tuple(
         reader.flow
         for reader in readers
-        if values.is_boolean(reader.text("enabled")) and (_enabled_for_pair(layers, reader.flow) or _heartbeats(reader))
+        if reader.value("enabled") is not None and (_enabled_for_pair(layers, reader.flow) or _heartbeats(reader))
     )
 
 
 def read_cluster(layers: Layers, alias: str, flow: Flow | None = None) -> Cluster:
     """A cluster of the file; with `flow`, as a side of that flow."""
-    properties = texts(precedence.connection(layers, alias, flow))
-    bootstrap = ",".join(values.split_list(properties.get("bootstrap.servers", "")))
+    cells = precedence.connection(layers, alias, flow)
+    servers, protocol = cells.get("bootstrap.servers"), cells.get("security.protocol")
+    bootstrap = ",".join(servers.value or ()) if servers else ""
+    properties = texts(cells)
     properties["bootstrap.servers"] = bootstrap
-    properties["security.protocol"] = properties.get("security.protocol", "PLAINTEXT").strip().upper()
+    properties["security.protocol"] = (protocol and protocol.value) or "PLAINTEXT"
     return Cluster(alias=alias, bootstrap=bootstrap, properties=properties)
 
 
@@ -93,16 +96,16 @@ def flow_settings(layers: Layers, flow: Flow, findings: Diagnostics) -> FlowSett
     connectors = {name: replace(reader, connector=name) for name in CONNECTORS}
     source, checkpoints, heartbeats = connectors.values()
     worker = Reader(layers, flow, of_worker=True)
-    enabled = reader.boolean("enabled")
+    enabled: bool = reader.value("enabled")
     copies = enabled and _runs(source)
-    rules = reader.value(MM2_VERSION)
+    rules: RuleSet = reader.value(MM2_VERSION)
     checkpoint = _checkpoint(checkpoints, enabled and _runs(checkpoints))
     plane = _data_plane(layers, flow, source, worker, copies)
-    filters = read_filters(layers, reader, rules, findings)
+    filters = read_filters(layers, _with_defaults_of(rules, reader), rules, findings)
     policy = filters.policy if plane.legacy is None else LegacyReplicationPolicy(flow.source)
     check_agreements(layers, reader, plane, policy, findings)
     check_legacy(reader, findings)
-    group_id = worker.text("group.id") if worker.found("group.id") else None
+    group_id = worker.value("group.id") if worker.cell("group.id") else None
     return FlowSettings(
         flow=flow,
         aliases=precedence.aliases(layers, flow),
@@ -117,10 +120,10 @@ def flow_settings(layers: Layers, flow: Flow, findings: Diagnostics) -> FlowSett
         topic_sync=reader.settings(
             TopicSyncSettings,
             keeps_counts=plane.by_key,
-            cycles_exact=reader.choice(CYCLES) == "exact",
+            cycles_exact=reader.value(CYCLES) == "exact",
             aliases=precedence.every_alias(layers, flow),
         ),
-        acl_sync=reader.settings(AclSyncSettings, enabled=copies and reader.boolean("sync.topic.acls.enabled")),
+        acl_sync=reader.settings(AclSyncSettings, enabled=copies and reader.value("sync.topic.acls.enabled")),
         checkpoint=checkpoint,
         heartbeat=reader.settings(HeartbeatSettings, enabled=_heartbeats(reader) and _runs(heartbeats)),
         data_plane=plane,
@@ -137,14 +140,23 @@ def flow_settings(layers: Layers, flow: Flow, findings: Diagnostics) -> FlowSett
     )
 
 
+def _with_defaults_of(rules: RuleSet, reader: Reader) -> Reader:
+    """Return the reader with what this version of MM2 leaves out, unless the flow has defaults of its own."""
+    defaults = {
+        "topics.exclude": rules.topics_exclude,
+        "config.properties.exclude": rules.config_properties_exclude,
+    }
+    return replace(reader, defaults=defaults | dict(reader.defaults))
+
+
 def _data_plane(layers: Layers, flow: Flow, reader: Reader, worker: Reader, enabled: bool) -> DataPlaneSettings:
     """`reader` reads the flow's connectors, `worker` the Connect worker on its target."""
-    consumer = texts(precedence.client(layers, flow, "source", "consumer"))
-    producer = texts(precedence.record_producer(layers, flow))
+    consumer = precedence.client(layers, flow, "source", "consumer")
+    producer = precedence.record_producer(layers, flow)
     legacy = legacy_settings(reader)
     by_key = legacy is not None and legacy.partitioning == "key"
-    committed = _chosen(consumer, "consumer", "isolation.level", "read_uncommitted") == "read_committed"
-    latest = _chosen(consumer, "consumer", "auto.offset.reset", RESET if legacy else "earliest") == "latest"
+    committed = _value(consumer, "isolation.level", "read_uncommitted") == "read_committed"
+    latest = _value(consumer, "auto.offset.reset", RESET if legacy else "earliest") == "latest"
     flush_every: timedelta = worker.value("offset.flush.interval.ms")
     return reader.settings(
         DataPlaneSettings,
@@ -154,16 +166,16 @@ def _data_plane(layers: Layers, flow: Flow, reader: Reader, worker: Reader, enab
         fetch=FetchSettings(
             **_numbers(consumer, "consumer", _FETCH),
             grows="max.partition.fetch.bytes" not in consumer,
-            rack=consumer.get("client.rack", "").strip(),
-            replica_lease_s=_number("consumer", METADATA_AGE, consumer.get(METADATA_AGE, "300000")) / 1e3,
+            rack=_value(consumer, "client.rack", "").strip(),
+            replica_lease_s=CLIENT["consumer"][METADATA_AGE].nearest(_value(consumer, METADATA_AGE, 300_000)) / 1e3,
         ),
-        compression_type=_chosen(producer, "producer", "compression.type", None),
+        compression_type=_value(producer, "compression.type", None),
         compression=reader.settings(CompressionSettings, **_numbers(producer, "producer", _LEVELS)),
         offset_flush_every=min(flush_every, LONGEST_FLUSH),
-        mm2_flushes_every=flush_every,
-        exactly_once=worker.choice("exactly.once.source.support") == "enabled" or by_key,
+        offset_flush_interval=flush_every,
+        exactly_once=worker.value("exactly.once.source.support") == "enabled" or by_key,
         transaction_interval=_transaction_interval(reader, flush_every),
-        transaction_timeout=_transaction_timeout(producer),
+        transaction_timeout=timedelta(milliseconds=_value(producer, "transaction.timeout.ms", 60_000)),
         spark=_spark(layers),
         legacy=legacy,
         verify=reader.settings(VerifySettings),
@@ -172,58 +184,46 @@ def _data_plane(layers: Layers, flow: Flow, reader: Reader, worker: Reader, enab
 
 def _transaction_interval(reader: Reader, flush_every: timedelta) -> timedelta | None:
     """None: as soon as it can (`transaction.boundary=poll`). Connect's own default is its flush interval."""
-    if reader.choice("transaction.boundary") == "poll":
+    if reader.value("transaction.boundary") == "poll":
         return None
     key = "transaction.boundary.interval.ms"
-    interval: timedelta = reader.value(key) if reader.found(key) else flush_every
+    interval: timedelta = reader.value(key) if reader.cell(key) else flush_every
     return interval
-
-
-def _transaction_timeout(producer: Mapping[str, str]) -> timedelta:
-    usual = DataPlaneSettings().transaction_timeout
-    text = producer.get("transaction.timeout.ms")
-    return usual if text is None else timedelta(milliseconds=values.integer(text))
 
 
 def _spark(layers: Layers) -> SparkSettings:
     master = layers.top.get(MASTER)
     return SparkSettings(
-        master=master.value.strip() if master else "",
+        master=master.value if master else "",
         conf={
-            key.removeprefix(CONF_PREFIX): entry.value.strip()
-            for key, entry in layers.top.items()
+            key.removeprefix(CONF_PREFIX): cell.entry.value.strip()
+            for key, cell in layers.top.items()
             if key.startswith(CONF_PREFIX)
         },
     )
 
 
-def _numbers(properties: Mapping[str, str], kind: ClientKind, fields: Mapping[str, str]) -> dict[str, Any]:
-    """Fields of settings that the properties of a client set."""
-    return {field: _number(kind, key, properties[key]) for key, field in fields.items() if key in properties}
+def _numbers(cells: Mapping[str, Cell], kind: ClientKind, fields: Mapping[str, str]) -> dict[str, Any]:
+    """Return the fields of settings that the properties of a client set, as the note on each line says."""
+    return {field: CLIENT[kind][key].nearest(int(cells[key].value)) for key, field in fields.items() if key in cells}
 
 
-def _number(kind: ClientKind, key: str, text: str) -> int:
-    """As the note on the line says it, where it is beyond the key's limits."""
-    return int(clamped(CLIENT[kind][key], text))
-
-
-def _chosen(properties: Mapping[str, str], kind: ClientKind, key: str, default: str | None) -> str | None:
-    return values.choice(properties[key], CLIENT[kind][key].choices) if key in properties else default
+def _value(cells: Mapping[str, Cell], key: str, default: Any) -> Any:
+    return cells[key].value if key in cells else default
 
 
 def _runs(connector: Reader) -> bool:
     """`enabled` at the top or of the flow is about all connectors, and false for most pairs of clusters. A connector's
     own is about whether it takes part where the flow runs."""
     own = connector.layers.flow_lines(connector.flow).get(f"{connector_prefix(connector.connector or 'source')}enabled")
-    return own is None or values.is_true(own.value)
+    return own is None or bool(own.value)
 
 
 def _stated(connector: Reader, findings: Diagnostics) -> StatedPhase | None:
-    found = connector.found(STATE)
-    word = connector.choice(STATE) if found else "running"
-    if found is None or word == "running":
+    cell = connector.cell(STATE)
+    if cell is None or cell.value == "running":
         return None
-    return StatedPhase(phase="stopped" if word == "stopped" else "paused", key=findings.where(found))
+    return StatedPhase(phase=cell.value, key=findings.where(cell.entry))
 
 
 def _connector_settings(connector: Reader, findings: Diagnostics) -> ConnectorSettings | None:
@@ -240,11 +240,11 @@ def _connector_settings(connector: Reader, findings: Diagnostics) -> ConnectorSe
 
 
 def _checkpoint(reader: Reader, enabled: bool) -> CheckpointSettings:
-    emits = reader.boolean("emit.checkpoints.enabled") and reader.boolean("emit.offset-syncs.enabled")
+    emits = reader.value("emit.checkpoints.enabled") and reader.value("emit.offset-syncs.enabled")
     return reader.settings(
         CheckpointSettings,
         enabled=enabled and emits,
-        follow_rewinds=reader.choice("lockstep.groups.on.rewind") == "follow",
+        follow_rewinds=reader.value("lockstep.groups.on.rewind") == "follow",
     )
 
 
@@ -274,27 +274,27 @@ def _shared(flow: Flow, flows: Sequence[Flow]) -> tuple[Flow, ...]:
 
 
 def _auto_restart(reader: Reader, findings: Diagnostics) -> AutoRestart:
-    one = reader.settings(AutoRestart)
-    found = reader.found("lockstep.auto.restart.max")
-    if found and not one.enabled:
-        findings.without_effect(found, "lockstep.auto.restart.enabled=false: nothing is started again")
-    return one
+    settings = reader.settings(AutoRestart)
+    limit = reader.entry("lockstep.auto.restart.max")
+    if limit and not settings.enabled:
+        findings.without_effect(limit, "lockstep.auto.restart.enabled=false: nothing is started again")
+    return settings
 
 
 def _tracing(layers: Layers) -> bool:
     """Of a process with all its flows: a flow's own line has no effect."""
-    line = layers.top.get(TRACING)
-    return line is not None and line.value.strip().lower() == "opentelemetry"
+    cell = layers.top.get(TRACING)
+    return cell is not None and cell.value == "opentelemetry"
 
 
 def _control(reader: Reader, worker: Reader, flow: Flow) -> ControlSettings:
-    ours = reader.found("lockstep.control.replication.factor")
-    topic = reader.found("offsets.storage.topic") or worker.found("offset.storage.topic")
+    ours = reader.cell("lockstep.control.replication.factor")
+    topic = reader.cell("offsets.storage.topic") or worker.cell("offset.storage.topic")
     return worker.settings(
         ControlSettings,
-        replication_factor=values.integer(ours.value) if ours else worker.value("offset.storage.replication.factor"),
-        offset_storage_topic=topic.value.strip() if topic else progress_topic(flow),
-        progress_connector=reader.text("lockstep.progress.connector"),
+        replication_factor=ours.value if ours else worker.value("offset.storage.replication.factor"),
+        offset_storage_topic=topic.value if topic else progress_topic(flow),
+        progress_connector=reader.value("lockstep.progress.connector"),
     )
 
 
@@ -312,18 +312,18 @@ def _clients(
     return ClientProperties(**properties, data_producer=texts(producer))
 
 
-def _check_translation(found: Mapping[str, Entry], kind: ClientKind, alias: str, findings: Diagnostics) -> None:
-    for key, why in translated(texts(found), kind).refused:
-        findings.problem(found.get(key, f"{alias}.{key}"), why)
+def _check_translation(cells: Mapping[str, Cell], kind: ClientKind, alias: str, findings: Diagnostics) -> None:
+    for key, why in translated(texts(cells), kind).refused:
+        findings.problem(cells[key].entry if key in cells else f"{alias}.{key}", why)
 
 
 def _enabled_for_pair(layers: Layers, flow: Flow) -> bool:
     own = layers.flow_lines(flow).get("enabled")
-    return own is not None and values.is_true(own.value)
+    return own is not None and bool(own.value)
 
 
 def _heartbeats(reader: Reader) -> bool:
-    return values.is_true(reader.text("emit.heartbeats.enabled"))
+    return bool(reader.value("emit.heartbeats.enabled"))
 
 
 def shadowed(layers: Layers, flows: Sequence[Flow]) -> Iterator[tuple[Entry, Entry]]:
@@ -331,7 +331,7 @@ def shadowed(layers: Layers, flows: Sequence[Flow]) -> Iterator[tuple[Entry, Ent
     for flow in flows:
         for side, alias in (("source", flow.source), ("target", flow.target)):
             counting = precedence.connection(layers, alias)
-            for key, entry in layers.flow_lines(flow).items():
+            for key, cell in layers.flow_lines(flow).items():
                 name = key.removeprefix(f"{side}.cluster.")
                 if name != key and name in counting:
-                    yield entry, counting[name]
+                    yield cell.entry, counting[name].entry

@@ -11,6 +11,7 @@ from lockstep_config.keys.log_levels import (
     LogLevels,
     log4j_levels,
 )
+from lockstep_config.resolve.cells import Cell
 from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text.config_providers import secrets_folder
@@ -24,13 +25,13 @@ def log_settings(layers: Layers, environment: Mapping[str, str], findings: Diagn
     stated = LogLevels(
         _level(layers.top.get(LEVEL_KEY)),
         {
-            key.removeprefix(f"{LEVEL_KEY}."): _level(entry)
-            for key, entry in layers.top.items()
+            key.removeprefix(f"{LEVEL_KEY}."): _level(cell)
+            for key, cell in layers.top.items()
             if key.startswith(f"{LEVEL_KEY}.")
         },
     )
     named = layers.top.get(LOGGING_FILE_KEY)
-    return stated if named is None else stated.over(_read_levels(named, environment, findings))
+    return stated if named is None else stated.over(_read_levels(named.entry, environment, findings))
 
 
 def _read_levels(named: Entry, environment: Mapping[str, str], findings: Diagnostics) -> LogLevels:
@@ -49,5 +50,5 @@ def _read_levels(named: Entry, environment: Mapping[str, str], findings: Diagnos
     return levels
 
 
-def _level(entry: Entry | None) -> str:
-    return "" if entry is None else LEVELS[entry.value.strip().lower()]
+def _level(cell: Cell | None) -> str:
+    return "" if cell is None else LEVELS[cell.value]

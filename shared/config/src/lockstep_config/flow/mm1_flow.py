@@ -13,7 +13,6 @@ from lockstep_config.keys.mm2_keys import IDENTITY_POLICIES
 from lockstep_config.resolve import precedence
 from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.precedence import Layers
-from lockstep_config.text import values
 from lockstep_state.names import Flow
 
 RESET = "latest"
@@ -44,10 +43,10 @@ def legacy_defaults(layers: Layers, flow: Flow) -> Mapping[str, str]:
         return {}
     found = dict(LEGACY_DEFAULTS)
     checkpoints = precedence.connector(layers, flow, "emit.checkpoints.enabled")
-    if checkpoints is not None and values.boolean(checkpoints.value):
+    if checkpoints is not None and checkpoints.value:
         found["emit.offset-syncs.enabled"] = "true"
     abort = precedence.connector(layers, flow, LEGACY_ABORT)
-    if abort is not None and not values.boolean(abort.value):
+    if abort is not None and not abort.value:
         found["lockstep.on.refused"] = "quarantine"
     return found
 
@@ -56,7 +55,7 @@ def legacy_settings(reader: Reader) -> LegacySettings | None:
     """None: the flow is no legacy flow."""
     if not _is_legacy(reader.layers, reader.flow):
         return None
-    return reader.settings(LegacySettings, group=reader.text(LEGACY_GROUP))
+    return reader.settings(LegacySettings, group=reader.value(LEGACY_GROUP))
 
 
 def check_legacy(reader: Reader, findings: Diagnostics) -> None:
@@ -65,19 +64,19 @@ def check_legacy(reader: Reader, findings: Diagnostics) -> None:
         for key in _ONLY_THERE:
             line = reader.layers.flow_lines(reader.flow).get(key)
             if line is not None:
-                findings.without_effect(line, f"{reader.flow} is no legacy flow: {LEGACY_GROUP} makes it one")
+                findings.without_effect(line.entry, f"{reader.flow} is no legacy flow: {LEGACY_GROUP} makes it one")
         return
-    if reader.choice(LEGACY_PARTITIONING) == "key":
+    if reader.value(LEGACY_PARTITIONING) == "key":
         _check_by_key(reader, findings)
-    policy = reader.found("replication.policy.class")
+    policy = reader.entry("replication.policy.class")
     if policy is not None and policy.value.strip() not in IDENTITY_POLICIES:
         findings.problem(
             policy,
             f"is {policy.value.strip()!r}, but {reader.flow} is a legacy flow ({LEGACY_GROUP}), whose topics keep "
             f"their names: remove this line, or set {reader.flow}.replication.policy.class={IDENTITY_POLICIES[1]}",
         )
-    refused = reader.found("lockstep.on.refused")
-    if refused is not None and reader.boolean(LEGACY_ABORT) and "quarantine" in refused.value:
+    refused = reader.entry("lockstep.on.refused")
+    if refused is not None and reader.value(LEGACY_ABORT) and "quarantine" in refused.value:
         findings.problem(
             refused,
             f"puts what the target refuses into quarantine and goes on, but {reader.flow} is to stop then: "
@@ -88,8 +87,8 @@ def check_legacy(reader: Reader, findings: Diagnostics) -> None:
 def _check_by_key(reader: Reader, findings: Diagnostics) -> None:
     """If keys choose the partitions, an offset of the source has no certain place on the target."""
     for key in ("emit.checkpoints.enabled", "emit.offset-syncs.enabled"):
-        found = reader.found(key)
-        if found is not None and reader.boolean(key):
+        found = reader.entry(key)
+        if found is not None and reader.value(key):
             findings.problem(
                 found,
                 f"is true, but with {LEGACY_PARTITIONING}=key an offset of {reader.flow.source} has no single "
@@ -108,7 +107,7 @@ def check_legacy_groups(flows: Sequence[FlowSettings], findings: Diagnostics, la
         found = precedence.connector(layers, settings.flow, LEGACY_GROUP)
         if first != settings.flow and found is not None:
             findings.problem(
-                found,
+                found.entry,
                 f"is {legacy.group!r} for {first} and for {settings.flow}: a group "
                 f"on {settings.flow.source} has the positions of one flow only; give each a group of its own",
             )
@@ -116,4 +115,4 @@ def check_legacy_groups(flows: Sequence[FlowSettings], findings: Diagnostics, la
 
 def _is_legacy(layers: Layers, flow: Flow) -> bool:
     group = precedence.connector(layers, flow, LEGACY_GROUP)
-    return group is not None and bool(group.value.strip())
+    return group is not None and bool(group.value)

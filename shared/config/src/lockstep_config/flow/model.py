@@ -2,7 +2,7 @@
 
 A `Configuration` is a plain value: it compares, pickles (it travels to Spark's workers) and never changes. Intervals
 are `timedelta`; a replication factor of -1 means the broker's default; secrets are kept out of `repr`. Defaults are
-those of the keys (`keyed`). Services receive the one section they need.
+those of the keys (`key_field`). Services receive the one section they need.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from lockstep_config.flow.connector_settings import (
     TopicSyncSettings,
 )
 from lockstep_config.keys.connector_keys import ConnectorName
-from lockstep_config.keys.key_values import keyed
+from lockstep_config.keys.key_values import key_field
 from lockstep_config.keys.lockstep_keys import (
     LEGACY_ABORT,
     LEGACY_COMMIT_EVERY,
@@ -83,7 +83,7 @@ class CompressionSettings:
     """How batches are compressed that are built anew: the producer's `compression.<codec>.level` (KIP-390), Java's
     defaults. `recompress`: which compressed batches are built anew for that."""
 
-    recompress: str = keyed(KEYS["lockstep.recompress"])
+    recompress: str = key_field(KEYS["lockstep.recompress"])
     gzip_level: int = -1
     lz4_level: int = 9
     zstd_level: int = 3
@@ -95,9 +95,9 @@ class LegacySettings:
     committed each `commit_every`."""
 
     group: str
-    partitioning: Literal["preserve", "key"] = keyed(KEYS[LEGACY_PARTITIONING])
-    abort_on_send_failure: bool = keyed(KEYS[LEGACY_ABORT])
-    commit_every: timedelta = keyed(KEYS[LEGACY_COMMIT_EVERY])
+    partitioning: Literal["preserve", "key"] = key_field(KEYS[LEGACY_PARTITIONING])
+    abort_on_send_failure: bool = key_field(KEYS[LEGACY_ABORT])
+    commit_every: timedelta = key_field(KEYS[LEGACY_COMMIT_EVERY])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,31 +107,32 @@ class DataPlaneSettings(CopySettings):
     `enabled` is the flow's own. `tasks_max` is the upper limit of slots; None means one per core, unlike MM2's 1.
     `compression_type` is the target producer's if the file sets one; None passes batches as they are.
     `auto_offset_reset` is where the first copy of a topic begins without a `start_timestamp` (Unix milliseconds).
-    `offset_flush_every` is never longer than a second, so that a crash re-reads little; `mm2_flushes_every` is what the
-    file says. `max_in_flight_bytes` bounds what a slot holds in memory. `max_bytes_per_s`: its default limits the whole
-    flow, the others each topic that matches. The values of `on_*` are the choices of `our_keys`. `provenance` None:
-    topics are renamed, so that names show where a record came from. If they are not, `feeding` has the state topics, on
-    the source, of the file's flows into it. `exactly_once`: records and progress go in transactions, each of which ends
-    after `transaction_interval`, or as soon as it can (None). `read_back`: no setting of a file. The target neither
-    does with producer ids what Kafka does, nor has transactions. `spark` is the same for all flows of a file. `legacy`
+    `offset_flush_every` is never longer than a second, so that a crash re-reads little; `offset_flush_interval` is what
+    the file says. `max_in_flight_bytes` bounds what a slot holds in memory. `max_bytes_per_s`: its default limits the
+    whole flow, the others each topic that matches. The values of `on_*` are the choices of `lockstep_keys`.
+    `provenance` None: topics are renamed, so that names show where a record came from. If they are not,
+    `upstream_state_topics` has the state topics, on the source, of the file's flows into it. `exactly_once`: records
+    and progress go in transactions, each of which ends after `transaction_interval`, or as soon as it can (None).
+    `read_back`: no setting of a file. The target neither does with producer ids what Kafka does, nor has transactions.
+    `spark` is the same for all flows of a file. `legacy`
     None: the flow takes no MirrorMaker 1's place.
     """
 
     enabled: bool = True
-    tasks_max: int | None = keyed(KEYS["tasks.max"])
-    offset_lag_max: int = keyed(KEYS["offset.lag.max"])
-    offset_syncs_location: Literal["source", "target"] = keyed(KEYS["offset-syncs.topic.location"])
-    emit_offset_syncs: bool = keyed(KEYS["emit.offset-syncs.enabled"])
-    offset_syncs_replication_factor: int = keyed(KEYS["offset-syncs.topic.replication.factor"])
+    tasks_max: int | None = key_field(KEYS["tasks.max"])
+    offset_lag_max: int = key_field(KEYS["offset.lag.max"])
+    offset_syncs_location: Literal["source", "target"] = key_field(KEYS["offset-syncs.topic.location"])
+    emit_offset_syncs: bool = key_field(KEYS["emit.offset-syncs.enabled"])
+    offset_syncs_replication_factor: int = key_field(KEYS["offset-syncs.topic.replication.factor"])
     isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
     auto_offset_reset: Literal["earliest", "latest"] = "earliest"
     fetch: FetchSettings = FetchSettings()
     compression_type: str | None = None
     compression: CompressionSettings = CompressionSettings()
     offset_flush_every: timedelta = timedelta(seconds=1)
-    mm2_flushes_every: timedelta = keyed(KEYS["offset.flush.interval.ms"])
+    offset_flush_interval: timedelta = key_field(KEYS["offset.flush.interval.ms"])
     provenance: Literal["local", "relay"] | None = None
-    feeding: tuple[str, ...] = ()
+    upstream_state_topics: tuple[str, ...] = ()
     exactly_once: bool = False
     read_back: bool = False
     transaction_interval: timedelta | None = None
@@ -152,8 +153,8 @@ class ControlSettings:
     `storage_*` for MM2's, `progress_connector` the connector's name in the keys of `offset_storage_topic`."""
 
     replication_factor: int
-    storage_replication_factor: int = keyed(KEYS["offset.storage.replication.factor"])
-    offset_storage_partitions: int = keyed(KEYS["offset.storage.partitions"])
+    storage_replication_factor: int = key_field(KEYS["offset.storage.replication.factor"])
+    offset_storage_partitions: int = key_field(KEYS["offset.storage.partitions"])
     offset_storage_topic: str
     progress_connector: str
 
@@ -223,7 +224,7 @@ class FlowSettings:
     auto_restart: AutoRestarts = DEFAULT_RESTARTS
     states: StatedPhases = NOTHING_STATED
     switch: SwitchSettings = DEFAULT_SWITCH
-    admin_timeout: timedelta = keyed(KEYS["admin.timeout.ms"])
+    admin_timeout: timedelta = key_field(KEYS["admin.timeout.ms"])
     tracing: bool = False
     checkpoint_connector: ConnectorSettings | None = None
     heartbeat_connector: ConnectorSettings | None = None

@@ -5,7 +5,7 @@ Pure. Names tell where a record came from unless the replication policy keeps th
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, cast
+from typing import Literal
 
 from lockstep_config.flow.identity_topology import (
     Link,
@@ -18,11 +18,9 @@ from lockstep_config.flow.identity_topology import (
     unreached,
 )
 from lockstep_config.flow.model import FlowSettings
-from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.resolve import precedence
 from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.precedence import Layers
-from lockstep_config.text import values
 from lockstep_state.names import Flow, state_topic
 
 KEY = "lockstep.provenance"
@@ -65,9 +63,9 @@ def _stated(
         if found is None:
             continue
         if settings.flow in keeping:
-            stated[settings.flow] = cast(Mode, values.choice(found.value, KEYS[KEY].choices))
+            stated[settings.flow] = found.value
         elif KEY in layers.flow_lines(settings.flow):
-            findings.without_effect(found, f"the topics of {settings.flow} get new names on the target")
+            findings.without_effect(found.entry, f"the topics of {settings.flow} get new names on the target")
     return stated
 
 
@@ -138,8 +136,10 @@ def _settled(
     if flow not in modes:
         return settings
     mode: Literal["local", "relay"] = modes[flow]
-    feeding = tuple(topic for other, topic in state.items() if other.target == flow.source)
-    settings = replace(settings, data_plane=replace(settings.data_plane, provenance=mode, feeding=feeding))
+    upstream = tuple(topic for other, topic in state.items() if other.target == flow.source)
+    settings = replace(
+        settings, data_plane=replace(settings.data_plane, provenance=mode, upstream_state_topics=upstream)
+    )
     comes_back = leads_back(Link(flow, settings.topics), links)
     if comes_back and settings.checkpoint.enabled and settings.checkpoint.sync_group_offsets:
         message = (

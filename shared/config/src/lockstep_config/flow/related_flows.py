@@ -46,7 +46,7 @@ def note_merges(layers: Layers, flows: Sequence[FlowSettings], findings: Diagnos
     """Note each two flows that may write to one topic, once. Only the clusters know which topics there are."""
     for first, second in combinations(flows, 2):
         if _may_merge(first, second):
-            found = Reader(layers, second.flow).found(POLICY)
+            found = Reader(layers, second.flow).entry(POLICY)
             moved = first.checkpoint.sync_group_offsets and may_share(first.groups, second.groups)
             groups = ". A group that both move goes to the earlier place of both" if moved else ""
             findings.note(

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from lockstep_config.flow.model import ClientProperties, FlowSettings
 from lockstep_config.keys.connector_keys import own_key
-from lockstep_config.resolve.precedence import SIDES, Side, parse_key
+from lockstep_config.resolve.cells import parse_key
+from lockstep_config.resolve.precedence import SIDES, Side
 from lockstep_config.text.properties import Entry
 from lockstep_config.text.sources import named_files
 

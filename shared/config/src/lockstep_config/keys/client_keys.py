@@ -67,6 +67,11 @@ class ClientKey:
         """The least and the most that Java takes, where librdkafka has a name for it."""
         return -1 if self.name in _BELOW_ZERO else 0, 2**63 - 1 if self.name in _LONGS else MAXIMUM
 
+    def nearest(self, number: int) -> int:
+        """Return the number within librdkafka's limits that is nearest to `number`."""
+        limited = number if self.minimum is None else max(number, self.minimum)
+        return limited if self.maximum is None else min(limited, self.maximum)
+
 
 NO_RESET = "none"
 """Of `auto.offset.reset`: Java's consumer raises an error where it has no position. Here a partition that was never

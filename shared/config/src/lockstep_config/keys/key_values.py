@@ -63,10 +63,11 @@ def per_topic(text: str, value: Callable[[str], V], default: V) -> PerTopic[V]:
 
 
 def parse_value(key: Key, text: str) -> Any:
-    """A text in the file as the value that it means; a time is a `timedelta`. None: the text is empty, and the key has
-    no default.
+    """Return the value that a text in the file means; a time is a `timedelta`.
 
-    Raises BadValue or UntranslatablePattern, which say what would be right."""
+    None: the text is empty, and the key has no default. Raises BadValue or UntranslatablePattern, which say what would
+    be right.
+    """
     if key.per_topic:
         one = replace(key, per_topic=False)
         return per_topic(
@@ -80,7 +81,7 @@ def parse_value(key: Key, text: str) -> Any:
         return _number(key, text)
     if key.kind in _OF_KINDS:
         return _OF_KINDS[key.kind](text)
-    return string(text) or key.default
+    return string(text) or (None if key.default is None else "")
 
 
 def _number(key: Key, text: str) -> int | timedelta:
@@ -96,8 +97,8 @@ def _number(key: Key, text: str) -> int | timedelta:
         raise BadValue(f"is {number}, out of range: nobody waits that long") from exc
 
 
-def keyed(key: Key) -> Any:
-    """A field of settings that has the value of a key."""
+def key_field(key: Key) -> Any:
+    """Declare a field of settings that has the value of a key."""
     unset = key.default is None and not key.per_topic
     return field(default=None if unset else parse_value(key, key.default or ""), metadata={"key": key})
 

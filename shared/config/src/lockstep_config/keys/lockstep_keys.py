@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from lockstep_config.keys.key_types import TOP_ONLY, Key, Kind, flag, interval, replication
-from lockstep_config.keys.key_values import PerTopic, field_keys, keyed
+from lockstep_config.keys.key_values import PerTopic, field_keys, key_field
 from lockstep_config.keys.log_levels import CLIENTS, LEVEL_KEY, LEVELS, LOGGING_FILE_KEY
 from lockstep_config.keys.python_classes import PYTHON_KEYS
-from lockstep_config.keys.spark_settings import MASTER, check_master
+from lockstep_config.keys.spark_settings import MASTER, parse_master
 from lockstep_config.keys.switch_keys import SwitchSettings
 from lockstep_config.keys.verify_keys import VerifySettings
 from lockstep_config.text.values import BadValue, choice, moment, version
@@ -34,7 +34,7 @@ class CopySettings:
     """What `lockstep.*` says about how records are copied: a field for each key, with its type and its default. They
     are fields of `DataPlaneSettings` too."""
 
-    on_gap: PerTopic[str] = keyed(
+    on_gap: PerTopic[str] = key_field(
         _policy(
             "lockstep.on.gap",
             ("halt", "skip", "restart"),
@@ -42,14 +42,14 @@ class CopySettings:
             "operator decides. skip the lost records, or restart from the first record that exists",
         )
     )
-    on_recreate: PerTopic[str] = keyed(
+    on_recreate: PerTopic[str] = key_field(
         _policy(
             "lockstep.on.recreate",
             ("halt", "skip", "restart"),
             "when a topic was deleted and created again. skip: the records that exist already",
         )
     )
-    on_doubt: PerTopic[str] = keyed(
+    on_doubt: PerTopic[str] = key_field(
         _policy(
             "lockstep.on.doubt",
             ("halt", "progress"),
@@ -57,14 +57,14 @@ class CopySettings:
             "which may duplicate records",
         )
     )
-    on_refused: PerTopic[str] = keyed(
+    on_refused: PerTopic[str] = key_field(
         _policy(
             "lockstep.on.refused",
             ("halt", "quarantine"),
             "when the target refuses a record, or a batch is corrupt. quarantine: write it to the quarantine topic",
         )
     )
-    start_timestamp: PerTopic[int | None] = keyed(
+    start_timestamp: PerTopic[int | None] = key_field(
         Key(
             name="lockstep.start.timestamp",
             per_topic=True,
@@ -73,7 +73,7 @@ class CopySettings:
             "or 2026-01-31T12:00:00Z. Unset: the consumer's auto.offset.reset. PATTERN=TIME: such topics",
         )
     )
-    max_in_flight_bytes: int = keyed(
+    max_in_flight_bytes: int = key_field(
         Key(
             name="lockstep.max.in.flight.bytes",
             kind=Kind.INTEGER,
@@ -83,7 +83,7 @@ class CopySettings:
             meaning="bytes of batches that a slot may have asked for, or hold between fetch and acknowledgement",
         )
     )
-    max_bytes_per_s: PerTopic[int | None] = keyed(
+    max_bytes_per_s: PerTopic[int | None] = key_field(
         Key(
             name="lockstep.max.bytes.per.second",
             kind=Kind.INTEGER,
@@ -245,7 +245,7 @@ OUR_KEYS = (
     ),
     Key(
         name=MASTER,
-        parse=check_master,
+        parse=parse_master,
         scopes=TOP_ONLY,
         meaning="where the slots of all flows run: local[CORES], spark://HOST:PORT or k8s://https://HOST:PORT; unset: "
         "on this machine, with a core for each slot",

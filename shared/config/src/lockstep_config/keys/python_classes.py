@@ -63,12 +63,15 @@ class PythonClass:
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.reference, dict(self.properties), self.where, dict(self.arguments))
 
-    def try_out(self) -> None:
-        """Ask it once, so that a mistake shows when the file is read. Raises ClassFailed."""
+    def validate(self) -> None:
+        """Call each method once, so that a mistake shows when the file is read. Raises ClassFailed."""
         raise NotImplementedError
 
-    def ask(self, method: str, *arguments: str, kind: Callable[[object], bool], expected: str) -> Any:
-        """What the class answers. Raises ClassFailed, also where `kind` does not hold for the answer."""
+    def call(self, method: str, *arguments: str, kind: Callable[[object], bool], expected: str) -> Any:
+        """Call a method of the class and return its answer.
+
+        Raises ClassFailed, also where `kind` does not hold for the answer.
+        """
         call = f"{method}({', '.join(map(repr, arguments))})"
         try:
             answer = getattr(self.made, method)(*arguments)
@@ -78,8 +81,8 @@ class PythonClass:
             raise ClassFailed(self._with_class_name(f"{call} answered {answer!r}; it must be {expected}"))
         return answer
 
-    def yes_or_no(self, method: str, name: str) -> bool:
-        return bool(self.ask(method, name, kind=_is_bool, expected="True or False"))
+    def call_predicate(self, method: str, name: str) -> bool:
+        return bool(self.call(method, name, kind=_is_bool, expected="True or False"))
 
     def _with_class_name(self, what: str) -> str:
         # What it raises may quote what it was given.
@@ -112,9 +115,9 @@ class PythonTopics(PythonClass):
     methods = ("should_replicate_topic",)
 
     def matches(self, name: str) -> bool:
-        return self.yes_or_no("should_replicate_topic", name)
+        return self.call_predicate("should_replicate_topic", name)
 
-    def try_out(self) -> None:
+    def validate(self) -> None:
         self.matches("t")
 
 
@@ -124,9 +127,9 @@ class PythonGroups(PythonClass):
     methods = ("should_replicate_group",)
 
     def matches(self, name: str) -> bool:
-        return self.yes_or_no("should_replicate_group", name)
+        return self.call_predicate("should_replicate_group", name)
 
-    def try_out(self) -> None:
+    def validate(self) -> None:
         self.matches("g")
 
 
@@ -136,14 +139,14 @@ class PythonConfigProperties(PythonClass, ConfigPropertyFilter):
     methods = ("should_replicate_config_property",)
 
     def should_replicate_config_property(self, name: str) -> bool:
-        return self.yes_or_no("should_replicate_config_property", name)
+        return self.call_predicate("should_replicate_config_property", name)
 
     def should_replicate_source_default(self, name: str) -> bool:
         if not hasattr(self.made, "should_replicate_source_default"):
             return False
-        return self.yes_or_no("should_replicate_source_default", name)
+        return self.call_predicate("should_replicate_source_default", name)
 
-    def try_out(self) -> None:
+    def validate(self) -> None:
         self.should_replicate_config_property("retention.ms")
         self.should_replicate_source_default("retention.ms")
 
@@ -181,18 +184,18 @@ class PythonPolicy(PythonClass, ReplicationPolicy):
         return self._name("checkpoints_topic", source_alias)
 
     def is_heartbeats_topic(self, topic: str) -> bool:
-        return self.yes_or_no("is_heartbeats_topic", topic)
+        return self.call_predicate("is_heartbeats_topic", topic)
 
     def is_checkpoints_topic(self, topic: str) -> bool:
-        return self.yes_or_no("is_checkpoints_topic", topic)
+        return self.call_predicate("is_checkpoints_topic", topic)
 
     def is_mm2_internal_topic(self, topic: str) -> bool:
-        return self.yes_or_no("is_mm2_internal_topic", topic)
+        return self.call_predicate("is_mm2_internal_topic", topic)
 
     def is_internal_topic(self, topic: str) -> bool:
-        return self.yes_or_no("is_internal_topic", topic)
+        return self.call_predicate("is_internal_topic", topic)
 
-    def try_out(self) -> None:
+    def validate(self) -> None:
         remote = self.format_remote_topic("A", "t")
         self.heartbeats_topic()
         for topic in ("t", remote):
@@ -207,10 +210,10 @@ class PythonPolicy(PythonClass, ReplicationPolicy):
         self.checkpoints_topic("A")
 
     def _name(self, method: str, *arguments: str) -> str:
-        return str(self.ask(method, *arguments, kind=_is_name, expected="a name"))
+        return str(self.call(method, *arguments, kind=_is_name, expected="a name"))
 
     def _name_or_none(self, method: str, topic: str) -> str | None:
-        answer = self.ask(method, topic, kind=lambda one: one is None or _is_name(one), expected="a name, or None")
+        answer = self.call(method, topic, kind=lambda one: one is None or _is_name(one), expected="a name, or None")
         return None if answer is None else str(answer)
 
 

@@ -1,7 +1,6 @@
-"""Names of earlier versions, of proposals that came out otherwise, of other clients, and what people write by mistake;
-with what to write instead. Pure.
+"""Names of earlier versions, of other clients, and of common mistakes, with what to write instead. Pure.
 
-Each proposal is a line that loads and does what was meant; where there is none, the sentence says why.
+Each replacement loads and does what was meant. Where there is none, a note says why.
 """
 
 import re
@@ -12,16 +11,18 @@ from types import MappingProxyType
 
 @dataclass(frozen=True, slots=True)
 class RenamedKey:
-    """`keys` are what to write in the same place, all of them; `why` is said besides. `matters`: it was meant to decide
-    what is copied, or how safely."""
+    """All the `keys` to write in the same place, and a note besides.
+
+    `matters` says that the key was meant to decide what is copied, or how safely.
+    """
 
     keys: tuple[str, ...] = ()
-    why: str = ""
+    note: str = ""
     matters: bool = False
 
 
-def _write(keys: str, names: str, why: str = "", *, matters: bool = False) -> dict[str, RenamedKey]:
-    return dict.fromkeys(names.split(), RenamedKey(tuple(keys.split()), why, matters))
+def _write(keys: str, names: str, note: str = "", *, matters: bool = False) -> dict[str, RenamedKey]:
+    return dict.fromkeys(names.split(), RenamedKey(tuple(keys.split()), note, matters))
 
 
 _ALL = "without that line every one is selected, as in MirrorMaker"
@@ -29,7 +30,7 @@ _FACTORS = " ".join(f"{topic}.topic.replication.factor" for topic in ("offset-sy
 _COMPACTED = "the topic is compacted: nothing in it is too old"
 _PEM = "and {0}.type=PEM, where it is a file of certificates"
 
-OLDER_NAMES: Mapping[str, RenamedKey] = MappingProxyType(
+RENAMED_KEYS: Mapping[str, RenamedKey] = MappingProxyType(
     {
         # Selections.
         **_write(
@@ -193,16 +194,16 @@ OLDER_NAMES: Mapping[str, RenamedKey] = MappingProxyType(
         ),
     }
 )
-"""By the name as it is mostly written. `renamed_key` finds other marks between its words as well."""
+"""By the name as it is mostly written. `find_renamed` finds other marks between its words as well."""
 
 
 def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.casefold())
 
 
-_PLAIN = MappingProxyType({_plain(name): older for name, older in OLDER_NAMES.items()})
+_PLAIN = MappingProxyType({_plain(name): renamed for name, renamed in RENAMED_KEYS.items()})
 
 
-def renamed_key(name: str) -> RenamedKey | None:
-    """What is known of a name, however its words are put together."""
+def find_renamed(name: str) -> RenamedKey | None:
+    """Return the entry of an old name, however its words are put together."""
     return _PLAIN.get(_plain(name))

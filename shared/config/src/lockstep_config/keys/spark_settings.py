@@ -80,11 +80,11 @@ PINNED: Mapping[str, Pinned] = MappingProxyType(
 """Fixed settings, before the file, the environment and `spark-defaults.conf`, and why."""
 
 
-def check_master(text: str) -> None:
-    """Raises BadValue, a sentence that says what it may be, for a master on which slots cannot run."""
+def parse_master(text: str) -> str:
+    """Return the master. Raises BadValue, a sentence that says what it may be, for one on which slots cannot run."""
     master = text.strip()
     if any(form.fullmatch(master) for form in (_LOCAL, _STANDALONE, _KUBERNETES)):
-        return
+        return master
     if master.startswith("sc://"):
         raise BadValue(
             "is a Spark Connect server, which has no job groups and ends long tasks: name the cluster's own master"

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from lockstep_config.keys.key_types import Key, interval
-from lockstep_config.keys.key_values import keyed
+from lockstep_config.keys.key_values import key_field
 
 
 def _hook(name: str, when: str) -> Key:
@@ -20,17 +20,19 @@ class SwitchSettings:
     """What `lockstep.switch.*` says about a switch of clients to the target: a field for each key, with its type and
     its default."""
 
-    max_lag: timedelta = keyed(
+    max_lag: timedelta = key_field(
         interval(
             "lockstep.switch.max.lag.seconds",
             "10",
             "lag of a partition, in seconds, up to which the flow is ready to switch",
         )
     )
-    hook_before: str = keyed(_hook("before", "before anything changes; if it fails, nothing is"))
-    hook_fence: str = keyed(_hook("fence", "when the source's writers are to stop; if it fails, nothing is changed"))
-    hook_redirect: str = keyed(_hook("redirect", "when clients are to go to the target"))
-    hook_after: str = keyed(_hook("after", "at the end, also of an aborted switch"))
-    hook_timeout: timedelta = keyed(
+    hook_before: str = key_field(_hook("before", "before anything changes; if it fails, nothing is"))
+    hook_fence: str = key_field(
+        _hook("fence", "when the source's writers are to stop; if it fails, nothing is changed")
+    )
+    hook_redirect: str = key_field(_hook("redirect", "when clients are to go to the target"))
+    hook_after: str = key_field(_hook("after", "at the end, also of an aborted switch"))
+    hook_timeout: timedelta = key_field(
         interval("lockstep.switch.hook.timeout.seconds", "60", "seconds that each hook of a switch may take")
     )

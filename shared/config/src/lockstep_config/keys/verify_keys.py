@@ -3,17 +3,17 @@
 from dataclasses import dataclass
 
 from lockstep_config.keys.key_types import Key, Kind, flag
-from lockstep_config.keys.key_values import keyed
+from lockstep_config.keys.key_values import key_field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifySettings:
     """How copies are compared with their source (`docs/guides/verify.md`): a field for each key."""
 
-    enabled: bool = keyed(
+    enabled: bool = key_field(
         flag("lockstep.verify.enabled", "false", "compare each copy with its source all the time, as it grows")
     )
-    depth: str = keyed(
+    depth: str = key_field(
         Key(
             name="lockstep.verify.depth",
             default="bytes",
@@ -22,7 +22,7 @@ class VerifySettings:
             "but what Lockstep changes. record: each record. Batches that are not equal are compared by record",
         )
     )
-    tasks_max: int = keyed(
+    tasks_max: int = key_field(
         Key(
             name="lockstep.verify.tasks.max",
             kind=Kind.INTEGER,
@@ -32,7 +32,7 @@ class VerifySettings:
             meaning="slots that compare, beside the slots that copy",
         )
     )
-    max_bytes_per_s: int = keyed(
+    max_bytes_per_s: int = key_field(
         Key(
             name="lockstep.verify.max.bytes.per.second",
             kind=Kind.INTEGER,

@@ -29,16 +29,17 @@ from lockstep_config.keys.connector_keys import CONNECTORS
 from lockstep_config.keys.lockstep_keys import UNKNOWN_KEYS
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.loader.settings_file import SETTINGS_VARIABLE, UNKNOWN_VARIABLE, with_settings
-from lockstep_config.loader.standalone import by_itself
+from lockstep_config.loader.standalone import without_external_files
 from lockstep_config.report import ineffective_lines
 from lockstep_config.report.one_cluster import check_addresses
 from lockstep_config.report.replication_cycles import check_cycles
 from lockstep_config.resolve import precedence
+from lockstep_config.resolve.cells import ALIAS, Cell, read_cells
 from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.own_classes import own_classes
 from lockstep_config.resolve.precedence import SIDES, Layers, Side
-from lockstep_config.resolve.slips import slip
 from lockstep_config.resolve.validate import check_line
+from lockstep_config.resolve.value_typos import find_typo
 from lockstep_config.strimzi.recognised import is_connector, is_resource
 from lockstep_config.text.config_errors import ConfigurationError, Problem
 from lockstep_config.text.config_providers import read_providers, resolved
@@ -65,19 +66,21 @@ def load(path: Path, environment: Mapping[str, str]) -> Configuration:
 
     Raises `ConfigurationError` with every mistake that could be found, each with its line and what to do.
     """
-    return configured(read(path, environment), path, environment)
+    return build_configuration(read(path, environment), path, environment)
 
 
 def read(path: Path, environment: Mapping[str, str], document: str = "") -> PropertiesText:
     """The lines of a file unchanged, those of a resource as the lines they mean. On top of these are the settings that
     the environment names. Of several resources, `document` names the one that is meant. Raises `ConfigurationError`
     where a file cannot be read at all; what is wrong with the lines is in what is returned."""
-    return settled(_read(path, document), environment)
+    return with_overrides(_read(path, document), environment)
 
 
-def settled(text: PropertiesText, environment: Mapping[str, str]) -> PropertiesText:
-    """Lines with those of the settings that the environment names, if it does, on top. Raises `ConfigurationError`
-    where that file cannot be read."""
+def with_overrides(text: PropertiesText, environment: Mapping[str, str]) -> PropertiesText:
+    """Return the lines with those of the settings file on top, if the environment names one.
+
+    Raises `ConfigurationError` where that file cannot be read.
+    """
     named = environment.get(SETTINGS_VARIABLE, "").strip()
     if not named or (text.problems and not text.entries):  # an unreadable file is the only problem reported
         return text
@@ -104,33 +107,40 @@ def _read_form(data: bytes, path: Path, document: str) -> PropertiesText:
 
 
 def build_layers(text: PropertiesText, path: Path, environment: Mapping[str, str]) -> Layers:
-    """The lines by where they belong, references resolved. Mistakes are `configured`'s to tell."""
+    """Resolve and parse the lines, and sort them by where they belong; `build_configuration` reports mistakes."""
     findings = Diagnostics(path)
     entries = _resolved(text.entries, environment, findings)
-    return precedence.layered(entries, _aliases(entries, findings)[0], KEYS)
+    return precedence.layered(read_cells(entries, _aliases(entries, findings)[0]))
 
 
-def configured(
+def build_configuration(
     text: PropertiesText, path: Path, environment: Mapping[str, str], *, alone: bool = False
 ) -> Configuration:
-    """The same of lines that were read already, from any form; `path` is the place of a mistake without a line. With
-    `alone`, other files are not read, and lines that depend on them are not judged. That is for reporting mistakes, not
-    for running. Raises as `load`."""
-    text, outside = by_itself(text, path) if alone else (text, frozenset[str]())
+    """Resolve and check lines that were read already, from any form.
+
+    Args:
+        path: The place of a mistake without a line.
+        alone: Read no other file, and leave out the lines that depend on one. That is for reporting mistakes, not for
+            running.
+
+    Raises:
+        ConfigurationError: As `load`.
+    """
+    text, outside = without_external_files(text, path) if alone else (text, frozenset[str]())
     findings = Diagnostics(path, [*text.problems, *_still_lacking(text)], list(text.unused), list(text.notes))
     if findings.problems and not text.entries:
         raise ConfigurationError(findings.problems)
     entries = _resolved(text.entries, environment, findings)
     aliases, stated = _aliases(entries, findings)
-    layers = precedence.layered(entries, aliases, KEYS)
+    cells = read_cells(entries, aliases)
+    layers = precedence.layered(cells)
     classes = own_classes(layers)
     findings.stated = frozenset(entry.key for entry in entries)
     findings.unknown_keys = _unknown_keys(layers, environment)
     unresolved = {problem.key for problem in findings.problems if problem.line}
-    for entry in entries:
-        if entry.shown in unresolved:
-            continue  # what would be judged is the reference
-        check_line(entry, precedence.parse_key(entry.key, aliases, KEYS), aliases, findings, classes)
+    for cell in cells:
+        if cell.entry.shown not in unresolved:  # or what would be judged is the reference
+            check_line(cell, aliases, findings, classes)
     if stated:
         _check_bootstrap(layers, aliases, findings)
 
@@ -138,7 +148,7 @@ def configured(
     # An option of a command has no line, and a file of its own.
     reported = {problem.key for problem in findings.problems if problem.line or problem.file != path}
     wrong = {entry.key for entry in entries if entry.shown in reported} | outside
-    sound = precedence.layered((entry for entry in entries if entry.key not in wrong), aliases, KEYS)
+    sound = precedence.layered(cell for cell in cells if cell.entry.key not in wrong)
     flows = tuple(flow_settings(sound, flow, findings) for flow in find_flows(sound, aliases))
     flows = with_shared_acls(with_siblings(with_opposites(flows)))
     flows = with_provenance(sound, flows, tuple(aliases), findings)
@@ -175,9 +185,11 @@ def _still_lacking(text: PropertiesText) -> list[Problem]:
 
 def _unknown_keys(layers: Layers, environment: Mapping[str, str]) -> str:
     """An explicit option goes before the file. A word that is no level is reported with its line."""
-    line = layers.top.get(UNKNOWN_KEYS)
-    word = environment.get(UNKNOWN_VARIABLE, "").strip() or (line.value.strip() if line else "")
-    return word.lower() if word.lower() in KEYS[UNKNOWN_KEYS].choices else ""
+    option = environment.get(UNKNOWN_VARIABLE, "").strip().lower()
+    if option:
+        return option if option in KEYS[UNKNOWN_KEYS].choices else ""
+    cell = layers.top.get(UNKNOWN_KEYS)
+    return cell.value or "" if cell else ""
 
 
 def read_config_file(path: Path) -> bytes:
@@ -224,8 +236,8 @@ def _aliases(entries: Sequence[Entry], findings: Diagnostics) -> tuple[tuple[str
     if len(aliases) == 1:
         findings.problem(listed, f"names only {aliases[0]!r}: a flow needs two clusters")
     for alias in aliases:
-        if not precedence.ALIAS.fullmatch(alias):
-            why = slip(alias)
+        if not ALIAS.fullmatch(alias):
+            why = find_typo(alias)
             message = f"has the alias {alias!r}: an alias may hold letters, digits, '_' and '-' only"
             findings.problem(listed, f"{message}; {why}" if why else message)
     return aliases, True
@@ -234,7 +246,7 @@ def _aliases(entries: Sequence[Entry], findings: Diagnostics) -> tuple[tuple[str
 def _check_bootstrap(layers: Layers, aliases: Sequence[str], findings: Diagnostics) -> None:
     for alias in aliases:
         # An alias that may not be one cannot have lines of its own either; one sentence about it is enough.
-        if precedence.ALIAS.fullmatch(alias) and "bootstrap.servers" not in precedence.connection(layers, alias):
+        if ALIAS.fullmatch(alias) and "bootstrap.servers" not in precedence.connection(layers, alias):
             message = f"is missing: say where cluster {alias} is, HOST:PORT, several between commas"
             findings.problem(f"{alias}.bootstrap.servers", message)
 
@@ -269,10 +281,10 @@ def _check_certificate(
     properties: Mapping[str, str],
     alias: str,
     client: str,
-    lines: Iterable[Mapping[str, Entry]],
+    lines: Iterable[Mapping[str, Cell]],
     findings: Diagnostics,
 ) -> None:
-    every = [(f".{key}", entry) for layer in lines for key, entry in layer.items()]
+    every = [(f".{key}", cell.entry) for layer in lines for key, cell in layer.items()]
     missing = False
     for key in ("ssl.truststore.location", "ssl.keystore.location"):
         value = properties.get(key, "")

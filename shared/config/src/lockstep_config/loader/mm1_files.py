@@ -24,7 +24,7 @@ from lockstep_config.keys.mm1_keys import (
     mm1_names,
 )
 from lockstep_config.keys.mm2_keys import KEYS
-from lockstep_config.loader.configuration import configured, read_config_file, settled
+from lockstep_config.loader.configuration import build_configuration, read_config_file, with_overrides
 from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.text.properties import Entry, PropertiesText, read_properties
 
@@ -45,7 +45,7 @@ class LegacyFiles:
 
 def load_legacy(files: LegacyFiles, environment: Mapping[str, str]) -> Configuration:
     """The configuration of its one flow, `source->target`. Raises ConfigurationError as `load`."""
-    return configured(settled(legacy_text(files), environment), files.consumer, environment)
+    return build_configuration(with_overrides(legacy_text(files), environment), files.consumer, environment)
 
 
 def legacy_text(files: LegacyFiles) -> PropertiesText:

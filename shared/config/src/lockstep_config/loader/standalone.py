@@ -1,5 +1,4 @@
-"""A configuration judged by itself, where what it refers to is not there: secrets, files, environment, Python classes.
-Pure."""
+"""Prepare a configuration for a check where its secrets, files, environment and Python classes are missing. Pure."""
 
 import re
 from dataclasses import replace
@@ -14,9 +13,12 @@ from lockstep_config.text.sources import FILE_KEY
 _REFERENCE = re.compile(r"\$\{[^{}:]*:[^}]*\}")
 
 
-def by_itself(text: PropertiesText, path: Path) -> tuple[PropertiesText, frozenset[str]]:
-    """The text without the lines that cannot be judged without other files, with a note on each, and the keys of
-    those."""
+def without_external_files(text: PropertiesText, path: Path) -> tuple[PropertiesText, frozenset[str]]:
+    """Leave out the lines that cannot be judged without other files.
+
+    Returns:
+        The text with a note on each of these lines, and their keys.
+    """
     named = {key for entry in text.entries if (key := _last(entry.key, PYTHON_KEYS))}
     out = [entry for entry in text.entries if _is_outside(entry, named)]
     why = "is not checked: it names what is elsewhere"

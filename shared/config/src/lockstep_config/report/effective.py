@@ -12,6 +12,7 @@ from lockstep_config.keys.key_types import Key, KeyLevel, Status
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.keys.spark_settings import CONF_PREFIX
 from lockstep_config.resolve import precedence
+from lockstep_config.resolve.cells import Cell
 from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text.properties import Entry, PropertiesText
 from lockstep_config.text.secrets import MASK, is_secret
@@ -57,8 +58,8 @@ def view(text: PropertiesText, layers: Layers, path: Path, flows: Iterable[FlowS
     flows = tuple(flows)
     aliases = dict.fromkeys(alias for one in flows for alias in (one.flow.source, one.flow.target))
     whole = (
-        entry
-        for key, entry in layers.top.items()
+        cell.entry
+        for key, cell in layers.top.items()
         if (key in KEYS and KEYS[key].scopes == {KeyLevel.TOP} and KEYS[key].status is Status.USED)
         or key.startswith((CONF_PREFIX, "config.providers."))
     )
@@ -79,8 +80,8 @@ class _Shown:
         masked = MASK if value and is_secret(entry.key) else value
         return Setting(key, masked, entry.file or self.path, entry.line, entry.shown)
 
-    def all(self, found: Mapping[str, Entry]) -> tuple[Setting, ...]:
-        return tuple(sorted(self.line(key, effective) for key, effective in found.items()))
+    def all(self, cells: Mapping[str, Cell]) -> tuple[Setting, ...]:
+        return tuple(sorted(self.line(key, cell.entry) for key, cell in cells.items()))
 
 
 def _flow(layers: Layers, settings: FlowSettings, shown: _Shown) -> FlowView:
@@ -90,12 +91,12 @@ def _flow(layers: Layers, settings: FlowSettings, shown: _Shown) -> FlowView:
     for name, key in KEYS.items():
         if not _counts(key) or key.renamed_to or key.scopes == {KeyLevel.TOP}:
             continue
-        if (ours := f"lockstep.{name}") in KEYS and connector.found(ours):
+        if (ours := f"lockstep.{name}") in KEYS and connector.cell(ours):
             continue  # a Python class has its place
-        found = (connector if KeyLevel.FLOW in key.scopes else worker).found(name)
+        found = (connector if KeyLevel.FLOW in key.scopes else worker).entry(name)
         lines.append(shown.line(name, found) if found else Setting(name, defaults.get(name, _default(name, settings))))
     own = {key for key in layers.flow_lines(flow) if key not in KEYS and not _is_client_key(key)}
-    lines += [shown.line(key, layers.flow_lines(flow)[key]) for key in own]
+    lines += [shown.line(key, layers.flow_lines(flow)[key].entry) for key in own]
     clients = {
         f"{side} {kind}": shown.all(precedence.client(layers, flow, side, kind))
         for side in precedence.SIDES

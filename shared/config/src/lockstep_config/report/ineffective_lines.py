@@ -10,7 +10,7 @@ from lockstep_config.resolve.client_lines import does_nothing
 from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.precedence import Layers
 from lockstep_config.resolve.validate import OF_EVERY_CLIENT, OF_RECORDS
-from lockstep_config.text.values import split_list
+from lockstep_rules.filters import NameFilter
 
 OF_READING = frozenset(
     name for name, key in CLIENT["consumer"].items() if key.records and key.librdkafka and name not in OF_EVERY_CLIENT
@@ -31,8 +31,8 @@ def remark(layers: Layers, flows: Sequence[FlowSettings], findings: Diagnostics)
 def _beaten(layers: Layers, settings: FlowSettings, findings: Diagnostics) -> None:
     """`S->T.consumer.x` ranks below `S.consumer.x`, which people expect the other way round."""
     flow, of_source = settings.flow, layers.cluster_lines(settings.flow.source)
-    for key, entry in layers.flow_lines(flow).items():
-        above = of_source.get(key)
+    for key, cell in layers.flow_lines(flow).items():
+        entry, above = cell.entry, of_source[key].entry if key in of_source else None
         if key.startswith("consumer.") and above is not None and above.value.strip() != entry.value.strip():
             name = key.removeprefix("consumer.")
             if does_nothing("consumer", name) or (name not in CLIENT["consumer"] and name not in CONNECTION):
@@ -47,23 +47,24 @@ def _beaten(layers: Layers, settings: FlowSettings, findings: Diagnostics) -> No
 def _selects_nothing(layers: Layers, settings: FlowSettings, findings: Diagnostics) -> None:
     reader = Reader(layers, settings.flow)
     for key, what in (("topics", "topic"), ("groups", "group")):
-        found, without = reader.found(key), reader.found(f"{key}.exclude")
-        if found is None:
+        selected, without = reader.cell(key), reader.cell(f"{key}.exclude")
+        if selected is None:
             continue
-        included = split_list(found.value)
-        if not included:
-            findings.note(found, f"is empty: {settings.flow} selects no {what}")
-        both = sorted(set(included) & set(split_list(without.value))) if without else []
+        included: NameFilter = selected.value
+        if not included.include:
+            findings.note(selected.entry, f"is empty: {settings.flow} selects no {what}")
+        both = sorted(set(included.include) & set(without.value.include)) if without else []
         if both and without:
-            has = f"has {', '.join(both)} as {found.shown} has"
-            findings.note(without, f"{has}: what is excluded stays out")
+            has = f"has {', '.join(both)} as {selected.entry.shown} has"
+            findings.note(without.entry, f"{has}: what is excluded stays out")
 
 
 def _nothing_goes_there(layers: Layers, enabled: Iterable[FlowSettings], findings: Diagnostics) -> None:
     sources = {settings.flow.source for settings in enabled}
     targets = {settings.flow.target for settings in enabled}
     for alias in layers.clusters:
-        for key, entry in layers.cluster_lines(alias).items():
+        for key, cell in layers.cluster_lines(alias).items():
+            entry = cell.entry
             kind, _, name = key.partition(".")
             if kind == "producer" and alias not in targets and name in OF_RECORDS and alias in sources:
                 findings.note(entry, f"is for records that are written to {alias}, and no flow that is enabled does so")

@@ -10,7 +10,6 @@ from lockstep_config.resolve import precedence
 from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text.properties import Entry
-from lockstep_config.text.values import split_list
 
 
 def check_addresses(
@@ -41,9 +40,9 @@ def _shared(layers: Layers, aliases: Sequence[str]) -> Iterator[tuple[Entry, str
     seen: dict[str, str] = {}
     for alias in aliases:
         servers = precedence.connection(layers, alias).get("bootstrap.servers")
-        addresses = split_list(servers.value.lower()) if servers is not None else ()
+        addresses = tuple(map(str.lower, servers.value or ())) if servers is not None else ()
         shared = next((address for address in addresses if seen.get(address, alias) != alias), None)
         if servers is not None and shared is not None:
-            yield servers, shared, seen[shared], alias
+            yield servers.entry, shared, seen[shared], alias
         for address in addresses:
             seen.setdefault(address, alias)

@@ -98,7 +98,7 @@ def _report(layers: Layers, way: Sequence[Step], again: str, findings: Diagnosti
         "replication.policy.class",
         "lockstep.replication.policy.class",
     )
-    lines = (Reader(layers, settings.flow).found(key) for key in keys for settings, _ in way)
+    lines = (Reader(layers, settings.flow).entry(key) for key in keys for settings, _ in way)
     findings.problem(next(filter(None, lines), "replication.policy.separator"), message)
 
 

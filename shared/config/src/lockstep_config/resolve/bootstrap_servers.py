@@ -1,16 +1,16 @@
-"""Whether `bootstrap.servers` has addresses. Pure."""
+"""Parse `bootstrap.servers`. Pure."""
 
 import re
 
-from lockstep_config.resolve.slips import placeholder
+from lockstep_config.resolve.value_typos import find_placeholder
 from lockstep_config.text.values import BadValue, split_list
 
 HOST = re.compile(r"\[?[0-9A-Za-z._%:-]+\]?")
 """As in Kafka's `Utils.HOST_PORT_PATTERN`."""
 
 
-def check_servers(text: str) -> None:
-    """`bootstrap.servers`."""
+def parse_servers(text: str) -> tuple[str, ...]:
+    """Return the addresses. Raises BadValue where there is none, or one is no HOST:PORT."""
     servers = split_list(text)
     if not servers:
         raise BadValue("is empty: write HOST:PORT, several between commas")
@@ -19,5 +19,6 @@ def check_servers(text: str) -> None:
         host = host.rpartition("://")[2]
         if not (host and colon and port.isascii() and port.isdigit() and len(port) < 6 and 0 < int(port) < 65_536):
             raise BadValue(f"has {server!r}, which is no HOST:PORT")
-        if not HOST.fullmatch(host) or placeholder(host):
+        if not HOST.fullmatch(host) or find_placeholder(host):
             raise BadValue(f"has {server!r}, and {host!r} is no host")
+    return servers

@@ -6,20 +6,17 @@ from lockstep_config.keys.client_keys import (
     CONNECTION,
     CONNECTION_WITHOUT_EFFECT,
     NO_RESET,
-    ClientKey,
     ClientKind,
 )
 from lockstep_config.keys.key_types import KeyLevel, Status
-from lockstep_config.resolve.bootstrap_servers import check_servers
+from lockstep_config.resolve.cells import Cell
 from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.key_suggestions import KINDS
-from lockstep_config.resolve.slips import in_connection
 from lockstep_config.resolve.unknown_keys import unknown
-from lockstep_config.text.properties import Entry
+from lockstep_config.resolve.value_typos import in_connection
 from lockstep_config.text.secrets import masked
-from lockstep_config.text.values import BadValue, boolean, choice, integer, list_remark
+from lockstep_config.text.values import list_remark
 
-PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _ON_NO_RESET = (
     "is none: MirrorMaker then never copies a partition that it has no progress of, and only logs warnings. Here "
     "such a partition begins at its earliest record; write earliest or latest to say where. A gap halts the "
@@ -45,61 +42,42 @@ def only_connection(side: str, kind: ClientKind, name: str, before: str = "") ->
     return f"MirrorMaker reads only the connection there: write {every}{before}{side}.{kind}.{name}"
 
 
-def check_connection(entry: Entry, name: str, findings: Diagnostics) -> None:
+def check_connection(cell: Cell, name: str, findings: Diagnostics) -> None:
+    """Judge a line about a connection; `name` is the property."""
+    entry = cell.entry
     if name not in CONNECTION:
         unknown(entry, name, KeyLevel.CLUSTER, findings, tuple(sorted(CONNECTION)))
-        return
-    if name in CONNECTION_WITHOUT_EFFECT:
+    elif name in CONNECTION_WITHOUT_EFFECT:
         findings.without_effect(entry, CONNECTION_WITHOUT_EFFECT[name])
-        return
-    try:
-        if name == "security.protocol":
-            choice(entry.value, PROTOCOLS)
-        elif name == "bootstrap.servers":
-            check_servers(entry.value)
-            if twice := list_remark(entry.value):
-                findings.note(entry, twice)
-        elif (remark := remark_on(name, entry.value)) is not None:
-            findings.note(entry, remark)
-    except BadValue as exc:
-        findings.problem(entry, str(exc))
-        return
-    for remark in () if entry.referenced else in_connection(name, entry.value):
-        findings.note(entry, remark)
+    elif cell.refusal:
+        findings.problem(entry, cell.refusal)
+    else:
+        remark = list_remark(entry.value) if name == "bootstrap.servers" else remark_on(name, entry.value)
+        for one in (remark, *(() if entry.referenced else in_connection(name, entry.value))):
+            if one:
+                findings.note(entry, one)
 
 
-def check_client(entry: Entry, kind: ClientKind, name: str, findings: Diagnostics) -> None:
+def check_client(cell: Cell, kind: ClientKind, name: str, findings: Diagnostics) -> None:
+    """Judge a line about a client of that kind; `name` is the property."""
     if name in CONNECTION:
-        check_connection(entry, name, findings)
+        check_connection(cell, name, findings)
         return
-    key = CLIENT[kind].get(name)
+    entry, key = cell.entry, CLIENT[kind].get(name)
     if key is None:
         unknown(entry, name, KeyLevel.CLUSTER, findings, (*CLIENT[kind], *sorted(CONNECTION)))
-        return
-    if key.status is Status.WITHOUT_EFFECT:
+    elif key.status is Status.WITHOUT_EFFECT:
         findings.without_effect(entry, key.why)
     elif key.status is Status.REFUSED:
-        if (value := entry.value.strip()) and value not in key.choices:
+        if cell.value and cell.value not in key.choices:
             instead = f"; it may be {', '.join(key.choices)}" if key.choices else ""
-            findings.problem(entry, f"is {masked(name, value)!r}, which is refused: {key.why}{instead}")
-    else:
-        _check_client_value(entry, key, findings)
-
-
-def _check_client_value(entry: Entry, key: ClientKey, findings: Diagnostics) -> None:
-    try:
-        if key.choices:
-            if choice(entry.value, key.choices) == NO_RESET and key.name == "auto.offset.reset":
-                findings.note(entry, _ON_NO_RESET)
-        elif key.name == "check.crcs":
-            boolean(entry.value)
-        elif not key.librdkafka and key.minimum is not None:
-            integer(entry.value, key.minimum, key.maximum)
-        elif key.minimum is not None and key.maximum is not None:
-            number = integer(entry.value, *key.java_limits)
-            nearest = min(max(number, key.minimum), key.maximum)
-            # -1 is Java's word for the system's own buffer size, or for no limit; librdkafka's is 0.
-            if number != nearest and (number, nearest) != (-1, 0):
-                findings.note(entry, f"is {number}, beyond what librdkafka takes: {nearest} is used")
-    except BadValue as exc:
-        findings.problem(entry, str(exc))
+            findings.problem(entry, f"is {masked(name, cell.value)!r}, which is refused: {key.why}{instead}")
+    elif cell.refusal:
+        findings.problem(entry, cell.refusal)
+    elif cell.value == NO_RESET and name == "auto.offset.reset":
+        findings.note(entry, _ON_NO_RESET)
+    elif isinstance(cell.value, int):
+        nearest = key.nearest(cell.value)
+        # -1 is Java's word for the system's own buffer size, or for no limit; librdkafka's is 0.
+        if cell.value != nearest and (cell.value, nearest) != (-1, 0):
+            findings.note(entry, f"is {cell.value}, beyond what librdkafka takes: {nearest} is used")

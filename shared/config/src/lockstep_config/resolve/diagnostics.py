@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lockstep_config.resolve.slips import likeness, slip
+from lockstep_config.resolve.value_typos import find_typo, find_unfilled
 from lockstep_config.text.config_errors import Problem
 from lockstep_config.text.properties import Entry
 from lockstep_config.text.secrets import is_secret
@@ -32,7 +32,7 @@ class Diagnostics:
         no line."""
         why = ""
         if isinstance(about, Entry) and not about.referenced:
-            why = likeness(about.value) if is_secret(about.key) else slip(about.value)
+            why = find_unfilled(about.value) if is_secret(about.key) else find_typo(about.value)
         self.plain_problem(about, f"{message}; {why}" if why and why not in message else message)
 
     def plain_problem(self, about: Entry | str, message: str) -> None:

@@ -1,9 +1,10 @@
-"""What an unknown key was probably meant to be, and whether it is near a key that decides what is copied. Pure.
+"""Suggest what an unknown key was probably meant to be, and say whether that key decides what is copied. Pure.
 
-A proposal is made only where following it does what was meant. Either a table has it (`older_names`), or there is a
-slip of the pen. A slip is a letter or two, a plural, the order or the marks between words.
+A key is suggested only where following the advice does what was meant: the table of old names has it, or `difflib`
+finds one misspelt word.
 """
 
+import difflib
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,35 +15,42 @@ from typing import get_args
 from lockstep_config.keys.client_keys import CLIENT, CONNECTION, CONNECTION_WITHOUT_EFFECT, ClientKind
 from lockstep_config.keys.key_types import KeyLevel, Kind, Status
 from lockstep_config.keys.mm2_keys import KEYS
-from lockstep_config.keys.renamed_keys import RenamedKey, renamed_key
+from lockstep_config.keys.renamed_keys import RenamedKey, find_renamed
 
 KINDS: tuple[ClientKind, ...] = get_args(ClientKind)
 LONGEST = 120
-"""Characters of a key that is compared with others; what is longer is no slip of the pen."""
+"""Characters of the longest key that is compared with others; a longer one is no misspelling."""
+SIMILARITY, SIMILARITY_OF_THREE = 0.75, 0.66
+"""difflib's ratio from which two words are alike: `levl` and `level`, but not `include` and `exclude`. Three letters
+are alike where two are the same."""
+ANY_WORD = "*"
+"""Stands for the one word of a key that is misspelt or missing."""
 NOTHING_LIKE_IT = "nothing like it is known: remove it"
 
+_NEVER_MEANT = frozenset({"omit"})
+"""Words that are like a known one and say the opposite."""
 _DECIDING = frozenset({"isolation.level", "auto.offset.reset"})
 """Properties of clients that decide which records are copied."""
-_NEVER_MEANT = frozenset({"include", "included", "disable", "disabled", "omit", "min"})
-"""Words that are near a known one and say the opposite."""
 _BETWEEN = re.compile(r"(?:[^A-Za-z0-9]+(?:to|TO|2)?|to|TO|2)[^A-Za-z0-9]*")
 
 
 @dataclass(frozen=True, slots=True)
 class KeySuggestion:
-    """The message on an unknown key. `keys`: what it was meant to be, as it is written in the same place. `matters`:
-    that decides what is copied, where from, under which names, or how safely."""
+    """The advice on an unknown key.
 
-    instead: str
+    `keys` are what to write in the same place. `matters` says that they decide what is copied, where from, under which
+    names, or how safely. `misspelt` is False where the table of old names has the key.
+    """
+
+    advice: str
     keys: tuple[str, ...] = ()
     matters: bool = False
-    slip: bool = False
-    """Of the pen; else `older_names` has it."""
+    misspelt: bool = False
 
 
 @cache
 def known_at(scope: KeyLevel) -> tuple[str, ...]:
-    """Every name that is allowed there, without the alias or the flow in front."""
+    """Return every name that is allowed at that level, without the alias or the flow in front."""
     names = [name for name, key in KEYS.items() if scope in key.scopes]
     match scope:
         case KeyLevel.TOP:
@@ -59,53 +67,61 @@ def known_at(scope: KeyLevel) -> tuple[str, ...]:
 
 
 @cache
-def meant(name: str, scope: KeyLevel, among: tuple[str, ...] | None = None) -> KeySuggestion:
-    """About an unknown key at that level; `name` is without the alias or the flow. With `among` it is one of these
-    names, behind a longer prefix. `{prefix}` in what is said stands for that prefix."""
-    older = renamed_key(name)
-    if older is not None and (among is None or set(older.keys) <= set(among)):
-        return _from_renamed(older, scope, among)
+def suggest_key(name: str, scope: KeyLevel, among: tuple[str, ...] | None = None) -> KeySuggestion:
+    """Return the advice on an unknown key at that level.
+
+    Args:
+        name: The key without its alias or flow.
+        scope: Where the key is written.
+        among: The names it may be, if it is the part behind a longer prefix.
+
+    Returns:
+        Advice in which `{prefix}` stands for what is in front of `name`.
+    """
+    renamed = find_renamed(name)
+    if renamed is not None and (among is None or set(renamed.keys) <= set(among)):
+        return _from_renamed(renamed, scope, among)
     if among is not None:
-        return _slip(near(name, among), scope) or KeySuggestion(NOTHING_LIKE_IT)
+        return _from_misspelt(near(name, among), scope) or KeySuggestion(NOTHING_LIKE_IT)
     if (bare := _without_prefix(name)) is not None:
         return KeySuggestion(_for_client(bare))
-    if found := _slip(near(name, known_at(scope)), scope):
-        return found
-    for place in KeyLevel:
-        if place is not scope and (there := _would_help(near(name, known_at(place)))):
-            return KeySuggestion(f"did you mean {' or '.join(place.value.replace('KEY', one) for one in there)}?")
+    if suggestion := _from_misspelt(near(name, known_at(scope)), scope):
+        return suggestion
+    for level in KeyLevel:
+        if level is not scope and (keys := _with_effect(near(name, known_at(level)))):
+            return KeySuggestion(f"did you mean {' or '.join(level.value.replace('KEY', key) for key in keys)}?")
     return KeySuggestion(NOTHING_LIKE_IT)
 
 
-def _from_renamed(older: RenamedKey, scope: KeyLevel, among: tuple[str, ...] | None) -> KeySuggestion:
-    here = _prefix(older.keys, scope)
-    if among is None and not set(older.keys) <= set(known_at(scope)):
-        here = "ALIAS." if set(older.keys) <= CONNECTION else "SOURCE->TARGET."
-    instead = " and ".join(here + key for key in older.keys)
-    said = "; ".join(filter(None, (f"write {instead}" if instead else "", older.why)))
-    return KeySuggestion(said, older.keys if here == "{prefix}" else (), older.matters)
+def _from_renamed(renamed: RenamedKey, scope: KeyLevel, among: tuple[str, ...] | None) -> KeySuggestion:
+    prefix = _prefix(renamed.keys, scope)
+    if among is None and not set(renamed.keys) <= set(known_at(scope)):
+        prefix = "ALIAS." if set(renamed.keys) <= CONNECTION else "SOURCE->TARGET."
+    names = " and ".join(prefix + key for key in renamed.keys)
+    advice = "; ".join(filter(None, (f"write {names}" if names else "", renamed.note)))
+    return KeySuggestion(advice, renamed.keys if prefix == "{prefix}" else (), renamed.matters)
 
 
-def _slip(found: Sequence[str], scope: KeyLevel) -> KeySuggestion | None:
-    if not found:
+def _from_misspelt(candidates: Sequence[str], scope: KeyLevel) -> KeySuggestion | None:
+    if not candidates:
         return None
-    matters = any(map(_matters, found))
-    if not (helping := _would_help(found)):
-        return KeySuggestion(f"{found[0]} would have no effect either: remove it", matters=matters, slip=True)
-    here = _prefix(helping, scope)
-    instead = f"did you mean {' or '.join(here + one for one in helping)}?"
-    return KeySuggestion(instead, tuple(helping) if here == "{prefix}" else (), matters, slip=True)
+    matters = any(map(_matters, candidates))
+    if not (keys := _with_effect(candidates)):
+        return KeySuggestion(f"{candidates[0]} would have no effect either: remove it", matters=matters, misspelt=True)
+    prefix = _prefix(keys, scope)
+    advice = f"did you mean {' or '.join(prefix + key for key in keys)}?"
+    return KeySuggestion(advice, tuple(keys) if prefix == "{prefix}" else (), matters, misspelt=True)
 
 
 def _prefix(keys: Iterable[str], scope: KeyLevel) -> str:
-    """What goes before a proposal. `enabled` starts no flow at the top; `bootstrap.servers` is one cluster's."""
+    """Return what goes in front of a suggested key. `enabled` and `bootstrap.servers` do nothing at the top."""
     if scope is KeyLevel.TOP:
         return {"enabled": "SOURCE->TARGET.", "bootstrap.servers": "ALIAS."}.get(next(iter(keys), ""), "{prefix}")
     return "{prefix}"
 
 
-def _would_help(names: Iterable[str]) -> list[str]:
-    """No message leads from one line that does nothing to another."""
+def _with_effect(names: Iterable[str]) -> list[str]:
+    """Return the keys that have an effect, so that no message leads from one useless line to another."""
     return [name for name in names if not _does_nothing(name)]
 
 
@@ -130,7 +146,7 @@ def _matters(name: str) -> bool:
 
 
 def _split_client(name: str) -> tuple[ClientKind | None, str]:
-    """The kind of client and its property; of a connection the property alone."""
+    """Split a key into the kind of client and its property. A connection's key has no kind."""
     bare = name.removeprefix("source.").removeprefix("target.").removeprefix("cluster.")
     for kind in KINDS:
         if bare.startswith(f"{kind}."):
@@ -139,7 +155,7 @@ def _split_client(name: str) -> tuple[ClientKind | None, str]:
 
 
 def _without_prefix(name: str) -> str | None:
-    """A client's property that lacks `consumer.`, `producer.` or `admin.`, as its author wrote it."""
+    """Return the client's property where `name` is one that lacks `consumer.`, `producer.` or `admin.`."""
     bare = name.removeprefix("override.").removeprefix("source.").removeprefix("target.")
     return bare if any(bare in CLIENT[kind] for kind in KINDS) else None
 
@@ -154,99 +170,70 @@ def _for_client(name: str) -> str:
         "producer": f"TARGET.producer.{name} or SOURCE->TARGET.producer.override.{name} for the mirrored records",
         "admin": f"ALIAS.admin.{name} for administration",
     }
-    whose = " and ".join(f"{kind}s" for kind in kinds)
-    return f"it is a property of {whose}: write {', or '.join(ways[kind] for kind in serving)}"
+    clients = " and ".join(f"{kind}s" for kind in kinds)
+    return f"it is a property of {clients}: write {', or '.join(ways[kind] for kind in serving)}"
 
 
 def near(name: str, candidates: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of which `name` is a slip of the pen, all equally near; empty where it is none."""
+    """Return the candidates that `name` is a misspelling of, all equally near.
+
+    Marks between words, their order, capitals and plurals do not count. Besides, one word may be misspelt, or the last
+    one may be missing.
+    """
     if len(name) > LONGEST:
         return ()
-    index, raw = _index(candidates), _raw_words(name)
-    words = tuple(map(_singular, raw))
+    index, words = _index(candidates), _words(name)
     for form in ("".join(words), tuple(sorted(words))):
-        if found := index.same.get(form):
-            return found
-    slips: dict[str, int] = {}
-    for at, word in enumerate(words):
-        for other, candidate in index.but_one.get((at, words[:at], words[at + 1 :]), ()):
-            found_at = [_distance(raw[at], other), _distance(word, _singular(other))]
-            for distance in (one for one in found_at if one is not None):
-                slips[candidate] = min(distance, slips.get(candidate, distance))
-    if slips:
-        return tuple(candidate for candidate, distance in slips.items() if distance == min(slips.values()))
-    found = index.cut_off.get(words, ())
-    return found if len(found) == 1 else ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Index:
-    """Names by what a slip leaves of them. That is their letters, or their words in any order; all words but one; all
-    but the last of at least three."""
-
-    same: Mapping[str | tuple[str, ...], tuple[str, ...]]
-    but_one: Mapping[tuple[int, tuple[str, ...], tuple[str, ...]], Sequence[tuple[str, str]]]
-    cut_off: Mapping[tuple[str, ...], tuple[str, ...]]
+        if form in index:
+            return tuple(index[form])
+    corrected: dict[str, None] = {}
+    for position, word in enumerate(words):
+        in_its_place = index.get((*words[:position], ANY_WORD, *words[position + 1 :]), {})
+        cutoff = SIMILARITY if len(word) > 3 else SIMILARITY_OF_THREE
+        if len(word) > 1 and word not in _NEVER_MEANT:
+            similar = difflib.get_close_matches(word, set(in_its_place.values()), 1, cutoff)
+            corrected |= dict.fromkeys(key for key, other in in_its_place.items() if other in similar)
+    continued = index.get((*words, ANY_WORD), {}) if len(words) > 1 else {}
+    return tuple(corrected or (continued if len(continued) == 1 else ()))
 
 
 @cache
-def _index(candidates: tuple[str, ...]) -> _Index:
-    same: dict[str | tuple[str, ...], tuple[str, ...]] = {}
-    but_one: dict[tuple[int, tuple[str, ...], tuple[str, ...]], list[tuple[str, str]]] = defaultdict(list)
-    cut_off: dict[tuple[str, ...], tuple[str, ...]] = {}
-    for candidate in candidates:
-        raw = _raw_words(candidate)
-        words = tuple(map(_singular, raw))
-        for form in ("".join(words), tuple(sorted(words))):
-            same[form] = (*same.get(form, ()), candidate)
-        for at, word in enumerate(raw):
-            but_one[at, words[:at], words[at + 1 :]].append((word, candidate))
-        if len(words) >= 3:
-            cut_off[words[:-1]] = (*cut_off.get(words[:-1], ()), candidate)
-    return _Index(same, dict(but_one), cut_off)
+def _index(names: tuple[str, ...]) -> Mapping[str | tuple[str, ...], Mapping[str, str]]:
+    """Return the keys by their letters, by their words in any order, and by all of their words but one.
+
+    With each key is its word in the place of ANY_WORD.
+    """
+    index: dict[str | tuple[str, ...], dict[str, str]] = defaultdict(dict)
+    for name in names:
+        words = _words(name)
+        index["".join(words)][name] = index[tuple(sorted(words))][name] = ""
+        for position, word in enumerate(words):
+            index[*words[:position], ANY_WORD, *words[position + 1 :]][name] = word
+    return dict(index)
 
 
-def _raw_words(name: str) -> tuple[str, ...]:
-    """Without the marks between them and capitals."""
+def _words(name: str) -> tuple[str, ...]:
+    """Split a key at marks and capitals into words, each without its plural."""
     apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", ".", name)
-    return tuple(word for word in re.split(r"[^a-z0-9]+", apart.casefold()) if word)
+    return tuple(map(_singular, filter(None, re.split(r"[^a-z0-9]+", apart.casefold()))))
 
 
 def _singular(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
-def _distance(word: str, other: str) -> int | None:
-    """Letters that are missing, too much, wrong or exchanged with the next one; None: too many for a slip."""
-    most = 1 if max(len(word), len(other)) <= 5 else 2
-    if word in _NEVER_MEANT or max(len(word), len(other)) < 3 or abs(len(word) - len(other)) > most:
-        return None
-    before: list[int] = []
-    row = list(range(len(other) + 1))
-    for i, letter in enumerate(word, 1):
-        earlier, before, row = before, row, [i]
-        for j, its in enumerate(other, 1):
-            least = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != its))
-            if i > 1 and j > 1 and letter == other[j - 2] and word[i - 2] == its:
-                least = min(least, earlier[j - 2] + 1)
-            row.append(least)
-    return row[-1] if row[-1] <= most else None
-
-
 def like_alias(alias: str, aliases: Iterable[str]) -> str | None:
-    """The alias of which `alias` is a slip of the pen. `dc3` is none of `dc1`."""
-    for one in aliases:
-        if re.sub(r"[_-]", "", one.casefold()) == re.sub(r"[_-]", "", alias.casefold()):
-            return one
-    for one in aliases:
-        same_digits = re.sub(r"[^0-9]", "", one) == re.sub(r"[^0-9]", "", alias)
-        if min(len(one), len(alias)) > 3 and same_digits and _distance(alias.casefold(), one.casefold()) == 1:
-            return one
-    return None
+    """Return the alias that `alias` is a misspelling of. `dc3` is none of `dc1`."""
+    plain = {re.sub(r"[_-]", "", other.casefold()): other for other in reversed(tuple(aliases))}
+    wanted = re.sub(r"[_-]", "", alias.casefold())
+    digits = re.sub(r"[^0-9]", "", wanted)
+    same_digits = [other for other in plain if len(other) > 3 and re.sub(r"[^0-9]", "", other) == digits]
+    similar = difflib.get_close_matches(wanted, same_digits, 1, 0.75) if len(wanted) > 3 else []
+    return plain.get(wanted) or next((plain[other] for other in similar), None)
 
 
 def flow_meant(key: str, aliases: Sequence[str]) -> str | None:
-    """`A-B.topics`, `A.B.topics`, `A→B.topics` as `A->B.topics`: a key of a flow whose arrow is another mark."""
+    """Return `A->B.topics` for `A-B.topics`, `A.B.topics` and `A→B.topics`, whose arrow is another mark."""
     for source in sorted(aliases, key=len, reverse=True):
         between = _BETWEEN.match(key, len(source)) if key.startswith(source) else None
         if between is None or key.startswith("->", len(source)):
@@ -258,7 +245,7 @@ def flow_meant(key: str, aliases: Sequence[str]) -> str | None:
 
 
 def cluster_meant(key: str, aliases: Iterable[str]) -> str | None:
-    """`cluster.A.bootstrap.servers` as `A.bootstrap.servers`: a word too much before the alias."""
+    """Return `A.bootstrap.servers` for `cluster.A.bootstrap.servers`, which has a word too much before the alias."""
     _, _, rest = key.partition(".")
     alias, _, name = rest.partition(".")
     return rest if alias in aliases and name in CONNECTION else None

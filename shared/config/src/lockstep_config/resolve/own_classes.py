@@ -25,7 +25,7 @@ class OwnClasses:
         return _has(self.keys, flow, key)
 
     def near(self, flow: Flow | None, key: str) -> tuple[str, ...]:
-        """Those they take of which `key` is a slip of the pen."""
+        """Return the properties of those classes that `key` is a misspelling of."""
         return near(key, tuple(sorted(self.keys.get(flow, frozenset()) | self.keys.get(None, frozenset()))))
 
 
@@ -39,9 +39,9 @@ def own_classes(layers: Layers) -> OwnClasses:
     stood_in: dict[Flow | None, frozenset[str]] = {}
     keys: dict[Flow | None, frozenset[str]] = {}
     for flow, lines in ((None, layers.top), *layers.flows.items()):
-        named = {key: entry for key, entry in lines.items() if key in PYTHON_KEYS}
+        named = {key: cell.entry.value for key, cell in lines.items() if key in PYTHON_KEYS}
         stood_in[flow] = frozenset(PYTHON_KEYS[key] for key in named)
-        keys[flow] = frozenset(own for entry in named.values() for own in read_own_keys(entry.value))
+        keys[flow] = frozenset(own for name in named.values() for own in read_own_keys(name))
     return OwnClasses(stood_in, keys)
 
 

@@ -17,7 +17,6 @@ only where neither `S.x` nor `x` is set. A cluster's `S.consumer.x` beats the fl
 to the letter.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -25,84 +24,48 @@ from typing import Literal
 from lockstep_config.keys.client_keys import CONNECTION, ClientKind
 from lockstep_config.keys.connector_keys import ConnectorName, connector_prefix
 from lockstep_config.keys.key_types import ALIAS_KEYS, ALIAS_OF_CLUSTER
-from lockstep_config.text.properties import Entry
+from lockstep_config.resolve.cells import Cell
 from lockstep_state.names import Flow
 
 Side = Literal["source", "target"]
 SIDES: tuple[Side, ...] = ("source", "target")
-
-ALIAS = re.compile(r"[A-Za-z0-9_-]+")
-"""What a cluster may be called."""
 
 STORAGE_PREFIXES = ("offset.storage", "config.storage", "status.storage")
 """Worker settings that count at the top of the file, even above the target's own."""
 
 
 @dataclass(frozen=True, slots=True)
-class KeyScope:
-    """Where a line belongs: to a flow, to a cluster (by alias), or, with neither, to the top of the file. `key` is
-    without prefix."""
-
-    key: str
-    flow: Flow | None = None
-    alias: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Layers:
     """The lines of a file by where they belong, then by key without prefix."""
 
-    top: Mapping[str, Entry]
-    clusters: Mapping[str, Mapping[str, Entry]]
-    flows: Mapping[Flow, Mapping[str, Entry]]
+    top: Mapping[str, Cell]
+    clusters: Mapping[str, Mapping[str, Cell]]
+    flows: Mapping[Flow, Mapping[str, Cell]]
 
-    def cluster_lines(self, alias: str) -> Mapping[str, Entry]:
+    def cluster_lines(self, alias: str) -> Mapping[str, Cell]:
         return self.clusters.get(alias, {})
 
-    def flow_lines(self, flow: Flow) -> Mapping[str, Entry]:
+    def flow_lines(self, flow: Flow) -> Mapping[str, Cell]:
         return self.flows.get(flow, {})
 
 
-def parse_key(key: str, aliases: Iterable[str], top_level: Iterable[str] = ()) -> KeyScope:
-    """Take the prefix off a key. Names in `top_level` are never taken apart, though an alias may look like their
-    beginning.
-
-    A flow is recognised by its arrow, whether its aliases are known or not. An alias has no dot, so the flow ends at
-    the first dot behind the arrow.
-    """
-    if key in top_level:
-        return KeyScope(key)
-    before, arrow, behind = key.partition("->")
-    if arrow:
-        target, dot, rest = behind.partition(".")
-        if dot and before.strip() and target.strip():
-            return KeyScope(rest, flow=Flow(before.strip(), target.strip()))
-        return KeyScope(key)
-    alias, dot, rest = key.partition(".")
-    if dot and alias in aliases:
-        return KeyScope(rest, alias=alias)
-    return KeyScope(key)
-
-
-def layered(entries: Iterable[Entry], aliases: Iterable[str], top_level: Iterable[str] = ()) -> Layers:
+def layered(cells: Iterable[Cell]) -> Layers:
     """Sort the lines of a file by where they belong."""
-    known = frozenset(aliases)
-    names = frozenset(top_level)
-    top: dict[str, Entry] = {}
-    clusters: dict[str, dict[str, Entry]] = {}
-    flows: dict[Flow, dict[str, Entry]] = {}
-    for entry in entries:
-        place = parse_key(entry.key, known, names)
-        if place.flow is not None:
-            flows.setdefault(place.flow, {})[place.key] = entry
-        elif place.alias is not None:
-            clusters.setdefault(place.alias, {})[place.key] = entry
+    top: dict[str, Cell] = {}
+    clusters: dict[str, dict[str, Cell]] = {}
+    flows: dict[Flow, dict[str, Cell]] = {}
+    for cell in cells:
+        scope = cell.scope
+        if scope.flow is not None:
+            flows.setdefault(scope.flow, {})[scope.key] = cell
+        elif scope.alias is not None:
+            clusters.setdefault(scope.alias, {})[scope.key] = cell
         else:
-            top[place.key] = entry
+            top[scope.key] = cell
     return Layers(top, clusters, flows)
 
 
-def connector(layers: Layers, flow: Flow, key: str, name: ConnectorName | None = None) -> Entry | None:
+def connector(layers: Layers, flow: Flow, key: str, name: ConnectorName | None = None) -> Cell | None:
     """A setting of the flow's connectors: the flow's own line, else the one at the top. Before both, with `name`, the
     line for that connector alone. `A.alias` is the same line as `source.cluster.alias` of the flows from A, and as
     `target.cluster.alias` of those to it. It goes before the top."""
@@ -116,7 +79,11 @@ def connector(layers: Layers, flow: Flow, key: str, name: ConnectorName | None =
 def aliases(layers: Layers, flow: Flow) -> Flow:
     """The flow by the aliases that names of topics, heartbeats and progress are made of. Either may be empty."""
     source, target = (connector(layers, flow, key) for key in ALIAS_KEYS)
-    return Flow(source.value.strip() if source else flow.source, target.value.strip() if target else flow.target)
+    return Flow(_text(source, flow.source), _text(target, flow.target))
+
+
+def _text(cell: Cell | None, default: str) -> str:
+    return default if cell is None else cell.entry.value.strip()
 
 
 def every_alias(layers: Layers, flow: Flow) -> frozenset[str]:
@@ -126,7 +93,7 @@ def every_alias(layers: Layers, flow: Flow) -> frozenset[str]:
     return frozenset({*ours, *layers.clusters, flow.source, flow.target, named.source, named.target} - {""})
 
 
-def worker(layers: Layers, flow: Flow, key: str) -> Entry | None:
+def worker(layers: Layers, flow: Flow, key: str) -> Cell | None:
     """A setting of the Connect worker on the target: the target's own line; for storage topics the top of the file
     goes first."""
     if key.startswith(STORAGE_PREFIXES):
@@ -134,7 +101,7 @@ def worker(layers: Layers, flow: Flow, key: str) -> Entry | None:
     return _first(key, layers.cluster_lines(flow.target))
 
 
-def connection(layers: Layers, alias: str, flow: Flow | None = None) -> dict[str, Entry]:
+def connection(layers: Layers, alias: str, flow: Flow | None = None) -> dict[str, Cell]:
     """The connection properties (K) of a cluster; with `flow`, those of the cluster as a side of that flow."""
     found = _matching(layers.top, "", CONNECTION) | _matching(layers.cluster_lines(alias), "", CONNECTION)
     if flow is None:
@@ -143,9 +110,7 @@ def connection(layers: Layers, alias: str, flow: Flow | None = None) -> dict[str
     return _matching(layers.flow_lines(flow), f"{side}.cluster.", CONNECTION) | found
 
 
-def client(
-    layers: Layers, flow: Flow, side: Side, kind: ClientKind, name: ConnectorName = "source"
-) -> dict[str, Entry]:
+def client(layers: Layers, flow: Flow, side: Side, kind: ClientKind, name: ConnectorName = "source") -> dict[str, Cell]:
     """All properties of one of the clients of a connector of the flow, under Java's names.
 
     Checkpoints and heartbeats are written as by Kafka Connect: the connector's own `producer.override.*` goes above
@@ -167,7 +132,7 @@ def client(
     )
 
 
-def record_producer(layers: Layers, flow: Flow) -> dict[str, Entry]:
+def record_producer(layers: Layers, flow: Flow) -> dict[str, Cell]:
     """The producer of the mirrored records: the worker's, with the flow's overrides."""
     return (
         connection(layers, flow.target)
@@ -177,16 +142,16 @@ def record_producer(layers: Layers, flow: Flow) -> dict[str, Entry]:
     )
 
 
-def _first(key: str, *layers: Mapping[str, Entry]) -> Entry | None:
+def _first(key: str, *layers: Mapping[str, Cell]) -> Cell | None:
     return next((layer[key] for layer in layers if key in layer), None)
 
 
-def _matching(layer: Mapping[str, Entry], prefix: str, keys: frozenset[str] | None = None) -> dict[str, Entry]:
+def _matching(layer: Mapping[str, Cell], prefix: str, keys: frozenset[str] | None = None) -> dict[str, Cell]:
     """The lines of a layer whose keys begin with `prefix`, without it; with `keys`, only those."""
-    found: dict[str, Entry] = {}
-    for key, entry in layer.items():
+    found: dict[str, Cell] = {}
+    for key, cell in layer.items():
         name = key.removeprefix(prefix)
         # `producer.override.x` is a prefix of its own, no property `override.x` of the producer.
         if key.startswith(prefix) and not name.startswith("override.") and (keys is None or name in keys):
-            found[name] = entry
+            found[name] = cell
     return found

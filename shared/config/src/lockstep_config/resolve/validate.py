@@ -1,6 +1,6 @@
 """Each line of a file on its own: is the key known, is it allowed there, is its value one it takes?
 
-Pure. What several lines must agree on is checked in `flows`.
+Pure. What several lines must agree on is checked in `cross_checks`.
 """
 
 import re
@@ -14,20 +14,18 @@ from lockstep_config.keys.client_keys import (
 from lockstep_config.keys.connector_keys import CONNECTORS, OWN_KEYS, client_kind, own_key
 from lockstep_config.keys.ignored_keys import FAMILIES
 from lockstep_config.keys.key_types import Key, KeyLevel, Kind, Status
-from lockstep_config.keys.key_values import parse_value
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.keys.refused_classes import refused_class
 from lockstep_config.keys.spark_settings import CONF_PREFIX, check_conf
+from lockstep_config.resolve.cells import ALIAS, Cell
 from lockstep_config.resolve.client_lines import check_client, check_connection, does_nothing, only_connection
 from lockstep_config.resolve.diagnostics import Diagnostics
-from lockstep_config.resolve.key_suggestions import KINDS, NOTHING_LIKE_IT, meant
+from lockstep_config.resolve.key_suggestions import KINDS, NOTHING_LIKE_IT, suggest_key
 from lockstep_config.resolve.own_classes import NO_CLASSES, OwnClasses
-from lockstep_config.resolve.precedence import ALIAS, KeyScope
-from lockstep_config.resolve.slips import placeholder, remark_patterns, slip
 from lockstep_config.resolve.unknown_keys import IS_UNKNOWN, another_arrow, unknown, unknown_alias
+from lockstep_config.resolve.value_typos import find_placeholder, find_typo, remark_patterns
 from lockstep_config.text.properties import Entry
-from lockstep_config.text.values import BadValue, is_boolean, list_remark
-from lockstep_rules.patterns.java_regex.tokens import UntranslatablePattern
+from lockstep_config.text.values import BadValue, list_remark
 
 OF_EVERY_CLIENT = frozenset(
     {
@@ -48,21 +46,19 @@ ROLES = ("lockstep", "source", "target")
 LISTS = (Kind.LIST, Kind.PATTERNS)
 
 
-def check_line(
-    entry: Entry, place: KeyScope, aliases: Sequence[str], findings: Diagnostics, classes: OwnClasses = NO_CLASSES
-) -> None:
-    """Judge one line. `aliases` are the file's clusters; `place` is where the line belongs (`layering.parse_key`)."""
-    if place.flow is not None:
-        if _known_flow(entry, place, aliases, findings):
-            _check_flow_line(entry, place, findings, classes)
-    elif place.alias is not None:
-        _check_cluster_line(entry, place, aliases, findings)
+def check_line(cell: Cell, aliases: Sequence[str], findings: Diagnostics, classes: OwnClasses = NO_CLASSES) -> None:
+    """Judge one line of a file that has these clusters."""
+    if cell.scope.flow is not None:
+        if _known_flow(cell, aliases, findings):
+            _check_flow_line(cell, findings, classes)
+    elif cell.scope.alias is not None:
+        _check_cluster_line(cell, aliases, findings)
     else:
-        _check_top_line(entry, place, aliases, findings, classes)
+        _check_top_line(cell, aliases, findings, classes)
 
 
-def _known_flow(entry: Entry, place: KeyScope, aliases: Sequence[str], findings: Diagnostics) -> bool:
-    flow = place.flow
+def _known_flow(cell: Cell, aliases: Sequence[str], findings: Diagnostics) -> bool:
+    entry, flow = cell.entry, cell.scope.flow
     assert flow is not None
     unknown = [alias for alias in (flow.source, flow.target) if alias not in aliases]
     if unknown:
@@ -78,129 +74,133 @@ def _known_flow(entry: Entry, place: KeyScope, aliases: Sequence[str], findings:
     return True
 
 
-def _check_flow_line(entry: Entry, place: KeyScope, findings: Diagnostics, classes: OwnClasses) -> None:
-    key = place.key
+def _check_flow_line(cell: Cell, findings: Diagnostics, classes: OwnClasses) -> None:
+    entry, key = cell.entry, cell.scope.key
     if (own := own_key(key)) is not None:
-        _check_own_line(entry, place, *own, findings)
+        _check_own_line(cell, *own, findings)
         return
-    if classes.claim(place.flow, key) or _check_known(
-        entry, key, KeyLevel.FLOW, findings, classes.stand_in(place.flow, key)
+    if classes.claim(cell.scope.flow, key) or _check_known(
+        cell, key, KeyLevel.FLOW, findings, classes.stand_in(cell.scope.flow, key)
     ):
         return
     for side in ("source", "target"):
         inner = key.removeprefix(f"{side}.")
         if inner != key and (inner.startswith("cluster.") or inner in CONNECTION):
-            _check_side_line(entry, place, side, findings)
+            _check_side_line(cell, side, findings)
             return
     for kind in KINDS:
         for prefix in (f"{kind}.override.", f"{kind}.", f"source.{kind}.", f"target.{kind}."):
             if not key.startswith(prefix):
                 continue
             if prefix in OVERRIDES_NOT_READ:
-                instead = f"MirrorMaker does not read it: write {place.flow}.source.{kind}.... or ALIAS.{kind}...."
+                instead = f"MirrorMaker does not read it: write {cell.scope.flow}.source.{kind}.... or ALIAS.{kind}...."
                 findings.without_effect(entry, does_nothing(kind, key.removeprefix(prefix)) or instead)
             elif prefix in ("producer.", "source.producer.", "target.producer."):
-                _check_offset_syncs_producer(entry, place, key.removeprefix(prefix), findings)
+                _check_offset_syncs_producer(cell, key.removeprefix(prefix), findings)
             else:
-                check_client(entry, kind, key.removeprefix(prefix), findings)
+                check_client(cell, kind, key.removeprefix(prefix), findings)
             return
     if key in CONNECTION:
-        flow = place.flow
+        flow = cell.scope.flow
         instead = f"MirrorMaker connects to clusters, not to flows: write ALIAS.{key} or {flow}.source.cluster.{key}"
         findings.without_effect(entry, does_nothing("cluster", key) or instead)
         return
-    if slips := classes.near(place.flow, key):
-        message = f"{IS_UNKNOWN}; did you mean {place.flow}.{slips[0]}, which the Python class takes?"
+    if similar := classes.near(cell.scope.flow, key):
+        message = f"{IS_UNKNOWN}; did you mean {cell.scope.flow}.{similar[0]}, which the Python class takes?"
         findings.unknown_key(entry, message, near=True)
         return
     unknown(entry, key, KeyLevel.FLOW, findings)
 
 
-def _check_side_line(entry: Entry, place: KeyScope, side: str, findings: Diagnostics) -> None:
+def _check_side_line(cell: Cell, side: str, findings: Diagnostics) -> None:
     """Check a line of one side. `source.cluster.x` is the connection's. MirrorMaker reads neither `source.x` nor a
     client's property there."""
-    inner = place.key.removeprefix(f"{side}.")
+    entry, inner = cell.entry, cell.scope.key.removeprefix(f"{side}.")
     name = inner.removeprefix("cluster.")
     if name == inner:
-        instead = f"MirrorMaker does not read it: write {place.flow}.{side}.cluster.{name}, or ALIAS.{name}"
+        instead = f"MirrorMaker does not read it: write {cell.scope.flow}.{side}.cluster.{name}, or ALIAS.{name}"
         findings.without_effect(entry, does_nothing("cluster", name) or instead)
     elif (client := client_kind(name)) is not None:
-        findings.without_effect(entry, only_connection(side, *client, before=f"{place.flow}."))
+        findings.without_effect(entry, only_connection(side, *client, before=f"{cell.scope.flow}."))
     else:
-        check_connection(entry, name, findings)
+        check_connection(cell, name, findings)
 
 
-def _check_offset_syncs_producer(entry: Entry, place: KeyScope, name: str, findings: Diagnostics) -> None:
-    """What people mean for the mirrored records, whose producer is the Connect worker's (`mm2-behaviour.md` §5.4)."""
+def _check_offset_syncs_producer(cell: Cell, name: str, findings: Diagnostics) -> None:
+    """Judge what people mean for the mirrored records, whose producer is the Connect worker's."""
+    entry = cell.entry
     if name in OF_RECORDS:
         alone = "MirrorMaker gives it to the producer of offset syncs alone"
-        findings.without_effect(entry, f"{alone}; for the mirrored records it is {place.flow}.producer.override.{name}")
+        findings.without_effect(
+            entry, f"{alone}; for the mirrored records it is {cell.scope.flow}.producer.override.{name}"
+        )
         return
-    check_client(entry, "producer", name, findings)
+    check_client(cell, "producer", name, findings)
     if name in AS_IF_OF_RECORDS:
         why = CLIENT["producer"][name].not_records
         findings.note(entry, f"counts for offset syncs only; no such line does anything to the mirrored records: {why}")
 
 
-def _check_own_line(entry: Entry, place: KeyScope, connector: str, key: str, findings: Diagnostics) -> None:
-    """A line for one connector of a flow alone."""
+def _check_own_line(cell: Cell, connector: str, key: str, findings: Diagnostics) -> None:
+    """Judge a line for one connector of a flow alone."""
+    entry = cell.entry
     if connector not in CONNECTORS:
         findings.problem(entry, f"names the connector {connector!r}: there are {', '.join(CONNECTORS)}")
     elif key in OWN_KEYS:
         if connector in OWN_KEYS[key]:
-            _check_known(entry, key, KeyLevel.FLOW, findings)
+            _check_known(cell, key, KeyLevel.FLOW, findings)
         else:
             findings.without_effect(entry, f"the {connector} connector has no {key}")
     elif (client := client_kind(key)) is not None:
-        check_client(entry, *client, findings)
+        check_client(cell, *client, findings)
     elif key.startswith(OVERRIDES_NOT_READ):
         kind, _, name = key.replace(".override", "", 1).partition(".")
         instead = f"MirrorMaker does not read it: write source.{kind}.{name} of the same connector"
         findings.without_effect(entry, does_nothing(kind, name) or instead)
     elif key in KEYS:
-        findings.problem(entry, f"is no key of one connector alone: write {place.flow}.{key}, which all of them read")
+        findings.problem(
+            entry, f"is no key of one connector alone: write {cell.scope.flow}.{key}, which all of them read"
+        )
     else:
         unknown(entry, key, KeyLevel.FLOW, findings, (*OWN_KEYS, *KINDS))
 
 
-def _check_cluster_line(entry: Entry, place: KeyScope, aliases: Sequence[str], findings: Diagnostics) -> None:
-    key = place.key
+def _check_cluster_line(cell: Cell, aliases: Sequence[str], findings: Diagnostics) -> None:
+    entry, key = cell.entry, cell.scope.key
     if key in CONNECTION:
-        check_connection(entry, key, findings)
+        check_connection(cell, key, findings)
         return
     for kind in KINDS:
         if key.startswith(f"{kind}.override."):
-            _check_cluster_override(entry, kind, place, findings)
+            _check_cluster_override(cell, kind, findings)
             return
         if key.startswith(f"{kind}."):
-            check_client(entry, kind, key.removeprefix(f"{kind}."), findings)
+            check_client(cell, kind, key.removeprefix(f"{kind}."), findings)
             return
-    if not _check_known(entry, key, KeyLevel.CLUSTER, findings) and not another_arrow(entry, aliases, findings):
+    if not _check_known(cell, key, KeyLevel.CLUSTER, findings) and not another_arrow(entry, aliases, findings):
         unknown(entry, key, KeyLevel.CLUSTER, findings)
 
 
-def _check_cluster_override(entry: Entry, kind: ClientKind, place: KeyScope, findings: Diagnostics) -> None:
+def _check_cluster_override(cell: Cell, kind: ClientKind, findings: Diagnostics) -> None:
     """Reject an override in a cluster's lines: overrides are a connector's."""
-    name = place.key.removeprefix(f"{kind}.override.")
+    entry, name = cell.entry, cell.scope.key.removeprefix(f"{kind}.override.")
     if name not in CLIENT[kind] and name not in CONNECTION:
         unknown(entry, name, KeyLevel.CLUSTER, findings, (*CLIENT[kind], *sorted(CONNECTION)))
         return
-    instead = f"MirrorMaker has overrides of flows, not of clusters: write {place.alias}.{kind}.{name}"
+    instead = f"MirrorMaker has overrides of flows, not of clusters: write {cell.scope.alias}.{kind}.{name}"
     if kind == "producer":
-        instead += f", or SOURCE->{place.alias}.producer.override.{name} for the records of one flow"
+        instead += f", or SOURCE->{cell.scope.alias}.producer.override.{name} for the records of one flow"
     findings.without_effect(entry, does_nothing(kind, name) or instead)
 
 
-def _check_top_line(
-    entry: Entry, place: KeyScope, aliases: Sequence[str], findings: Diagnostics, classes: OwnClasses
-) -> None:
-    key = place.key
+def _check_top_line(cell: Cell, aliases: Sequence[str], findings: Diagnostics, classes: OwnClasses) -> None:
+    entry, key = cell.entry, cell.scope.key
     if key.startswith("config.providers."):
-        return  # the providers' own check (`providers.read_providers`)
-    if classes.claim(None, key) or _check_known(entry, key, KeyLevel.TOP, findings, classes.stand_in(None, key)):
+        return  # the providers' own check (`config_providers.read_providers`)
+    if classes.claim(None, key) or _check_known(cell, key, KeyLevel.TOP, findings, classes.stand_in(None, key)):
         return
     if key in CONNECTION:
-        check_connection(entry, key, findings)
+        check_connection(cell, key, findings)
         return
     for prefix in (*KINDS, *(f"{side}.{kind}" for side in ("source", "target") for kind in (*KINDS, "cluster"))):
         if key.startswith(f"{prefix}."):
@@ -228,7 +228,7 @@ def _check_top_line(
     if dot and _is_known_of_cluster(rest):
         message = f"{alias!r} is not in clusters ({', '.join(aliases)})"
         unknown_alias(entry, message, [alias], aliases, findings)
-    elif dot and rest in KEYS and alias not in ROLES and meant(key, KeyLevel.TOP).instead == NOTHING_LIKE_IT:
+    elif dot and rest in KEYS and alias not in ROLES and suggest_key(key, KeyLevel.TOP).advice == NOTHING_LIKE_IT:
         message = f"{alias!r} is neither in clusters ({', '.join(aliases)}) nor a flow, SOURCE->TARGET.{rest}"
         unknown_alias(entry, message, [alias], aliases, findings, matters=not ALIAS.fullmatch(alias))
     else:
@@ -237,8 +237,8 @@ def _check_top_line(
 
 def _check_unknown_dropped(entry: Entry, kind: ClientKind, name: str, findings: Diagnostics) -> None:
     """Report an unknown property of a client at the top of the file, where a known one would have no effect either."""
-    guess = meant(name, KeyLevel.CLUSTER, (*CLIENT[kind], *sorted(CONNECTION)))
-    instead = f"did you mean ALIAS.{kind}.{guess.keys[0]}?" if guess.keys else guess.instead
+    guess = suggest_key(name, KeyLevel.CLUSTER, (*CLIENT[kind], *sorted(CONNECTION)))
+    instead = f"did you mean ALIAS.{kind}.{guess.keys[0]}?" if guess.keys else guess.advice
     findings.unknown_key(entry, f"{IS_UNKNOWN}; {instead}", near=False)
 
 
@@ -249,15 +249,16 @@ def _is_known_of_cluster(rest: str) -> bool:
     )
 
 
-def _check_known(entry: Entry, name: str, scope: KeyLevel, findings: Diagnostics, stood_in_for: bool = False) -> bool:
+def _check_known(cell: Cell, name: str, scope: KeyLevel, findings: Diagnostics, stood_in_for: bool = False) -> bool:
     """Judge the line by the tables of MM2's properties and of ours; False when they do not know the name."""
+    entry = cell.entry
     if name.startswith(CONF_PREFIX):
         _check_spark(entry, name, scope, findings)
         return True
     key = KEYS.get(name)
     if key is not None:
         if scope in key.scopes:
-            _check_key(entry, key, findings, stood_in_for)
+            _check_key(cell, key, findings, stood_in_for)
         else:
             where = " or ".join(place.value.replace("KEY", name) for place in KeyLevel if place in key.scopes)
             findings.without_effect(entry, f"MirrorMaker does not read it here: write {where}")
@@ -279,7 +280,8 @@ def _check_spark(entry: Entry, name: str, scope: KeyLevel, findings: Diagnostics
         findings.problem(entry, str(exc))
 
 
-def _check_key(entry: Entry, key: Key, findings: Diagnostics, stood_in_for: bool) -> None:
+def _check_key(cell: Cell, key: Key, findings: Diagnostics, stood_in_for: bool) -> None:
+    entry = cell.entry
     if key.status is Status.WITHOUT_EFFECT:
         findings.without_effect(entry, key.why)
         return
@@ -287,7 +289,7 @@ def _check_key(entry: Entry, key: Key, findings: Diagnostics, stood_in_for: bool
     if key.status is Status.REFUSED:
         if (refusal := refused_class(value, key)) and not stood_in_for:
             # That it is no class that runs here would not be what is wrong with it.
-            findings.problem(entry, f"is {value!r}, which is no class" if slip(value) else refusal)
+            findings.problem(entry, f"is {value!r}, which is no class" if find_typo(value) else refusal)
         return
     if key.renamed_to:
         findings.note(
@@ -295,17 +297,15 @@ def _check_key(entry: Entry, key: Key, findings: Diagnostics, stood_in_for: bool
             f"was renamed to {key.renamed_to}, which counts where both are set. MirrorMaker ignores this line since "
             f"4.0, and here it counts: write {key.renamed_to}, or remove the line to have what MirrorMaker does",
         )
-    if key.name in PARSED_LOOSELY and not is_boolean(entry.value):
+    if key.name in PARSED_LOOSELY and cell.refusal:
         _check_loosely(entry, findings)
         return
-    try:
-        parse_value(key, entry.value)
-    except (BadValue, UntranslatablePattern) as exc:
-        findings.problem(entry, str(exc))
+    if cell.refusal:
+        findings.problem(entry, cell.refusal)
         return
     for remark in remark_patterns(entry.value, key):
         findings.note(entry, remark)
-    if key.kind is Kind.STRING and not key.per_topic and (remark := slip(entry.value)):
+    if key.kind is Kind.STRING and not key.per_topic and (remark := find_typo(entry.value)):
         findings.note(entry, f"is {value!r}: {remark}")
     if (key.kind in LISTS or key.per_topic) and (remark := list_remark(entry.value)):
         findings.note(entry, remark)
@@ -315,9 +315,9 @@ def _check_loosely(entry: Entry, findings: Diagnostics) -> None:
     """MM2 takes everything but `true` as not enabled, and goes on with the rest of the file."""
     bare = re.split(r"(?:^|\s)#", entry.value.strip())[0].strip().strip(QUOTES)
     word = (re.match(r"\w+", bare) or [bare])[0]
-    why = slip(entry.value)
+    why = find_typo(entry.value)
     message = f"is {entry.value!r}, which is no boolean"
-    if word.lower() in SAID_FOR_FALSE and not placeholder(entry.value):
+    if word.lower() in SAID_FOR_FALSE and not find_placeholder(entry.value):
         message += f" ({why})" if why else ""
         findings.note(entry, f"{message}: as in MirrorMaker it counts as false, and what it is about does not run")
     else:

@@ -14,8 +14,9 @@ from lockstep_config.keys.connector_keys import ConnectorName, client_kind, conn
 from lockstep_config.keys.key_types import ALIAS_KEYS, ALIAS_OF_CLUSTER
 from lockstep_config.keys.lockstep_keys import STATE
 from lockstep_config.keys.mm2_keys import KEYS
+from lockstep_config.resolve.cells import ALIAS
 from lockstep_config.resolve.client_lines import only_connection
-from lockstep_config.resolve.precedence import ALIAS, SIDES, Side
+from lockstep_config.resolve.precedence import SIDES, Side
 from lockstep_config.strimzi.api_versions import IBMS
 from lockstep_config.strimzi.connectors import Connectors, add_flow
 from lockstep_config.strimzi.lines import ConfigSetting, Lines, Part, Place, Placed

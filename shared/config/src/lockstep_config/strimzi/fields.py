@@ -172,7 +172,7 @@ def _unknown(name: str, fields: Fields, version: str, path: str) -> str:
     candidates = [known for known, one in fields.items() if not one.versions or version in one.versions]
     nearest = difflib.get_close_matches(name, candidates, 1, LIKENESS)
     if not nearest:
-        # Capitals and dashes are the usual slips, and cost more likeness than they should.
+        # Capitals and dashes are the usual mistakes, and cost more likeness than they should.
         nearest = [known for known in candidates if _plain(known) == _plain(name)]
     instead = f"did you mean {join_path(path, nearest[0])}?" if nearest else f"known here are {', '.join(candidates)}"
     return f"is no field that Strimzi has there; {instead}"

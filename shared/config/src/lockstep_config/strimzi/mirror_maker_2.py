@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from lockstep_config.keys.client_keys import CONNECTION
 from lockstep_config.keys.key_types import ALIAS_OF_CLUSTER, KeyLevel
 from lockstep_config.keys.mm2_keys import KEYS
-from lockstep_config.resolve.precedence import ALIAS
+from lockstep_config.resolve.cells import ALIAS
 from lockstep_config.strimzi.access import add_connection
 from lockstep_config.strimzi.api_versions import OLD
 from lockstep_config.strimzi.connectors import AliasesOf, add_connectors

@@ -32,7 +32,7 @@ def string(text: str) -> str:
 
 def boolean(text: str, shown: str | None = None) -> bool:
     """`true` or `false` in any case; nothing else, unlike `Boolean.parseBoolean`."""
-    if is_boolean(text):
+    if text.strip().lower() in ("true", "false"):
         return is_true(text)
     raise BadValue(f"is {shown or text!r}, which is no boolean: write true or false")
 
@@ -40,11 +40,6 @@ def boolean(text: str, shown: str | None = None) -> bool:
 def is_true(text: str) -> bool:
     """As `Boolean.parseBoolean`, to which everything else is false. Blanks do not count."""
     return text.strip().lower() == "true"
-
-
-def is_boolean(text: str) -> bool:
-    """Whether `boolean` takes it."""
-    return text.strip().lower() in ("true", "false")
 
 
 def integer(text: str, minimum: int | None = None, maximum: int | None = None) -> int:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lockstep_config import Configuration
-from lockstep_config.loader.configuration import build_layers, configured, read
+from lockstep_config.loader.configuration import build_configuration, build_layers, read
 from lockstep_config.report.effective import FlowView, view
 
 
@@ -20,7 +20,7 @@ class EffectiveSettings:
 def read_effective(file: Path, environment: Mapping[str, str]) -> EffectiveSettings:
     """Raises ConfigurationError with all mistakes."""
     text = read(file, environment, "")
-    loaded = configured(text, file, environment)
+    loaded = build_configuration(text, file, environment)
     found = view(text, build_layers(text, file, environment), file, loaded.flows)
     whole = {one.key: one.value for one in found.file}
     clusters = {

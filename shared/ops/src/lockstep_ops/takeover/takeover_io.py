@@ -89,7 +89,7 @@ async def find(settings: FlowSettings, place: OffsetLocation) -> TakeoverState:
         remote=frozenset(remote),
         groups=groups,
         reset=settings.data_plane.auto_offset_reset,
-        flush_every=settings.data_plane.mm2_flushes_every,
+        flush_every=settings.data_plane.offset_flush_interval,
     )
 
 

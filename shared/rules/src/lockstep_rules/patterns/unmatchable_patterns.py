@@ -4,12 +4,16 @@ A topic's name has ASCII letters, digits, `.`, `_` and `-` only (Kafka's `Topic.
 topic's configs. A pattern that needs another character selects nothing, ever.
 """
 
+import importlib
+import re
 import string
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from lockstep_rules.patterns.java_regex.translate import to_python
-from lockstep_rules.patterns.linear_regex import member, parser
+from lockstep_rules.patterns.matcher import parser
+
+compiler: Any = importlib.import_module("re._compiler")
 
 LEGAL = frozenset(string.ascii_letters + string.digits + "._-")
 """Characters of which topics' names consist."""
@@ -61,7 +65,7 @@ def _needed_by(operator: str, argument: Any) -> list[str]:
 
 def _needed_by_class(members: Sequence[Any]) -> list[str]:
     # Letters of either case are legal, so that ignoring it makes no difference.
-    holds = member(members, False)
-    if any(map(holds, LEGAL)):
+    is_member = compiler.compile(parser.SubPattern(parser.State(), [(parser.IN, members)]), re.ASCII).fullmatch
+    if any(map(is_member, LEGAL)):
         return []
-    return [next((one for one in (" ", *map(chr, range(0x2100))) if holds(one)), "")]
+    return [next((character for character in (" ", *map(chr, range(0x2100))) if is_member(character)), "")]

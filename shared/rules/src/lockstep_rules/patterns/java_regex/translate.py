@@ -76,17 +76,20 @@ class _Parser(Tokens):
         self.names: set[str] = set()
 
     def whole(self) -> str:
-        text = self._alternatives(_Flags())
+        text = self._alternatives(_Flags(), last=r"\Z")
         if self.special():
             self.refuse("a ) without its (")
         return "(?a)" + text
 
-    def _alternatives(self, flags: _Flags) -> str:
-        """Up to the group's end. A flag set in one alternative holds in the later ones."""
+    def _alternatives(self, flags: _Flags, last: str = AT_LAST_LINE_END) -> str:
+        """Translate up to the group's end. A flag set in one alternative holds in the later ones.
+
+        `last` takes the place of a `$` that ends an alternative: where nothing follows, it is the end of the name.
+        """
         branches = []
         while True:
             text, flags = self._branch(flags)
-            branches.append(text)
+            branches.append(text.removesuffix(AT_LAST_LINE_END) + last if text.endswith(AT_LAST_LINE_END) else text)
             if not self.pop_if("|"):
                 return "|".join(branches)
 

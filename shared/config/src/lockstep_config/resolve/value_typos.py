@@ -1,6 +1,6 @@
-"""Slips of writing in a value: a comment behind it, typographic quotes, a placeholder left unfilled. Pure.
+"""Find mistakes of writing in a value: a comment behind it, typographic quotes, an unfilled placeholder. Pure.
 
-Each is the end of a sentence about a value that does not serve, or that serves otherwise than its author thinks.
+Each function returns the end of a sentence about the value, or an empty text.
 """
 
 import re
@@ -24,8 +24,6 @@ _FORMS = (
     (re.compile(r"%%[\w.-]+%%|(?<![\w%])%[A-Z][A-Z0-9_]*%"), _UNFILLED),
     (re.compile(r"(?<![\w@])@@?[A-Za-z_][\w.-]*@@?(?!\w)|#\{[^}]*\}"), _UNFILLED),
 )
-EVENT_HUBS_USER = "$ConnectionString"
-"""The user of each login to Azure Event Hubs with a connection string. It is written exactly so."""
 _COMMENT = re.compile(r"(?:^|\s)#")
 _QUOTES = "\"'"
 _LIST = re.compile(r"\[[^][]*\]")
@@ -35,24 +33,24 @@ EVENT_HUBS_USER = "$ConnectionString"
 """The user of every login with a connection string of Azure Event Hubs."""
 
 
-def placeholder(text: str) -> str:
-    """What in a text a shell, a template or a build should have filled in; empty: nothing."""
+def find_placeholder(text: str) -> str:
+    """Say what in a text a shell, a template or a build should have filled in."""
     for form, what in _FORMS:
         if found := form.search(text):
             return f"{found[0]} is {what}"
     return ""
 
 
-def likeness(text: str) -> str:
-    """That all of a secret is a placeholder, without repeating it; empty: it is none."""
+def find_unfilled(text: str) -> str:
+    """Say that the whole of a secret is a placeholder, without repeating it."""
     bare = text.strip().strip(_QUOTES).strip()
     return next((f"it looks like {what}" for form, what in _FORMS if form.fullmatch(bare)), "")
 
 
-def slip(text: str) -> str:
-    """The first one that a value has; empty: none."""
+def find_typo(text: str) -> str:
+    """Say the first mistake of writing that a value has."""
     commented = "# begins a comment only at the start of a line" if _COMMENT.search(text) else ""
-    return placeholder(text) or commented or typographic(text) or _quoted(text.strip())
+    return find_placeholder(text) or commented or typographic(text) or _quoted(text.strip())
 
 
 def in_connection(name: str, text: str) -> Iterator[str]:
@@ -65,18 +63,20 @@ def in_connection(name: str, text: str) -> Iterator[str]:
         if options.get("username") == EVENT_HUBS_USER and not options.get("password", "").startswith("Endpoint="):
             yield f"has the username {EVENT_HUBS_USER}, whose password is Event Hubs' whole connection string: Endpoint=sb://..."
         for option, value in options.items():
-            if value != EVENT_HUBS_USER and (what := likeness(value)):
+            if value != EVENT_HUBS_USER and (what := find_unfilled(value)):
                 yield f"has a {option} that {what.removeprefix('it ')}"
     elif is_secret(name):
-        if what := likeness(text):
+        if what := find_unfilled(text):
             yield what.removeprefix("it ")
-    elif why := slip(text):
+    elif why := find_typo(text):
         yield f"is {text.strip()!r}: {why}"
 
 
 def remark_patterns(text: str, key: Key) -> Iterator[str]:
-    """Remarks on patterns that select nothing, or not what they seem to. A group may be called anything, so only the
-    content of its patterns is reported."""
+    """Yield remarks on patterns that select nothing, or not what they seem to select.
+
+    A group may be called anything, so only the content of its patterns is reported.
+    """
     if _LIST.fullmatch(text.strip()) and not key.per_topic and key.kind is Kind.PATTERNS:
         yield (
             f"is {_shown(text.strip())}, which as a regular expression matches one character: write the names without "
@@ -96,11 +96,11 @@ def remark_patterns(text: str, key: Key) -> Iterator[str]:
             instead = f"to name no {what}, write nothing behind = ({key.name} =)"
             yield f"has {pattern}, which matches none of the {what}: quotes belong to the value; {instead}"
         elif key.name.startswith("groups"):
-            if why := slip(pattern):
+            if why := find_typo(pattern):
                 yield f"has {_shown(pattern)}: {why}"
         elif needed := _needed(pattern):
             yield _selects_none(pattern, needed, key)
-        elif (why := placeholder(pattern)) and "$" in why:
+        elif (why := find_placeholder(pattern)) and "$" in why:
             yield f"has {_shown(pattern)}: {why}, and as a pattern it matches nothing"
 
 
@@ -108,7 +108,7 @@ def _selects_none(pattern: str, needed: tuple[str, ...], key: Key) -> str:
     kind = "config" if key.name.startswith("config.") else "topic"
     does = "leaves out" if key.name.endswith(("exclude", "blacklist")) else "selects"
     characters = " and ".join("a blank" if one == " " else repr(one) for one in needed[:3] if one)
-    why = slip(pattern) or ("patterns are separated by commas" if " " in pattern else "")
+    why = find_typo(pattern) or ("patterns are separated by commas" if " " in pattern else "")
     return (
         f"has {_shown(pattern)}, which {does} no {kind}: a {kind}'s name has only letters, digits, '.', '_' and '-', "
         f"and this needs {characters or 'something else'}" + (f"; {why}" if why else "")

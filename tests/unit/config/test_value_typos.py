@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_config.flow.client_settings import source_consumer
-from lockstep_config.resolve.slips import placeholder, slip
+from lockstep_config.resolve.value_typos import find_placeholder, find_typo
 from lockstep_rules.filters import NameFilter
 from lockstep_rules.patterns.java_regex.tokens import UntranslatablePattern
 from lockstep_rules.patterns.unmatchable_patterns import LEGAL, needed_but_illegal
@@ -107,12 +107,12 @@ class TestBooleans:
     ],
 )
 def test_placeholder_is_distinguished_from_a_value(text: str, what: str) -> None:
-    assert placeholder(text).startswith(what) if what else placeholder(text) == ""
+    assert find_placeholder(text).startswith(what) if what else find_placeholder(text) == ""
 
 
 @pytest.mark.parametrize("text", ["a#b", "kafka:9092", "it's"])
 def test_an_ordinary_value_has_no_slip(text: str) -> None:
-    assert slip(text) == ""
+    assert find_typo(text) == ""
 
 
 LOGIN = "A.security.protocol = SASL_SSL\nA.sasl.mechanism = PLAIN\n"
