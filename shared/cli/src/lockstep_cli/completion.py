@@ -108,13 +108,13 @@ def last_word(line: str) -> str:
 def complete_flows(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the enabled flows of FILE. References in the file are not resolved."""
     from lockstep_config import ConfigurationError
-    from lockstep_config.loader.configuration import configured, read
+    from lockstep_config.loader.configuration import build_configuration, read
 
     file = ctx.params.get("file")
     if not isinstance(file, Path):
         return []
     with suppress(ConfigurationError, OSError):
-        loaded = configured(read(file, os.environ), file, os.environ, alone=True)
+        loaded = build_configuration(read(file, os.environ), file, os.environ, alone=True)
         return _starting(incomplete, (str(flow.flow) for flow in loaded.flows if flow.enabled))
     return []
 
