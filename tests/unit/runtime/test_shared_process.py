@@ -38,8 +38,12 @@ def making(codes: list[int], made: list[Ending]) -> Callable[[], Process]:
     return make
 
 
-async def test_crashed_service_starts_again_beside_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("ready_s", "pauses"), [(0, [0.0, 1.0, 2.0]), (5, [0.0, 0.0, 0.0])])
+async def test_crashed_service_starts_again_beside_the_others(
+    monkeypatch: pytest.MonkeyPatch, ready_s: int, pauses: list[float]
+) -> None:
     waits: list[float] = []
+    monkeypatch.setattr(Ending, "ready_for", timedelta(seconds=ready_s))
 
     async def waited(event: asyncio.Event, seconds: float) -> bool:
         waits.append(seconds)
@@ -52,7 +56,7 @@ async def test_crashed_service_starts_again_beside_the_others(monkeypatch: pytes
     steady = asyncio.create_task(keep_running(making([], others), stop))
     while len(made) < 4:
         await asyncio.sleep(0)
-    assert waits == [0.0, 1.0, 2.0]
+    assert waits == pauses
     assert len(others) == 1
     stop.set()
     assert await crashing == await steady == CLEAN
