@@ -11,13 +11,13 @@ from typing import Any, cast
 import pytest
 
 from lockstep_config import load
-from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.provenance import FlowIds
 from lockstep_data_plane.core.quarantine_entry import RefusedRecords
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, TRANSACTIONAL, scan
-from lockstep_data_plane.slot.engine import SlotEngine
+from lockstep_data_plane.slot.slot_loop import SlotLoop
 from lockstep_kafka.wire.connection import BrokerUnreachable, Connection, ConnectionClosedError
 from lockstep_kafka.wire.message_versions import message
 from lockstep_runtime.state.unreadable_records import UnreadableRecords
@@ -234,20 +234,20 @@ class Written:
         self.progress = self
         """In the place of `MirrorProgressWriter`, too."""
 
-    def add_partition(self, partition: PartitionMachine) -> None:
+    def add_partition(self, partition: PartitionState) -> None:
         return
 
-    def remove_partition(self, partition: PartitionMachine) -> None:
+    def remove_partition(self, partition: PartitionState) -> None:
         return
 
     async def write(self, row: Row | TopicPartition, upstream: int = -1) -> None:
         if isinstance(row, PartitionProgress):
             self.rows.append(row)
 
-    async def flush(self, partitions: Iterable[PartitionMachine]) -> None:
+    async def flush(self, partitions: Iterable[PartitionState]) -> None:
         self.rows += [partition.row() for partition in partitions]
 
-    async def quarantine(self, partition: PartitionMachine, refusal: RefusedRecords) -> None:
+    async def quarantine(self, partition: PartitionState, refusal: RefusedRecords) -> None:
         self.kept.append(refusal)
 
     def event(self, kind: str, subject: str, text: str = "", **detail: object) -> None:
@@ -270,7 +270,9 @@ class EngineScene:
         self.source.create("t", self.log)
         self.target.create("A.t", self.copy)
         self.target.create("mm2-offsets.A.internal", self.progress)
-        monkeypatch.setattr("lockstep_data_plane.slot.engine.connect_clusters", lambda *_: (self.source, self.target))
+        monkeypatch.setattr(
+            "lockstep_data_plane.slot.slot_loop.connect_clusters", lambda *_: (self.source, self.target)
+        )
         self.writer = Written()
         self.rows: dict[tuple[str, int], PartitionProgress] = {}
         self.topic = MirroredTopic(
@@ -281,7 +283,7 @@ class EngineScene:
             partitions=1,
             target_partitions=1,
         )
-        self.engine = SlotEngine(
+        self.loop = SlotLoop(
             settings,
             FlowIds(OURS),
             cast(ControlTopicWriter, self.writer),
@@ -294,11 +296,11 @@ class EngineScene:
         )
         self.task: asyncio.Task[None] | None = None
 
-    async def begin(self) -> PartitionMachine:
+    async def begin(self) -> PartitionState:
         """The slot takes the partition up, and it copies."""
-        self.task = asyncio.create_task(self.engine.tend(("t", 0), self.topic))
+        self.task = asyncio.create_task(self.loop.run_partition(("t", 0), self.topic))
         await asyncio.sleep(0)
-        partition = self.engine.partitions["t", 0]
+        partition = self.loop.partitions["t", 0]
         await eventually(lambda: partition.phase is Phase.COPYING, what="it copies")
         return partition
 
@@ -320,7 +322,7 @@ class EngineScene:
     async def has_copied(self, count: int) -> None:
         """Exactly these are there, once, and acknowledged."""
         wanted = [b"value-%d" % n for n in range(count)]
-        partition = self.engine.partitions["t", 0]
+        partition = self.loop.partitions["t", 0]
         await eventually(
             lambda: len(self.copied) >= count and partition.row().upstream >= self.log.end - 1,
             what="all is copied",
@@ -330,4 +332,4 @@ class EngineScene:
     async def end(self) -> None:
         if self.task is not None:
             await asyncio.wait_for(self.task, 3)
-        await self.engine.close()
+        await self.loop.close()

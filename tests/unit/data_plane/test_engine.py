@@ -25,7 +25,7 @@ async def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
     made = EngineScene(tmp_path, monkeypatch, "A->B.lockstep.on.refused = quarantine")
     yield made
     if made.task is not None and not made.task.done():
-        made.engine.leave(("t", 0), goes_on=True)
+        made.loop.leave(("t", 0), goes_on=True)
     await made.end()
 
 
@@ -35,9 +35,10 @@ async def test_engine_copies_each_record_once_and_counts_it(scene: EngineScene) 
     await scene.has_copied(5)
     scene.append(5, 6)
     await scene.has_copied(7)
-    assert scene.engine.appended == partition.row().records == 7
-    assert list(scene.engine.moved()) == [partition]
-    assert scene.engine.held_bytes == 0
+    assert scene.loop.appended == partition.row().records == 7
+    await scene.loop.flush()
+    assert scene.writer.rows[-1].upstream == 6
+    assert scene.loop.held_bytes == 0
 
 
 @pytest.mark.parametrize(
@@ -100,17 +101,18 @@ async def test_engine_counts_gathered_appends_before_progress_and_failures(scene
     scene.target.holds_answers = True
     for number in range(1, 5):
         scene.log.append_records([record(number, bytes(5000))])
-    await eventually(lambda: partition.unanswered_by(0) == 4, what="four batches are on their way")
-    sent = list(partition._routing.appends_to(0)._in_flight)
-    scene.engine.moved()
-    scene.engine._on_answers([(partition, sent[0], ProduceAnswer(0, 1))])
-    assert (partition.row().upstream, scene.engine.appended) == (0, 1), "others are on their way"
-    assert list(scene.engine.moved()) == [partition]
-    assert (partition.row().upstream, scene.engine.appended) == (1, 2)
-    scene.engine._on_answers([(partition, sent[1], ProduceAnswer(0, 2))])
+    await eventually(lambda: partition.routing.appends_to(0).unanswered == 4, what="four batches are on their way")
+    sent = list(partition.routing.appends_to(0)._in_flight)
+    await scene.loop.flush()
+    scene.loop.on_answers([(partition, sent[0], ProduceAnswer(0, 1))])
+    assert (partition.row().upstream, scene.loop.appended) == (0, 1), "others are on their way"
+    await scene.loop.flush()
+    assert scene.writer.rows[-1].upstream == 1
+    assert (partition.row().upstream, scene.loop.appended) == (1, 2)
+    scene.loop.on_answers([(partition, sent[1], ProduceAnswer(0, 2))])
     assert partition.row().upstream == 1
-    scene.engine._on_answers([(partition, sent[2], NoProduceAnswer("the connection ended"))])
-    assert (partition.row().upstream, scene.engine.appended) == (2, 3)
+    scene.loop.on_answers([(partition, sent[2], NoProduceAnswer("the connection ended"))])
+    assert (partition.row().upstream, scene.loop.appended) == (2, 3)
     assert partition.phase is Phase.SETTLING
     scene.target.holds_answers = False
     scene.target.cut()
@@ -125,7 +127,7 @@ async def test_engine_awaits_what_is_in_flight_before_a_partition_leaves(scene: 
     scene.target.holds_answers = True
     scene.append(1)
     await eventually(lambda: len(scene.copied) == 2)
-    scene.engine.leave(("t", 0), "paused")
+    scene.loop.leave(("t", 0), "paused")
     assert partition.phase is Phase.DRAINING
     scene.append(2)
     scene.target.holds_answers = False
@@ -145,7 +147,7 @@ async def test_engine_quarantines_a_refused_record_and_goes_on_behind_it(scene: 
     scene.append(1)
     await eventually(lambda: partition.row().upstream == 1)
     assert scene.copied == [b"value-1"]
-    assert partition.written.quarantined == 1
+    assert partition.acked.written.quarantined == 1
 
 
 @pytest.mark.parametrize("cut", [True, False])
@@ -166,9 +168,9 @@ async def test_engine_resumes_after_the_source_failed(scene: EngineScene, cut: b
 
 async def test_engine_gives_new_limits_to_the_partition(scene: EngineScene) -> None:
     partition = await scene.begin()
-    scene.engine.topic_changed(replace(scene.topic, target_configs=(("max.message.bytes", "500"),)))
+    scene.loop.topic_changed(replace(scene.topic, target_configs=(("max.message.bytes", "500"),)))
     assert (partition.limits.max_bytes, partition.phase) == (500, Phase.COPYING)
-    scene.engine.topic_changed(replace(scene.topic, source_topic_id="another"))
+    scene.loop.topic_changed(replace(scene.topic, source_topic_id="another"))
     assert partition.phase is Phase.SETTLING
 
 
@@ -184,7 +186,7 @@ async def test_engine_ends_a_transaction_that_is_cut_off_and_copies_again(
     await eventually(lambda: partition.incarnation == 2 and partition.row().upstream == 2)
     assert scene.copied == [b"value-0", b"value-1", b"value-2"]
     assert scene.copy.open_transactions == []
-    scene.engine.leave(("t", 0), "stopped")
+    scene.loop.leave(("t", 0), "stopped")
     await scene.end()
     assert (scene.writer.rows[-1].phase, scene.writer.rows[-1].located) == ("stopped", True)
 
@@ -205,7 +207,7 @@ async def test_engine_lets_a_partition_rest_whose_source_is_gone(scene: EngineSc
     await loses_source(scene, silent=silent)
     await eventually(lambda: partition.phase is Phase.RESUMING, what="it resumes")
     await asyncio.sleep(0.05)
-    scene.engine.leave(("t", 0), "stopped")
+    scene.loop.leave(("t", 0), "stopped")
     await scene.end()
     row = scene.writer.rows[-1]
     assert (row.phase, row.located, row.upstream) == ("stopped", True, 0)
@@ -216,7 +218,7 @@ async def test_engine_lets_a_partition_go_whose_source_is_silent(scene: EngineSc
     await loses_source(scene, silent=True)
     await eventually(lambda: partition.phase is Phase.RESUMING, what="it resumes")
     await asyncio.sleep(0.05)
-    scene.engine.leave(("t", 0), goes_on=True)
+    scene.loop.leave(("t", 0), goes_on=True)
     await scene.end()
     assert partition.phase is Phase.RELEASED
 
@@ -234,9 +236,9 @@ async def test_engine_gives_up_a_source_that_brings_nothing_to_locate(
         topic="t", partition=0, producer_id=OURS, sequence=0, upstream=0, downstream=0
     )
     scene.source.holds_fetches = True
-    scene.task = asyncio.create_task(scene.engine.tend(("t", 0), scene.topic, rests="stopped"))
+    scene.task = asyncio.create_task(scene.loop.run_partition(("t", 0), scene.topic, rests="stopped"))
     await asyncio.sleep(0)
-    partition = scene.engine.partitions["t", 0]
+    partition = scene.loop.partitions["t", 0]
     await eventually(lambda: partition.phase is Phase.LOCATING, what="it counts past")
     scene.source.silent = not answers
     await scene.end()
@@ -255,5 +257,5 @@ async def test_engine_that_waits_fetches_nothing_until_it_is_woken(scene: Engine
     await asyncio.sleep(0.5)
     assert len(scene.copied) <= 2
     scene.waits = False
-    scene.engine.wake()
+    scene.loop.wake()
     await scene.has_copied(4)

@@ -24,7 +24,7 @@ async def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
 
 async def _leave(scene: EngineScene) -> None:
     if scene.task is not None and not scene.task.done():
-        scene.engine.leave(("t", 0), goes_on=True)
+        scene.loop.leave(("t", 0), goes_on=True)
     await scene.end()
 
 
@@ -79,7 +79,7 @@ async def test_engine_remembers_a_refused_codec_when_the_topic_changes(scene: En
     partition = await scene.begin()
     append_compressed(scene, LZ4)
     await scene.has_copied(3)
-    scene.engine.topic_changed(scene.topic)
+    scene.loop.topic_changed(scene.topic)
     append_compressed(scene, LZ4)
     await scene.has_copied(6)
     assert partition.incarnation == 2
@@ -93,7 +93,7 @@ async def test_slot_that_was_killed_counts_past_what_it_had_recompressed(
     await scene.begin()
     append_compressed(scene, ZSTD)
     await scene.has_copied(3)
-    await scene.writer.flush(scene.engine.partitions.values())
+    await scene.writer.flush(scene.loop.partitions.values())
     row: PartitionProgress = scene.writer.rows[-1]
     scene.target.holds_answers = True
     append_compressed(scene, ZSTD, LZ4, GZIP, ZSTD)
@@ -101,7 +101,7 @@ async def test_slot_that_was_killed_counts_past_what_it_had_recompressed(
     assert scene.task is not None
     scene.task.cancel()
     await asyncio.gather(scene.task, return_exceptions=True)
-    await scene.engine.close()
+    await scene.loop.close()
     scene.task = None
 
     after = EngineScene(tmp_path, monkeypatch)

@@ -30,7 +30,7 @@ async def test_engine_appends_without_producer_ids(scene: EngineScene) -> None:
 
 
 async def test_engine_begins_once_a_run_that_was_cut_off_has_ended(scene: EngineScene) -> None:
-    others_end_by = scene.engine.others_end_by = asyncio.get_running_loop().time() + 0.3
+    others_end_by = scene.loop.others_end_by = asyncio.get_running_loop().time() + 0.3
     await scene.begin()
     assert asyncio.get_running_loop().time() >= others_end_by
 
@@ -48,7 +48,7 @@ async def test_engine_finds_appends_whose_answers_were_lost(scene: EngineScene) 
         await scene.has_copied(2 * part + 2)
     assert "ProgressRecovered" in scene.writer.events
     assert "RecordsDoubled" not in scene.writer.events
-    assert scene.engine.partitions["t", 0].row().open_run == (0, 0, 8)
+    assert scene.loop.partitions["t", 0].row().open_run == (0, 0, 8)
 
 
 async def test_engine_reports_what_a_woken_writer_has_doubled(scene: EngineScene) -> None:

@@ -80,10 +80,10 @@ async def test_sender_forgets_a_partition_that_left_while_it_reconnected(
     scene.append(0)
     await scene.has_copied(1)
     _, may_open = await reconnecting(scene, monkeypatch)
-    scene.engine.leave(("t", 0), goes_on=True)
+    scene.loop.leave(("t", 0), goes_on=True)
     assert scene.task is not None
     await asyncio.wait_for(scene.task, 20)
-    sender = scene.engine._sender
+    sender = scene.loop._sender
     may_open.set()
     await eventually(lambda: not sender._reopening, what="the connection is open")
     assert (sender._attached, sender._indexes, sender._targets) == ({}, {}, {})
@@ -95,10 +95,10 @@ async def test_failure_of_a_partition_that_left_is_forgotten(scene: EngineScene)
     await scene.has_copied(1)
     scene.target.append_codes.extend([NOT_ENOUGH_REPLICAS] * 100)
     scene.append(1)
-    troubles = scene.engine._reporter._troubles
+    troubles = scene.loop._reporter._troubles
     await eventually(lambda: partition.name in troubles.now, what="its appends fail")
-    scene.engine.leave(("t", 0), goes_on=True)
+    scene.loop.leave(("t", 0), goes_on=True)
     assert scene.task is not None
     await asyncio.wait_for(scene.task, 20)
-    scene.engine.remove(("t", 0))
+    scene.loop.remove(("t", 0))
     assert troubles.now == {}

@@ -38,8 +38,8 @@ async def test_engine_splits_batches_for_a_target_that_closes_on_large_requests(
     await eventually(lambda: len(scene.copied) >= len(values), what="all is copied")
     assert scene.copied == values
     assert scene.target.request_size.is_small
-    scene.engine.check()
-    scene.engine.check()
+    scene.loop.check()
+    scene.loop.check()
     assert scene.writer.events.count("RequestsLimited") == 1
 
 
@@ -62,7 +62,7 @@ async def test_engine_keeps_large_requests_to_a_target_that_is_frozen(scene: Eng
         scene.target.holds_answers = True
         append_large(scene, 1, 2_000_000)
         await has(count)
-        for produce_connection in list(scene.engine._sender._produce_connections.values()):
+        for produce_connection in list(scene.loop._sender._produce_connections.values()):
             if not produce_connection.connection.closed:
                 produce_connection.give_up()
         scene.target.holds_answers = False

@@ -75,7 +75,7 @@ def test_no_batch_lands_behind_a_refused_one_of_five_in_flight(landed: int) -> N
         world.step(what, 3)
     known = len(world.target.ours)
     assert len(slot.socket) == 5
-    assert slot.partition.records_held > 10, "more waits behind them"
+    assert slot.partition.routing.records_held > 10, "more waits behind them"
     sizes = [sent.outgoing.count for sent in slot.socket]
     for what in (*["broker"] * landed, *ROUTES["one refused for good"]):
         world.step(what, 0)
@@ -139,7 +139,7 @@ def test_resume_sends_no_record_that_is_on_the_target(made_of: list[tuple[str, i
     while not world.slots[0].all_done():
         world.slots[0].fetch(2)
         world.slots[0].deliver()
-        assert not world.slots[0].partition.records_held
+        assert not world.slots[0].partition.routing.records_held
     assert world.target.end == end
     world.check()
 

@@ -112,14 +112,6 @@ class AckedPosition:
         since_ms = self._ends.since_ms(self.upstream) if self.lag else None
         return 0 if since_ms is None else max(0, now_ms - since_ms)
 
-    @property
-    def state(self) -> tuple[object, ...]:
-        """Differs from what it was before whenever `row` would."""
-        return (
-            *(self.written, self.upstream, self.upstream_epoch, self.downstream, self.sequence, self.source_end),
-            *self.stats.state,
-        )
-
     def row(self, *, has_resumed: bool) -> PartitionProgress:
         """Progress as it is to be written down."""
         row = replace(
