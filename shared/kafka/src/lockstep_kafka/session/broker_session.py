@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aiokafka.conn import collect_hosts
-from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
+from aiokafka.errors import IncompatibleBrokerVersion, KafkaConnectionError, KafkaError
 from aiokafka.protocol.admin import (
     ApiVersionRequest,
     DescribeClientQuotasRequest,
@@ -19,6 +19,7 @@ from aiokafka.protocol.admin import (
 )
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.metadata import MetadataRequest
+from aiokafka.protocol.transaction import InitProducerIdRequest
 from aiokafka.protocol.types import CompactArray, CompactString, Int16, Int32, Int64, Schema, TaggedFields
 
 from lockstep_config.clients.token_source import TokenUnavailable
@@ -49,12 +50,13 @@ class SessionRefused(Exception):
 
 class QuestionRefused(Exception):
     """A broker did not answer a question. `is_denied`: for lack of a permission. `is_unknown`: its version does not
-    know the question."""
+    know the question. `is_closed`: it closed the connection instead."""
 
-    def __init__(self, why: str, *, is_denied: bool = False, is_unknown: bool = False) -> None:
+    def __init__(self, why: str, *, is_denied: bool = False, is_unknown: bool = False, is_closed: bool = False) -> None:
         super().__init__(why)
         self.is_denied = is_denied
         self.is_unknown = is_unknown
+        self.is_closed = is_closed
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +230,10 @@ class BrokerSession(SessionConnection):
                 return False
             raise
 
+    async def producer_id_code(self) -> int:
+        """Return the error code of an answer to InitProducerId. Raises QuestionRefused."""
+        return int((await self._ask(InitProducerIdRequest(None, 0))).error_code)
+
     async def round_trips(self, count: int) -> tuple[float, ...]:
         """Seconds that so many small requests took, one after the other. Raises QuestionRefused."""
         found = []
@@ -265,7 +271,7 @@ class BrokerSession(SessionConnection):
             name = KafkaRequest(request.API_KEY).kafka_name
             raise QuestionRefused(f"the broker knows {name} in no version of ours", is_unknown=True) from exc
         except (OSError, TimeoutError, KafkaError, EOFError) as exc:
-            raise QuestionRefused(_innermost(exc)) from exc
+            raise QuestionRefused(_innermost(exc), is_closed=isinstance(exc, KafkaConnectionError)) from exc
 
 
 def clock_reading(node: str, at_ms: float, before_s: float, after_s: float) -> ClockReading:

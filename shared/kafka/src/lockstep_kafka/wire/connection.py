@@ -210,6 +210,10 @@ class Connection(SessionConnection):
         )
         raise ProtocolUnfitError(self.alias, reason)
 
+    def announces(self, api: str) -> bool:
+        """Return whether both sides know an API in a version."""
+        return APIS[api].common_version(*self._versions.get(APIS[api].key, NO_VERSIONS)) is not None
+
     def ask(self, entity: Any, seen: Callable[[Any], None] | None = None) -> asyncio.Future[Any]:
         """Send a request, and return its answer's future. It is sent at once unless the connection is to log in again
         first. The future fails with BrokerUnreachable or KafkaConnectionError when the connection ends first. Raises
