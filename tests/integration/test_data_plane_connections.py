@@ -290,7 +290,7 @@ async def test_connections_closed_as_idle_are_opened_again_silently() -> None:
                 sender.ready(written)
                 sender.pump()
                 await eventually(partial(_is, offsets, number + 1))
-                await eventually(lambda: not written.records_held, what="the append is acknowledged")
+                await eventually(lambda: not written.routing.records_held, what="the append is acknowledged")
                 opened = list(cluster._connections.values())
                 await eventually(partial(_all_closed, opened), what="the broker closes idle connections")
                 room[0] = True

@@ -18,7 +18,7 @@ async def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
     made.target.checks_sequences = False
     yield made
     if made.task is not None and not made.task.done():
-        made.engine.leave(("t", 0), goes_on=True)
+        made.loop.leave(("t", 0), goes_on=True)
     await made.end()
 
 

@@ -96,6 +96,4 @@ STOP_FETCHING, OFFER_APPENDS, PERSIST = StopFetching(), OfferAppends(), Persist(
 PERSISTS: Effects = (PERSIST,)
 OFFERS: Effects = (OFFER_APPENDS,)
 FETCHED: Effects = (OFFER_APPENDS, PERSIST)
-GATHERED: Effects = (PERSIST,)
-"""A batch is acknowledged, and is counted later. Nearly every acknowledgement and every delivery has effects of these
-few. Making them anew costs as much as the rest of a step."""
+"""Nearly every step has effects of these few. Making them for each step costs as much as the rest of it."""

@@ -14,7 +14,6 @@ from lockstep_data_plane.core.appended_skipper import RecordMismatch
 from lockstep_data_plane.core.batch_admission import BatchAdmission
 from lockstep_data_plane.core.effects import (
     FETCHED,
-    GATHERED,
     OFFERS,
     PERSIST,
     PERSISTS,
@@ -324,7 +323,7 @@ class PartitionState:
         sent, base_offset, now_ms, times_replaced = event
         in_turn = self.reads and self.sends and self._transactions is None and not times_replaced  # copying
         if in_turn and self.routing.appends_to(sent.outgoing.to).gather(sent, base_offset, now_ms):
-            return GATHERED  # counted with those that follow, or when progress is about to be written
+            return PERSISTS  # counted with those that follow, or when progress is about to be written
         if self.routing.appends_to(sent.outgoing.to).is_misplaced(base_offset):
             return self._on_failed(events.Failed(sent=sent))  # the target's log shows what is before it
         return self._acknowledged(self.routing.on_ack(sent, base_offset), now_ms, times_replaced)

@@ -12,7 +12,7 @@ from functools import partial
 from lockstep_config import FlowSettings
 from lockstep_data_plane.core.append_sequence import Ack
 from lockstep_data_plane.core.effects import (
-    GATHERED,
+    PERSISTS,
     Append,
     Effects,
     Fetch,
@@ -193,10 +193,10 @@ class SlotLoop:
 
     async def flush(self) -> None:
         """Write down what is new of each partition. Raises ClusterError, after which the same rows are still due."""
+        for partition in list(self._unwritten):
+            self.step(partition, AcksDue(now_ms()))
         due, self._unwritten = self._unwritten, set()
         try:
-            for partition in due:
-                self.step(partition, AcksDue(now_ms()))
             await self._control_writer.flush(due)
         except ClusterError:
             self._unwritten |= {partition for partition in due if self._owns(partition)}
@@ -383,7 +383,7 @@ class SlotLoop:
         """Do as `apply_event`, with as little as most acknowledgements need."""
         if partition.phase is not COPYING:
             self.apply_event(partition, event)
-        elif (effects := partition.step(event)) is GATHERED:
+        elif (effects := partition.step(event)) is PERSISTS:
             self._unwritten.add(partition)
         else:
             self.apply_effects(partition, effects)
