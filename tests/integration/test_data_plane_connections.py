@@ -271,9 +271,9 @@ async def test_connections_closed_as_idle_are_opened_again_silently() -> None:
         offsets: list[int] = []
 
         def answered(batches: Sequence[AnsweredBatch]) -> None:
-            for machine, sent, answer in batches:
+            for partition, sent, answer in batches:
                 assert isinstance(answer, ProduceAnswer), answer
-                machine.step(Acked(sent, answer.base_offset, now_ms()))
+                partition.step(Acked(sent, answer.base_offset, now_ms()))
 
         def fetched(delivery: Delivery) -> None:
             offsets.extend(each.base_offset for each in delivery.batches)

@@ -19,7 +19,6 @@ from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_state.reasons.reason import NO_REASON
 from lockstep_state.rows.state_rows import OffsetRuns, PartitionProgress
 from tests.support.reasons import reported
-from tests.unit.data_plane.machine_steps import launched
 from tests.unit.data_plane.modelled_logs import (
     AHEAD,
     FROM_ELSEWHERE,
@@ -32,6 +31,7 @@ from tests.unit.data_plane.modelled_logs import (
     SourceLog,
     TargetLog,
 )
+from tests.unit.data_plane.partition_steps import launched
 
 
 class Origins:
@@ -51,8 +51,8 @@ class Origins:
 
 
 class Slot:
-    """One slot's part in the copy: the machine, and what is between it and the two logs. Each method is one step, and
-    does nothing where it cannot happen."""
+    """One slot's part in the copy: the partition's state, and what is between it and the two logs. Each method is one
+    step, and does nothing where it cannot happen."""
 
     def __init__(
         self,

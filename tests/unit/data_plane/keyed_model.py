@@ -35,8 +35,8 @@ from lockstep_data_plane.record_batch.rebuild import read_records
 from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import TRANSACTIONAL, crc_is_right
 from tests.support.reasons import reported
-from tests.unit.data_plane.machine_steps import joins, launched
 from tests.unit.data_plane.modelled_logs import SourceLog
+from tests.unit.data_plane.partition_steps import joins, launched
 
 PRODUCER = 77
 KEYS = (b"a", b"b", b"c", b"d", b"e", None, b"")
@@ -93,8 +93,8 @@ class Target:
 
 
 class KeyedSlot:
-    """One slot's part: the machine, and what is between it and both clusters. Each method is one step, and does nothing
-    where it cannot happen."""
+    """One slot's part: the partition's state, and what is between it and both clusters. Each method is one step,
+    and does nothing where it cannot happen."""
 
     def __init__(
         self, source: SourceLog, target: Target, limits: TargetLimits, skips: Sequence[tuple[int, int]] = ()

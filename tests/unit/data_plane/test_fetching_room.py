@@ -102,9 +102,9 @@ class Scene:
             self.delivered.append, on_fetch_lost=lambda partition, why: self.troubled.append(partition)
         )
         self.fetcher = Fetcher(cluster, DataPlaneSettings(max_in_flight_bytes=CAP), self.handler)
-        self.partitions = [self._engine(number) for number in range(8)]
+        self.partitions = [self._partition(number) for number in range(8)]
 
-    def _engine(self, number: int) -> PartitionState:
+    def _partition(self, number: int) -> PartitionState:
         self.fetcher.cluster._leaders["t", number] = PartitionLeader(1, 0, TOPIC_ID)
         partition = PartitionState("t", number, "a.t", 100)
         row = PartitionProgress(topic="t", partition=number, producer_id=4000, producer_epoch=1)

@@ -25,8 +25,8 @@ from lockstep_state.codecs.murmur2 import partition_for
 from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import CONTROL, LZ4, TRANSACTIONAL, batch, record, records
 from tests.unit.data_plane.keyed_model import KeyedLog, KeyedSlot, Target
-from tests.unit.data_plane.machine_steps import admit, counted, joins, launched, waits
 from tests.unit.data_plane.modelled_logs import KINDS, SourceLog
+from tests.unit.data_plane.partition_steps import admit, counted, joins, launched, waits
 
 PARTITIONS = 3
 LIMITS = (TargetLimits(), TargetLimits(250, LZ4), TargetLimits(400))

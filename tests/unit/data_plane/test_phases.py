@@ -25,7 +25,7 @@ from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits
 from tests.support.batch_bytes import batch, records
 from tests.support.reasons import reported
-from tests.unit.data_plane.machine_steps import (
+from tests.unit.data_plane.partition_steps import (
     ROW,
     admit,
     append,

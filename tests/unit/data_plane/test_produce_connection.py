@@ -35,7 +35,7 @@ from lockstep_kafka.wire.request_size import SMALL_BYTES, RequestSize
 from lockstep_state.kafka.kafka_apis import APIS
 from tests.support.batch_bytes import batch, record, records
 from tests.support.eventually import eventually
-from tests.unit.data_plane.machine_steps import ROW, admit, append, launch, resumed
+from tests.unit.data_plane.partition_steps import ROW, admit, append, launch, resumed
 
 LEADER = PartitionLeader(1, 0, UUID(int=7))
 

@@ -18,7 +18,7 @@ from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import GZIP, batch, record, records
 from tests.support.message_sets import Message, message_set
 from tests.support.reasons import reported
-from tests.unit.data_plane.machine_steps import admit, launch, phase_after, resumed, waits
+from tests.unit.data_plane.partition_steps import admit, launch, phase_after, resumed, waits
 
 ROW = PartitionProgress(topic="t", partition=3, producer_id=4000)
 

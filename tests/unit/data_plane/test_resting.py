@@ -24,7 +24,7 @@ from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import batch, records
 from tests.support.reasons import reported
-from tests.unit.data_plane.machine_steps import admit, append, fetches_from, launch, phase_after, reports, resumed
+from tests.unit.data_plane.partition_steps import admit, append, fetches_from, launch, phase_after, reports, resumed
 
 ROW = PartitionProgress(
     topic="t", partition=3, upstream=9, downstream=9, producer_id=4000, producer_epoch=1, sequence=9

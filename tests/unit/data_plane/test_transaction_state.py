@@ -29,7 +29,7 @@ from lockstep_data_plane.record_batch.layout import scan
 from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import CONTROL, TRANSACTIONAL, batch, crc_is_right, records
 from tests.support.reasons import reported
-from tests.unit.data_plane.machine_steps import (
+from tests.unit.data_plane.partition_steps import (
     admit,
     append,
     counted,

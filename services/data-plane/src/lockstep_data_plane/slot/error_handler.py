@@ -20,7 +20,7 @@ REFUSES_CODEC = frozenset({KafkaErrorCode.UNSUPPORTED_COMPRESSION_TYPE, KafkaErr
 
 
 class ErrorHandler:
-    """Turns error codes of both clusters into events of a partition's machine."""
+    """Turn error codes of both clusters into events of a partition."""
 
     def __init__(
         self, source: ClusterClient, target: ClusterClient, reporter: EventReporter, *, recompress: str = "auto"

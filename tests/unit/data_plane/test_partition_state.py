@@ -29,7 +29,7 @@ from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import CONTROL, GZIP, LOG_APPEND_TIME, batch, batch_bytes, record, records
 from tests.support.reasons import reported
-from tests.unit.data_plane.machine_steps import ROW, admit, append, launch, partition, reports, resumed
+from tests.unit.data_plane.partition_steps import ROW, admit, append, launch, partition, reports, resumed
 
 NOW_MS, DAY_MS = 1_800_000_000_000, 86_400_000
 YEAR_2262_MS = 9_223_372_036_854

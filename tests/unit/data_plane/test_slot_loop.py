@@ -1,4 +1,4 @@
-"""The engine turns what the machine wants into requests, and responses into events of the machine."""
+"""The loop of a slot turns effects into requests, and responses into events of a partition."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -14,22 +14,22 @@ from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import record
 from tests.support.eventually import eventually
-from tests.unit.data_plane.engine_scene import EngineScene
 from tests.unit.data_plane.resume_scene import OURS, TRANSACTIONS
+from tests.unit.data_plane.slot_loop_scene import SlotLoopScene
 
 INVALID_RECORD, NOT_ENOUGH_REPLICAS, TOO_LARGE = 87, 19, 10
 
 
 @pytest.fixture
-async def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EngineScene]:
-    made = EngineScene(tmp_path, monkeypatch, "A->B.lockstep.on.refused = quarantine")
+async def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SlotLoopScene]:
+    made = SlotLoopScene(tmp_path, monkeypatch, "A->B.lockstep.on.refused = quarantine")
     yield made
     if made.task is not None and not made.task.done():
         made.loop.leave(("t", 0), goes_on=True)
     await made.end()
 
 
-async def test_engine_copies_each_record_once_and_counts_it(scene: EngineScene) -> None:
+async def test_slot_copies_each_record_once_and_counts_it(scene: SlotLoopScene) -> None:
     partition = await scene.begin()
     scene.append(*range(5))
     await scene.has_copied(5)
@@ -50,7 +50,7 @@ async def test_engine_copies_each_record_once_and_counts_it(scene: EngineScene) 
         KafkaErrorCode.THROTTLING_QUOTA_EXCEEDED,
     ],
 )
-async def test_engine_resumes_after_a_failed_append_and_doubles_nothing(scene: EngineScene, code: int) -> None:
+async def test_slot_resumes_after_a_failed_append_and_doubles_nothing(scene: SlotLoopScene, code: int) -> None:
     partition = await scene.begin()
     scene.append(0)
     await scene.has_copied(1)
@@ -60,7 +60,7 @@ async def test_engine_resumes_after_a_failed_append_and_doubles_nothing(scene: E
     assert partition.incarnation == 2
 
 
-async def test_engine_over_a_limit_waits_and_never_halts(scene: EngineScene) -> None:
+async def test_slot_over_a_limit_waits_and_never_halts(scene: SlotLoopScene) -> None:
     partition = await scene.begin()
     scene.target.append_codes.extend([KafkaErrorCode.POLICY_VIOLATION] * 4)
     scene.append(0, 1, 2)
@@ -69,7 +69,7 @@ async def test_engine_over_a_limit_waits_and_never_halts(scene: EngineScene) -> 
     assert "PartitionHalted" not in scene.writer.events
 
 
-async def test_engine_splits_a_batch_that_is_too_large(scene: EngineScene) -> None:
+async def test_slot_splits_a_batch_that_is_too_large(scene: SlotLoopScene) -> None:
     partition = await scene.begin()
     before = partition.limits
     scene.target.append_codes.append(TOO_LARGE)
@@ -80,7 +80,7 @@ async def test_engine_splits_a_batch_that_is_too_large(scene: EngineScene) -> No
     assert partition.incarnation == 2
 
 
-async def test_engine_asks_the_log_after_appends_without_an_answer(scene: EngineScene) -> None:
+async def test_slot_asks_the_log_after_appends_without_an_answer(scene: SlotLoopScene) -> None:
     partition = await scene.begin()
     scene.append(0)
     await scene.has_copied(1)
@@ -94,7 +94,7 @@ async def test_engine_asks_the_log_after_appends_without_an_answer(scene: Engine
     assert "ProgressRecovered" in scene.writer.events
 
 
-async def test_engine_counts_gathered_appends_before_progress_and_failures(scene: EngineScene) -> None:
+async def test_slot_counts_gathered_appends_before_progress_and_failures(scene: SlotLoopScene) -> None:
     partition = await scene.begin()
     scene.append(0)
     await scene.has_copied(1)
@@ -120,7 +120,7 @@ async def test_engine_counts_gathered_appends_before_progress_and_failures(scene
     assert len(scene.copied) == 5
 
 
-async def test_engine_awaits_what_is_in_flight_before_a_partition_leaves(scene: EngineScene) -> None:
+async def test_slot_awaits_what_is_in_flight_before_a_partition_leaves(scene: SlotLoopScene) -> None:
     partition = await scene.begin()
     scene.append(0)
     await scene.has_copied(1)
@@ -138,7 +138,7 @@ async def test_engine_awaits_what_is_in_flight_before_a_partition_leaves(scene: 
     assert len(scene.copied) == 2, "nothing more was fetched"
 
 
-async def test_engine_quarantines_a_refused_record_and_goes_on_behind_it(scene: EngineScene) -> None:
+async def test_slot_quarantines_a_refused_record_and_goes_on_behind_it(scene: SlotLoopScene) -> None:
     partition = await scene.begin()
     scene.target.append_codes.append(INVALID_RECORD)
     scene.append(0)
@@ -151,7 +151,7 @@ async def test_engine_quarantines_a_refused_record_and_goes_on_behind_it(scene: 
 
 
 @pytest.mark.parametrize("cut", [True, False])
-async def test_engine_resumes_after_the_source_failed(scene: EngineScene, cut: bool) -> None:
+async def test_slot_resumes_after_the_source_failed(scene: SlotLoopScene, cut: bool) -> None:
     partition = await scene.begin()
     scene.append(0)
     await scene.has_copied(1)
@@ -166,7 +166,7 @@ async def test_engine_resumes_after_the_source_failed(scene: EngineScene, cut: b
     await scene.has_copied(2)
 
 
-async def test_engine_gives_new_limits_to_the_partition(scene: EngineScene) -> None:
+async def test_slot_gives_new_limits_to_the_partition(scene: SlotLoopScene) -> None:
     partition = await scene.begin()
     scene.loop.topic_changed(replace(scene.topic, target_configs=(("max.message.bytes", "500"),)))
     assert (partition.limits.max_bytes, partition.phase) == (500, Phase.COPYING)
@@ -174,10 +174,10 @@ async def test_engine_gives_new_limits_to_the_partition(scene: EngineScene) -> N
     assert partition.phase is Phase.SETTLING
 
 
-async def test_engine_ends_a_transaction_that_is_cut_off_and_copies_again(
+async def test_slot_ends_a_transaction_that_is_cut_off_and_copies_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scene = EngineScene(tmp_path, monkeypatch, TRANSACTIONS)
+    scene = SlotLoopScene(tmp_path, monkeypatch, TRANSACTIONS)
     partition = await scene.begin()
     scene.append(0, 1)
     await eventually(lambda: partition.row().upstream == 1, what="the transaction is committed")
@@ -191,7 +191,7 @@ async def test_engine_ends_a_transaction_that_is_cut_off_and_copies_again(
     assert (scene.writer.rows[-1].phase, scene.writer.rows[-1].located) == ("stopped", True)
 
 
-async def loses_source(scene: EngineScene, *, silent: bool) -> None:
+async def loses_source(scene: SlotLoopScene, *, silent: bool) -> None:
     """Its connections end, in the middle of a fetch. Others are refused, or open and bring no answer."""
     asked = scene.source.connections.values()
     await eventually(lambda: any(connection.unanswered for connection in asked), what="a fetch is out")
@@ -200,7 +200,7 @@ async def loses_source(scene: EngineScene, *, silent: bool) -> None:
 
 
 @pytest.mark.parametrize("silent", [True, False])
-async def test_engine_lets_a_partition_rest_whose_source_is_gone(scene: EngineScene, silent: bool) -> None:
+async def test_slot_lets_a_partition_rest_whose_source_is_gone(scene: SlotLoopScene, silent: bool) -> None:
     partition = await scene.begin()
     scene.append(0)
     await scene.has_copied(1)
@@ -213,7 +213,7 @@ async def test_engine_lets_a_partition_rest_whose_source_is_gone(scene: EngineSc
     assert (row.phase, row.located, row.upstream) == ("stopped", True, 0)
 
 
-async def test_engine_lets_a_partition_go_whose_source_is_silent(scene: EngineScene) -> None:
+async def test_slot_lets_a_partition_go_whose_source_is_silent(scene: SlotLoopScene) -> None:
     partition = await scene.begin()
     await loses_source(scene, silent=True)
     await eventually(lambda: partition.phase is Phase.RESUMING, what="it resumes")
@@ -224,8 +224,8 @@ async def test_engine_lets_a_partition_go_whose_source_is_silent(scene: EngineSc
 
 
 @pytest.mark.parametrize("answers", [False, True], ids=["nothing", "questions only"])
-async def test_engine_gives_up_a_source_that_brings_nothing_to_locate(
-    scene: EngineScene, monkeypatch: pytest.MonkeyPatch, answers: bool
+async def test_slot_gives_up_a_source_that_brings_nothing_to_locate(
+    scene: SlotLoopScene, monkeypatch: pytest.MonkeyPatch, answers: bool
 ) -> None:
     monkeypatch.setattr("lockstep_data_plane.slot.partition_task.LOCATES_WITHIN_S", 0.1)
     monkeypatch.setattr("lockstep_data_plane.slot.partition_task.BRINGS_WITHIN_S", 0.1)
@@ -246,7 +246,7 @@ async def test_engine_gives_up_a_source_that_brings_nothing_to_locate(
     assert (row.phase, row.located, row.upstream, row.beyond) == ("stopped", False, 0, 1)
 
 
-async def test_engine_that_waits_fetches_nothing_until_it_is_woken(scene: EngineScene) -> None:
+async def test_slot_that_waits_fetches_nothing_until_it_is_woken(scene: SlotLoopScene) -> None:
     """Nothing takes the slot's rows meanwhile. What is in flight then is appended, and no more."""
     await scene.begin()
     scene.append(0)
