@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.provenance import appended_since
 from lockstep_data_plane.core.target_log.content_match import AmbiguousMatch, ContentMatch
-from lockstep_data_plane.core.target_log.target_remnant import TargetRemnant
+from lockstep_data_plane.core.target_log.surviving_appends import SurvivingAppends
 from lockstep_data_plane.core.target_log.target_tail import LastAppend, last_append_in
 from tests.unit.data_plane.copying_model import Slot
 from tests.unit.data_plane.modelled_copy import HAPPENINGS, LIMITS, ROUTES, World, run
@@ -183,7 +183,7 @@ def test_records_deleted_after_their_copy_are_never_miscounted(
     append_sequence = last_append_in(
         LastAppend(row.sequence, row.downstream), world.target.tail(row.downstream + 1), OURS, OUR_EPOCH
     )
-    remains = TargetRemnant(row, append_sequence)
+    remains = SurvivingAppends(row, append_sequence)
     for batch in world.target.tail(row.downstream + 1):
         remains.add_batch(batch)
     remains.ends()

@@ -72,7 +72,7 @@ class AckedPosition:
         self, upstream: int, leader_epoch: int, append_sequence: AppendSequence, places: Iterable[tuple[int, int, int]]
     ) -> None:
         """The source has been judged up to the end of our chain: what the log said is now tied to an upstream offset.
-        `places`: as `AppendedSkipper.places`."""
+        `places`: as `ResumeDeduplicator.places`."""
         self.upstream, self.upstream_epoch = upstream, leader_epoch
         self._ends_as(append_sequence)
         for place in places:

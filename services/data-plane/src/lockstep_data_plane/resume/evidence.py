@@ -16,7 +16,7 @@ from lockstep_data_plane.core.target_log.fencing import fence_for_row
 from lockstep_data_plane.core.target_log.leader_epochs import EpochEvidence
 from lockstep_data_plane.core.target_log.locate import LogEnds, NeedsMore, Position, locate
 from lockstep_data_plane.core.target_log.log_read_back import ComparedCopy, ReadBackTail
-from lockstep_data_plane.core.target_log.target_remnant import TargetRemnant
+from lockstep_data_plane.core.target_log.surviving_appends import SurvivingAppends
 from lockstep_data_plane.core.target_log.target_tail import LastAppend, LogContradiction, NotReplicated, TargetTail
 from lockstep_data_plane.log_reader import first_batch, log_between
 from lockstep_data_plane.resume.copied_records import copied_records
@@ -289,22 +289,22 @@ async def match_logs(
         raise AmbiguousMatch(
             f"the target holds {beyond} records of ours beyond the last progress written, more than {MOST}"
         )
-    there = TargetRemnant(row, chain_end)
+    surviving = SurvivingAppends(row, chain_end)
     end = await target.end_offset(partition.target_tp)
     first = await target.end_offset(partition.target_tp, timestamp=EARLIEST)
     async for batches, _ in log_between(target, partition.target_tp, max(row.downstream + 1, first), end):
         for batch in batches:
-            there.add_batch(batch)
-    there.ends()
-    compacted = first <= row.downstream + 1 and not there.strangers
+            surviving.add_batch(batch)
+    surviving.ends()
+    compacted = first <= row.downstream + 1 and not surviving.strangers
     # A record cannot have been copied before it was written. Half of the time is left for clocks that are ahead.
     since = round(time.time() * 1000) - partition.limits.tombstones_kept_ms // 2 if compacted else None
-    match = ContentMatch(there.records, there.gone_before, beyond, since)
+    match = ContentMatch(surviving.records, surviving.gone_before, beyond, since)
     end = await source.end_offset(partition.tp)
     left = MOST
     reached = max(row.upstream + 1, await source.end_offset(partition.tp, timestamp=EARLIEST))
-    async for found, behind in copied_records(source, partition, row, reached, end, isolation):
-        records = there.as_stamped(found)
+    async for copied, behind in copied_records(source, partition, row, reached, end, isolation):
+        records = surviving.as_stamped(copied)
         if match.next is None and not match.compare(records):
             reached = behind
             continue
