@@ -2,7 +2,7 @@
 
 `step` lets an event happen, and `apply_effects` does what is to be done then. Deliveries come from the fetcher
 (`on_fetched`), and answers to appends from the sender (`on_answers`). Both are handled as they are read, without a task
-in between: at one record a batch each switch of tasks costs more than the copy. One task for each partition
+in between. At one record a batch each switch of tasks costs more than the copy. One task for each partition
 (`partition_task.py`) sees it through its phases, and has its events carried out here, too."""
 
 import asyncio
