@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 from lockstep_data_plane.admin.legacy_group import LegacyGroupFollower
 from lockstep_data_plane.admin.offset_admin import OffsetAdmin
 from lockstep_data_plane.driver.flow_origin import FlowOrigin, create_topics
+from lockstep_data_plane.driver.leaderless_slots import LeaderlessSlots
 from lockstep_data_plane.driver.load_balancer import LoadBalancer, assign, mirrored_partitions
 from lockstep_data_plane.driver.metrics_collector import MetricsCollector, SlotRun
-from lockstep_data_plane.driver.orphaned_slots import OrphanedSlots
-from lockstep_data_plane.driver.pending_ends import PendingEnds
 from lockstep_data_plane.driver.replica_monitor import ReplicaMonitor
+from lockstep_data_plane.driver.slot_ends import SlotEnds
 from lockstep_data_plane.driver.slot_runs import SlotRuns
 from lockstep_data_plane.driver.slot_supervisor import SlotSupervisor
 from lockstep_data_plane.driver.source_monitor import SourceMonitor
@@ -53,7 +53,7 @@ from lockstep_state.rows.state_rows import (
 
 DRAINS_WITHIN_S = 4.0
 TICK_S = 1.0
-SOURCE_ASKED_EVERY_S = REBALANCED_EVERY_S = 10.0
+SOURCE_ASKED_EVERY_S = WEIGH_EVERY_S = 10.0
 
 
 class Driver:
@@ -75,16 +75,16 @@ class Driver:
         self._running: dict[int, SlotSupervisor] = {}
         self._changed = asyncio.Event()
         self._collector = MetricsCollector(ctx, self._runs_of_slots)
-        self._source_monitor = SourceMonitor(ctx, self._collector, self._limit)
+        self._source_watch = SourceMonitor(ctx, self._collector, self._limit)
         self._replicas = ReplicaMonitor(ctx)
         SwitchMetrics(ctx, self._collector, self._replicas)
-        self._offset_admin = OffsetAdmin(ctx)
+        self._placing = OffsetAdmin(ctx)
         self._verify = VerifySupervisor(ctx, spark, lambda slot: replace(self._runs.next(slot), verifies=True))
-        self._orphaned_slots = OrphanedSlots(ctx, lambda: self._running, lambda: self._origin.settings, self._drain)
-        self._ends = PendingEnds()
+        self._leaderless = LeaderlessSlots(ctx, lambda: self._running, lambda: self._origin.settings, self._drain)
+        self._ends = SlotEnds()
         self._origins = OriginRecorder(ctx)
         self._balance = LoadBalancer()
-        self._rebalanced_at = float("-inf")
+        self._weighed_at = float("-inf")
         legacy = ctx.settings.data_plane.legacy
         self._group = None if legacy is None else LegacyGroupFollower(ctx, legacy)
         self._aborts = legacy is not None and legacy.abort_on_send_failure
@@ -95,7 +95,7 @@ class Driver:
 
     async def run(self) -> None:
         self._runs.lead()
-        async with self._verify.running(), self._offset_admin.copying():
+        async with self._verify.running(), self._placing.copying():
             await self._copy()
 
     async def run_while_stopped(self) -> None:
@@ -105,7 +105,7 @@ class Driver:
 
     async def _search_ends(self) -> None:
         """While it is stopped: slots that were killed find out where their copies end. Offsets may be altered then."""
-        await self._orphaned_slots.stop()
+        await self._leaderless.stop()
         await self._drain()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(without_end("awaiting the source", self._await_source()))
@@ -113,8 +113,8 @@ class Driver:
 
     async def _keep_locating(self) -> None:
         while True:
-            if self._ends.any_pending(self.ctx.state.rows):
-                async with self._offset_admin.copying():
+            if self._ends.owing(self.ctx.state.rows):
+                async with self._placing.copying():
                     await self._locate()
             await self._release_orphans()
             self._changed.clear()
@@ -137,7 +137,7 @@ class Driver:
             await self._restore_progress()
             await self._origin.take_last()
             await self._plan(begins=False)
-            while self._running and not self._offset_admin.awaited:
+            while self._running and not self._placing.awaited:
                 await self._watch()
                 await set_within(self._changed, to_next_tick(TICK_S))
                 if self._changed.is_set():
@@ -149,7 +149,7 @@ class Driver:
     async def _copy(self) -> None:
         ctx = self.ctx
         try:
-            await self._orphaned_slots.stop()
+            await self._leaderless.stop()
             self._troubled_at = ctx.clock.monotonic()  # of slots that went on nothing was heard meanwhile
             await create_topics(ctx, ctx.target)
             await self._restore_progress()
@@ -163,14 +163,14 @@ class Driver:
                     if self._group is not None:
                         await self._group.until_free(self._origin.producer_id)
                     self._changed.set()
-                    async with self._source_monitor.running():
+                    async with self._source_watch.running():
                         await self._keep_slots()
                     await self._drain()
         finally:
             self._collector.reset()
             if not ctx.acting and self._group is None:
                 # We lost the lead. A legacy flow's slots end then: only its driver sees when others join the group.
-                self._orphaned_slots.start()
+                self._leaderless.start()
             else:
                 await self._drain()
             if self._group is not None:
@@ -185,9 +185,9 @@ class Driver:
                 await self._plan()
             await self._watch()
             self._origin.check()
-            self._source_monitor.check()
+            self._source_watch.check()
             await self._replicas.observe_if_due()
-            await self._rebalance()
+            await self._even_out()
             if self._group is not None:
                 await self._group.commit_if_due()
             if self._refused is not None and self._aborts:
@@ -197,7 +197,7 @@ class Driver:
             await set_within(self._changed, to_next_tick(TICK_S))
 
     async def command(self, command: Command, scope: Scope) -> Answer | None:
-        return await self._offset_admin.carry_out(command) or await self._verify.carry_out(command, scope)
+        return await self._placing.carry_out(command) or await self._verify.carry_out(command, scope)
 
     def status(self) -> Mapping[str, Any]:
         partitions = self.ctx.state.all(PartitionProgress)
@@ -274,12 +274,12 @@ class Driver:
             ending = stopped or not partitions or (running is not None and running.ending)
             if row.partitions != partitions or (partitions and row.ending != ending):
                 due.append(Assignment(slot=slot, generation=row.generation + 1, partitions=partitions, ending=ending))
-            ends_pending = stopped and self._ends.pending(ctx.state.rows, slot, partitions)
-            if running is None and (ends_pending or not ending) and not has_failed(ctx.state.rows, slot):
-                starting.append((slot, ends_pending))
+            owes = stopped and self._ends.owed(ctx.state.rows, slot, partitions)
+            if running is None and (owes or not ending) and not has_failed(ctx.state.rows, slot):
+                starting.append((slot, owes))
         await ctx.state.write_all(due)  # together: one after the other takes seconds for many slots and a far target
-        for slot, ends_pending in starting:
-            started = SlotSupervisor(ctx, self.spark, slot, self._runs.next, only_locates=ends_pending)
+        for slot, owes in starting:
+            started = SlotSupervisor(ctx, self.spark, slot, self._runs.next, only_locates=owes)
             started.task.add_done_callback(lambda _: self._changed.set())
             self._running[slot] = started
 
@@ -287,13 +287,13 @@ class Driver:
         """Whether there is no such slot any more, and it has partitions still."""
         return row.slot >= self._limit and bool(row.partitions)
 
-    async def _rebalance(self) -> None:
+    async def _even_out(self) -> None:
         """Let two slots exchange a partition when what they move has been uneven for long."""
         ctx = self.ctx
         now = ctx.clock.monotonic()
-        if now - self._rebalanced_at < REBALANCED_EVERY_S or self._origin.reads_back:
+        if now - self._weighed_at < WEIGH_EVERY_S or self._origin.reads_back:
             return
-        self._rebalanced_at = now
+        self._weighed_at = now
         closed = closed_slots(ctx.state.rows, self._limit)
         held = {slot: self._assignment(slot).partitions for slot in range(self._limit) if slot not in closed}
         if better := self._balance.plan(held, self._collector.byte_rates(), now):
@@ -321,7 +321,7 @@ class Driver:
     async def _release_orphans(self) -> None:
         """Release slots that were killed and have nothing to copy any more."""
         ctx = self.ctx
-        if rows := list(self._ends.rows_of_killed_slots(ctx.state.rows, self._running, ctx.clock.monotonic())):
+        if rows := list(self._ends.orphaned_rows(ctx.state.rows, self._running, ctx.clock.monotonic())):
             ctx.must_act()
             await ctx.state.write_all(rows)
 

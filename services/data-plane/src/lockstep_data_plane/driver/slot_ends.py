@@ -1,5 +1,5 @@
-"""Tell which slots are still to find out where their copies end: they were killed, or cut off, before that was written
-down. No I/O, no clock."""
+"""Which slots still owe it to say where their copies end: they were killed, or cut off, before that was written down.
+No I/O, no clock."""
 
 from collections import defaultdict
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
@@ -13,8 +13,8 @@ from lockstep_state.offsets import TopicPartition
 from lockstep_state.rows.state_rows import Assignment, PartitionProgress, Row, SlotStatus
 
 
-class PendingEnds:
-    """Tell for the slots of one flow which ends of copies are still to be found."""
+class SlotEnds:
+    """Of one flow, as its driver sees it."""
 
     def __init__(self) -> None:
         self._undecidable: dict[int, frozenset[PartitionProgress]] = {}
@@ -24,9 +24,9 @@ class PendingEnds:
         self._in_vain: KeyedBackoff[TopicPartition] = KeyedBackoff(SEARCHED_AGAIN_S, SEARCHED_AT_MOST_S)
         self._timers: defaultdict[int, LivenessTimer] = defaultdict(LivenessTimer)
 
-    def pending(self, rows: Mapping[str, Row], slot: int, partitions: Iterable[TopicPartition]) -> bool:
-        """Return whether a slot with these partitions, which is stopped and has no job, is to find out where their
-        copies end."""
+    def owed(self, rows: Mapping[str, Row], slot: int, partitions: Iterable[TopicPartition]) -> bool:
+        """Whether a slot with these partitions, which is stopped and has no job, is to find out where their copies
+        end."""
         status = rows.get(SlotStatus(slot=slot, phase="").key())
         if isinstance(status, SlotStatus) and status.phase != "released":
             return True
@@ -34,10 +34,10 @@ class PendingEnds:
         unknown = frozenset(row for row in unknown if not row.needs_source or _partition(row) in self._answered)
         return not unknown <= self._undecidable.get(slot, frozenset())
 
-    def any_pending(self, rows: Mapping[str, Row]) -> bool:
-        """Return whether an end is pending for a slot, by what it was assigned last."""
+    def owing(self, rows: Mapping[str, Row]) -> bool:
+        """Whether one of the slots does, by what it was assigned last. Those that are assigned nothing owe nothing."""
         return any(
-            self.pending(rows, row.slot, row.partitions)
+            self.owed(rows, row.slot, row.partitions)
             for row in list(rows.values())
             if isinstance(row, Assignment) and row.partitions
         )
@@ -76,11 +76,9 @@ class PendingEnds:
                 self._in_vain.succeeded(tp)
         self._answered -= searched
 
-    def rows_of_killed_slots(
-        self, rows: Mapping[str, Row], running: Container[int], now: float
-    ) -> Iterator[SlotStatus]:
-        """Return the status rows in place of slots that were killed and will not come back, for they have nothing to
-        copy any more. `running`: slots that have a job; `now`: seconds of a clock that does not go back."""
+    def orphaned_rows(self, rows: Mapping[str, Row], running: Container[int], now: float) -> Iterator[SlotStatus]:
+        """The reports in the place of slots that were killed and will not come back, for they have nothing to copy any
+        more. `running`: those that have a job; `now`: seconds of a clock that does not go back."""
         for row in list(rows.values()):
             if not isinstance(row, SlotStatus) or row.phase == "released" or row.slot in running:
                 continue
@@ -91,9 +89,9 @@ class PendingEnds:
 
 
 def _unknown(rows: Mapping[str, Row], partitions: Iterable[TopicPartition]) -> frozenset[PartitionProgress]:
-    """Return the rows of partitions that do not say where the copy ends."""
-    progress = (rows.get(PartitionProgress(topic=topic, partition=number).key()) for topic, number in partitions)
-    return frozenset(row for row in progress if isinstance(row, PartitionProgress) and not row.has_end)
+    """The rows of those that do not say where the copy ends."""
+    found = (rows.get(PartitionProgress(topic=topic, partition=number).key()) for topic, number in partitions)
+    return frozenset(row for row in found if isinstance(row, PartitionProgress) and not row.has_end)
 
 
 def _partition(row: PartitionProgress) -> TopicPartition:

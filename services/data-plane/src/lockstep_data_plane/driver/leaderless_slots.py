@@ -20,8 +20,9 @@ LED_AT_ONCE_S = 5.0
 """By then the main loop of a leader runs, unless it is paused or stopped."""
 
 
-class OrphanedSlots:
-    """Keep the slots of one flow running while no driver leads."""
+class LeaderlessSlots:
+    """Hold the slots of one flow. `running` are the present ones, `settings` those that one would get now, and `drain`
+    ends them all."""
 
     def __init__(
         self,
@@ -30,14 +31,6 @@ class OrphanedSlots:
         settings: Callable[[], FlowSettings],
         drain: Callable[[], Awaitable[None]],
     ) -> None:
-        """Watch nothing until `start`.
-
-        Args:
-            ctx: the flow.
-            running: returns the slots that run now.
-            settings: returns the settings that a slot would get now.
-            drain: ends all slots.
-        """
         self._ctx = ctx
         self._running = running
         self._settings = settings
@@ -46,14 +39,14 @@ class OrphanedSlots:
         self._ending = False
 
     def start(self) -> None:
-        """Watch the slots, for no driver leads here from now on. Without slots there is nothing to watch."""
+        """From now on no driver leads here. Without slots there is nothing to watch."""
         if slots := self._running():
             self._ctx.log.info("slots go on", f"no driver leads: {len(slots)} of them copy until one does")
             self._watch = asyncio.create_task(self._until_not_ours(), name="slots without a driver")
 
     async def stop(self) -> None:
-        """End the watch, for this instance leads. Slots that are as they would be begun now go on, and all others have
-        drained when this returns. Raises what `drain` raises."""
+        """We lead: what is as it would be begun now goes on, anything else has drained when this returns. Raises what
+        draining does."""
         watch, self._watch = self._watch, None
         if watch is not None:
             if not self._ending:
@@ -65,7 +58,8 @@ class OrphanedSlots:
             await self._drain()
 
     def _as_now(self, running: SlotSupervisor) -> bool:
-        """Return whether its run has the present settings and credentials, and no other instance has led since."""
+        """Whether its run has the present settings (others by their credentials), and no other instance has led since
+        it began."""
         spec = running.spec
         return spec is not None and spec.settings is self._settings() and not self._succeeded(spec.term)
 
