@@ -271,9 +271,9 @@ async def test_connections_closed_as_idle_are_opened_again_silently() -> None:
         offsets: list[int] = []
 
         def answered(batches: Sequence[AnsweredBatch]) -> None:
-            for machine, sent, answer in batches:
+            for partition, sent, answer in batches:
                 assert isinstance(answer, ProduceAnswer), answer
-                machine.step(Acked(sent, answer.base_offset, now_ms()))
+                partition.step(Acked(sent, answer.base_offset, now_ms()))
 
         def fetched(delivery: Delivery) -> None:
             offsets.extend(each.base_offset for each in delivery.batches)
@@ -290,7 +290,7 @@ async def test_connections_closed_as_idle_are_opened_again_silently() -> None:
                 sender.ready(written)
                 sender.pump()
                 await eventually(partial(_is, offsets, number + 1))
-                await eventually(lambda: not written.records_held, what="the append is acknowledged")
+                await eventually(lambda: not written.routing.records_held, what="the append is acknowledged")
                 opened = list(cluster._connections.values())
                 await eventually(partial(_all_closed, opened), what="the broker closes idle connections")
                 room[0] = True

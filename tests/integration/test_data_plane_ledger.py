@@ -10,7 +10,7 @@ import pytest
 
 from lockstep_config import FlowSettings, load
 from lockstep_data_plane.core.events import RowLoaded
-from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.quarantine_entry import QuarantineEntry, RefusedRecords
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_kafka.common.errors import NotAppended
@@ -39,8 +39,8 @@ def settings(broker_b: Broker, tmp_path: Path) -> FlowSettings:
     return found
 
 
-def copied(number: int) -> PartitionMachine:
-    partition = PartitionMachine("orders", number, "s.orders", 100)
+def copied(number: int) -> PartitionState:
+    partition = PartitionState("orders", number, "s.orders", 100)
     partition.step(RowLoaded(PartitionProgress(topic="orders", partition=number, producer_id=7, upstream=0)))
     return partition
 

@@ -116,10 +116,10 @@ async def test_producer_over_its_quota_waits_and_doubles_nothing(
     partition = copying(topic)
 
     def answered(batches: Sequence[AnsweredBatch]) -> None:
-        for machine, sent, answer in batches:
+        for acked, sent, answer in batches:
             answers.append(answer)
             assert isinstance(answer, ProduceAnswer)
-            machine.step(Acked(sent, answer.base_offset, now_ms()))
+            acked.step(Acked(sent, answer.base_offset, now_ms()))
 
     sender = Sender(cluster, answered)
     large = [batch([record(n, b"x" * RECORD_BYTES, timestamp=now_ms())]) for n in range(RECORDS)]

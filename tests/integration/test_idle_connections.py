@@ -37,9 +37,9 @@ async def test_connections_that_were_forgotten_cost_one_trial_together(
     written, acked, silent = copying(topic), list[ProduceAnswer](), list[int]()
 
     def answered(batches: Sequence[AnsweredBatch]) -> None:
-        for machine, sent, answer in batches:
+        for partition, sent, answer in batches:
             assert isinstance(answer, ProduceAnswer), answer
-            machine.step(Acked(sent, answer.base_offset, now_ms()))
+            partition.step(Acked(sent, answer.base_offset, now_ms()))
             acked.append(answer)
 
     def append(number: int) -> None:

@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 from kio.schema.errors import ErrorCode
 
-from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.target_log.target_tail import SEARCHED, LastAppend, LogContradiction
 from lockstep_data_plane.record_batch.outgoing_batch import stamp
 from lockstep_data_plane.resume.evidence import read_tail
@@ -80,7 +80,7 @@ def first_row(topic: str, downstream: int, epoch: int = 0) -> PartitionProgress:
 async def found_by(target: ClusterClient, topic: str, epoch: int = 0) -> LastAppend:
     """What a copy that begins now is told of its chain."""
     end = await target.end_offset((topic, 0))
-    tail = await read_tail(target, PartitionMachine("t", 0, topic, 0), first_row(topic, end - 1, epoch))
+    tail = await read_tail(target, PartitionState("t", 0, topic, 0), first_row(topic, end - 1, epoch))
     return tail.last_append()
 
 

@@ -1,6 +1,6 @@
 """``python -m tools.bench.slot_path``: processor time that a slot uses for a batch, without brokers and sockets.
 
-The engine of a slot copies partitions between two brokers in memory. Frames go in and out as they do on a socket. The
+The loop of a slot copies partitions between two brokers in memory. Frames go in and out as they do on a socket. The
 time that the brokers themselves use is left out. With ``--beside CHECKOUT`` the data plane of another checkout copies
 the same batches in turn with this one. With ``--profile FILE`` one more copy is profiled."""
 
@@ -25,7 +25,7 @@ from lockstep_data_plane.core.provenance import FlowIds
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.progress.offset_sync_writer import OffsetSyncWriter
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
-from lockstep_data_plane.slot.engine import SlotEngine
+from lockstep_data_plane.slot.slot_loop import SlotLoop
 from lockstep_kafka.librdkafka.control_producer import ControlTopicLog
 from lockstep_runtime.state.unreadable_records import UnreadableRecords
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
@@ -63,8 +63,8 @@ def source_batch(size: int, codec: int) -> tuple[bytes, int]:
     return batch_bytes(content, codec=codec), len(content)
 
 
-def scene(folder: Path, batch: bytes, records: int, batches: int) -> tuple[SlotEngine, MirroredTopic, FramedCluster]:
-    """A slot's engine between both clusters, and its target."""
+def scene(folder: Path, batch: bytes, records: int, batches: int) -> tuple[SlotLoop, MirroredTopic, FramedCluster]:
+    """A slot's loop between both clusters, and its target."""
     (file := folder / "mm2.properties").write_text(FILE)
     settings = load(file, {}).flow(Flow("A", "B"))
     used = BrokerTime()
@@ -91,28 +91,28 @@ def scene(folder: Path, batch: bytes, records: int, batches: int) -> tuple[SlotE
         partitions=PARTITIONS,
         target_partitions=PARTITIONS,
     )
-    with patch("lockstep_data_plane.slot.engine.connect_clusters", lambda *_: (source, target)):
+    with patch("lockstep_data_plane.slot.slot_loop.connect_clusters", lambda *_: (source, target)):
         control, pass_over = cast(ControlTopicWriter, writer), UnreadableRecords(say).pass_over_at
         common = settings, FlowIds(4000), control, FailureTracker(say)
-        engine = SlotEngine(*common, {"t": topic}, {}, lambda tp: (), pass_over)
-    return engine, topic, target
+        loop = SlotLoop(*common, {"t": topic}, {}, lambda tp: (), pass_over)
+    return loop, topic, target
 
 
 async def copied(folder: Path, batch: bytes, records: int, batches: int, switch: Callable[[], None]) -> dict[str, Any]:
     """Copy everything. ``switch`` is called when all partitions copy, and when the last batch is through."""
-    engine, topic, target = scene(folder, batch, records, batches)
-    tasks = [asyncio.create_task(engine.tend(("t", number), topic)) for number in range(PARTITIONS)]
+    loop, topic, target = scene(folder, batch, records, batches)
+    tasks = [asyncio.create_task(loop.run_partition(("t", number), topic)) for number in range(PARTITIONS)]
     total = records * batches * PARTITIONS
-    while sum(partition.reads for partition in engine.partitions.values()) < PARTITIONS:
+    while sum(partition.reads for partition in loop.partitions.values()) < PARTITIONS:
         await asyncio.sleep(0)
     switch()
-    began, used, before = time.process_time(), target.time_used.seconds, engine.appended
-    while engine.appended < total:
-        engine.check()
+    began, used, before = time.process_time(), target.time_used.seconds, loop.appended
+    while loop.appended < total:
+        loop.check()
         await asyncio.sleep(0.001)
     took = time.process_time() - began - (target.time_used.seconds - used)
     switch()
-    moved = (engine.appended - before) / records
+    moved = (loop.appended - before) / records
     if target.ends != dict.fromkeys(range(PARTITIONS), records * batches):
         raise SystemExit(f"the copy has {target.ends}, the source {records * batches} in each partition")
     for task in tasks:

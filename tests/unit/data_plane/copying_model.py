@@ -8,19 +8,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from lockstep_data_plane.core.append_sequence import InFlightBatch
-from lockstep_data_plane.core.events import (
-    Acked,
-    AllAnswered,
-    ConnectionReady,
-    CopyTrouble,
-    Failed,
-    Fetched,
-    Leave,
-    Received,
-    Refused,
-    Resumed,
-)
-from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.effects import CopyTrouble
+from lockstep_data_plane.core.events import Acked, AllAnswered, Failed, Fetched, Leave, Received, Refused, Resumed
+from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.provenance import OWN
 from lockstep_data_plane.core.target_log.target_tail import LastAppend, last_append_in
@@ -41,6 +31,7 @@ from tests.unit.data_plane.modelled_logs import (
     SourceLog,
     TargetLog,
 )
+from tests.unit.data_plane.partition_steps import launched
 
 
 class Origins:
@@ -60,8 +51,8 @@ class Origins:
 
 
 class Slot:
-    """One slot's part in the copy: the machine, and what is between it and the two logs. Each method is one step, and
-    does nothing where it cannot happen."""
+    """One slot's part in the copy: the partition's state, and what is between it and the two logs. Each method is one
+    step, and does nothing where it cannot happen."""
 
     def __init__(
         self,
@@ -73,7 +64,7 @@ class Slot:
     ) -> None:
         self.source, self.target = source, target
         self._runs = list(runs)
-        self.partition = PartitionMachine("t", 0, "t", 100, limits=limits, provenance=Origins())
+        self.partition = PartitionState("t", 0, "t", 100, limits=limits, provenance=Origins())
         self.fetched: deque[Fetched] = deque()
         self.socket: deque[InFlightBatch] = deque()
         """On its way to the broker."""
@@ -89,7 +80,7 @@ class Slot:
 
     def fetch(self, count: int) -> None:
         p = self.partition
-        if not p.reads or p.bytes_held > 2000:
+        if not p.reads or p.routing.bytes_held > 2000:
             return
         batches, aborted = self.source.fetch(p.fetch_from, count)
         if batches:
@@ -99,12 +90,12 @@ class Slot:
 
     def deliver(self) -> None:
         if self.fetched:
-            ready = self.partition.step(self.fetched.popleft())
-            self.troubles += [found.why for found in ready.report if isinstance(found, CopyTrouble)]
+            effects = self.partition.step(self.fetched.popleft())
+            self.troubles += [effect.why for effect in effects if isinstance(effect, CopyTrouble)]
             self._settle()
 
     def send(self) -> None:
-        batch = self.partition.step(ConnectionReady(0, AHEAD)).batch
+        batch = launched(self.partition, 0, AHEAD)
         if batch is not None:
             self.socket.append(batch)
 
@@ -165,7 +156,7 @@ class Slot:
 
     def _settle(self) -> None:
         p = self.partition
-        if p.phase in (Phase.SETTLING, Phase.DRAINING) and p.quiet:
+        if p.phase in (Phase.SETTLING, Phase.DRAINING) and p.drained:
             p.step(AllAnswered())
         if p.phase is Phase.RESUMING:
             self._resume(replace(p.row(), phase="copying", cause=NO_REASON))
@@ -173,5 +164,5 @@ class Slot:
     def all_done(self) -> bool:
         """Everything the source has is copied and acknowledged."""
         p = self.partition
-        copied = p.phase is Phase.COPYING and not p.records_held
+        copied = p.phase is Phase.COPYING and not p.routing.records_held
         return copied and p.position >= self.source.end and not p.records_to_skip

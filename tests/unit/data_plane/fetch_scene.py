@@ -10,7 +10,7 @@ import pytest
 
 from lockstep_config.flow.model import DataPlaneSettings, FetchSettings
 from lockstep_data_plane.core.events import Resumed
-from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.fetch.fetch_connection import FetchConnection
 from lockstep_data_plane.fetch.fetch_request import Delivery, FetchRequest
@@ -21,6 +21,7 @@ from lockstep_kafka.wire.connection import Connection
 from lockstep_kafka.wire.message_versions import message
 from lockstep_state.kafka.kafka_apis import APIS
 from lockstep_state.rows.state_rows import PartitionProgress
+from tests.support.fetch_handler import FetchFunctions
 from tests.support.kio_codec import read_back
 
 LEADER, NEAR = 1, 2
@@ -28,9 +29,9 @@ TOPIC_ID = UUID(int=7)
 OUT_OF_RANGE = 1
 
 
-def copying(*, behind: int = -1, number: int = 0) -> PartitionMachine:
+def copying(*, behind: int = -1, number: int = 0) -> PartitionState:
     """A partition of topic t, whose target holds records beyond what was written down up to `behind`."""
-    partition = PartitionMachine("t", number, "a.t", 100)
+    partition = PartitionState("t", number, "a.t", 100)
     row = PartitionProgress(topic="t", partition=number, producer_id=4000, producer_epoch=1)
     partition.step(Resumed(row, LastAppend(behind, behind)))
     return partition
@@ -40,17 +41,10 @@ def fetcher_with(settings: FetchSettings) -> Fetcher:
     """Fetches of partition 0 of topic t, and drops what comes."""
     cluster = ClusterClient("a", [("broker", 9092)], {})
     cluster._leaders["t", 0] = PartitionLeader(LEADER, 0, TOPIC_ID)
-    return Fetcher(
-        cluster,
-        DataPlaneSettings(fetch=settings),
-        is_held_back=lambda partition: False,
-        on_fetched=lambda delivery: None,
-        on_delivered=lambda: None,
-        on_trouble=lambda partition, why: None,
-    )
+    return Fetcher(cluster, DataPlaneSettings(fetch=settings), FetchFunctions())
 
 
-def shard_of(fetcher: Fetcher, partition: PartitionMachine) -> FetchConnection:
+def shard_of(fetcher: Fetcher, partition: PartitionState) -> FetchConnection:
     (found,) = [
         fetch_connection
         for fetch_connection in fetcher._connections.values()
@@ -86,7 +80,7 @@ def noted(made: Connection, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return asked
 
 
-def question(partition: PartitionMachine) -> FetchRequest:
+def question(partition: PartitionState) -> FetchRequest:
     """What asks for this partition alone."""
     asked = {partition.tp: (partition, partition.incarnation)}
     return FetchRequest(asked, {TOPIC_ID: partition.topic}, by_id=True, is_repeatable=False, each=0)
@@ -114,14 +108,14 @@ def answer(
     return m.FetchResponse(throttle_time=timedelta(0), error_code=0, session_id=session, responses=topics)
 
 
-def answered(fetch_connection: FetchConnection, partition: PartitionMachine, **said: Any) -> list[Batch]:
+def answered(fetch_connection: FetchConnection, partition: PartitionState, **said: Any) -> list[Batch]:
     """Hand a shard an `answer` for the partition; the batches that it delivers."""
     return [
         batch for delivery in deliveries_of(fetch_connection, partition, answer(**said)) for batch in delivery.batches
     ]
 
 
-def deliveries_of(fetch_connection: FetchConnection, partition: PartitionMachine, said: Any) -> Sequence[Delivery]:
+def deliveries_of(fetch_connection: FetchConnection, partition: PartitionState, said: Any) -> Sequence[Delivery]:
     """The same of any answer."""
     fetch_connection._on_answer(fetch_connection._last or question(partition), said)
     return fetch_connection.result.deliveries

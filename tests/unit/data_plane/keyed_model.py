@@ -12,7 +12,6 @@ from lockstep_data_plane.core.append_sequence import InFlightBatch
 from lockstep_data_plane.core.events import (
     Acked,
     AllAnswered,
-    ConnectionReady,
     Failed,
     Fetched,
     Refused,
@@ -21,10 +20,9 @@ from lockstep_data_plane.core.events import (
     TransactionCommitted,
     TransactionEnding,
     TransactionJoined,
-    TransactionJoining,
     TransactionOpened,
 )
-from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.quarantine_entry import refused_outgoing
 from lockstep_data_plane.core.routing import KeyedRouting
@@ -38,6 +36,7 @@ from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import TRANSACTIONAL, crc_is_right
 from tests.support.reasons import reported
 from tests.unit.data_plane.modelled_logs import SourceLog
+from tests.unit.data_plane.partition_steps import joins, launched
 
 PRODUCER = 77
 KEYS = (b"a", b"b", b"c", b"d", b"e", None, b"")
@@ -94,14 +93,14 @@ class Target:
 
 
 class KeyedSlot:
-    """One slot's part: the machine, and what is between it and both clusters. Each method is one step, and does nothing
-    where it cannot happen."""
+    """One slot's part: the partition's state, and what is between it and both clusters. Each method is one step,
+    and does nothing where it cannot happen."""
 
     def __init__(
         self, source: SourceLog, target: Target, limits: TargetLimits, skips: Sequence[tuple[int, int]] = ()
     ) -> None:
         self.source, self.target = source, target
-        self.partition = PartitionMachine("t", 3, "t", 100, routing=KeyedRouting(3), limits=limits)
+        self.partition = PartitionState("t", 3, "t", 100, routing=KeyedRouting(3), limits=limits)
         self.partition.step(TargetSized(len(target.committed)))
         self.wire: deque[tuple[int, InFlightBatch]] = deque()
         self.answers: deque[tuple[InFlightBatch, int | None]] = deque()
@@ -125,16 +124,16 @@ class KeyedSlot:
         p, stage = self.partition, self.transactions.stage
         opens = p.wants_transaction
         if p.is_in_transaction(p.incarnation) and (opens or stage is TransactionStage.OPEN):
-            p.step(TransactionJoined(p.step(TransactionJoining()).joins))
+            p.step(TransactionJoined(joins(p)))
             if opens:
                 p.step(TransactionOpened(0.0))
 
     def send(self, choice: int) -> None:
         p = self.partition
-        ready = [number for number in p.numbers if p.may_launch(number, WINDOW)]
+        ready = [number for number in p.routing.numbers if p.may_launch(number, WINDOW)]
         if ready:
             number = ready[choice % len(ready)]
-            batch = p.step(ConnectionReady(number, WINDOW)).batch
+            batch = launched(p, number, WINDOW)
             if batch is not None:
                 self.wire.append((number, batch))
 
@@ -161,7 +160,7 @@ class KeyedSlot:
             return
         if self.transactions.stage is TransactionStage.OPEN and not p.transaction_is_spent and p.progress[0] >= 0:
             p.step(TransactionEnding(0.0))
-        if self.transactions.stage is TransactionStage.ENDING and p.all_sent:
+        if self.transactions.stage is TransactionStage.ENDING and p.routing.all_sent:
             self.target.commit(p.progress[0])
             p.step(TransactionCommitted(now_ms=0))
             assert p.row().upstream == self.target.progress
@@ -179,7 +178,7 @@ class KeyedSlot:
 
     def _settle(self) -> None:
         p = self.partition
-        if p.phase is Phase.SETTLING and p.quiet:
+        if p.phase is Phase.SETTLING and p.drained:
             p.step(AllAnswered())
             self._resume(p.row())
 

@@ -91,7 +91,7 @@ class World:
 
     def _write(self, slot: Slot) -> None:
         """As `control_topic_writer.py` does: runs that have ended, then progress."""
-        due = slot.partition.due_runs()
+        due = slot.partition.acked.runs.due()
         self.runs.update((row.key(), row) for row in due)
         slot.partition.step(RunsWritten(due))
         self.row = slot.partition.row()

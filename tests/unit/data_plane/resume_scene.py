@@ -2,14 +2,14 @@
 
 import asyncio
 import tempfile
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import cast
 
 from lockstep_config import FlowSettings, load
-from lockstep_data_plane.core.events import Resumed, Unplaced
-from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.events import PartitionEvent, Resumed, Unplaced
+from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.provenance import OWN, FlowIds
 from lockstep_data_plane.core.routing import IdentityRouting, KeyedRouting
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
@@ -200,13 +200,14 @@ class Scene:
         partition = self._partition(settings)
         source, target = self.clusters
         writer = cast(ControlTopicWriter, _Written(self))
+        io = _StepsAlone([partition])
         transactions = TransactionRunner(
             settings,
             target,
-            PartitionMachine.step,
+            io,
             UnreadableRecords(FlowLog("data-plane", settings.flow)).pass_over_at,
         )
-        resumer = Resumer(settings, FlowIds(OURS), source, target, writer, self.rows, lambda: [partition], transactions)
+        resumer = Resumer(settings, FlowIds(OURS), source, target, writer, self.rows, io, transactions)
         topic = MirroredTopic(
             source_topic="t",
             target_topic=self.target_topic,
@@ -230,12 +231,12 @@ class Scene:
                 found = None
             else:
                 self._came_out(found)
-            if partition.written != (self.row if found is None else found[0]):
-                self.trail.append(f"written {_differs(partition.written, self.row)}")
+            if partition.acked.written != (self.row if found is None else found[0]):
+                self.trail.append(f"written {_differs(partition.acked.written, self.row)}")
             break
 
     async def _found(
-        self, resumer: Resumer, partition: PartitionMachine, topic: MirroredTopic
+        self, resumer: Resumer, partition: PartitionState, topic: MirroredTopic
     ) -> tuple[PartitionProgress, LastAppend] | None:
         if self.quarantines:
             row_behind = await resumer.gap_resolver.passing_over(partition, self.quarantines)
@@ -258,8 +259,8 @@ class Scene:
         last += f" places={end.places}" if end.places else ""
         self.trail.append(f"ends sequence={end.sequence} downstream={end.downstream} others={end.others}{last}")
 
-    def _partition(self, settings: FlowSettings) -> PartitionMachine:
-        partition = PartitionMachine(
+    def _partition(self, settings: FlowSettings) -> PartitionState:
+        partition = PartitionState(
             *("t", 0, self.target_topic),
             settings.data_plane.offset_lag_max,
             routing=KeyedRouting(0) if self.by_key else IdentityRouting(0),
@@ -270,8 +271,26 @@ class Scene:
             end = LastAppend(self.remembers.sequence, self.remembers.downstream)
             partition.step(Resumed(self.remembers, end))
         if self.misnumbered:
-            partition._misnumbered = True
+            partition.misnumbered = True
         return partition
+
+
+class _StepsAlone:
+    """In the place of the loop: no effect is carried out."""
+
+    others_end_by: float | None = None
+
+    def __init__(self, partitions: Sequence[PartitionState]) -> None:
+        self._partitions = partitions
+
+    def step(self, partition: PartitionState, event: PartitionEvent) -> None:
+        partition.step(event)
+
+    def pump(self) -> None:
+        return
+
+    def resuming(self) -> Sequence[PartitionState]:
+        return self._partitions
 
 
 def _differs(written: PartitionProgress, before: PartitionProgress | None) -> str:

@@ -17,7 +17,7 @@ from lockstep_state.reasons.reason_catalogue import ReasonCode
 from lockstep_state.rows.state_rows import Origin
 from tests.support.flow_context import FILE, flow_context, read_row
 from tests.support.memory_cluster import MemoryLog
-from tests.unit.data_plane.engine_scene import EngineCluster
+from tests.unit.data_plane.slot_loop_scene import ScriptedCluster
 
 IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 TRANSACTIONS = ("find_coordinator", "add_partitions_to_txn", "end_txn")
@@ -31,9 +31,9 @@ def settings(tmp_path: Path) -> FlowSettings:
 
 
 @pytest.fixture
-def clients(settings: FlowSettings, monkeypatch: pytest.MonkeyPatch) -> tuple[EngineCluster, EngineCluster]:
+def clients(settings: FlowSettings, monkeypatch: pytest.MonkeyPatch) -> tuple[ScriptedCluster, ScriptedCluster]:
     """The two clients of the trial, of one cluster."""
-    both, log = (EngineCluster("B"), EngineCluster("B")), MemoryLog()
+    both, log = (ScriptedCluster("B"), ScriptedCluster("B")), MemoryLog()
     for client in both:
         client.create(events_topic(settings.flow, settings.group_id), log)
     left = list(both)
@@ -47,7 +47,7 @@ async def test_target_like_kafka_gets_sequences(settings: FlowSettings) -> None:
 
 
 async def test_target_that_loses_ids_gets_transactions(
-    settings: FlowSettings, clients: tuple[EngineCluster, EngineCluster]
+    settings: FlowSettings, clients: tuple[ScriptedCluster, ScriptedCluster]
 ) -> None:
     for client in clients:
         client.keeps_ids = False
@@ -58,7 +58,7 @@ async def test_target_that_loses_ids_gets_transactions(
 
 @pytest.mark.parametrize("api", TRANSACTIONS)
 async def test_target_that_loses_ids_without_transactions_is_read_back(
-    api: str, settings: FlowSettings, clients: tuple[EngineCluster, EngineCluster]
+    api: str, settings: FlowSettings, clients: tuple[ScriptedCluster, ScriptedCluster]
 ) -> None:
     for client in clients:
         client.keeps_ids, client.unknown_apis = False, [api]
@@ -68,7 +68,7 @@ async def test_target_that_loses_ids_without_transactions_is_read_back(
 
 
 async def test_target_that_loses_ids_gets_no_copies_of_the_same_names(
-    settings: FlowSettings, clients: tuple[EngineCluster, EngineCluster]
+    settings: FlowSettings, clients: tuple[ScriptedCluster, ScriptedCluster]
 ) -> None:
     for client in clients:
         client.keeps_ids, client.unknown_apis = False, TRANSACTIONS
@@ -106,7 +106,7 @@ def origin_of(appends: str) -> Origin:
 
 
 async def test_origin_without_a_mode_is_tried_while_the_source_is_away(
-    tmp_path: Path, clients: tuple[EngineCluster, EngineCluster], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, clients: tuple[ScriptedCluster, ScriptedCluster], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The row was written while the file asked for transactions, which it does no more."""
     for client in clients:

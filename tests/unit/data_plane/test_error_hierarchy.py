@@ -9,8 +9,8 @@ from aiokafka.errors import CorruptRecordException, KafkaConnectionError
 
 import lockstep_data_plane
 import lockstep_kafka.wire
-from lockstep_data_plane.core.appended_skipper import RecordMismatch
 from lockstep_data_plane.core.quarantine_entry import BatchRejected
+from lockstep_data_plane.core.resume_deduplicator import RecordMismatch
 from lockstep_data_plane.core.target_log.content_match import AmbiguousMatch
 from lockstep_data_plane.core.target_log.target_tail import LogContradiction, NotReplicated
 from lockstep_data_plane.produce.sender import NoProduceAnswer

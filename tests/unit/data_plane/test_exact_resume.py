@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.provenance import appended_since
 from lockstep_data_plane.core.target_log.content_match import AmbiguousMatch, ContentMatch
-from lockstep_data_plane.core.target_log.target_remnant import TargetRemnant
+from lockstep_data_plane.core.target_log.surviving_appends import SurvivingAppends
 from lockstep_data_plane.core.target_log.target_tail import LastAppend, last_append_in
 from tests.unit.data_plane.copying_model import Slot
 from tests.unit.data_plane.modelled_copy import HAPPENINGS, LIMITS, ROUTES, World, run
@@ -75,7 +75,7 @@ def test_no_batch_lands_behind_a_refused_one_of_five_in_flight(landed: int) -> N
         world.step(what, 3)
     known = len(world.target.ours)
     assert len(slot.socket) == 5
-    assert slot.partition.records_held > 10, "more waits behind them"
+    assert slot.partition.routing.records_held > 10, "more waits behind them"
     sizes = [sent.outgoing.count for sent in slot.socket]
     for what in (*["broker"] * landed, *ROUTES["one refused for good"]):
         world.step(what, 0)
@@ -139,7 +139,7 @@ def test_resume_sends_no_record_that_is_on_the_target(made_of: list[tuple[str, i
     while not world.slots[0].all_done():
         world.slots[0].fetch(2)
         world.slots[0].deliver()
-        assert not world.slots[0].partition.records_held
+        assert not world.slots[0].partition.routing.records_held
     assert world.target.end == end
     world.check()
 
@@ -183,7 +183,7 @@ def test_records_deleted_after_their_copy_are_never_miscounted(
     append_sequence = last_append_in(
         LastAppend(row.sequence, row.downstream), world.target.tail(row.downstream + 1), OURS, OUR_EPOCH
     )
-    remains = TargetRemnant(row, append_sequence)
+    remains = SurvivingAppends(row, append_sequence)
     for batch in world.target.tail(row.downstream + 1):
         remains.add_batch(batch)
     remains.ends()

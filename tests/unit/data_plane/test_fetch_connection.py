@@ -10,7 +10,7 @@ import pytest
 
 from lockstep_config.flow.model import FetchSettings
 from lockstep_data_plane.core.events import Received
-from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.fetch.fetch_connection import FetchConnection
 from lockstep_data_plane.fetch.fetch_schedule import SMALL_BYTES
 from lockstep_data_plane.fetch.fetch_sizes import MUCH_BYTES, MUCH_LASTS_S
@@ -61,13 +61,13 @@ async def test_fetch_of_unchanged_partitions_does_not_visit_each(
     """Only what an empty answer leaves as it was: who comes, or has moved on, is named in the next question."""
     fetcher = rackless
     fetcher.cluster._leaders["t", 1] = PartitionLeader(LEADER, 0, TOPIC_ID)
-    visited: list[PartitionMachine] = []
+    visited: list[PartitionState] = []
 
-    def is_held_back(partition: PartitionMachine) -> bool:
+    def may_fetch(partition: PartitionState) -> bool:
         visited.append(partition)
-        return False
+        return True
 
-    monkeypatch.setattr(fetcher, "_is_held_back", is_held_back)
+    monkeypatch.setattr(fetcher._handler, "may_fetch", may_fetch)
     first, second, made = copying(), copying(number=1), connection()
     asked = noted(made, monkeypatch)
     fetcher.attach(first)
@@ -230,7 +230,7 @@ async def test_fetch_delivers_a_small_answer_at_once_and_a_large_one_later(
         return made
 
     monkeypatch.setattr(rackless.cluster, "connection", connection)
-    monkeypatch.setattr(rackless, "_on_fetched", lambda delivery: happened.append("delivered"))
+    monkeypatch.setattr(rackless._handler, "on_fetched", lambda delivery: happened.append("delivered"))
     rackless.attach(partition)
     await asyncio.sleep(0.01)
     await made.answers(answer(data=batch_bytes([record(0, bytes(size))])))

@@ -10,7 +10,7 @@ import pytest
 
 from lockstep_config.flow.model import DataPlaneSettings
 from lockstep_data_plane.core.events import Resumed
-from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.fetch.fetch_connection import FetchConnection
 from lockstep_data_plane.fetch.fetch_request import Delivery, FetchResult
@@ -24,13 +24,14 @@ from lockstep_state.kafka.kafka_apis import APIS
 from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import batch_bytes, record
 from tests.support.eventually import eventually
+from tests.support.fetch_handler import FetchFunctions
 from tests.support.kio_codec import read_back
 
 MIB = 1 << 20
 CAP = 8 * MIB
 TOPIC_ID = UUID(int=7)
 
-ELSEWHERE = PartitionMachine("elsewhere", 0, "a.elsewhere", 100)
+ELSEWHERE = PartitionState("elsewhere", 0, "a.elsewhere", 100)
 """A partition of another broker."""
 
 
@@ -91,25 +92,21 @@ class Scene:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         cluster, self.connection = ClusterClient("a", [("broker", 9092)], {}), Asked()
         self.delivered: list[Delivery] = []
-        self.troubled: list[PartitionMachine] = []
+        self.troubled: list[PartitionState] = []
 
         async def connect(broker: int, produce_connection: str) -> Connection:
             return self.connection
 
         monkeypatch.setattr(cluster, "connection", connect)
-        self.fetcher = Fetcher(
-            cluster,
-            DataPlaneSettings(max_in_flight_bytes=CAP),
-            is_held_back=lambda partition: False,
-            on_fetched=self.delivered.append,
-            on_delivered=lambda: None,
-            on_trouble=lambda partition, why: self.troubled.append(partition),
+        self.handler = FetchFunctions(
+            self.delivered.append, on_fetch_lost=lambda partition, why: self.troubled.append(partition)
         )
-        self.partitions = [self._engine(number) for number in range(8)]
+        self.fetcher = Fetcher(cluster, DataPlaneSettings(max_in_flight_bytes=CAP), self.handler)
+        self.partitions = [self._partition(number) for number in range(8)]
 
-    def _engine(self, number: int) -> PartitionMachine:
+    def _partition(self, number: int) -> PartitionState:
         self.fetcher.cluster._leaders["t", number] = PartitionLeader(1, 0, TOPIC_ID)
-        partition = PartitionMachine("t", number, "a.t", 100)
+        partition = PartitionState("t", number, "a.t", 100)
         row = PartitionProgress(topic="t", partition=number, producer_id=4000, producer_epoch=1)
         partition.step(Resumed(row, LastAppend(-1, -1)))
         return partition
@@ -241,16 +238,16 @@ async def test_requested_bytes_of_a_lost_connection_are_freed(scene: Scene) -> N
     assert scene.used == 0
 
 
-async def test_fetch_of_unmoved_partitions_visits_none(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_fetch_of_unmoved_partitions_visits_none(scene: Scene) -> None:
     scene.attach()
     await scene.asked(1)
-    visited: list[PartitionMachine] = []
+    visited: list[PartitionState] = []
 
-    def is_held_back(partition: PartitionMachine) -> bool:
+    def may_fetch(partition: PartitionState) -> bool:
         visited.append(partition)
-        return False
+        return True
 
-    monkeypatch.setattr(scene.fetcher, "_is_held_back", is_held_back)
+    scene.handler.may_fetch = may_fetch
     for turn in range(2, 5):
         scene.connection.answers()
         await scene.asked(turn)

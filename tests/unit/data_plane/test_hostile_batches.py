@@ -22,7 +22,7 @@ from lockstep_data_plane.record_batch.rebuild import read_records
 from tests.support.batch_bytes import COMPRESS, GZIP, LOG_APPEND_TIME, LZ4, ZSTD, batch, needs_compiled, record
 from tests.support.hostile_batches import HostileBatches
 from tests.support.message_sets import Message, message, sets
-from tests.unit.data_plane.machine_steps import admit, copied, partition
+from tests.unit.data_plane.partition_steps import admit, copied, partition
 
 SEEDS = [int(seed)] if (seed := os.environ.get("SEED")) else [1, 7, 57, 2026]
 """SEED=4711 tries another one. One that failed once stays here."""

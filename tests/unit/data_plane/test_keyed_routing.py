@@ -7,16 +7,14 @@ from hypothesis import strategies as st
 from lockstep_data_plane.common.in_flight_limits import WINDOW
 from lockstep_data_plane.core.events import (
     Acked,
-    ConnectionReady,
     Leave,
     Resumed,
     TargetSized,
     TransactionCommitted,
     TransactionJoined,
-    TransactionJoining,
     TransactionOpened,
 )
-from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.routing import KeyedRouting
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
@@ -27,8 +25,8 @@ from lockstep_state.codecs.murmur2 import partition_for
 from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import CONTROL, LZ4, TRANSACTIONAL, batch, record, records
 from tests.unit.data_plane.keyed_model import KeyedLog, KeyedSlot, Target
-from tests.unit.data_plane.machine_steps import admit, waits
 from tests.unit.data_plane.modelled_logs import KINDS, SourceLog
+from tests.unit.data_plane.partition_steps import admit, counted, joins, launched, waits
 
 PARTITIONS = 3
 LIMITS = (TargetLimits(), TargetLimits(250, LZ4), TargetLimits(400))
@@ -72,7 +70,7 @@ def test_each_record_is_committed_once_in_its_place_whatever_happens(
     check(source, target)
     assert slot.partition.row().upstream == source.end - 1
     assert slot.partition.caught_up
-    assert slot.partition.bytes_held == 0
+    assert slot.partition.routing.bytes_held == 0
 
 
 def test_keyed_partition_that_leaves_ends_its_round_and_drops_the_rest() -> None:
@@ -83,12 +81,12 @@ def test_keyed_partition_that_leaves_ends_its_round_and_drops_the_rest() -> None
     slot.send(0)
     slot.fetch(0)
     slot.partition.step(Leave(goes_on=True))
-    assert not slot.partition.quiet, "a part of the round is not sent yet"
+    assert not slot.partition.drained, "a part of the round is not sent yet"
     for _ in range(10):
         slot.send(0)
         slot.broker()
         slot.answer()
-    assert slot.partition.quiet
+    assert slot.partition.drained
     slot.end()
     assert target.progress == 4
     check(source, target)
@@ -124,8 +122,8 @@ def test_a_record_too_large_is_met_in_the_same_way() -> None:
     check(source, target)
 
 
-def partition(upstream: int = -1) -> tuple[PartitionMachine, TransactionState]:
-    p, transactions = PartitionMachine("t", 0, "t", 100, routing=KeyedRouting(0)), TransactionState("id")
+def partition(upstream: int = -1) -> tuple[PartitionState, TransactionState]:
+    p, transactions = PartitionState("t", 0, "t", 100, routing=KeyedRouting(0)), TransactionState("id")
     p.step(TargetSized(PARTITIONS))
     row = PartitionProgress(topic="t", partition=0, upstream=upstream, producer_id=7, transactional=True)
     p.step(Resumed(row, LastAppend(-1, -1), transactions=transactions))
@@ -136,13 +134,13 @@ def test_keyed_partition_sends_nothing_before_its_transaction() -> None:
     p, _ = partition()
     admit(p, batch([record(0, key=b"a"), record(1, key=b"b")]))
     assert p.wants_transaction
-    joining = p.step(TransactionJoining()).joins
+    joining = joins(p)
     p.step(TransactionOpened(0.0))
     assert joining == {partition_for(b"a", PARTITIONS), partition_for(b"b", PARTITIONS)}
     assert not waits(p)
     p.step(TransactionJoined(joining))
-    assert {number for number in p.numbers if p.may_launch(number, WINDOW)} == joining
-    assert p.step(TransactionJoining()).joins == set()
+    assert {number for number in p.routing.numbers if p.may_launch(number, WINDOW)} == joining
+    assert joins(p) == set()
 
 
 def test_keyed_partition_counts_skipped_records_with_the_round() -> None:
@@ -152,27 +150,27 @@ def test_keyed_partition_counts_skipped_records_with_the_round() -> None:
     admit(p, batch(records(1, 1)))
     admit(p, batch(records(2, 1), attributes=CONTROL | TRANSACTIONAL))
     assert (p.row().upstream, p.position) == (0, 3)
-    p.step(TransactionJoined(p.step(TransactionJoining()).joins))
+    p.step(TransactionJoined(joins(p)))
     p.step(TransactionOpened(0.0))
-    [number] = [number for number in p.numbers if p.may_launch(number, WINDOW)]
-    sent = p.step(ConnectionReady(number, WINDOW)).batch
+    [number] = [number for number in p.routing.numbers if p.may_launch(number, WINDOW)]
+    sent = launched(p, number, WINDOW)
     assert sent is not None
-    assert p.step(Acked(sent, 10, now_ms=0)).counted == ()
+    assert counted(p.step(Acked(sent, 10, now_ms=0))) == []
     admit(p, batch(records(3, 1), attributes=CONTROL | TRANSACTIONAL))
-    assert (p.row().upstream, p.progress, p.all_sent) == (0, (3, 0), True)
-    assert len(p.step(TransactionCommitted(now_ms=0)).counted) == 1
+    assert (p.row().upstream, p.progress, p.routing.all_sent) == (0, (3, 0), True)
+    assert len(counted(p.step(TransactionCommitted(now_ms=0)))) == 1
     row = p.row()
     assert (row.upstream, row.downstream, row.sequence, row.records) == (3, -1, -1, 1)
     assert transactions.stage is TransactionStage.CLOSED
     assert row.open_run == ()
-    assert p.due_runs() == []
+    assert p.acked.runs.due() == []
 
 
 def test_a_target_with_another_number_of_partitions_does_not_fit() -> None:
     p, _ = partition()
-    assert p.fits(PARTITIONS)
-    assert not p.fits(PARTITIONS + 1)
+    assert p.routing.fits(PARTITIONS)
+    assert not p.routing.fits(PARTITIONS + 1)
     p.step(TargetSized(PARTITIONS + 1))
-    assert list(p.numbers) == [0, 1, 2, 3]
-    assert not p.in_one_log
-    assert p.in_its_place().in_one_log
+    assert list(p.routing.numbers) == [0, 1, 2, 3]
+    assert not p.routing.in_one_log
+    assert p.with_identity_routing().routing.in_one_log

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.log_reader import log_between
 from lockstep_data_plane.progress.connect_offsets import CommittedProgressReader
@@ -219,7 +219,7 @@ async def test_log_match_of_committed_records_stops_at_the_last_stable_offset() 
     aligned = await match_logs(
         cluster_led_by(Leading(LOG, [], LAST_STABLE)),
         cluster_led_by(Leading(ours, [])),
-        PartitionMachine("t", 0, "t", 0),
+        PartitionState("t", 0, "t", 0),
         PartitionProgress(topic="t", partition=0, producer_id=4000, producer_epoch=1),
         LastAppend(LAST_STABLE - 1, LAST_STABLE - 1),
         isolation="read_committed",

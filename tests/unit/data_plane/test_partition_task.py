@@ -32,7 +32,7 @@ def test_backoff_before_resuming_doubles_up_to_its_maximum(trouble: Exception) -
 def test_an_outage_is_forgotten_by_the_copy_that_fails_behind_it() -> None:
     """A broker that is back may go once more: that it was away for long before is no reason to wait."""
     pauses = _after_an_outage()
-    assert pauses.before_copying(0.1, fruitless=True) == PartitionBackoff().before_copying(0.1, fruitless=True)
+    assert pauses.before_copying(0.1, no_progress=True) == PartitionBackoff().before_copying(0.1, no_progress=True)
 
 
 def test_an_outage_is_forgotten_by_the_next() -> None:
@@ -50,7 +50,7 @@ def test_an_outage_is_forgotten_by_the_first_answer_behind_it() -> None:
 
 def test_backoff_before_copying_after_success_is_zero() -> None:
     pauses = _after_an_outage()
-    assert pauses.before_copying(1.0, fruitless=False) == 0.0
+    assert pauses.before_copying(1.0, no_progress=False) == 0.0
 
 
 def test_a_copy_that_fails_at_once_each_time_waits_longer_and_longer() -> None:
@@ -58,14 +58,14 @@ def test_a_copy_that_fails_at_once_each_time_waits_longer_and_longer() -> None:
     pauses, now, waits = PartitionBackoff(), 0.0, []
     for _ in range(9):
         pauses.resumed(now)
-        waits.append(pauses.before_copying(now + 0.1, fruitless=True))
+        waits.append(pauses.before_copying(now + 0.1, no_progress=True))
         now += 0.1 + waits[-1]
     assert waits[:3] == [0.5, 1.0, 2.0]
     assert waits[-1] == LONGEST_S
     pauses.resumed(now)
-    assert pauses.before_copying(now + 0.1, fruitless=False) == 0.0
+    assert pauses.before_copying(now + 0.1, no_progress=False) == 0.0
     pauses.resumed(now)
-    assert pauses.before_copying(now + 0.1, fruitless=True) == waits[0]
+    assert pauses.before_copying(now + 0.1, no_progress=True) == waits[0]
 
 
 def test_backoff_before_copying_of_an_idle_partition_does_not_grow() -> None:
@@ -73,4 +73,4 @@ def test_backoff_before_copying_of_an_idle_partition_does_not_grow() -> None:
     for _ in range(12):
         pauses.resumed(now)
         now += 86_400.0
-        assert pauses.before_copying(now, fruitless=True) == 0.5
+        assert pauses.before_copying(now, no_progress=True) == 0.5

@@ -5,13 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from lockstep_data_plane.core.effects import CopyTrouble, Halted
 from lockstep_data_plane.core.events import (
     Acked,
     AllAnswered,
-    CopyTrouble,
     Failed,
     Fetched,
-    Halted,
     Leave,
     NothingCopied,
     PartitionEvent,
@@ -20,13 +19,24 @@ from lockstep_data_plane.core.events import (
     Resumed,
     TopicChanged,
 )
-from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.phases import TRANSITIONS, Phase, PhaseEvent
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits
 from tests.support.batch_bytes import batch, records
 from tests.support.reasons import reported
-from tests.unit.data_plane.machine_steps import ROW, admit, append, launch, partition, resumed, waits
+from tests.unit.data_plane.partition_steps import (
+    ROW,
+    admit,
+    append,
+    launch,
+    partition,
+    phase_after,
+    reports,
+    resumed,
+    stops_fetching,
+    waits,
+)
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "reference" / "partition-phases.md"
 
@@ -75,7 +85,7 @@ LATE = (PhaseEvent.FAILED, PhaseEvent.REFUSED, PhaseEvent.LEAVE, PhaseEvent.REST
 """They may come for a partition that is past them, and change nothing then."""
 
 
-def in_phase(phase: Phase) -> PartitionMachine:
+def in_phase(phase: Phase) -> PartitionState:
     p = partition()
     for event in ROUTES[phase]:
         p.step(event)
@@ -94,16 +104,16 @@ class TestTheTable:
     @pytest.mark.parametrize("phase", Phase)
     def test_partition_event_changes_the_phase_by_the_table_or_raises(self, phase: Phase, event: PhaseEvent) -> None:
         p = in_phase(phase)
-        if p.locates and event in (PhaseEvent.RESUMED, PhaseEvent.REFUSED):
+        if p.resolves_end and event in (PhaseEvent.RESUMED, PhaseEvent.REFUSED):
             event = PhaseEvent.FOUND if event is PhaseEvent.RESUMED else PhaseEvent.REFUSED_AT_REST
         if event in TRANSITIONS[phase]:
             assert p.can(event)
             step = STEPS.get(event) or STEPS[PhaseEvent.REFUSED]
-            assert p.step(step).phase is p.phase is TRANSITIONS[phase][event]
+            assert phase_after(p, step) is p.phase is TRANSITIONS[phase][event]
         elif event in (*LATE, PhaseEvent.REFUSED_AT_REST):
-            before = p.state
-            assert p.step(STEPS.get(event) or STEPS[PhaseEvent.REFUSED]).report == ()
-            assert p.state == before
+            before = p.phase, p.cause, p.leaving, p.halted
+            assert reports(p.step(STEPS.get(event) or STEPS[PhaseEvent.REFUSED])) == []
+            assert (p.phase, p.cause, p.leaving, p.halted) == before
         else:
             with pytest.raises(KeyError):
                 p.step(STEPS.get(event) or STEPS[PhaseEvent.RESUMED])
@@ -129,16 +139,12 @@ class TestTheTable:
     def test_partition_refused_by_the_target_drains_and_halts_with_the_reason(self) -> None:
         p = partition()
         admit(p, batch(records(0, 2)))
-        assert p.step(REFUSED).report == ()
-        assert not p.quiet, "what was queued before the refused batch still goes"
+        assert reports(p.step(REFUSED)) == []
+        assert not p.drained, "what was queued before the refused batch still goes"
         append(p, 0)
-        assert p.quiet
-        ready = p.step(AllAnswered())
-        assert (ready.phase, ready.fetch_from, ready.report) == (
-            Phase.HALTED,
-            None,
-            (Halted(reported("timestamps"), 1),),
-        )
+        assert p.drained
+        assert reports(p.step(AllAnswered())) == [Halted(reported("timestamps"), 1)]
+        assert p.phase is Phase.HALTED
         row = p.row()
         assert (row.phase, row.case, row.reason, row.upstream, row.sequence) == (
             *("halted", "refused", "timestamps"),
@@ -149,21 +155,21 @@ class TestTheTable:
         p = partition()
         admit(p, batch(records(0, 2)), batch(records(2, 2)))
         p.step(Refused(reported("timestamps"), sent=launch(p)))
-        assert p.quiet
+        assert p.drained
         p.step(AllAnswered())
-        assert (p.phase, p.bytes_held) == (Phase.HALTED, 0)
+        assert (p.phase, p.routing.bytes_held) == (Phase.HALTED, 0)
 
     def test_partition_that_leaves_is_released_also_after_a_refusal(self) -> None:
         p = partition()
         p.step(Leave(goes_on=True))
         p.step(REFUSED)
-        assert p.step(AllAnswered()).phase is Phase.RELEASED
+        assert phase_after(p, AllAnswered()) is Phase.RELEASED
 
     def test_partition_to_be_paused_is_paused_once_appends_are_acknowledged(self) -> None:
         p = partition()
         admit(p, batch(records(0, 2)))
         sent = launch(p)
-        assert p.step(Leave("paused")).fetch_from is None
+        assert stops_fetching(p.step(Leave("paused")))
         assert p.row().phase == "copying"
         p.step(Acked(sent, 0, now_ms=0))
         p.step(AllAnswered())
@@ -175,12 +181,12 @@ class TestTheTable:
         admit(p, batch(records(0, 2)))
         p.step(event)
         assert not waits(p)
-        assert p.quiet
+        assert p.drained
 
     def test_failure_is_reported_once(self) -> None:
         p = partition()
-        assert p.step(Failed("why")).report == (CopyTrouble("why"),)
-        assert p.step(Failed("why")).report == ()
+        assert reports(p.step(Failed("why"))) == [CopyTrouble("why")]
+        assert reports(p.step(Failed("why"))) == []
 
     def test_batches_are_smaller_after_one_was_too_large(self) -> None:
         p = partition()
@@ -194,19 +200,19 @@ class TestTheTable:
     )
     def test_topic_created_again_makes_a_copying_partition_settle(self, ids: tuple[str, str], phase: Phase) -> None:
         p = resumed(replace(ROW, source_topic_id="s", target_topic_id="t"))
-        ready = p.step(TopicChanged(TargetLimits(500), *ids, 1))
-        assert (ready.phase, len(ready.report), p.limits.max_bytes) == (phase, phase is not Phase.COPYING, 500)
+        effects = p.step(TopicChanged(TargetLimits(500), *ids, 1))
+        assert (p.phase, len(reports(effects)), p.limits.max_bytes) == (phase, phase is not Phase.COPYING, 500)
 
     @pytest.mark.parametrize(("before", "now"), [("", "s"), ("s", "")])
     def test_topic_that_gets_an_id_is_not_called_created_again(self, before: str, now: str) -> None:
         """Its cluster is upgraded: which broker answers decides whether the id is known."""
         p = resumed(replace(ROW, source_topic_id=before, target_topic_id="t"))
-        ready = p.step(TopicChanged(TargetLimits(), now, "t", 1))
-        assert ready.report == (CopyTrouble("its topic has an id now, or none"),)
+        effects = p.step(TopicChanged(TargetLimits(), now, "t", 1))
+        assert reports(effects) == [CopyTrouble("its topic has an id now, or none")]
 
     def test_fetched_batches_of_an_earlier_incarnation_are_thrown_away(self) -> None:
         p = partition()
         for event in (Failed(), AllAnswered(), Resumed(ROW, LastAppend(-1, -1))):
             p.step(event)
         late = p.step(Fetched(1, [batch(records(0, 2))], AbortedTransactions(), 2, size=0, now_ms=0))
-        assert (late.appends, p.records_held, p.incarnation) == (False, 0, 2)
+        assert (late, p.routing.records_held, p.incarnation) == ((), 0, 2)

@@ -16,7 +16,7 @@ from kio.serial import entity_reader
 
 from lockstep_data_plane.common.in_flight_limits import AHEAD, WINDOW
 from lockstep_data_plane.core.events import TopicChanged
-from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.produce.sender import (
     SHARED,
     AnsweredBatch,
@@ -35,7 +35,7 @@ from lockstep_kafka.wire.request_size import SMALL_BYTES, RequestSize
 from lockstep_state.kafka.kafka_apis import APIS
 from tests.support.batch_bytes import batch, record, records
 from tests.support.eventually import eventually
-from tests.unit.data_plane.machine_steps import ROW, admit, append, launch, resumed
+from tests.unit.data_plane.partition_steps import ROW, admit, append, launch, resumed
 
 LEADER = PartitionLeader(1, 0, UUID(int=7))
 
@@ -58,7 +58,7 @@ def produce_connection() -> tuple[ProduceConnection, Written]:
     return ProduceConnection(connection, timedelta(seconds=30), lambda *_: None, RequestSize()), stream
 
 
-def waiting(number: int, batches: int) -> PartitionMachine:
+def waiting(number: int, batches: int) -> PartitionState:
     """A partition with so many large batches to send; its first append was acknowledged."""
     p = resumed(replace(ROW, partition=number))
     large = [batch(records(i, 1)) for i in range(batches + 1)]
@@ -69,7 +69,7 @@ def waiting(number: int, batches: int) -> PartitionMachine:
     return p
 
 
-def to_target(partition: PartitionMachine) -> TargetPartition:
+def to_target(partition: PartitionState) -> TargetPartition:
     return TargetPartition(partition, partition.number)
 
 
@@ -151,7 +151,7 @@ def unanswered_at(made: ProduceConnection) -> int:
     partition = waiting(0, 50)
     made._ready[to_target(partition)] = LEADER
     made.pump()
-    return partition.unanswered_by(0)
+    return partition.routing.appends_to(0).unanswered
 
 
 async def test_connection_to_a_far_broker_has_more_batches_than_the_window() -> None:
@@ -283,7 +283,7 @@ def test_a_place_that_became_free_is_taken_again() -> None:
 
 async def test_partition_that_waits_for_its_turn_is_lost_with_the_connection() -> None:
     """Else it waits on a connection that is replaced and never used again."""
-    lost: list[PartitionMachine] = []
+    lost: list[PartitionState] = []
     made, stream = produce_connection()
     made._on_answers = lambda answers: lost.extend(partition for partition, _, answer in answers if answer)
     partitions = [waiting(number, 1) for number in range(AHEAD + 1)]

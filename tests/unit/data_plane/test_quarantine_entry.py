@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from lockstep_data_plane.core.events import Acked, AllAnswered, EntryQuarantined, Leave, Quarantined, Refused
-from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.quarantine_entry import refused_batch, refused_outgoing, refused_record
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
@@ -18,12 +18,12 @@ from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import GZIP, batch, record, records
 from tests.support.message_sets import Message, message_set
 from tests.support.reasons import reported
-from tests.unit.data_plane.machine_steps import admit, launch, resumed, waits
+from tests.unit.data_plane.partition_steps import admit, launch, phase_after, resumed, waits
 
 ROW = PartitionProgress(topic="t", partition=3, producer_id=4000)
 
 
-def queued(p: PartitionMachine) -> list[int]:
+def queued(p: PartitionState) -> list[int]:
     offsets: list[int] = []
     while waits(p):
         sent = launch(p)
@@ -188,17 +188,17 @@ def test_resume_count_leaves_out_quarantined_records() -> None:
 def test_a_quarantined_partition_resumes_and_a_leaving_one_leaves(goes_on: bool) -> None:
     p = resumed(ROW)
     refusal = refused_record(next(iter(read_records(batch(records(0, 1))))), "no")
-    assert p.step(Refused(reported("no"), refusal)).phase is Phase.DRAINING
-    assert (p.row().reason, p.refusal, p.kept) == ("no", refusal, 0)
+    assert phase_after(p, Refused(reported("no"), refusal)) is Phase.DRAINING
+    assert (p.row().reason, p.refusal, p.quarantined_entries) == ("no", refusal, 0)
     p.step(EntryQuarantined())
-    assert p.kept == 1
+    assert p.quarantined_entries == 1
     row = replace(p.row(), skips=refusal.ranges, producer_epoch=2)
     if goes_on:
         p.step(Leave(goes_on=True))
-        assert p.step(Quarantined(row)).phase is Phase.DRAINING, "it does not resume, to copy where it is to leave"
-        assert p.step(AllAnswered()).phase is Phase.RELEASED
+        assert phase_after(p, Quarantined(row)) is Phase.DRAINING, "it does not resume, to copy where it is to leave"
+        assert phase_after(p, AllAnswered()) is Phase.RELEASED
     else:
-        assert p.step(Quarantined(row)).phase is Phase.RESUMING
+        assert phase_after(p, Quarantined(row)) is Phase.RESUMING
     assert (p.row().reason, p.refusal, p.row().skips) == ("", None, refusal.ranges)
 
 
@@ -207,5 +207,5 @@ def test_quarantine_of_a_partition_that_is_to_rest_reads_the_target() -> None:
     p.step(Refused(reported("no")))
     p.step(Leave("paused"))
     p.step(Quarantined(None))
-    assert p.step(AllAnswered()).phase is Phase.RESUMING
-    assert p.locates
+    assert phase_after(p, AllAnswered()) is Phase.RESUMING
+    assert p.resolves_end

@@ -38,7 +38,7 @@ class QuietSlot(Slot):
 
     async def flush_and_speak(self, *, flushes: bool = True) -> None:
         if flushes:
-            await self._flush(everything=True)
+            await self._flush()
         await self._write_status("started")
 
 

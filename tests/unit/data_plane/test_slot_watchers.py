@@ -32,7 +32,7 @@ async def test_slot_ends_with_the_error_of_a_watcher(
     for name in ("write", "flush"):
         monkeypatch.setattr(slot._control_writer, name, nothing)
     monkeypatch.setattr(slot._control_writer, "event", lambda *_, **__: None)
-    monkeypatch.setattr(slot._engine, "end_silent", fails if failing == "end_silent" else never_ends)
+    monkeypatch.setattr(slot._loop, "end_silent", fails if failing == "end_silent" else never_ends)
     monkeypatch.setattr(slot._certificates, "watch", fails if failing == "certificates" else never_ends)
     lost = asyncio.create_task(fails() if failing == "follower" else never_ends())
     with pytest.raises(OSError, match="no such disk"):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep_data_plane.core.target_log.target_remnant import TargetRemnant
+from lockstep_data_plane.core.target_log.surviving_appends import SurvivingAppends
 from lockstep_data_plane.core.target_log.target_tail import LastAppend, LogContradiction, NotReplicated, TargetTail
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_state.rows.state_rows import PartitionProgress
@@ -204,18 +204,18 @@ class TestRemains:
             ),
         ],
     )
-    def test_target_remnant_has_remaining_records_and_where_others_are_gone(
+    def test_surviving_appends_has_remaining_records_and_where_others_are_gone(
         self, log: list[Batch], left: list[int], gone_before: int
     ) -> None:
-        remains = TargetRemnant(ROW, LastAppend(13, max([103, *(each.last_offset for each in log)])))
+        remains = SurvivingAppends(ROW, LastAppend(13, max([103, *(each.last_offset for each in log)])))
         for each in log:
             remains.add_batch(each)
         remains.ends()
         assert [r.offset for r in remains.records] == left
         assert remains.gone_before == gone_before
 
-    def test_target_remnant_ends_where_the_chain_ended_when_it_was_found(self) -> None:
-        remains = TargetRemnant(ROW, LastAppend(13, 103))
+    def test_surviving_appends_ends_where_the_chain_ended_when_it_was_found(self) -> None:
+        remains = SurvivingAppends(ROW, LastAppend(13, 103))
         for each in (ours(100, 10), ours(102, 12), ours(104, 14)):
             remains.add_batch(each)
         remains.ends()

@@ -15,7 +15,7 @@ from lockstep_state.events import decode_event
 from lockstep_state.names import Flow, events_topic
 from tests.support.flow_context import FILE
 from tests.support.memory_cluster import MemoryLog
-from tests.unit.data_plane.engine_scene import EngineCluster
+from tests.unit.data_plane.slot_loop_scene import ScriptedCluster
 
 NOT_LEADER, DENIED, FENCED = 6, 29, 90
 TOO_LARGE, INVALID_TIMESTAMP, POLICY_VIOLATION, UNKNOWN_SERVER_ERROR = 10, 32, 44, -1
@@ -29,7 +29,7 @@ class Target:
         file.write_text(FILE)
         settings = load(file, {}).flow(Flow("A", "B"))
         self.log = MemoryLog().append(range(3))
-        self.clients = EngineCluster("B"), EngineCluster("B")
+        self.clients = ScriptedCluster("B"), ScriptedCluster("B")
         self.topic = events_topic(settings.flow, settings.group_id)
         for client in self.clients:
             client.create(self.topic, self.log)

@@ -5,18 +5,17 @@ from collections.abc import Sequence
 import pytest
 
 from lockstep_data_plane.core.append_sequence import Ack
+from lockstep_data_plane.core.effects import ForeignRecords
 from lockstep_data_plane.core.events import (
     Acked,
     Failed,
-    ForeignRecords,
     Refused,
     TransactionCommitted,
     TransactionEnding,
     TransactionJoined,
-    TransactionJoining,
     TransactionOpened,
 )
-from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.transaction_state import (
     LONGEST_S,
@@ -30,18 +29,30 @@ from lockstep_data_plane.record_batch.layout import scan
 from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import CONTROL, TRANSACTIONAL, batch, crc_is_right, records
 from tests.support.reasons import reported
-from tests.unit.data_plane.machine_steps import admit, append, launch, open_transaction, resumed, waits
+from tests.unit.data_plane.partition_steps import (
+    admit,
+    append,
+    counted,
+    joins,
+    launch,
+    offers,
+    open_transaction,
+    phase_after,
+    reports,
+    resumed,
+    waits,
+)
 
 
-def partition(boundary: TransactionBoundary | None = None) -> tuple[PartitionMachine, TransactionState]:
+def partition(boundary: TransactionBoundary | None = None) -> tuple[PartitionState, TransactionState]:
     """One that copies in transactions; the target's log ends at 100."""
     transactions = TransactionState("lockstep-a-b-t-0", boundary or TransactionBoundary())
     row = PartitionProgress(topic="t", partition=0, producer_id=7, producer_epoch=3, downstream=99, transactional=True)
     return resumed(row, transactions=transactions), transactions
 
 
-def commit(p: PartitionMachine) -> Sequence[Ack]:
-    return p.step(TransactionCommitted(now_ms=0)).counted
+def commit(p: PartitionState) -> Sequence[Ack]:
+    return counted(p.step(TransactionCommitted(now_ms=0)))
 
 
 class TestWhatCounts:
@@ -50,9 +61,9 @@ class TestWhatCounts:
         admit(p, batch(records(0, 2)), batch(records(2, 2)))
         assert p.wants_transaction
         assert not waits(p)
-        joins = p.step(TransactionJoining()).joins
-        assert (transactions.stage, set(joins), waits(p)) == (TransactionStage.OPENING, {0}, False)
-        assert p.step(TransactionJoined(joins)).appends
+        joined = joins(p)
+        assert (transactions.stage, set(joined), waits(p)) == (TransactionStage.OPENING, {0}, False)
+        assert offers(p.step(TransactionJoined(joined)))
         p.step(TransactionOpened(0.0))
         assert waits(p)
         assert not p.wants_transaction
@@ -91,11 +102,11 @@ class TestWhatCounts:
         for first, at in ((0, 100), (2, 103), (4, 106)):
             admit(p, batch(records(first, 2)))
             open_transaction(p)
-            assert append(p, at).report == ()
+            assert reports(append(p, at)) == []
             commit(p)
         admit(p, batch(records(6, 1)))
         open_transaction(p)
-        (found,) = append(p, 112).report
+        (found,) = reports(append(p, 112))
         assert isinstance(found, ForeignRecords)
         assert found.ack.foreign == 3
 
@@ -126,7 +137,7 @@ class TestWhatCounts:
         admit(p, batch(records(0, 3)))
         open_transaction(p)
         append(p, 100)
-        assert p.step(Failed()).phase is Phase.SETTLING
+        assert phase_after(p, Failed()) is Phase.SETTLING
         assert not transactions.held
         assert p.row().upstream == -1
 
@@ -137,11 +148,11 @@ class TestWhatCounts:
         append(p, 100)
         admit(p, batch(records(3, 2)))
         outstanding = launch(p)
-        assert p.step(Failed(source_failed=True)).phase is Phase.SETTLING
+        assert phase_after(p, Failed(source_failed=True)) is Phase.SETTLING
         assert p.ends_transaction_first
         assert p.progress[0] == 2
         p.step(Acked(outstanding, 103, now_ms=0))
-        assert p.quiet
+        assert p.drained
         assert p.progress[0] == 4, "what was in flight counts as well"
         p.step(Failed())
         assert not p.ends_transaction_first
@@ -154,7 +165,7 @@ class TestWhatCounts:
         append(p, 100)
         admit(p, batch(records(3, 2)))
         p.step(Refused(reported("why"), sent=launch(p)))
-        assert p.quiet
+        assert p.drained
         assert transactions.held
         assert p.transaction_due_in(0.0) == 0.0
         commit(p)

@@ -16,7 +16,7 @@ from lockstep_data_plane.record_batch.codecs import UNPACKED_AT_MOST, decompress
 from lockstep_data_plane.record_batch.layout import Batch, CorruptRecordError
 from lockstep_data_plane.record_batch.rebuild import read_records
 from tests.support.batch_bytes import COMPRESS, GZIP, LOG_APPEND_TIME, LZ4, SNAPPY, ZSTD, batch, record
-from tests.unit.data_plane.machine_steps import admit, copied, partition
+from tests.unit.data_plane.partition_steps import admit, copied, partition
 
 MIB = 1 << 20
 
@@ -104,7 +104,7 @@ def test_bombs_fit_into_little_memory() -> None:
 LIMITED = """
 import resource
 from tests.unit.data_plane.test_unpacking_bounds import BOMBS, batch, bomb, record, MIB
-from tests.unit.data_plane.machine_steps import admit, copied, partition
+from tests.unit.data_plane.partition_steps import admit, copied, partition
 from lockstep_data_plane.record_batch.classify import TargetLimits
 bombs = [bomb(place, codec) for codec in BOMBS for place in range(3)]
 whole = {codec: batch([record(0, bytes(300 * MIB))], codec=codec) for codec in BOMBS}

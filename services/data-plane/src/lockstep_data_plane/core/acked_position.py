@@ -72,7 +72,7 @@ class AckedPosition:
         self, upstream: int, leader_epoch: int, append_sequence: AppendSequence, places: Iterable[tuple[int, int, int]]
     ) -> None:
         """The source has been judged up to the end of our chain: what the log said is now tied to an upstream offset.
-        `places`: as `AppendedSkipper.places`."""
+        `places`: as `ResumeDeduplicator.places`."""
         self.upstream, self.upstream_epoch = upstream, leader_epoch
         self._ends_as(append_sequence)
         for place in places:
@@ -111,14 +111,6 @@ class AckedPosition:
         """Return how long the oldest record not yet durable has been in the source's log, as far as that was seen."""
         since_ms = self._ends.since_ms(self.upstream) if self.lag else None
         return 0 if since_ms is None else max(0, now_ms - since_ms)
-
-    @property
-    def state(self) -> tuple[object, ...]:
-        """Differs from what it was before whenever `row` would."""
-        return (
-            *(self.written, self.upstream, self.upstream_epoch, self.downstream, self.sequence, self.source_end),
-            *self.stats.state,
-        )
 
     def row(self, *, has_resumed: bool) -> PartitionProgress:
         """Progress as it is to be written down."""

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from lockstep_data_plane.core.acked_position import AckedPosition
-from lockstep_data_plane.core.appended_skipper import AppendedSkipper, RecordMismatch
 from lockstep_data_plane.core.provenance import Provenance, appended_since
 from lockstep_data_plane.core.quarantine_entry import (
     BatchRejected,
@@ -12,6 +11,7 @@ from lockstep_data_plane.core.quarantine_entry import (
     unread,
     wholly_skipped,
 )
+from lockstep_data_plane.core.resume_deduplicator import RecordMismatch, ResumeDeduplicator
 from lockstep_data_plane.core.routing import Routing
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.core.transaction_state import TransactionState
@@ -24,7 +24,7 @@ PASS = BatchAction.PASS
 
 
 class BatchAdmission:
-    """Of one incarnation of a partition."""
+    """Judge the batches of one incarnation of a partition, and queue what is to be sent."""
 
     def __init__(
         self,
@@ -44,18 +44,20 @@ class BatchAdmission:
         self._transactions = transactions
         self.position = row.upstream + 1
         """The next upstream offset to judge."""
-        there = appended_since(row, end.sequence, end.others)
+        appended = appended_since(row, end.sequence, end.others)
         # Where the target holds nothing of others in between, each of our records has its place, be it left or not.
-        is_alone = end.downstream - row.downstream == there
-        stretches = ((row.downstream + 1, there),) if is_alone else end.stretches or ()
-        self._there = AppendedSkipper(there, end, stretches=stretches, position=self.position, skips=row.skips)
+        is_alone = end.downstream - row.downstream == appended
+        stretches = ((row.downstream + 1, appended),) if is_alone else end.stretches or ()
+        self._already_appended = ResumeDeduplicator(
+            appended, end, stretches=stretches, position=self.position, skips=row.skips
+        )
         self._skips = row.skips
         self._source_end = 0
 
     @property
     def records_to_skip(self) -> int:
         """Records that the target's log has already: they are counted and not sent."""
-        return self._there.left
+        return self._already_appended.left
 
     def admit(
         self,
@@ -85,20 +87,24 @@ class BatchAdmission:
         behind: int | None,
     ) -> None:
         """`behind`: the first offset of what was fetched behind these batches; None: nothing was."""
-        skips, there, routing, copy_producer_id = (
+        skips, already_appended, routing, copy_producer_id = (
             self._skips,
-            self._there,
+            self._already_appended,
             self._routing,
             self._provenance.copy_producer_id,
         )
         for count, batch in enumerate(batches, 1):
-            if not (sends or there.left):
+            if not (sends or already_appended.left):
                 return
             producer = copy_producer_id(batch)
             of_aborted = aborted.any and aborted.holds(batch)
             action, why = classify(batch, self.position, limits, aborted=of_aborted, elsewhere=producer is None)
             own = -1 if producer is None else producer
-            if action is PASS and not (there.left or (skips and self._touches(batch))) and routing.pass_on(batch, own):
+            if (
+                action is PASS
+                and not (already_appended.left or (skips and self._touches(batch)))
+                and routing.pass_on(batch, own)
+            ):
                 self.position = batch.base_offset + batch.record_count
             elif action is BatchAction.SKIP or (skips and wholly_skipped(batch, self.position, skips)):
                 self._pass_over(batch.last_offset, batch.leader_epoch)
@@ -115,7 +121,7 @@ class BatchAdmission:
         return any(first <= batch.last_offset and batch.base_offset <= last for first, last in self._skips)
 
     def _admit_records(self, batch: Batch, limits: TargetLimits, producer: int, *, sends: bool) -> None:
-        """The way of batches whose records have to be read: rebuilt, or counted past, or both."""
+        """Judge a batch whose records have to be read: rebuilt, or counted past, or both."""
         try:
             if self.records_to_skip and (self._skip_appended(batch) or not (sends or self.records_to_skip)):
                 return
@@ -138,7 +144,7 @@ class BatchAdmission:
         batch (it was split then, or began elsewhere). Then the position moves to the first record that is still to be
         sent."""
         records = unread(batch, self.position, self._skips)
-        past = self._there.count_past(records)
+        past = self._already_appended.count_past(records)
         upstream = records[past - 1].offset if past else -1
         whole = past == len(records)
         if whole:
@@ -146,7 +152,7 @@ class BatchAdmission:
         self.position = upstream + 1 if whole else records[past].offset
         if not self.records_to_skip:
             appends = self._routing.appends_to(self._routing.numbers[0])
-            self._acked.numbered(upstream, batch.leader_epoch, appends, self._there.places())
+            self._acked.numbered(upstream, batch.leader_epoch, appends, self._already_appended.places())
         return whole
 
     def _pass_over(self, offset: int, leader_epoch: int) -> None:

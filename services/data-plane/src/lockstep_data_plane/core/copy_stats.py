@@ -81,11 +81,6 @@ class CopyStats:
             latency_window=self._latency.summary,
         )
 
-    @property
-    def state(self) -> tuple[int, ...]:
-        """Differs from what it was before whenever the row of `in_row` would."""
-        return (self._since_ms, self._latency_ms, *self.counts.values())
-
 
 class _Ages:
     """How old records are at one point of their way. A slot measures each batch; what it measured within a second goes

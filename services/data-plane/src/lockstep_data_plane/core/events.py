@@ -1,10 +1,9 @@
-"""What goes into a partition's machine, and what comes out (no I/O, no clock): `step(event) -> Ready`."""
+"""What happens to a partition (no I/O, no clock): the events that `PartitionState.step` takes."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from lockstep_data_plane.core.append_sequence import Ack, InFlightBatch
-from lockstep_data_plane.core.phases import Phase
+from lockstep_data_plane.core.append_sequence import InFlightBatch
 from lockstep_data_plane.core.quarantine_entry import RefusedRecords
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.core.transaction_state import TransactionState
@@ -162,8 +161,8 @@ class Quarantined(NamedTuple):
 
 
 class TransactionJoining(NamedTuple):
-    """A transaction begins, or the open one takes in what waits. `Ready.joins` has the target's partitions that its
-    coordinator has to know first."""
+    """A transaction begins, or the open one takes in what waits. The effect `JoinTransaction` has the partitions of
+    the target that its coordinator has to know first."""
 
 
 class TransactionJoined(NamedTuple):
@@ -225,62 +224,3 @@ PartitionEvent = (
     | RunsWritten
 )
 """Something that happened to a partition. One is made for each batch, so that all are tuples: cheap, and frozen."""
-
-
-# -- what comes out ----------------------------------------------------------------------------------------------------
-
-
-class CopyTrouble(NamedTuple):
-    """The partition does not get on."""
-
-    why: str | Exception
-
-
-class Halted(NamedTuple):
-    """The partition waits for a decision."""
-
-    cause: Reason
-    upstream: int
-
-
-class Recovered(NamedTuple):
-    """So many records were appended after the last progress written, which names `upstream`."""
-
-    records: int
-    upstream: int
-
-
-class ForeignRecords(NamedTuple):
-    """Somebody else has written records into the target's log before this one of ours."""
-
-    ack: Ack
-
-
-class TimesReplaced(NamedTuple):
-    """The target puts its own time in place of the records'. Reported once."""
-
-    downstream: int
-
-
-Report = CopyTrouble | Halted | Recovered | ForeignRecords | TimesReplaced
-
-
-class Ready(NamedTuple):
-    """What is to be done after a step."""
-
-    phase: Phase
-    fetch_from: int | None = None
-    """The source is to be fetched from here on; None: not at all."""
-    batch: InFlightBatch | None = None
-    """To be appended now."""
-    appends: bool = False
-    """Batches wait: the connections that take them may ask for the next one (`ConnectionReady`)."""
-    counted: Sequence[Ack] = ()
-    """Durable now, and visible to readers of committed records: offset syncs may be due for these."""
-    report: tuple[Report, ...] = ()
-    persist: bool = False
-    """The partition's row may say something new."""
-    gathers: bool = False
-    """The batch is acknowledged, and is counted later. Nothing else is to be done."""
-    joins: frozenset[int] = frozenset()
-    """Partitions of the target that the transaction's coordinator has to know before anything is appended there."""

@@ -25,7 +25,7 @@ class Phase(Enum):
 
 
 class PhaseEvent(Enum):
-    """Events of the machine (`events.py`), as far as they count for the phase."""
+    """Events of a partition (`events.py`), as far as they count for the phase."""
 
     RESUMED = "resumed"
     FAILED = "failed"

@@ -124,29 +124,29 @@ class KeyedRouting:
         self.epoch = epoch
         self.broken = False
         self._number = number
-        self._links = [AppendSequence(producer_id, epoch, -1, -1, transactional=True) for _ in self.numbers]
+        self._sequences = [AppendSequence(producer_id, epoch, -1, -1, transactional=True) for _ in self.numbers]
         self._sticky = StickyPartition(number)
-        self._barrier: RefusedRecords | None = None
+        self._refused_at: RefusedRecords | None = None
         """The batch that the target refused: it is reached again, and everything before it is committed
         first."""
         self._gathering: KeyPartitioner | None = None
-        self._later: deque[BatchGroup] = deque()
-        self._round: BatchGroup | None = None
+        self._queued_groups: deque[BatchGroup] = deque()
+        self._transaction_group: BatchGroup | None = None
 
     def fits(self, partitions: int) -> bool:
-        return len(self._links) == partitions
+        return len(self._sequences) == partitions
 
     def spread_over(self, partitions: int) -> "KeyedRouting":
         return KeyedRouting(self._number, partitions)
 
     def begun(self, row: PartitionProgress, end: LastAppend, *, transactional: bool) -> "KeyedRouting":
         """The transactional id of the row's epoch has appended nothing yet."""
-        there = KeyedRouting(self._number, len(self._links), row.producer_id, row.producer_epoch)
-        there._sticky, there._barrier = self._sticky, self._barrier
-        return there
+        routing = KeyedRouting(self._number, len(self._sequences), row.producer_id, row.producer_epoch)
+        routing._sticky, routing._refused_at = self._sticky, self._refused_at
+        return routing
 
     def appends_to(self, number: int) -> AppendSequence:
-        return self._links[number]
+        return self._sequences[number]
 
     # -- records in ----------------------------------------------------------------------------------------------------
 
@@ -160,14 +160,14 @@ class KeyedRouting:
         if not records:
             return None
         gathering = self._gathering = self._gathering or KeyPartitioner(position - 1)
-        codec, barrier = limits.choose_codec(batch.attributes & CODEC_MASK), self._barrier
-        ranges = barrier.ranges if barrier is not None else ()
-        at = next((i for i, record in enumerate(records) if skipped(record.offset, ranges)), None)
-        gathering.add_records(records[:at], codec, len(self._links), self._sticky)
-        if barrier is not None and at is not None:
-            gathering.cover(records[at].offset - 1, batch.leader_epoch)
-            self._barrier = None
-            raise BatchRejected(barrier.why, barrier)
+        codec, refused = limits.choose_codec(batch.attributes & CODEC_MASK), self._refused_at
+        ranges = refused.ranges if refused is not None else ()
+        refused_index = next((index for index, record in enumerate(records) if skipped(record.offset, ranges)), None)
+        gathering.add_records(records[:refused_index], codec, len(self._sequences), self._sticky)
+        if refused is not None and refused_index is not None:
+            gathering.cover(records[refused_index].offset - 1, batch.leader_epoch)
+            self._refused_at = None
+            raise BatchRejected(refused.why, refused)
         gathering.cover(max(batch.last_offset, records[-1].offset), batch.leader_epoch)
         covers = gathering.covers
         if gathering.size >= GROUP_BYTES:
@@ -187,7 +187,7 @@ class KeyedRouting:
             except Exception as exc:
                 raise BatchRejected(f"records up to offset {gathering.covers}: {exc!r}") from exc
             if group.outgoing_batches:
-                self._later.append(group)
+                self._queued_groups.append(group)
             break
         if refused is not None:
             raise refused
@@ -196,7 +196,7 @@ class KeyedRouting:
         if self._gathering is not None:
             self._gathering.cover(covers, leader_epoch)
             return True
-        last = self._later[-1] if self._later else self._round
+        last = self._queued_groups[-1] if self._queued_groups else self._transaction_group
         if last is not None and covers > last.covers:
             last.covers, last.leader_epoch = covers, leader_epoch
         return last is not None
@@ -204,44 +204,46 @@ class KeyedRouting:
     # -- answers and failures ------------------------------------------------------------------------------------------
 
     def on_ack(self, sent: InFlightBatch, base_offset: int) -> list[Ack]:
-        return self._links[sent.outgoing.to].on_ack(sent, base_offset)
+        return self._sequences[sent.outgoing.to].on_ack(sent, base_offset)
 
     def count_acked(self) -> list[Ack]:
-        return [ack for link in self._links for ack in link.count_acked()]
+        return [ack for sequence in self._sequences for ack in sequence.count_acked()]
 
     def on_failure(self, sent: InFlightBatch) -> None:
-        self._links[sent.outgoing.to].on_failure(sent)
+        self._sequences[sent.outgoing.to].on_failure(sent)
         self.on_failed()
 
     def on_failed(self) -> None:
         """Nothing more is sent anywhere. The round cannot end any more."""
         self.broken = True
-        for link in self._links:
-            link.break_off()
+        for sequence in self._sequences:
+            sequence.break_off()
 
     def breaks_round(self, refusal: RefusedRecords | None) -> bool:
         if not self.broken or refusal is None:
             return False
-        if self._barrier is None or refusal.ranges < self._barrier.ranges:
-            self._barrier = refusal
+        if self._refused_at is None or refusal.ranges < self._refused_at.ranges:
+            self._refused_at = refusal
         return True
 
     def reset(self) -> None:
         """Drop what is in no round yet; of a round that is broken, what has not been sent as well."""
-        self._later.clear()
+        self._queued_groups.clear()
         if self.broken:
-            for link in self._links:
-                link.reset()
+            for sequence in self._sequences:
+                sequence.reset()
 
     # -- transactions --------------------------------------------------------------------------------------------------
 
     def joining(self) -> frozenset[int]:
-        while self._later and (self._round is None or sum(link.bytes_held for link in self._links) < ROUND_BYTES):
-            group = self._later.popleft()
+        while self._queued_groups and (
+            self._transaction_group is None or sum(sequence.bytes_held for sequence in self._sequences) < ROUND_BYTES
+        ):
+            group = self._queued_groups.popleft()
             for outgoing in group.outgoing_batches:
-                self._links[outgoing.to].enqueue(outgoing)
-            self._round = BatchGroup((), group.covers, group.leader_epoch)
-        return frozenset(number for number, link in enumerate(self._links) if not link.idle)
+                self._sequences[outgoing.to].enqueue(outgoing)
+            self._transaction_group = BatchGroup((), group.covers, group.leader_epoch)
+        return frozenset(number for number, sequence in enumerate(self._sequences) if not sequence.idle)
 
     @property
     def ends_whole(self) -> bool:
@@ -250,38 +252,44 @@ class KeyedRouting:
 
     @property
     def all_sent(self) -> bool:
-        return not self.broken and all(link.idle for link in self._links)
+        return not self.broken and all(sequence.idle for sequence in self._sequences)
 
     def decided(self, held: Sequence[Ack]) -> tuple[int, int]:
-        return (-1, -1) if self._round is None else (self._round.covers, self._round.leader_epoch)
+        return (
+            (-1, -1)
+            if self._transaction_group is None
+            else (self._transaction_group.covers, self._transaction_group.leader_epoch)
+        )
 
     def marked(self) -> None:
         """The round has ended."""
-        self._round = None
+        self._transaction_group = None
 
     # -- all together --------------------------------------------------------------------------------------------------
 
     @property
     def sendable(self) -> bool:
         """Whether a round may begin."""
-        return bool(self._later) and not self.broken
+        return bool(self._queued_groups) and not self.broken
 
     @property
     def bytes_held(self) -> int:
-        return sum(link.bytes_held for link in self._links) + sum(group.size for group in self._later)
+        return sum(sequence.bytes_held for sequence in self._sequences) + sum(
+            group.size for group in self._queued_groups
+        )
 
     @property
     def records_held(self) -> int:
-        waiting = sum(outgoing.count for group in self._later for outgoing in group.outgoing_batches)
-        return waiting + sum(link.records_held for link in self._links)
+        waiting = sum(outgoing.count for group in self._queued_groups for outgoing in group.outgoing_batches)
+        return waiting + sum(sequence.records_held for sequence in self._sequences)
 
     @property
     def unanswered(self) -> int:
-        return sum(link.unanswered for link in self._links)
+        return sum(sequence.unanswered for sequence in self._sequences)
 
     @property
     def idle(self) -> bool:
-        return not self._later and all(link.idle for link in self._links)
+        return not self._queued_groups and all(sequence.idle for sequence in self._sequences)
 
 
 Routing = IdentityRouting | KeyedRouting

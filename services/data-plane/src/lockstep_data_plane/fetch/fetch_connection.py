@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from lockstep_config.flow.model import FetchSettings
-from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.provenance import NO_PROVENANCE
 from lockstep_data_plane.fetch.fetch_request import NOTHING, Delivery, FetchRequest, FetchResult
 from lockstep_data_plane.fetch.memory_budget import FetchBudget
@@ -47,7 +47,7 @@ class FetchConnection:
         self._settings = settings
         self._isolation = isolation
         self._on_result = on_result
-        self.partitions: dict[PartitionMachine, PartitionLeader] = {}
+        self.partitions: dict[PartitionState, PartitionLeader] = {}
         self.wake = asyncio.Event()
         """A partition came, or may have room again."""
         self.more_room = asyncio.Event()
@@ -79,17 +79,17 @@ class FetchConnection:
         return connection is not None and not connection.closed and not connection.throttled_for
 
     @property
-    def eligible(self) -> list[PartitionMachine]:
+    def eligible(self) -> list[PartitionState]:
         """The partitions that are fetched in the phases they are in."""
         return [p for p in self.partitions if p.reads]
 
-    def put(self, partition: PartitionMachine, leader: PartitionLeader) -> None:
+    def put(self, partition: PartitionState, leader: PartitionLeader) -> None:
         """Fetch the partition too, from the next request on."""
         self.partitions[partition] = leader
         self._last = None
         self.wake.set()
 
-    def remove(self, partition: PartitionMachine) -> None:
+    def remove(self, partition: PartitionState) -> None:
         """Ask for the partition no more."""
         del self.partitions[partition]
         self._last = None
@@ -113,7 +113,7 @@ class FetchConnection:
 
     # -- the request ---------------------------------------------------------------------------------------------------
 
-    def repeat(self, limits: FetchBudget, has_room: Callable[[PartitionMachine], bool]) -> asyncio.Future[Any] | None:
+    def repeat(self, limits: FetchBudget, has_room: Callable[[PartitionState], bool]) -> asyncio.Future[Any] | None:
         """Send the last request again, from the present offsets of its partitions. None, and nothing is sent, if the
         next one differs from it by more: a partition came, went or has no room.
 
@@ -128,7 +128,7 @@ class FetchConnection:
         return self._send(last, plan, limits, self._settings.max_wait_ms, "")
 
     def ask(
-        self, roomy: Sequence[PartitionMachine], limits: FetchBudget, *, wait_ms: int, rack: str, is_repeatable: bool
+        self, roomy: Sequence[PartitionState], limits: FetchBudget, *, wait_ms: int, rack: str, is_repeatable: bool
     ) -> asyncio.Future[Any]:
         """Ask for these of the partitions. The broker keeps the request for `wait_ms` at most."""
         self._turn += 1
@@ -144,7 +144,7 @@ class FetchConnection:
         )
         return self._send(request, self._session.plan(wanted, limits.each), limits, wait_ms, rack)
 
-    def _wanted(self, partition: PartitionMachine) -> Wanted:
+    def _wanted(self, partition: PartitionState) -> Wanted:
         leader, before = self.partitions[partition], partition.fetched_epoch
         if before == leader.epoch and leader.broker == self.broker:
             # It appended that record itself, and keeps it as long as it leads (`kafka-wire.md` §2).
@@ -186,7 +186,7 @@ class FetchConnection:
             return NOTHING
         self._session.answered(read_session_id(answer))
         deliveries: list[Delivery] = []
-        redirected: list[tuple[PartitionMachine, int | None]] = []
+        redirected: list[tuple[PartitionState, int | None]] = []
         # In a session an answer has only partitions with news: nothing here goes through all that was asked for.
         for fetched in read_answer(request.asked, answer, request.names):
             partition, incarnation = request.asked[fetched.tp]
@@ -215,6 +215,6 @@ class FetchConnection:
         size = sum(len(delivery.fetched.records) for delivery in deliveries)
         return FetchResult(size, deliveries, redirected)
 
-    def _reads_replica(self, partition: PartitionMachine) -> bool:
+    def _reads_replica(self, partition: PartitionState) -> bool:
         leader = self.partitions.get(partition)
         return leader is not None and leader.broker != self.broker

@@ -6,15 +6,15 @@ than its leader (`preferred_replica.py`)."""
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from aiokafka.errors import KafkaError
 
 from lockstep_config.flow.model import DataPlaneSettings
 from lockstep_data_plane.core.events import Received
-from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.fetch.fetch_connection import FetchConnection
-from lockstep_data_plane.fetch.fetch_request import Delivery, FetchResult
+from lockstep_data_plane.fetch.fetch_request import FetchHandler, FetchResult
 from lockstep_data_plane.fetch.fetch_schedule import TIGHT_WAIT_S, FetchSchedule
 from lockstep_data_plane.fetch.fetch_sizes import FetchSizes
 from lockstep_data_plane.fetch.memory_budget import FetchBudget, MemoryBudget
@@ -31,15 +31,9 @@ class Fetcher:
         self,
         cluster: ClusterClient,
         plane: DataPlaneSettings,
-        *,
-        is_held_back: Callable[[PartitionMachine], bool],
-        on_fetched: Callable[[Delivery], None],
-        on_delivered: Callable[[], None],
-        on_trouble: Callable[[PartitionMachine, str], None],
+        handler: FetchHandler,
     ) -> None:
-        """`is_held_back`: whether a partition is not to be fetched now, for another reason than its room. `on_fetched`
-        gets each delivery in order. `on_delivered` is called behind the last one of an answer. `on_trouble` gets each
-        partition whose fetch failed as a whole. Such a partition is out of the fetch until it is attached again."""
+        """Fetch nothing yet. `handler` gets what is fetched."""
         self.cluster = cluster
         self._settings = plane.fetch
         self._isolation = plane.isolation_level
@@ -47,34 +41,31 @@ class Fetcher:
         self._sizes = FetchSizes(plane.fetch, self.budget)
         self.schedule = FetchSchedule(plane.fetch.max_wait_ms, plane.max_bytes_per_s)
         self._replicas = PreferredReplicas(plane.fetch.rack, plane.fetch.replica_lease_s)
-        self._is_held_back = is_held_back
-        self._on_fetched = on_fetched
-        self._on_delivered = on_delivered
-        self._on_trouble = on_trouble
+        self._handler = handler
         self._connections: dict[tuple[int, int], FetchConnection] = {}
         self._tasks: list[asyncio.Task[None]] = []
-        self._fetched_by: dict[PartitionMachine, FetchConnection] = {}
-        self._undelivered: dict[PartitionMachine, int] = {}
+        self._fetched_by: dict[PartitionState, FetchConnection] = {}
+        self._undelivered: dict[PartitionState, int] = {}
         """Bytes that have come of partitions and are not handed over yet."""
 
     # -- which connection fetches a partition --------------------------------------------------------------------------
 
-    def attach(self, partition: PartitionMachine) -> None:
+    def attach(self, partition: PartitionState) -> None:
         """Begin to fetch the partition from its present leader. Raises BrokerUnreachable when there is none."""
         self._attach_to_leader(partition)
         self._replicas.reset(partition.tp)
 
-    def detach(self, partition: PartitionMachine) -> None:
+    def detach(self, partition: PartitionState) -> None:
         """Fetch the partition no more."""
         fetch_connection = self._fetched_by.pop(partition, None)
         if fetch_connection is not None:
             fetch_connection.remove(partition)
 
-    def _attach_to_leader(self, partition: PartitionMachine) -> None:
+    def _attach_to_leader(self, partition: PartitionState) -> None:
         leader = self.cluster.require_leader(partition.tp)
         self._move(partition, leader, self._connection_to(leader.broker))
 
-    def _move(self, partition: PartitionMachine, leader: PartitionLeader, to: FetchConnection) -> None:
+    def _move(self, partition: PartitionState, leader: PartitionLeader, to: FetchConnection) -> None:
         self.detach(partition)
         self._fetched_by[partition] = to
         to.put(partition, leader)
@@ -98,14 +89,14 @@ class Fetcher:
 
     # -- other replicas than the leader --------------------------------------------------------------------------------
 
-    def _rack(self, partitions: Iterable[PartitionMachine]) -> str:
+    def _rack(self, partitions: Iterable[PartitionState]) -> str:
         """The rack that a fetch of these partitions names. A partition that skips records of the target is read from
         its leader. It takes the source's end from the answer, and a follower's may lag."""
         if not self._settings.rack or any(p.records_to_skip for p in partitions):
             return ""
         return self._replicas.rack((p.tp for p in partitions), time.monotonic())
 
-    def _redirect(self, partition: PartitionMachine, broker: int | None) -> None:
+    def _redirect(self, partition: PartitionState, broker: int | None) -> None:
         """Fetch the partition from the broker that its leader named. None: that replica cannot be read, so its leader
         is asked."""
         leader, now = self.cluster.leader(partition.tp), time.monotonic()
@@ -125,11 +116,11 @@ class Fetcher:
             if leader.broker != broker and self._replicas.replica_for(partition.tp, now) != broker:
                 self._send_to_leader(partition)
 
-    def _send_to_leader(self, partition: PartitionMachine) -> None:
+    def _send_to_leader(self, partition: PartitionState) -> None:
         try:
             self._attach_to_leader(partition)
         except BrokerUnreachable as exc:
-            self._on_trouble(partition, f"cluster {self.cluster.alias}: {exc}")
+            self._handler.on_fetch_lost(partition, f"cluster {self.cluster.alias}: {exc}")
 
     # -- one connection ------------------------------------------------------------------------------------------------
 
@@ -147,7 +138,7 @@ class Fetcher:
                 for partition, leader in lost:
                     self.detach(partition)
                     if leader.broker == fetch_connection.broker:
-                        self._on_trouble(partition, f"cluster {self.cluster.alias}: {exc}")
+                        self._handler.on_fetch_lost(partition, f"cluster {self.cluster.alias}: {exc}")
                     else:
                         self._redirect(partition, None)
 
@@ -220,11 +211,11 @@ class Fetcher:
             partitions=len(self._fetched_by),
         )
 
-    def _has_room(self, partition: PartitionMachine, limits: FetchBudget) -> bool:
+    def _has_room(self, partition: PartitionState, limits: FetchBudget) -> bool:
         """Whether the partition may be asked for within these limits."""
         return (
             self.budget.held_by(partition) < limits.below
-            and not self._is_held_back(partition)
+            and self._handler.may_fetch(partition)
             and self.schedule.allows(partition.topic, time.monotonic())
         )
 
@@ -250,12 +241,12 @@ class Fetcher:
         for delivery in result.deliveries:
             if size := self._undelivered.pop(delivery.partition, 0):
                 self.set_held(delivery.partition, self.budget.held_by(delivery.partition) - size)
-            self._on_fetched(delivery)
-        self._on_delivered()
+            self._handler.on_fetched(delivery)
+        self._handler.on_delivered()
 
     # -- memory --------------------------------------------------------------------------------------------------------
 
-    def set_held(self, partition: PartitionMachine, size: int) -> None:
+    def set_held(self, partition: PartitionState, size: int) -> None:
         """Note that the partition holds so many bytes that were delivered; it may have room again."""
         roomier = self.budget.set_held(partition, size + self._undelivered.get(partition, 0))
         if roomier:

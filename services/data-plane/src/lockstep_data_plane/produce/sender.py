@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 from lockstep_data_plane.common.in_flight_limits import WINDOW, requests_ahead, window
 from lockstep_data_plane.core.append_sequence import InFlightBatch
+from lockstep_data_plane.core.effects import Append
 from lockstep_data_plane.core.events import ConnectionReady
-from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_kafka.wire.cluster import ClusterClient, PartitionLeader
 from lockstep_kafka.wire.connection import BrokerUnreachable, Connection
 from lockstep_kafka.wire.error_codes import BACK_PRESSURE
@@ -55,7 +56,7 @@ NOT_MENTIONED = NoProduceAnswer("the broker's answer does not mention the batch"
 class TargetPartition(NamedTuple):
     """A partition of the target that a partition of the source is appended to; what goes there goes in order."""
 
-    partition: PartitionMachine
+    partition: PartitionState
     number: int
 
     @property
@@ -66,7 +67,7 @@ class TargetPartition(NamedTuple):
 Picked = tuple[TargetPartition, InFlightBatch, PartitionLeader]
 """A batch of a request, where it goes, and the leader that it is sent to."""
 
-AnsweredBatch = tuple[PartitionMachine, InFlightBatch, ProduceAnswer | NoProduceAnswer]
+AnsweredBatch = tuple[PartitionState, InFlightBatch, ProduceAnswer | NoProduceAnswer]
 OnAnswers = Callable[[Sequence[AnsweredBatch]], None]
 """Gets what became of all batches of a request."""
 
@@ -148,18 +149,17 @@ class ProduceConnection:
             if picked and partition.transactional_id != transactional_id:
                 break  # a request has one transactional id
             del self._ready[target_partition]
-            ready = partition.step(ConnectionReady(number, at_most))
-            sent = ready.batch
-            if sent is None:
-                continue
-            if not picked:
-                transactional_id = partition.transactional_id
-            picked.append((target_partition, sent, leader))
-            size += len(sent.outgoing.data)
-            if at_most > WINDOW:
-                at_most = self._window(size)
-            if ready.appends:
-                self._ready[target_partition] = leader  # at the end: each partition has its turn
+            for append in partition.step(ConnectionReady(number, at_most)):
+                if not isinstance(append, Append):
+                    continue
+                if not picked:
+                    transactional_id = partition.transactional_id
+                picked.append((target_partition, append.batch, leader))
+                size += len(append.batch.outgoing.data)
+                if at_most > WINDOW:
+                    at_most = self._window(size)
+                if append.has_more:
+                    self._ready[target_partition] = leader  # at the end: each partition has its turn
         return picked, size
 
     def _window(self, picked: int = 0) -> int:
@@ -265,13 +265,13 @@ class Sender:
         self._produce_connections: dict[tuple[int, int], ProduceConnection] = {}
         self._attached: dict[TargetPartition, tuple[ProduceConnection, PartitionLeader]] = {}
         self._reopening: dict[TargetPartition, asyncio.Task[None]] = {}
-        self._indexes: dict[PartitionMachine, dict[int, int]] = {}
-        self._targets: dict[PartitionMachine, tuple[TargetPartition, ...]] = {}
+        self._indexes: dict[PartitionState, dict[int, int]] = {}
+        self._targets: dict[PartitionState, tuple[TargetPartition, ...]] = {}
 
-    async def attach(self, partition: PartitionMachine, *, alone: bool = False) -> None:
+    async def attach(self, partition: PartitionState, *, alone: bool = False) -> None:
         """Give each partition of the target that it goes to a connection to the present leader. `alone`: nothing else
         may be in its requests. Raises BrokerUnreachable where there is no leader."""
-        self._targets[partition] = tuple(TargetPartition(partition, number) for number in partition.numbers)
+        self._targets[partition] = tuple(TargetPartition(partition, number) for number in partition.routing.numbers)
         for target_partition in self._targets[partition]:
             await self._attach(target_partition, alone=alone)
 
@@ -294,7 +294,7 @@ class Sender:
             known[0].remove(target_partition)
         self._attached[target_partition] = (produce_connection, leader)
 
-    def _index(self, partition: PartitionMachine, broker: int, *, alone: bool) -> int:
+    def _index(self, partition: PartitionState, broker: int, *, alone: bool) -> int:
         """All appends of a partition on one broker use the same connection. While a broker asks the coordinator whether
         a transaction has a partition (KIP-890), it refuses what another request brings for it."""
         places = self._indexes.setdefault(partition, {})
@@ -303,20 +303,20 @@ class Sender:
             places[broker] = connection_index([used[index] for index in range(CONNECTIONS)], alone=alone)
         return places[broker]
 
-    def detach(self, partition: PartitionMachine) -> None:
+    def detach(self, partition: PartitionState) -> None:
         """The partition leaves this slot, or is about to go to other partitions of the target."""
         for target_partition in self._targets.pop(partition, ()):
             if (known := self._attached.pop(target_partition, None)) is not None:
                 known[0].remove(target_partition)
         self._indexes.pop(partition, None)
 
-    def ready(self, partition: PartitionMachine) -> None:
+    def ready(self, partition: PartitionState) -> None:
         """Something was queued for the partition; `pump` sends it."""
         for target_partition in self._targets.get(partition, ()):
             attached = self._attached.get(target_partition)
             if attached is None:
                 continue
-            if _is_usable(attached[0].connection) or partition.unanswered_by(target_partition.number):
+            if _is_usable(attached[0].connection) or partition.routing.appends_to(target_partition.number).unanswered:
                 attached[0].ready(target_partition, attached[1])
             elif target_partition not in self._reopening:
                 # Brokers close what is idle, firewalls forget it: no harm if nothing was on its way.

@@ -13,7 +13,7 @@ from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import needed_access
 from lockstep_config.flow import client_settings
 from lockstep_data_plane.core.events import EntryQuarantined, RunsWritten
-from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.quarantine_entry import RefusedRecords
 from lockstep_data_plane.progress.mirror_progress_writer import MirrorProgressWriter
 from lockstep_data_plane.progress.offset_sync_writer import OffsetSyncWriter
@@ -47,11 +47,11 @@ QUARANTINE_CONFIGS = {"cleanup.policy": "delete", "retention.ms": "-1", "max.mes
 class ControlTopicWriter:
     """The control topics of one flow, as a slot writes them."""
 
-    def __init__(self, settings: FlowSettings, slot: int, run: str, say: FlowLog) -> None:
+    def __init__(self, settings: FlowSettings, slot: int, run: str, log: FlowLog) -> None:
         self._settings = settings
         self.slot = slot
         self._run = run
-        self._say = say
+        self._log = log
         flow = settings.flow
         access = needed_access(settings, flow.target)
         target = ControlProducer(flow.target, client_settings.target_producer(settings, f"slot-{slot}"), access=access)
@@ -62,7 +62,7 @@ class ControlTopicWriter:
             ControlTopicLog(target, settings.control.offset_storage_topic),
             settings.aliases.source,
             settings.control.progress_connector,
-            say,
+            log,
         )
         self._quarantine: ControlTopicLog | None = None
         self.syncs: OffsetSyncWriter | None = None
@@ -71,14 +71,12 @@ class ControlTopicWriter:
             at = settings.offset_syncs_cluster
             producer = ControlProducer(at, conf, access=needed_access(settings, at))
             self._producers.append(producer)
-            log = ControlTopicLog(producer, settings.offset_syncs_topic)
-            self.syncs = OffsetSyncWriter(log, settings.data_plane.offset_lag_max, say)
+            topic = ControlTopicLog(producer, settings.offset_syncs_topic)
+            self.syncs = OffsetSyncWriter(topic, settings.data_plane.offset_lag_max, log)
         self._written: dict[tuple[str, int], PartitionProgress] = {}
         self._sent: dict[tuple[str, int], PartitionProgress] = {}
         """The newest row of each partition, which may not have been acknowledged."""
-        self._states: dict[tuple[str, int], tuple[object, ...]] = {}
-        """What a partition was like when its row was found written, or was written."""
-        self._partitions: dict[tuple[str, int], PartitionMachine] = {}
+        self._partitions: dict[tuple[str, int], PartitionState] = {}
         self.commits = Window()
         """How long it took to write rows of progress down, in milliseconds."""
 
@@ -98,15 +96,15 @@ class ControlTopicWriter:
     async def write(self, row: Row) -> None:
         """Append one row to the state topic and wait for its acknowledgement. Raises ClusterError."""
         if isinstance(row, PartitionProgress) and (row.topic, row.partition) in self._partitions:
-            row = self._partitions[row.topic, row.partition].with_counts(row)
+            row = self._partitions[row.topic, row.partition].acked.stats.in_row(row)
         key, value = replace(row, at_ms=now_ms()).encode()
         await self.state.append(key, value, partition=0)
 
-    async def quarantine(self, partition: PartitionMachine, refusal: RefusedRecords) -> None:
+    async def quarantine(self, partition: PartitionState, refusal: RefusedRecords) -> None:
         """Append what was refused to the quarantine topic, which is created where it is missing, wait for every
         acknowledgement, and say it. Raises ClusterError; called again it goes on behind what was acknowledged
-        (`PartitionMachine.kept`), and does nothing once all of it was."""
-        if partition.kept == len(refusal.entries):
+        (`PartitionState.quarantined_entries`), and does nothing once all of it was."""
+        if partition.quarantined_entries == len(refusal.entries):
             return
         topic = quarantine_topic(self._settings.flow, self._settings.group_id)
         if self._quarantine is None:
@@ -129,7 +127,7 @@ class ControlTopicWriter:
                 )
             self._producers.append(producer)
             self._quarantine = ControlTopicLog(producer, topic)
-        for entry in refusal.entries[partition.kept :]:
+        for entry in refusal.entries[partition.quarantined_entries :]:
             key, value, headers = entry.record(partition.topic, partition.number, refusal.why)
             await self._quarantine.append(key, value, partition=0, headers=headers)
             partition.step(EntryQuarantined())
@@ -143,7 +141,7 @@ class ControlTopicWriter:
             reason=refusal.why,
         )
 
-    async def flush(self, partitions: Iterable[PartitionMachine]) -> None:
+    async def flush(self, partitions: Iterable[PartitionState]) -> None:
         """Write down how far each partition is, where that changed since the last time. Rows are acknowledged when this
         returns. MM2's progress, and the delayed offset syncs, are on their way then. Raises ClusterError, after which
         the same rows are still due.
@@ -152,22 +150,16 @@ class ControlTopicWriter:
         crash in between leaves no hole in them. Every YIELD_AFTER_S other tasks may run between two partitions, but not
         between making a partition's row and sending it. A flush in between would write a newer row, and that must come
         later."""
-        due: list[tuple[PartitionMachine, PartitionProgress]] = []
-        ended: list[tuple[PartitionMachine, list[OffsetRuns]]] = []
-        looked_at: dict[tuple[str, int], tuple[object, ...]] = {}
+        due: list[tuple[PartitionState, PartitionProgress]] = []
+        ended: list[tuple[PartitionState, list[OffsetRuns]]] = []
         sent: list[asyncio.Future[tuple[int, int]]] = []
         began = yielded_at = time.monotonic()
         for p in partitions:
-            if not p.is_loaded:
+            if not p.acked.is_loaded:
                 continue
-            state = p.state
-            # Thousands of partitions are at rest most of the time, and a row costs more than this look.
-            if p.lag == 0 and state == self._states.get(p.tp):
-                continue
-            looked_at[p.tp] = state
-            row = replace(p.row(), lag_ms=p.lag_ms(now_ms()), slot=self.slot, at_ms=0)
+            row = replace(p.row(), lag_ms=p.acked.lag_ms(now_ms()), slot=self.slot, at_ms=0)
             facts: list[Row] = []
-            if rows := p.due_runs():
+            if rows := p.acked.runs.due():
                 ended.append((p, rows))
                 facts += rows
             if row != self._written.get(p.tp):
@@ -183,7 +175,6 @@ class ControlTopicWriter:
                     await asyncio.sleep(0)
                     yielded_at = time.monotonic()
         if not sent:
-            self._states |= looked_at
             return
         await asyncio.gather(*sent)
         for p, rows in ended:
@@ -195,23 +186,21 @@ class ControlTopicWriter:
             {
                 p.tp: row.upstream
                 for p, row in due
-                if row.upstream >= 0 and not row.transactional and row.upstream != p.progress_before
+                if row.upstream >= 0 and not row.transactional and row.upstream != p.acked.progress_before
             }
         )
         for p, row in due:
             self._written[p.tp] = row
-        self._states |= {tp: state for tp, state in looked_at.items() if tp not in overtaken}
         self.commits.record(now_ms(), 1000 * (time.monotonic() - began))
 
-    def add_partition(self, partition: PartitionMachine) -> None:
+    def add_partition(self, partition: PartitionState) -> None:
         """The slot has taken the partition up: from now on each row about it has its counts."""
         self._partitions[partition.tp] = partition
 
-    def remove_partition(self, partition: PartitionMachine) -> None:
+    def remove_partition(self, partition: PartitionState) -> None:
         """The partition has left this slot."""
         self._written.pop(partition.tp, None)
         self._sent.pop(partition.tp, None)
-        self._states.pop(partition.tp, None)
         self._partitions.pop(partition.tp, None)
         self.progress.remove(partition.tp)
         if self.syncs is not None:
@@ -222,7 +211,7 @@ class ControlTopicWriter:
         waits for it. If the cluster does not take it, that is logged too. A `cause` is in the detail as such, and as
         the sentence `reason`. To be called after `start`."""
         said = detail | ({"reason": format_sentence(cause)} if cause else {})
-        self._say.info(event_words(kind), text or subject, level=EVENT_KINDS[kind].level, kind=kind, **said)
+        self._log.info(event_words(kind), text or subject, level=EVENT_KINDS[kind].level, kind=kind, **said)
         event = Event(
             kind=kind,
             service="data-plane",
@@ -236,6 +225,6 @@ class ControlTopicWriter:
 
         def on_answer(answered: asyncio.Future[tuple[int, int]]) -> None:
             if not answered.cancelled() and (trouble := answered.exception()) is not None:
-                self._say.warn("event not written", f"{kind} of {subject}: {trouble}")
+                self._log.warn("event not written", f"{kind} of {subject}: {trouble}")
 
         sent.add_done_callback(on_answer)

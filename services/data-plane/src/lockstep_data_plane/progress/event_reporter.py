@@ -2,12 +2,10 @@
 
 Nothing here waits: an event is on its way when the call returns."""
 
-from collections.abc import Iterable
-
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import needed_access
-from lockstep_data_plane.core.events import CopyTrouble, ForeignRecords, Halted, Recovered, Report
-from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.effects import CopyTrouble, ForeignRecords, Halted, Recovered, Report
+from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.record_batch.codecs import CODEC_NAMES, NONE
 from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, NotPermitted, ProtocolUnfit, TopicDeleted
@@ -47,28 +45,28 @@ class EventReporter:
         self._control_writer = control_writer
         self._troubles = troubles
         self._clusters = {source.alias: source, target.alias: target}
-        self._troubled: set[PartitionMachine] = set()
+        self._troubled: set[PartitionState] = set()
 
     # -- troubles ------------------------------------------------------------------------------------------------------
 
-    def trouble(self, partition: PartitionMachine, why: BaseException) -> None:
-        """The partition does not get on."""
+    def trouble(self, partition: PartitionState, why: BaseException) -> None:
+        """Note that the partition does not get on."""
         self._troubled.add(partition)
         self._troubles.began(partition.name, self.as_trouble(why))
 
-    def well(self, partition: PartitionMachine) -> None:
-        """Records of the partition get through (again)."""
+    def recovered(self, partition: PartitionState) -> None:
+        """Note that records of the partition get through (again)."""
         if partition in self._troubled:
             self._troubled.discard(partition)
             self._troubles.over(partition.name)
 
-    def gone(self, partition: PartitionMachine) -> None:
-        """The partition has left: whether it works, another slot finds out."""
+    def forget(self, partition: PartitionState) -> None:
+        """Forget a partition that has left: whether it works, another slot finds out."""
         self._troubled.discard(partition)
         self._troubles.forget(partition.name)
 
-    def slot_trouble(self, what: str, why: BaseException | None) -> None:
-        """Something that all partitions share fails, or (None) does so no more."""
+    def report_slot_failure(self, what: str, why: BaseException | None) -> None:
+        """Note that something fails that all partitions share, or (None) does so no more."""
         if why is None:
             self._troubles.over(what)
         else:
@@ -96,41 +94,40 @@ class EventReporter:
 
     # -- events --------------------------------------------------------------------------------------------------------
 
-    def report(self, partition: PartitionMachine, reports: Iterable[Report]) -> None:
-        """What a step of the partition's machine reports."""
+    def report(self, partition: PartitionState, report: Report) -> None:
+        """Write the event, or note the trouble, that a step of the partition reports."""
         name, where = partition.name, partition.target_name
-        for found in reports:
-            if isinstance(found, CopyTrouble):
-                why = found.why
-                self.trouble(partition, ClusterError("", why) if isinstance(why, str) else why)
-            elif isinstance(found, Halted):
-                sentence = format_sentence(found.cause)
-                self._control_writer.event(
-                    "PartitionHalted", name, f"{name}: {sentence}", upstream=found.upstream, cause=found.cause
-                )
-            elif isinstance(found, Recovered):
-                text = f"{name}: {found.records} records were appended after the last progress written"
-                self._control_writer.event(
-                    "ProgressRecovered", name, text, records=found.records, upstream=found.upstream
-                )
-            elif isinstance(found, ForeignRecords):
-                ack = found.ack
-                self._control_writer.event(
-                    "ForeignWrite",
-                    where,
-                    f"{where}: somebody else wrote {ack.foreign} records before offset {ack.downstream}; downstream "
-                    "offsets no longer follow upstream ones",
-                    records=ack.foreign,
-                    before=ack.downstream,
-                )
-            else:  # the operator of the target may want it so, and MM2 goes on as well
-                self._control_writer.event(
-                    "TimestampsRewritten",
-                    where,
-                    f"{where}: the target puts the time of the append in place of the records' times "
-                    "(message.timestamp.type=LogAppendTime)",
-                    downstream=found.downstream,
-                )
+        if isinstance(report, CopyTrouble):
+            why = report.why
+            self.trouble(partition, ClusterError("", why) if isinstance(why, str) else why)
+        elif isinstance(report, Halted):
+            sentence = format_sentence(report.cause)
+            self._control_writer.event(
+                "PartitionHalted", name, f"{name}: {sentence}", upstream=report.upstream, cause=report.cause
+            )
+        elif isinstance(report, Recovered):
+            text = f"{name}: {report.records} records were appended after the last progress written"
+            self._control_writer.event(
+                "ProgressRecovered", name, text, records=report.records, upstream=report.upstream
+            )
+        elif isinstance(report, ForeignRecords):
+            ack = report.ack
+            self._control_writer.event(
+                "ForeignWrite",
+                where,
+                f"{where}: somebody else wrote {ack.foreign} records before offset {ack.downstream}; downstream "
+                "offsets no longer follow upstream ones",
+                records=ack.foreign,
+                before=ack.downstream,
+            )
+        else:  # the operator of the target may want it so, and MM2 goes on as well
+            self._control_writer.event(
+                "TimestampsRewritten",
+                where,
+                f"{where}: the target puts the time of the append in place of the records' times "
+                "(message.timestamp.type=LogAppendTime)",
+                downstream=report.downstream,
+            )
 
     def report_clusters(self) -> None:
         """Report what is new of both clusters: quotas that we exceed, and requests that they do not support."""

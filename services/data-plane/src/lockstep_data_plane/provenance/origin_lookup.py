@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 
 from lockstep_config import FlowSettings
 from lockstep_data_plane.common.single_flight import SingleFlight
-from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.provenance import OWN, FlowIds, ProvenanceRule, batches_with_records, origins_by_producer
 from lockstep_data_plane.fetch.fetch_request import Delivery
 from lockstep_data_plane.log_reader import LogCursor
@@ -130,7 +130,7 @@ class OriginLookup:
         control_writer: ControlTopicWriter,
         *,
         deliver: Callable[[Delivery], None],
-        delivered: Callable[[PartitionMachine], None],
+        delivered: Callable[[PartitionState], None],
         trouble: Callable[[BaseException | None], None],
         pass_over: PassOver,
     ) -> None:
@@ -163,7 +163,7 @@ class OriginLookup:
         self._known: dict[int, int | None] = {-1: OWN}
         self._written_down = {ids.producer_id}
         self._learning = asyncio.Lock()
-        self._held: dict[PartitionMachine, list[Delivery]] = {}
+        self._held: dict[PartitionState, list[Delivery]] = {}
         self._wanted: set[int] = set()
         self._task: asyncio.Task[None] | None = None
 
@@ -260,11 +260,11 @@ class OriginLookup:
 
     # -- what waits ----------------------------------------------------------------------------------------------------
 
-    def holds(self, partition: PartitionMachine) -> bool:
+    def holds(self, partition: PartitionState) -> bool:
         """Return whether a delivery of the partition waits. Nothing more of it should be fetched then."""
         return partition in self._held
 
-    def bytes_held(self, partition: PartitionMachine) -> int:
+    def bytes_held(self, partition: PartitionState) -> int:
         """Return the bytes of the partition that wait."""
         held = self._held.get(partition)
         return sum(len(delivery.fetched.records) for delivery in held) if held else 0
@@ -316,7 +316,7 @@ class OriginLookup:
                 self._deliver(delivery)
             self._delivered(partition)
 
-    def remove(self, partition: PartitionMachine) -> None:
+    def remove(self, partition: PartitionState) -> None:
         """Forget a partition that has left this slot."""
         self._held.pop(partition, None)
 

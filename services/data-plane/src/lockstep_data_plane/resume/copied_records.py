@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 
-from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.provenance import batches_with_records
 from lockstep_data_plane.core.quarantine_entry import unread, wholly_skipped
 from lockstep_data_plane.log_reader import log_between, next_offset
@@ -15,7 +15,7 @@ NO_LIMITS = TargetLimits(max_bytes=NO_LIMIT)
 
 
 async def copied_records(
-    source: ClusterClient, partition: PartitionMachine, row: PartitionProgress, position: int, end: int, isolation: str
+    source: ClusterClient, partition: PartitionState, row: PartitionProgress, position: int, end: int, isolation: str
 ) -> AsyncIterator[tuple[list[PlainRecord], int]]:
     """Read, batch by batch, the records from `position` on that are to be copied, and the offset behind the batch. What
     is in quarantine was not appended. Raises RetriableError."""

@@ -9,14 +9,14 @@ from contextlib import suppress
 
 from lockstep_config import FlowSettings
 from lockstep_data_plane.core.events import Unplaced
-from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.provenance import appended_since
 from lockstep_data_plane.core.target_log.content_match import AmbiguousMatch, ContentMatch, MatchedPosition
 from lockstep_data_plane.core.target_log.fencing import fence_for_row
 from lockstep_data_plane.core.target_log.leader_epochs import EpochEvidence
 from lockstep_data_plane.core.target_log.locate import LogEnds, NeedsMore, Position, locate
 from lockstep_data_plane.core.target_log.log_read_back import ComparedCopy, ReadBackTail
-from lockstep_data_plane.core.target_log.target_remnant import TargetRemnant
+from lockstep_data_plane.core.target_log.surviving_appends import SurvivingAppends
 from lockstep_data_plane.core.target_log.target_tail import LastAppend, LogContradiction, NotReplicated, TargetTail
 from lockstep_data_plane.log_reader import first_batch, log_between
 from lockstep_data_plane.resume.copied_records import copied_records
@@ -54,11 +54,11 @@ class EvidenceReader:
         self._settings = settings
         self._source = source
         self._target = target
-        self._unaccounted: dict[PartitionMachine, float] = {}
+        self._unaccounted: dict[PartitionState, float] = {}
         """Since when the copy waits for the row of the records that the target's log holds."""
 
     async def end(
-        self, partition: PartitionMachine, row: PartitionProgress, *, counts: bool = True, asks_source: bool = True
+        self, partition: PartitionState, row: PartitionProgress, *, counts: bool = True, asks_source: bool = True
     ) -> Position | GapFound | Unplaced:
         """Return where the copy of a partition at rest ends. `counts`: as for `locate`. The source is asked only if
         the target holds more than the row says and it may be asked, and for a short time only. Raises RetriableError
@@ -94,7 +94,7 @@ class EvidenceReader:
         return False
 
     async def position(
-        self, partition: PartitionMachine, row: PartitionProgress, *, counts: bool = True
+        self, partition: PartitionState, row: PartitionProgress, *, counts: bool = True
     ) -> Position | GapFound:
         """Return the position from which the copy goes on. `counts`: as for `locate`. Raises RetriableError."""
         target, fence, policy = (
@@ -116,7 +116,7 @@ class EvidenceReader:
         return self._accounted(partition, found)
 
     async def _compare(
-        self, partition: PartitionMachine, row: PartitionProgress, tail: ReadBackTail, source: LogEnds
+        self, partition: PartitionState, row: PartitionProgress, tail: ReadBackTail, source: LogEnds
     ) -> ComparedCopy | None:
         """Return where the records of both logs place a copy without producer ids. None: they contradict its row, as
         the tail then says. Raises RetriableError."""
@@ -127,7 +127,7 @@ class EvidenceReader:
             tail.contradiction = found
             return None
 
-    def _accounted(self, partition: PartitionMachine, outcome: Position | GapFound) -> Position | GapFound:
+    def _accounted(self, partition: PartitionState, outcome: Position | GapFound) -> Position | GapFound:
         """Return what was found. Raises NotReplicated while the row may still come of records that the target holds."""
         if not isinstance(outcome, GapFound):
             self._unaccounted.pop(partition, None)
@@ -138,12 +138,12 @@ class EvidenceReader:
         return outcome
 
     async def target_tail(
-        self, partition: PartitionMachine, row: PartitionProgress, *, rests: bool = False
+        self, partition: PartitionState, row: PartitionProgress, *, rests: bool = False
     ) -> TargetTail:
         """Return what the target says of the row's chain. A topic that is another one now counts as a contradiction.
         `rests`: as for `recreated`. Raises what passes."""
         differs = await self.recreated(partition, row.source_topic_id, row.target_topic_id, rests=rests)
-        if partition.in_one_log and not row.transactional and differs is None:
+        if partition.routing.in_one_log and not row.transactional and differs is None:
             return await read_tail(self._target, partition, row)
         end = await self.log_end(partition)
         tail = TargetTail(row, log_end=end, shared=partition.has_foreign_writers, name=partition.target_name)
@@ -155,12 +155,12 @@ class EvidenceReader:
             tail.contradiction = LogContradiction(text, case)
         return tail
 
-    async def log_end(self, partition: PartitionMachine) -> int:
+    async def log_end(self, partition: PartitionState) -> int:
         """The end of the log that shows how far the copy is; -1 if none does. Raises what passes."""
-        return await self._target.end_offset(partition.target_tp) if partition.in_one_log else -1
+        return await self._target.end_offset(partition.target_tp) if partition.routing.in_one_log else -1
 
     async def recreated(
-        self, partition: PartitionMachine, source_id: str, target_id: str, *, rests: bool = False
+        self, partition: PartitionState, source_id: str, target_id: str, *, rests: bool = False
     ) -> tuple[str, str, str] | None:
         """(side, id then, id now) where a topic is another one than it was. The clusters' own metadata decides: what
         topic-sync wrote may be older than the log that would be read. `rests`: nothing is copied, so a source that
@@ -223,7 +223,7 @@ async def first_offset(source: ClusterClient, settings: FlowSettings, tp: TopicP
     return end if found < 0 else found
 
 
-async def read_tail(target: ClusterClient, partition: PartitionMachine, row: PartitionProgress) -> TargetTail:
+async def read_tail(target: ClusterClient, partition: PartitionState, row: PartitionProgress) -> TargetTail:
     """Return what the target holds of the row's chain, once that is settled or was waited for. Raises
     KafkaProtocolError, BrokerUnreachable."""
     if row.read_back:
@@ -276,7 +276,7 @@ async def _read(
 async def match_logs(
     source: ClusterClient,
     target: ClusterClient,
-    partition: PartitionMachine,
+    partition: PartitionState,
     row: PartitionProgress,
     chain_end: LastAppend,
     *,
@@ -289,22 +289,22 @@ async def match_logs(
         raise AmbiguousMatch(
             f"the target holds {beyond} records of ours beyond the last progress written, more than {MOST}"
         )
-    there = TargetRemnant(row, chain_end)
+    surviving = SurvivingAppends(row, chain_end)
     end = await target.end_offset(partition.target_tp)
     first = await target.end_offset(partition.target_tp, timestamp=EARLIEST)
     async for batches, _ in log_between(target, partition.target_tp, max(row.downstream + 1, first), end):
         for batch in batches:
-            there.add_batch(batch)
-    there.ends()
-    compacted = first <= row.downstream + 1 and not there.strangers
+            surviving.add_batch(batch)
+    surviving.ends()
+    compacted = first <= row.downstream + 1 and not surviving.strangers
     # A record cannot have been copied before it was written. Half of the time is left for clocks that are ahead.
     since = round(time.time() * 1000) - partition.limits.tombstones_kept_ms // 2 if compacted else None
-    match = ContentMatch(there.records, there.gone_before, beyond, since)
+    match = ContentMatch(surviving.records, surviving.gone_before, beyond, since)
     end = await source.end_offset(partition.tp)
     left = MOST
     reached = max(row.upstream + 1, await source.end_offset(partition.tp, timestamp=EARLIEST))
-    async for found, behind in copied_records(source, partition, row, reached, end, isolation):
-        records = there.as_stamped(found)
+    async for copied, behind in copied_records(source, partition, row, reached, end, isolation):
+        records = surviving.as_stamped(copied)
         if match.next is None and not match.compare(records):
             reached = behind
             continue

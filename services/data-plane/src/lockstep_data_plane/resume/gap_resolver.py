@@ -4,8 +4,9 @@ the row of an append sequence that begins anew (`docs/reference/no-silent-loss.m
 from dataclasses import replace
 
 from lockstep_data_plane.core.events import RowLoaded
-from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.provenance import appended_since
+from lockstep_data_plane.core.slot_io import SlotIO
 from lockstep_data_plane.core.target_log.target_tail import LogContradiction, NotReplicated
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.record_batch.outgoing_batch import EPOCHS
@@ -42,15 +43,17 @@ class GapResolver:
         control_writer: ControlTopicWriter,
         evidence: EvidenceReader,
         transaction_runner: TransactionRunner,
+        io: SlotIO,
     ) -> None:
         self._source = source
         self._target = target
         self._control_writer = control_writer
         self._evidence = evidence
         self._transaction_runner = transaction_runner
+        self._io = io
 
     async def decided(
-        self, partition: PartitionMachine, topic: MirroredTopic, row: PartitionProgress, found: GapFound
+        self, partition: PartitionState, topic: MirroredTopic, row: PartitionProgress, found: GapFound
     ) -> PartitionProgress:
         """Carry out what the policies make of it: the row to go on from, acknowledged before anything is appended
         after it. Raises HaltPartition."""
@@ -73,7 +76,7 @@ class GapResolver:
         if taken_back:
             await self._control_writer.progress.write(partition.tp, row.upstream)
         await self._control_writer.write(row)
-        partition.step(RowLoaded(row))
+        self._io.step(partition, RowLoaded(row))
         text, facts = decision.text(key), decision.facts()
         self._control_writer.event(
             WENT_ON[decision.word], name, f"{name}: {text}", case=found.case.value, begin=decision.begin, **facts
@@ -83,7 +86,7 @@ class GapResolver:
         return row
 
     async def passing_over(
-        self, partition: PartitionMachine, ranges: tuple[tuple[int, int], ...]
+        self, partition: PartitionState, ranges: tuple[tuple[int, int], ...]
     ) -> PartitionProgress | None:
         """The row with which a drained partition continues behind the refused batch. None if the target's log has got
         further than we know, so that it has to be read first. Raises HaltPartition and what passes."""
@@ -103,7 +106,7 @@ class GapResolver:
         return replace(found, upstream_epoch=row.upstream_epoch, skips=skips, quarantined=quarantined)
 
     async def _new_epoch(
-        self, partition: PartitionMachine, row: PartitionProgress, begin: int, known: int = -1
+        self, partition: PartitionState, row: PartitionProgress, begin: int, known: int = -1
     ) -> PartitionProgress:
         """The row of an append sequence that begins anew, at upstream offset `begin`. An epoch that the target has not
         seen fences every writer that still follows the old mapping; a transactional id was fenced already. Raises
@@ -124,6 +127,6 @@ class GapResolver:
         )
 
 
-def row_after(partition: PartitionMachine) -> PartitionProgress:
+def row_after(partition: PartitionState) -> PartitionProgress:
     """Its row, without what may have stopped it."""
     return replace(partition.row(), phase="copying", cause=NO_REASON, case="")

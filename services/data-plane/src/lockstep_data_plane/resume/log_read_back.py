@@ -3,7 +3,7 @@
 
 import asyncio
 
-from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.target_log.locate import LogEnds
 from lockstep_data_plane.core.target_log.log_read_back import ComparedCopy, CopyComparison, ReadBackTail, last_pair
 from lockstep_data_plane.core.target_log.target_tail import LogContradiction
@@ -26,7 +26,7 @@ SEARCHED = 10_000
 row, and from the record's own time on."""
 
 
-async def read_back(target: ClusterClient, partition: PartitionMachine, row: PartitionProgress) -> ReadBackTail:
+async def read_back(target: ClusterClient, partition: PartitionState, row: PartitionProgress) -> ReadBackTail:
     """Return what the target holds behind the row, once that is replicated or was waited for. Raises
     KafkaProtocolError, BrokerUnreachable."""
     await asyncio.sleep(ON_ITS_WAY_S)
@@ -42,7 +42,7 @@ async def read_back(target: ClusterClient, partition: PartitionMachine, row: Par
         await asyncio.sleep(AGAIN_AFTER_S)
 
 
-async def _read(target: ClusterClient, partition: PartitionMachine, tail: ReadBackTail, appended_to: int) -> None:
+async def _read(target: ClusterClient, partition: PartitionState, tail: ReadBackTail, appended_to: int) -> None:
     tp = partition.target_tp
     first = max(tail.reads_from, await target.end_offset(tp, timestamp=EARLIEST))
     try:
@@ -55,7 +55,7 @@ async def _read(target: ClusterClient, partition: PartitionMachine, tail: ReadBa
 
 async def compare_logs(
     source: ClusterClient,
-    partition: PartitionMachine,
+    partition: PartitionState,
     row: PartitionProgress,
     tail: ReadBackTail,
     ends: LogEnds,
@@ -80,7 +80,7 @@ async def compare_logs(
 
 async def _search(
     source: ClusterClient,
-    partition: PartitionMachine,
+    partition: PartitionState,
     row: PartitionProgress,
     comparison: CopyComparison,
     ends: LogEnds,
@@ -100,7 +100,7 @@ async def _search(
 
 
 async def _record_at(
-    source: ClusterClient, partition: PartitionMachine, row: PartitionProgress, offset: int, isolation: str
+    source: ClusterClient, partition: PartitionState, row: PartitionProgress, offset: int, isolation: str
 ) -> PlainRecord | None:
     async for records, _ in copied_records(source, partition, row, offset, offset + 1, isolation):
         return next((record for record in records if record.offset == offset), None)

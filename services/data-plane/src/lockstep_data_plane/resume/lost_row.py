@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from lockstep_config import FlowSettings
 from lockstep_data_plane.common.single_flight import SingleFlight
-from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.target_log.target_tail import SEARCHED
 from lockstep_data_plane.core.target_log.unaccounted_append import UnaccountedAppend, last_unaccounted, row_at
 from lockstep_data_plane.log_reader import LogCursor, first_batch, log_between
@@ -31,9 +31,9 @@ class LostRowFinder:
         on_source = settings.offset_syncs_cluster == settings.flow.source
         self._syncs = _NewestSyncs(source if on_source else target, settings.offset_syncs_topic)
 
-    async def unaccounted(self, partition: PartitionMachine, *, transactional: bool) -> UnaccountedAppend | None:
+    async def unaccounted(self, partition: PartitionState, *, transactional: bool) -> UnaccountedAppend | None:
         """Return the last append that no row accounts for, as `last_unaccounted`. Raises what passes."""
-        if not partition.in_one_log:
+        if not partition.routing.in_one_log:
             return None  # committed progress alone says how far a copy is that spreads by keys
         ours = None
         if partition.has_foreign_writers:
@@ -46,10 +46,10 @@ class LostRowFinder:
             batches += fetched
         return last_unaccounted(batches, remembered, ours, transactional=transactional)
 
-    async def committed_behind(self, partition: PartitionMachine, row: PartitionProgress) -> UnaccountedAppend | None:
+    async def committed_behind(self, partition: PartitionState, row: PartitionProgress) -> UnaccountedAppend | None:
         """Return the last append of ours behind the row of a copy in transactions, of which no progress is committed
         (any more). What was aborted is none. Raises what passes."""
-        if not partition.in_one_log or row.upstream < 0:
+        if not partition.routing.in_one_log or row.upstream < 0:
             return None
         tp, newest = partition.target_tp, None
         start = max(row.downstream + 1, await self._target.end_offset(tp, timestamp=EARLIEST))
@@ -61,7 +61,7 @@ class LostRowFinder:
         return newest
 
     async def rebuilt(
-        self, partition: PartitionMachine, row: PartitionProgress, append: UnaccountedAppend, committed: int | None
+        self, partition: PartitionState, row: PartitionProgress, append: UnaccountedAppend, committed: int | None
     ) -> PartitionProgress | None:
         """Return a row that the logs prove: one record of the source, and its copy at a known offset of the target.
 
@@ -79,7 +79,7 @@ class LostRowFinder:
 
     async def _proved(
         self,
-        partition: PartitionMachine,
+        partition: PartitionState,
         row: PartitionProgress,
         append: UnaccountedAppend,
         upstream: int,

@@ -1,15 +1,16 @@
 """Where a partition goes on, and the rows that a resume writes on the way (`kafka-wire.md` §2,
 `docs/internals/resume.md`)."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from lockstep_config import FlowSettings
 from lockstep_data_plane.admin.offset_admin import RESET
 from lockstep_data_plane.common.single_flight import SingleFlight
 from lockstep_data_plane.core.events import RowLoaded, Unplaced
-from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.provenance import FlowIds
+from lockstep_data_plane.core.slot_io import SlotIO
 from lockstep_data_plane.core.target_log.fencing import Fencing, ReadBackFence, SequenceFence, TransactionFence
 from lockstep_data_plane.core.target_log.locate import Position
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
@@ -41,28 +42,28 @@ class Resumer:
         target: ClusterClient,
         control_writer: ControlTopicWriter,
         rows: Mapping[TopicPartition, PartitionProgress],
-        waiting: Callable[[], Iterable[PartitionMachine]],
+        io: SlotIO,
         transaction_runner: TransactionRunner,
     ) -> None:
-        """`waiting`: the partitions that are about to resume, whose metadata is asked for together."""
+        """Ask nothing yet. `rows`: the newest progress of each partition."""
         self._settings = settings
         self._source = source
         self._target = target
         self._control_writer = control_writer
         self._rows = rows
-        self._waiting = waiting
+        self._io = io
         self._transaction_runner = transaction_runner
         self._refreshing = SingleFlight(self._refresh)
         self._refreshing_target = SingleFlight(self._refresh_target)
         self._source_cluster_id = ids.source_cluster_id
         self._sequences = (ReadBackFence if settings.data_plane.read_back else SequenceFence)(ids.producer_id)
-        self._fence: Fencing = TransactionFence() if transaction_runner.wanted else self._sequences
+        self._fence: Fencing = TransactionFence() if transaction_runner.is_enabled else self._sequences
         self._evidence = EvidenceReader(settings, source, target)
         self._lost_rows = LostRowFinder(settings, ids.producer_id, source, target)
         self.source_answers = self._evidence.source_answers
-        self.gap_resolver = GapResolver(source, target, control_writer, self._evidence, transaction_runner)
+        self.gap_resolver = GapResolver(source, target, control_writer, self._evidence, transaction_runner, io)
 
-    async def resume(self, partition: PartitionMachine, topic: MirroredTopic) -> Position:
+    async def resume(self, partition: PartitionState, topic: MirroredTopic) -> Position:
         """The row to go on from and where our chain ends now; what a policy decided on the way is written down and
         acknowledged. Raises HaltPartition (somebody has to decide), RetriableError.
 
@@ -83,18 +84,18 @@ class Resumer:
             row = replace(row, located=False, beyond=0)
             await uninterrupted(self._control_writer.write(row))
         if row is None or row.begins or not self._fence.owns(row):
-            return await self._begin(partition, topic, row or replace(partition.written, begins=RESET))
+            return await self._begin(partition, topic, row or replace(partition.acked.written, begins=RESET))
         if row.transactional:
             fence, committed = await self._take_over(partition)
             if committed is None and (append := await self._lost_rows.committed_behind(partition, row)) is not None:
-                partition.step(RowLoaded(row))
+                self._io.step(partition, RowLoaded(row))
                 gap = await self._doubt(partition, row, append.sentence(partition.name, partition.target_name))
                 row = await self.gap_resolver.decided(partition, topic, row, gap)
             row = await self._committed(partition, row, committed)
-            row = fence.take_over(row if partition.in_one_log else replace(row, downstream=-1))
+            row = fence.take_over(row if partition.routing.in_one_log else replace(row, downstream=-1))
         return await self._go_on(partition, topic, row)
 
-    async def located(self, partition: PartitionMachine, *, asks_source: bool) -> Position | Unplaced | None:
+    async def located(self, partition: PartitionState, *, asks_source: bool) -> Position | Unplaced | None:
         """Return where the copy of a partition ends that will not be copied now, as `resume`. None if nothing was ever
         copied, or an operator has set where it begins. No policy decides anything here, and nothing is begun. The
         source is asked only if the target holds more than is written down, and if `asks_source`. A source that does not
@@ -105,7 +106,7 @@ class Resumer:
         if row is None or row.is_set:
             return None
         row = replace(row, beyond=0)
-        partition.step(RowLoaded(row, at_rest=True))
+        self._io.step(partition, RowLoaded(row, at_rest=True))
         if row.begins == LOST:
             cause = ReasonCode.COPY_END_LOST.to_reason(partition=partition.name, case=GapCase.DOUBT.value)
             raise HaltPartition(GapCase.DOUBT, cause)
@@ -113,14 +114,14 @@ class Resumer:
             fence, committed = await self._take_over(partition)
             row = fence.take_over(_behind(row, committed))
             return Position(row, LastAppend.from_row(row))
-        there = partition.in_its_place()
+        there = partition.with_identity_routing()
         counts = there is partition  # a copy that spreads by keys counts nothing past
         end = await self._evidence.end(there, row, counts=counts, asks_source=asks_source)
         if isinstance(end, GapFound):
             raise HaltPartition(end.case, end.halts(ReasonCode.COPY_END_UNKNOWN))
         return await self._reported(partition, row, end) if isinstance(end, Position) else end
 
-    async def _reported(self, partition: PartitionMachine, row: PartitionProgress, found: Position) -> Position:
+    async def _reported(self, partition: PartitionState, row: PartitionProgress, found: Position) -> Position:
         """Return what was found, once it is written down that the target has records twice behind the row. Raises
         RetriableError."""
         count = found.row.doubled - row.doubled
@@ -134,7 +135,7 @@ class Resumer:
 
     async def _go_on(
         self,
-        partition: PartitionMachine,
+        partition: PartitionState,
         topic: MirroredTopic,
         row: PartitionProgress,
         *,
@@ -145,7 +146,7 @@ class Resumer:
         ago has written a row, which one that says less must not overwrite."""
         while True:
             if not partition.incarnation and not unwritten:
-                partition.step(RowLoaded(row))
+                self._io.step(partition, RowLoaded(row))
             found = await self._evidence.position(partition, row, counts=counts)
             if unwritten:
                 await uninterrupted(self._write(partition, row))
@@ -154,16 +155,16 @@ class Resumer:
                 return await self._reported(partition, row, found)
             row = await uninterrupted(self.gap_resolver.decided(partition, topic, row, found))
 
-    async def _begin(self, partition: PartitionMachine, topic: MirroredTopic, former: PartitionProgress) -> Position:
+    async def _begin(self, partition: PartitionState, topic: MirroredTopic, former: PartitionProgress) -> Position:
         """As `_go_on`, in a new chain. Its row is acknowledged before its first append: from then on every append can
         be accounted for."""
-        takes_over, fence, committed = self._transaction_runner.wanted, self._fence, None
+        takes_over, fence, committed = self._transaction_runner.is_enabled, self._fence, None
         if former.begins == LOST:
             former = replace(former, producer_id=-1, begins=RESET)
         if not (former.begins or former.transactional):
             # Nothing will be counted past in what follows its end, so the records themselves tell where that is.
-            former, end = await self._go_on(partition.in_its_place(), topic, former, counts=False)
-            former = replace(former, downstream=end.downstream if partition.in_one_log else -1)
+            former, end = await self._go_on(partition.with_identity_routing(), topic, former, counts=False)
+            former = replace(former, downstream=end.downstream if partition.routing.in_one_log else -1)
         if takes_over or former.transactional:
             claimed, committed = await self._take_over(partition)
             fence = claimed if takes_over else fence
@@ -186,7 +187,7 @@ class Resumer:
 
     async def _recover(
         self,
-        partition: PartitionMachine,
+        partition: PartitionState,
         topic: MirroredTopic,
         former: PartitionProgress,
         committed: int | None,
@@ -214,14 +215,14 @@ class Resumer:
         row = await uninterrupted(self.gap_resolver.decided(partition, topic, row, gap))
         return await self._go_on(partition, topic, row)
 
-    async def _doubt(self, partition: PartitionMachine, row: PartitionProgress, text: str) -> GapFound:
+    async def _doubt(self, partition: PartitionState, row: PartitionProgress, text: str) -> GapFound:
         """Decide by the policy where the copy goes on, if nothing proves where it ends. Raises what passes."""
         ends = await self._evidence.log_ends(partition.tp, row)
         gap = GapFound(case=GapCase.DOUBT, text=text, wanted=row.upstream + 1, start=ends.start, end=ends.end)
         return replace(gap, decision=decide_gap(gap, self._evidence.policy(partition.topic)(gap.case)))
 
     async def _first(
-        self, partition: PartitionMachine, topic: MirroredTopic, former: PartitionProgress, committed: int | None
+        self, partition: PartitionState, topic: MirroredTopic, former: PartitionProgress, committed: int | None
     ) -> PartitionProgress:
         """A row without appends yet. It begins behind the end of the former sequence, or where an operator has set it.
         Else it begins behind committed progress, else where the file says."""
@@ -247,30 +248,30 @@ class Resumer:
             gaps=former.gaps,
         )
 
-    async def _take_over(self, partition: PartitionMachine) -> tuple[TransactionFence, int | None]:
+    async def _take_over(self, partition: PartitionState) -> tuple[TransactionFence, int | None]:
         """The partition's transactional id is ours from now on: what was open has ended. Returns the progress that is
         committed, too. Raises what passes."""
         producer, committed = await self._transaction_runner.fence(partition)
         return TransactionFence(*producer), committed
 
     async def _committed(
-        self, partition: PartitionMachine, row: PartitionProgress, committed: int | None
+        self, partition: PartitionState, row: PartitionProgress, committed: int | None
     ) -> PartitionProgress:
         """The row behind what is committed, where the source's log still is, up to the row, the one that was copied."""
         behind = _behind(row, committed)
         same_log = behind is row or (await self._evidence.log_ends(partition.tp, row)).agreed > row.upstream
         return behind if same_log else row
 
-    async def _write(self, partition: PartitionMachine, row: PartitionProgress) -> None:
+    async def _write(self, partition: PartitionState, row: PartitionProgress) -> None:
         await self._control_writer.write(row)
-        partition.step(RowLoaded(row))
+        self._io.step(partition, RowLoaded(row))
 
-    def _newest(self, partition: PartitionMachine) -> PartitionProgress | None:
+    def _newest(self, partition: PartitionState) -> PartitionProgress | None:
         """What is written down, unless we know better ourselves."""
         theirs = self._rows.get(partition.tp)
-        return newest(row_after(partition), theirs) if partition.is_loaded else theirs
+        return newest(row_after(partition), theirs) if partition.acked.is_loaded else theirs
 
-    async def _metadata(self, partition: PartitionMachine) -> None:
+    async def _metadata(self, partition: PartitionState) -> None:
         """Leaders of both sides, asked for again only if that was before this partition came to need them."""
         known = self._source.leader(partition.tp) is not None
         if partition.incarnation or not known or not self._target.leader(partition.target_tp):
@@ -281,11 +282,11 @@ class Resumer:
             raise BrokerUnreachable(text, self._source.alias)
 
     async def _refresh(self) -> None:
-        await self._source.refresh(p.topic for p in list(self._waiting()))
+        await self._source.refresh(p.topic for p in list(self._io.resuming()))
         await self._refresh_target()
 
     async def _refresh_target(self) -> None:
-        await self._target.refresh(p.target_topic for p in list(self._waiting()))
+        await self._target.refresh(p.target_topic for p in list(self._io.resuming()))
 
 
 def newest(ours: PartitionProgress, theirs: PartitionProgress | None) -> PartitionProgress:

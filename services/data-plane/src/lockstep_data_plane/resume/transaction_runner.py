@@ -5,10 +5,10 @@ way ends in the same place. The partition resumes, which fences its transactiona
 whether the transaction counted."""
 
 import asyncio
-from collections.abc import Callable
 from datetime import timedelta
 
 from lockstep_config import FlowSettings
+from lockstep_data_plane.core.effects import JoinTransaction
 from lockstep_data_plane.core.events import (
     Failed,
     PartitionEvent,
@@ -18,8 +18,9 @@ from lockstep_data_plane.core.events import (
     TransactionJoining,
     TransactionOpened,
 )
-from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.phases import Phase
+from lockstep_data_plane.core.slot_io import SlotIO
 from lockstep_data_plane.core.transaction_state import TransactionBoundary, TransactionState
 from lockstep_data_plane.progress.connect_offsets import CommittedProgressReader
 from lockstep_data_plane.record_batch.codecs import NONE
@@ -48,28 +49,28 @@ class TransactionRunner:
         self,
         settings: FlowSettings,
         target: ClusterClient,
-        step: Callable[[PartitionMachine, PartitionEvent], object],
+        io: SlotIO,
         pass_over: PassOver,
     ) -> None:
-        """`step` does what is to be done after an event, too. `pass_over` is called for what is no progress."""
+        """Open nothing yet. `pass_over` is called for what is no progress."""
         self._settings = settings
         self._target = target
-        self._step = step
+        self._io = io
         self._coordinators = TransactionCoordinators(target, settings.data_plane.transaction_timeout)
         control = settings.control
         self._progress = CommittedProgressReader(
             target, control.offset_storage_topic, control.progress_connector, settings.aliases.source, pass_over
         )
         self._boundary = TransactionBoundary(_seconds(settings.data_plane.transaction_interval))
-        self._tasks: dict[PartitionMachine, asyncio.Task[None]] = {}
-        self._landed: dict[PartitionMachine, asyncio.Event] = {}
+        self._tasks: dict[PartitionState, asyncio.Task[None]] = {}
+        self._landed: dict[PartitionState, asyncio.Event] = {}
 
     @property
-    def wanted(self) -> bool:
+    def is_enabled(self) -> bool:
         """Whether the file asks for transactions (`exactly.once.source.support=enabled`)."""
         return self._settings.data_plane.exactly_once
 
-    async def fence(self, partition: PartitionMachine) -> tuple[Producer, int | None]:
+    async def fence(self, partition: PartitionState) -> tuple[Producer, int | None]:
         """Take the partition's transactional id over: no other writer appends under it any more, and what was open has
         ended. Returns what the id now identifies, which is written down as the flow's own, and the last upstream offset
         that committed progress names. Raises KafkaProtocolError, BrokerUnreachable, ClusterError."""
@@ -80,16 +81,16 @@ class TransactionRunner:
         await partition.provenance.own(producer.id)  # before the first batch that has it
         return producer, await self.progress(partition)
 
-    async def progress(self, partition: PartitionMachine) -> int | None:
+    async def progress(self, partition: PartitionState) -> int | None:
         """The last upstream offset of the partition that MM2's progress topic names, committed; None where it names
         none. Raises KafkaProtocolError, BrokerUnreachable."""
         return await self._progress.newest(partition.tp)
 
-    def start(self, partition: PartitionMachine) -> TransactionState:
+    def start(self, partition: PartitionState) -> TransactionState:
         """The transactions of a partition that has just been fenced."""
         return TransactionState(self._id(partition), self._boundary)
 
-    def update(self, partition: PartitionMachine) -> None:
+    def update(self, partition: PartitionState) -> None:
         """To be called when a batch waits to be sent, was appended, or failed. Opens a transaction where one is needed,
         and lets the open one see whether it is due."""
         if (event := self._landed.get(partition)) is not None:
@@ -101,11 +102,11 @@ class TransactionRunner:
                 self._one(partition, partition.incarnation), name=f"transaction of {partition.name}"
             )
 
-    def busy(self, partition: PartitionMachine) -> bool:
+    def busy(self, partition: PartitionState) -> bool:
         """Whether a transaction of the partition is under way here."""
         return partition in self._tasks
 
-    async def ended(self, partition: PartitionMachine) -> None:
+    async def ended(self, partition: PartitionState) -> None:
         """Wait until no transaction of the partition is under way here."""
         if (event := self._landed.get(partition)) is not None:
             event.set()
@@ -116,13 +117,21 @@ class TransactionRunner:
         """Leave what is open to the slot that takes the partitions over."""
         await cancelled(self._tasks.values())
 
+    def _step(self, partition: PartitionState, event: PartitionEvent) -> None:
+        self._io.step(partition, event)
+        self._io.pump()
+
     # -- one transaction -----------------------------------------------------------------------------------------------
 
-    async def _one(self, partition: PartitionMachine, incarnation: int) -> None:
-        why, producer, transactional_id = "", Producer(*partition.producer), self._id(partition)
+    async def _one(self, partition: PartitionState, incarnation: int) -> None:
+        why, producer, transactional_id = (
+            "",
+            Producer(partition.routing.producer_id, partition.routing.epoch),
+            self._id(partition),
+        )
         try:
             await self._transaction(partition, incarnation, producer)
-            if partition.phase is Phase.DRAINING and not partition.ends_whole:
+            if partition.phase is Phase.DRAINING and not partition.routing.ends_whole:
                 # Readers of committed records would wait for its end until it times out.
                 await self._coordinators.end(transactional_id, producer, commit=False)
         except (BrokerUnreachable, KafkaProtocolError, ProducerFenced) as exc:
@@ -135,7 +144,7 @@ class TransactionRunner:
         else:
             self.update(partition)
 
-    async def _transaction(self, partition: PartitionMachine, incarnation: int, producer: Producer) -> None:
+    async def _transaction(self, partition: PartitionState, incarnation: int, producer: Producer) -> None:
         loop, landed = asyncio.get_running_loop(), self._landed[partition]
         place = await self._progress.place(partition.tp)
         if place is None:
@@ -150,7 +159,7 @@ class TransactionRunner:
             if partition.transaction_is_spent or not await self._join(partition, incarnation, producer):
                 return
         partition.step(TransactionEnding(loop.time()))
-        while not partition.all_sent:
+        while not partition.routing.all_sent:
             landed.clear()
             await landed.wait()
             if not partition.is_in_transaction(incarnation):
@@ -161,23 +170,26 @@ class TransactionRunner:
             self._step(partition, TransactionCommitted(now_ms()))
 
     async def _join(
-        self, partition: PartitionMachine, incarnation: int, producer: Producer, *places: TopicPartition
+        self, partition: PartitionState, incarnation: int, producer: Producer, *places: TopicPartition
     ) -> bool:
         """Let the coordinator know which partitions the transaction is about to have as well. The first time opens it.
         Returns whether it goes on. Raises as `TransactionCoordinators.open`."""
         if not partition.is_in_transaction(incarnation):
             return False
-        joins = partition.step(TransactionJoining()).joins
+        joins: frozenset[int] = frozenset()
+        for effect in partition.step(TransactionJoining()):
+            if isinstance(effect, JoinTransaction):
+                joins = effect.partitions
         there = [*((partition.target_topic, number) for number in sorted(joins)), *places]
         if there:
             await self._coordinators.open(self._id(partition), producer, there)
             if not partition.is_in_transaction(incarnation):
                 return False
-        if joins or not partition.in_one_log:
+        if joins or not partition.routing.in_one_log:
             self._step(partition, TransactionJoined(joins))
         return True
 
-    async def _append_progress(self, partition: PartitionMachine, producer: Producer, place: TopicPartition) -> None:
+    async def _append_progress(self, partition: PartitionState, producer: Producer, place: TopicPartition) -> None:
         """Connect's record of progress, in the transaction. Raises KafkaProtocolError and BrokerUnreachable; whether it
         was appended then does not matter, for the transaction will not be committed."""
         connector, source = self._settings.control.progress_connector, self._settings.aliases.source
@@ -194,7 +206,7 @@ class TransactionRunner:
                 about = f"cluster {self._target.alias}: progress into {place[0]}-{place[1]}"
                 raise KafkaProtocolError(said.code, about, self._target.alias, ("topic", place[0], "Write"))
 
-    def _id(self, partition: PartitionMachine) -> str:
+    def _id(self, partition: PartitionState) -> str:
         return transactional_id(self._settings.flow, self._settings.group_id, partition.topic, partition.number)
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from lockstep_data_plane.core.append_sequence import InFlightBatch
 from lockstep_data_plane.core.events import Failed, Refused
-from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.quarantine_entry import refuse_records, refused_outgoing
 from lockstep_data_plane.produce.sender import NoProduceAnswer
 from lockstep_data_plane.progress.event_reporter import EventReporter
@@ -20,7 +20,7 @@ REFUSES_CODEC = frozenset({KafkaErrorCode.UNSUPPORTED_COMPRESSION_TYPE, KafkaErr
 
 
 class ErrorHandler:
-    """Turns error codes of both clusters into events of a partition's machine."""
+    """Turn error codes of both clusters into events of a partition."""
 
     def __init__(
         self, source: ClusterClient, target: ClusterClient, reporter: EventReporter, *, recompress: str = "auto"
@@ -33,7 +33,7 @@ class ErrorHandler:
         self.refused_codecs: frozenset[int] = frozenset()
         """Codecs for which the target has refused batches."""
 
-    def on_fetch_error(self, partition: PartitionMachine, code: int) -> Failed | Refused:
+    def on_fetch_error(self, partition: PartitionState, code: int) -> Failed | Refused:
         """The source answered a fetch with an error."""
         meaning, why = explain(code)
         where = f"cluster {self._source.alias}: fetching {partition.name} from offset {partition.fetch_from} on: {why}"
@@ -45,7 +45,7 @@ class ErrorHandler:
         return Refused(refuse_records(where, None)) if refuses else Failed(where, source_failed=True)
 
     def on_append_error(
-        self, partition: PartitionMachine, sent: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer
+        self, partition: PartitionState, sent: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer
     ) -> Failed | Refused:
         """The target answered an append with an error, or not at all. What is too large as one batch is split from now
         on; a record is refused only where it was alone in its batch."""
@@ -68,7 +68,7 @@ class ErrorHandler:
         refusal = refused_outgoing(outgoing, named, why) if outgoing.count else None
         return Refused(refuse_records(why, refusal), refusal, sent=sent)
 
-    def _on_no_answer(self, partition: PartitionMachine, sent: InFlightBatch) -> Failed | Refused:
+    def _on_no_answer(self, partition: PartitionState, sent: InFlightBatch) -> Failed | Refused:
         """Return the failure of a batch of which nothing is known. If the target closes the connection on large
         requests, batches are split, and a single record that needs one is refused."""
         outgoing = sent.outgoing
@@ -83,7 +83,7 @@ class ErrorHandler:
         refusal = refused_outgoing(outgoing, range(1), why)
         return Refused(refuse_records(why, refusal), refusal, sent=sent)
 
-    def _refuse_codec(self, partition: PartitionMachine, sent: InFlightBatch, code: int) -> Failed:
+    def _refuse_codec(self, partition: PartitionState, sent: InFlightBatch, code: int) -> Failed:
         """Remember the codec for all partitions, and say once what is done instead. The batch is judged again."""
         codec = sent.outgoing.codec
         if codec not in self.refused_codecs:

@@ -1,6 +1,6 @@
 """What is done with a partition phase by phase, until it is released: resuming, settling, draining, quarantine.
 
-One task tends each partition; it sleeps but for changes of phase."""
+Each partition has a task, which sleeps but for changes of phase. Its events are carried out by the loop (`SlotIO`)."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
@@ -12,18 +12,16 @@ from lockstep_data_plane.core.events import (
     AllAnswered,
     Failed,
     NothingCopied,
-    PartitionEvent,
     Quarantined,
-    Ready,
     Refused,
     Resumed,
     TargetSized,
     Unplaced,
 )
-from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.phases import Phase
+from lockstep_data_plane.core.slot_io import SlotIO
 from lockstep_data_plane.core.target_log.locate import Position
-from lockstep_data_plane.fetch.fetcher import Fetcher
 from lockstep_data_plane.produce.sender import Sender
 from lockstep_data_plane.progress.control_topic_writer import PROGRESS, ControlTopicWriter
 from lockstep_data_plane.progress.event_reporter import EventReporter
@@ -94,33 +92,33 @@ class PartitionBackoff:
     a long outage, the first failure of the copy is tried again soon. Times are seconds of one clock that is never set
     back."""
 
-    _resumer: Backoff = field(default_factory=Backoff)
-    _engine: Backoff = field(default_factory=Backoff)
+    _resuming: Backoff = field(default_factory=Backoff)
+    _copying: Backoff = field(default_factory=Backoff)
     _resumed_at: float = 0.0
 
     def before_resuming(self, trouble: BaseException) -> float:
         """It could not resume: seconds until the next try, twice as many each time up to 30."""
-        return self._resumer.next(away=isinstance(trouble, BrokerUnreachable))
+        return self._resuming.next(away=isinstance(trouble, BrokerUnreachable))
 
     def resumed(self, now: float) -> None:
         """It copies."""
-        self._resumer.reset()
+        self._resuming.reset()
         self._resumed_at = now
 
-    def before_copying(self, now: float, *, fruitless: bool) -> float:
+    def before_copying(self, now: float, *, no_progress: bool) -> float:
         """The copy failed: seconds until it resumes. None where something had got through since it resumed last; else
         twice as many each time up to 30. One failure is forgotten for each ten seconds that it went well, for one that
         has nothing to copy gets nothing through either."""
-        if not fruitless:
-            self._engine.reset()
+        if not no_progress:
+            self._copying.reset()
             return 0.0
-        self._engine.worked(now - self._resumed_at)
-        return self._engine.next()
+        self._copying.worked(now - self._resumed_at)
+        return self._copying.next()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionTasks:
-    """Sees partitions through their phases, each in a task of its own, with what the slot does all of it by."""
+    """See partitions through their phases, each in a task of its own."""
 
     plane: DataPlaneSettings
     target: ClusterClient
@@ -131,53 +129,51 @@ class PartitionTasks:
     reporter: EventReporter
     resumer: Resumer
     transaction_runner: TransactionRunner
-    fetcher: Fetcher
     sender: Sender
-    changes: Mapping[PartitionMachine, asyncio.Event]
-    """Each is set when something outside of here has changed the partition's phase, or let it become quiet."""
-    others_end_by: Callable[[], float]
-    """Until when, by the loop's clock, a run that was cut off may append."""
+    changes: Mapping[PartitionState, asyncio.Event]
+    """Each is set when the partition's phase has changed, or its last answer is in."""
+    io: SlotIO
     retry_gate: RetryGate = field(default_factory=RetryGate)
 
-    async def tend(self, partition: PartitionMachine, on_turn: Callable[[PartitionMachine], None]) -> None:
-        """Until it is released, and what there was to write down is written. `on_turn` is called before each step."""
+    async def run_partition(self, partition: PartitionState) -> None:
+        """See the partition through its phases, until it is released and its last row is written."""
         changed, pauses, asks_source = self.changes[partition], PartitionBackoff(), True
         while partition.phase is not Phase.RELEASED:
-            on_turn(partition)
             changed.clear()
             if partition.phase is Phase.RESUMING:
                 await self._try_to_resume(partition, pauses, asks_source=asks_source)
             elif partition.phase is Phase.LOCATING:
                 asks_source = await self._watch_locating(partition)
-            elif partition.phase not in (Phase.SETTLING, Phase.DRAINING) or not partition.quiet:
+            elif partition.phase not in (Phase.SETTLING, Phase.DRAINING) or not partition.drained:
                 await changed.wait()
             elif partition.ends_transaction_first and self.transaction_runner.busy(partition):
                 await self.transaction_runner.ended(partition)
             elif self._quarantines(partition):
                 await self._quarantine(partition, pauses)
-            elif self._step(partition, AllAnswered()).phase is Phase.RESUMING:
-                await self._breathe(partition, pauses)
-        self.fetcher.detach(partition)
+            else:
+                await self._settle(partition, pauses)
         self.sender.detach(partition)
-        await self._ledger_flush(partition)
+        await self._flush_progress(partition)
 
-    def _step(self, partition: PartitionMachine, event: PartitionEvent) -> Ready:
-        ready = partition.step(event)
-        self.reporter.report(partition, ready.report)
-        return ready
+    async def _settle(self, partition: PartitionState, pauses: PartitionBackoff) -> None:
+        """Go on to the next phase, for every answer is in."""
+        self.io.step(partition, AllAnswered())
+        if partition.phase is Phase.RESUMING:
+            await self._backoff_before_resume(partition, pauses)
 
-    async def _breathe(self, partition: PartitionMachine, pauses: PartitionBackoff) -> None:
-        """Before resuming after a copy that failed."""
-        seconds = pauses.before_copying(monotonic(), fruitless=partition.fruitless)
+    async def _backoff_before_resume(self, partition: PartitionState, pauses: PartitionBackoff) -> None:
+        """Wait before resuming after a copy that failed, until something else happens to the partition."""
+        seconds = pauses.before_copying(monotonic(), no_progress=partition.no_progress_since_resume)
         if seconds:
+            self.changes[partition].clear()  # the step before this set it
             await set_within(self.changes[partition], seconds)
 
-    def _quarantines(self, partition: PartitionMachine) -> bool:
+    def _quarantines(self, partition: PartitionState) -> bool:
         wanted = self.plane.on_refused.for_topic(partition.topic) == "quarantine"
         refused = partition.phase is Phase.DRAINING and partition.refusal is not None
         return wanted and refused and not partition.leaving
 
-    async def _quarantine(self, partition: PartitionMachine, pauses: PartitionBackoff) -> None:
+    async def _quarantine(self, partition: PartitionState, pauses: PartitionBackoff) -> None:
         """Keep what was refused in the quarantine topic, write down that it is passed over, and go on behind it. Until
         both are acknowledged the partition waits, and what was kept is not kept again; a crash between them quarantines
         again."""
@@ -190,35 +186,37 @@ class PartitionTasks:
                 await self.control_writer.quarantine(partition, refusal)
                 await self.control_writer.write(row)
         except RETRIABLE_ERRORS as exc:
-            await self._in_trouble(partition, exc, pauses)
+            await self._report_and_wait(partition, exc, pauses)
         except HaltPartition as exc:
-            self._step(partition, Refused(exc.cause))
+            self.io.step(partition, Refused(exc.cause))
         else:
-            self._step(partition, Quarantined(row))
+            self.io.step(partition, Quarantined(row))
 
-    async def _ledger_flush(self, partition: PartitionMachine) -> None:
+    async def _flush_progress(self, partition: PartitionState) -> None:
         try:
             await self.control_writer.flush([partition])
         except ClusterError as trouble:
-            self.reporter.slot_trouble(PROGRESS, trouble)
+            self.reporter.report_slot_failure(PROGRESS, trouble)
 
-    async def _try_to_resume(self, partition: PartitionMachine, pauses: PartitionBackoff, *, asks_source: bool) -> None:
+    async def _try_to_resume(self, partition: PartitionState, pauses: PartitionBackoff, *, asks_source: bool) -> None:
         try:
             await self._resume(partition, asks_source=asks_source)
             pauses.resumed(monotonic())
         except RETRIABLE_ERRORS as exc:
-            await self._in_trouble(partition, exc, pauses)
+            await self._report_and_wait(partition, exc, pauses)
         except HaltPartition as exc:
-            self._step(partition, Refused(exc.cause, case=exc.case.value))
+            self.io.step(partition, Refused(exc.cause, case=exc.case.value))
 
-    async def _in_trouble(self, partition: PartitionMachine, trouble: BaseException, pauses: PartitionBackoff) -> None:
-        """Say so, and leave it alone before the next try."""
+    async def _report_and_wait(
+        self, partition: PartitionState, trouble: BaseException, pauses: PartitionBackoff
+    ) -> None:
+        """Report the trouble, and leave the partition alone before the next try."""
         self.reporter.trouble(partition, trouble)
         await self.retry_gate.after(trouble, self.changes[partition], pauses.before_resuming(trouble))
 
-    async def _resume(self, partition: PartitionMachine, *, asks_source: bool) -> None:
+    async def _resume(self, partition: PartitionState, *, asks_source: bool) -> None:
         topic = self.topics[partition.topic]
-        if partition.locates:
+        if partition.resolves_end:
             await self._locate(partition, asks_source=asks_source)
             return
         if self.plane.read_back and not await self._others_ended(partition):
@@ -232,22 +230,22 @@ class PartitionTasks:
         there = self.target.partitions(partition.target_topic)
         if not there:
             raise BrokerUnreachable(f"topic {partition.target_topic} is not there", self.target.alias)
-        if not partition.fits(there):
+        if not partition.routing.fits(there):
             self.sender.detach(partition)
         partition.step(TargetSized(there))
         await self.sender.attach(partition, alone=row.transactional)
-        if partition.phase is not Phase.RESUMING or partition.locates:
+        if partition.phase is not Phase.RESUMING or partition.resolves_end:
             return
         transactions = self.transaction_runner.start(partition) if row.transactional else None
         self._go_on(partition, Resumed(row, end, self.find_runs(partition.tp), transactions))
 
-    async def _resumed(self, partition: PartitionMachine, topic: MirroredTopic) -> Position | None:
+    async def _resumed(self, partition: PartitionState, topic: MirroredTopic) -> Position | None:
         """Return what `Resumer.resume` does; None as soon as the partition is to leave, also while the source is
         waited for. It may be gone for good."""
         changed, resuming = self.changes[partition], asyncio.ensure_future(self.resumer.resume(partition, topic))
         resuming.add_done_callback(error_retrieved)  # this task may be cancelled in the turn in which it fails
         try:
-            while not resuming.done() and partition.phase is Phase.RESUMING and not partition.locates:
+            while not resuming.done() and partition.phase is Phase.RESUMING and not partition.resolves_end:
                 changed.clear()
                 news = asyncio.ensure_future(changed.wait())
                 try:
@@ -259,7 +257,7 @@ class PartitionTasks:
                 await cancelled([resuming])
         return None if resuming.cancelled() else resuming.result()
 
-    async def _watch_locating(self, partition: PartitionMachine) -> bool:
+    async def _watch_locating(self, partition: PartitionState) -> bool:
         """Return once the phase may be another one. A source that falls silent meanwhile is given up, and one that
         answers questions and brings no records. Returns whether it may be asked again."""
         if await self._moves_on(partition, LOCATES_WITHIN_S):
@@ -267,36 +265,31 @@ class PartitionTasks:
         if await self.resumer.source_answers(partition.tp) and await self._moves_on(partition, BRINGS_WITHIN_S):
             return True
         if partition.phase is Phase.LOCATING:
-            self._step(partition, Failed(source_failed=True))
-            self.fetcher.detach(partition)
+            self.io.step(partition, Failed(source_failed=True))
         return False
 
-    async def _moves_on(self, partition: PartitionMachine, within_s: float) -> bool:
+    async def _moves_on(self, partition: PartitionState, within_s: float) -> bool:
         """Return whether the partition has another phase or position within so many seconds."""
         position = partition.position
         return await set_within(self.changes[partition], within_s) or partition.position != position
 
-    def _go_on(self, partition: PartitionMachine, event: Resumed | NothingCopied | Unplaced) -> None:
-        if self._step(partition, event).fetch_from is not None:
-            try:
-                self.fetcher.attach(partition)
-            except BrokerUnreachable as exc:  # another partition's metadata request has found its leader gone
-                self._step(partition, Failed(exc, source_failed=True))
-                return
-        self.retry_gate.got_through()
+    def _go_on(self, partition: PartitionState, event: Resumed | NothingCopied | Unplaced) -> None:
+        self.io.step(partition, event)
+        if partition.phase is not Phase.SETTLING:  # its leader was there
+            self.retry_gate.got_through()
 
-    async def _others_ended(self, partition: PartitionMachine) -> bool:
+    async def _others_ended(self, partition: PartitionState) -> bool:
         """Wait for the end of a run that was cut off. False: something else has changed first."""
-        others_s = self.others_end_by() - asyncio.get_running_loop().time()
+        others_s = (self.io.others_end_by or 0.0) - asyncio.get_running_loop().time()
         return others_s <= 0 or not await set_within(self.changes[partition], others_s)
 
-    async def _locate(self, partition: PartitionMachine, *, asks_source: bool) -> None:
+    async def _locate(self, partition: PartitionState, *, asks_source: bool) -> None:
         """Find out where the copy of a partition ends that is not copied now; its row says so then. `asks_source`: as
         for `Resumer.located`. Raises HaltPartition if the end is unknown, and what passes."""
         if not await self._others_ended(partition):
             return
         found = await self.resumer.located(partition, asks_source=asks_source)
-        if partition.phase is not Phase.RESUMING or not partition.locates:
+        if partition.phase is not Phase.RESUMING or not partition.resolves_end:
             return
         if isinstance(found, Position):
             self._go_on(partition, Resumed(*found, self.find_runs(partition.tp)))

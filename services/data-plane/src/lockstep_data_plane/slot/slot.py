@@ -16,11 +16,11 @@ from lockstep_data_plane.progress.slot_spans import SlotSpans
 from lockstep_data_plane.slot.certificate_watch import CertificateWatch
 from lockstep_data_plane.slot.desired_state import DesiredPartition, desired_partitions
 from lockstep_data_plane.slot.end_searches import EndSearches
-from lockstep_data_plane.slot.engine import SlotEngine
 from lockstep_data_plane.slot.progress_rows import ProgressRows
 from lockstep_data_plane.slot.resuming_count import ResumingCount
 from lockstep_data_plane.slot.row_deadline import ROWS_WITHIN_S, RowDeadline
 from lockstep_data_plane.slot.run_rows import RunRows
+from lockstep_data_plane.slot.slot_loop import SlotLoop
 from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_data_plane.slot.slot_succession import SlotSuccession
 from lockstep_kafka.common.asyncio_util import cancelled, set_within
@@ -51,9 +51,8 @@ long."""
 TOGETHER_S = 0.25
 """How long the first partition that leaves waits for others: they leave by the hundreds."""
 
-LOOK_AT_ALL_EVERY_S = 30.0
-"""How often every partition is checked, also those at rest without any news. The check is whether it does what is
-wanted of it, and whether all its progress is written down."""
+RECONCILES_EVERY_S = 30.0
+"""How often it is checked without any news whether every partition does what is wanted of it."""
 
 RENEWS_WITHIN_S = 10.0
 """How long a slot drains that is to begin anew with other certificates. The former ones may serve no more; then the
@@ -72,10 +71,10 @@ class Slot:
         self._syncs_before = syncs_before
         self._slot_spans = SlotSpans(tracing, str(spec.settings.flow), spec.slot, spec.run, time.time_ns)
         self._settings = spec.settings
-        self._say = FlowLog("data-plane", spec.settings.flow)
-        self._troubles = FailureTracker(self._say, spec.driver_clusters)
+        self._log = FlowLog("data-plane", spec.settings.flow)
+        self._troubles = FailureTracker(self._log, spec.driver_clusters)
         self._topics: dict[str, MirroredTopic] = {}
-        self._unreadable = UnreadableRecords(self._say)
+        self._unreadable = UnreadableRecords(self._log)
         self._rows = ProgressRows(self._unreadable.pass_over_later)
         self._run_rows = RunRows(self._unreadable.pass_over_later)
         self._assignment = Assignment(slot=spec.slot)
@@ -84,10 +83,10 @@ class Slot:
         self._orders: Mapping[TopicPartition, DesiredPartition] = {}
         self._succession = SlotSuccession(spec)
         self._changed = asyncio.Event()
-        self._control_writer = ControlTopicWriter(spec.settings, spec.slot, spec.run, self._say)
+        self._control_writer = ControlTopicWriter(spec.settings, spec.slot, spec.run, self._log)
         self._row_deadline = RowDeadline()
         self._resuming = ResumingCount()
-        self._engine = SlotEngine(
+        self._loop = SlotLoop(
             spec.settings,
             FlowIds(spec.producer_id, spec.source_cluster_id),
             self._control_writer,
@@ -105,8 +104,8 @@ class Slot:
         """The order by which each partition that is tended was begun."""
         self._searches = EndSearches(time.monotonic)
         self._alive_at = 0.0
-        self._checked_all_at = 0.0
-        self._certificates = CertificateWatch(spec.settings, self._say)
+        self._reconciled_at = 0.0
+        self._certificates = CertificateWatch(spec.settings, self._log)
 
     @property
     def renews(self) -> bool:
@@ -130,18 +129,18 @@ class Slot:
                 await follower.caught_up()
                 if self._settings.data_plane.read_back or not self._succession.ended_cleanly:
                     left_s = self._spec.appends_of_others_s(now_ms())
-                    self._engine.others_end_by = asyncio.get_running_loop().time() + left_s
+                    self._loop.others_end_by = asyncio.get_running_loop().time() + left_s
                 await self._copy_until_asked(asyncio.create_task(follower.failed()))
         finally:
-            await self._engine.close()
+            await self._loop.close()
             await self._control_writer.stop()
-        return self._engine.appended
+        return self._loop.appended
 
     async def _copy_until_asked(self, lost: asyncio.Task[None]) -> None:
         loop = asyncio.get_running_loop()
         looking = asyncio.create_task(self._certificates.watch(self._changed))
-        ending = asyncio.create_task(self._engine.end_silent())
-        waiting = asyncio.create_task(self._searches.repeat(self._engine.source_answers, self._changed))
+        ending = asyncio.create_task(self._loop.end_silent())
+        waiting = asyncio.create_task(self._searches.repeat(self._loop.source_answers, self._changed))
         flushed_at = 0.0
         flush_every = self._settings.data_plane.offset_flush_every.total_seconds()
         try:
@@ -156,13 +155,12 @@ class Slot:
                 RENEWS_WITHIN_S
             ):
                 self._check(lost, ending, looking, waiting)
-                at_all = loop.time() - self._checked_all_at >= LOOK_AT_ALL_EVERY_S
-                if changed or at_all:
+                if changed or loop.time() - self._reconciled_at >= RECONCILES_EVERY_S:
                     self._reconcile()
                 if loop.time() - self._alive_at >= ALIVE_EVERY_S:  # first: a flush takes its time on slow cores
                     await self._write_status("started")
                 if loop.time() - flushed_at >= flush_every or self._leaving:
-                    await self._flush(everything=at_all or self._leaving)
+                    await self._flush()
                     flushed_at = loop.time()
                 self._update_spans()
                 self._report_wait()
@@ -170,7 +168,7 @@ class Slot:
                 if changed := await set_within(self._changed, due - loop.time()):
                     self._changed.clear()
             if self._assignment.ending:
-                await self._flush(everything=True)
+                await self._flush()
                 await self._control_writer.progress.settle(PROGRESS_WITHIN_S)
                 await self._write_status("released")
         finally:
@@ -181,12 +179,12 @@ class Slot:
 
     def _update_spans(self, *, last: bool = False) -> None:
         self._slot_spans.update(
-            self._engine.appended,
-            self._engine.appended_bytes,
+            self._loop.appended,
+            self._loop.appended_bytes,
             "; ".join(self._troubles.now.values()),
             last=last,
             partitions=len(self._partition_tasks),
-            held_bytes=self._engine.held_bytes,
+            held_bytes=self._loop.held_bytes,
         )
 
     @property
@@ -199,21 +197,21 @@ class Slot:
         return bool(self._succession.successor) or self.renews
 
     def _check(self, *without_end: asyncio.Task[None]) -> None:
-        self._engine.check()
+        self._loop.check()
         for task in without_end:
             if task.done() and not task.cancelled() and (exc := task.exception()) is not None:
                 raise exc
         while self._ended:
             tp = self._ended.pop()
             task, order = self._partition_tasks.pop(tp), self._begun_by.pop(tp)
-            if (partition := self._engine.partitions.get(tp)) is not None and partition.locates:
+            if (partition := self._loop.partitions.get(tp)) is not None and partition.resolves_end:
                 self._searches.end(tp, self._orders.get(tp, order), needs_source=partition.needs_source)
-            self._engine.remove(tp)
+            self._loop.remove(tp)
             task.result()
 
     async def _write_status(self, phase: str) -> None:
         spoke_at, self._alive_at = self._alive_at, asyncio.get_running_loop().time()
-        held, syncs = self._engine.partitions.values(), self._control_writer.syncs
+        held, syncs = self._loop.partitions.values(), self._control_writer.syncs
         status = SlotStatus(
             slot=self._spec.slot,
             phase=phase,
@@ -221,8 +219,8 @@ class Slot:
             generation=self._assignment.generation,
             partitions=len(self._partition_tasks),
             resting=sum(order.resting_reason != "" for order in self._orders.values()),
-            held_bytes=self._engine.held_bytes,
-            held_records=sum(p.records_held for p in held),
+            held_bytes=self._loop.held_bytes,
+            held_records=sum(p.routing.records_held for p in held),
             commit_window=self._control_writer.commits.summary,
             syncs=self.syncs,
             sync_window=() if syncs is None else syncs.latency.summary,
@@ -230,17 +228,13 @@ class Slot:
             pause_ms=round((self._alive_at - spoke_at) * 1000) if spoke_at else 0,
             unreadable=self._unreadable.by_partition,
             causes=self._troubles.first,
-            link_bytes=self._engine.link_bytes,
+            link_bytes=self._loop.link_bytes,
         )
         await self._guarded("slot status", self._control_writer.write(status))
 
-    async def _flush(self, *, everything: bool) -> None:
-        moved = self._engine.moved()
-        if everything or PROGRESS in self._troubles.now:
-            self._checked_all_at = asyncio.get_running_loop().time()
-            moved = list(self._engine.partitions.values())
-        resuming, taken_up = sum(self._engine.is_resuming(tp) for tp in self._partition_tasks), self._taken_up
-        if await self._guarded(PROGRESS, self._control_writer.flush(moved)):
+    async def _flush(self) -> None:
+        resuming, taken_up = sum(self._loop.is_resuming(tp) for tp in self._partition_tasks), self._taken_up
+        if await self._guarded(PROGRESS, self._loop.flush()):
             self._resuming.on_rows_written(taken_up, resuming)
 
     async def _guarded(self, name: str, writing: Coroutine[Any, Any, None]) -> bool:
@@ -262,10 +256,10 @@ class Slot:
         name, waits = f"slot {self._spec.slot}", self._row_deadline.news(time.monotonic())
         if waits:
             text = f"nothing has taken its rows for {ROWS_WITHIN_S:.0f} s, so it copies nothing until something does"
-            self._say.warn(f"{name} waits", text, slot=self._spec.slot)
+            self._log.warn(f"{name} waits", text, slot=self._spec.slot)
         elif waits is not None:
-            self._say.info(f"{name} goes on", "its rows are taken again", slot=self._spec.slot)
-            self._engine.wake()
+            self._log.info(f"{name} goes on", "its rows are taken again", slot=self._spec.slot)
+            self._loop.wake()
 
     # -- what the state topic says -------------------------------------------------------------------------------------
 
@@ -282,31 +276,32 @@ class Slot:
                 continue
             if isinstance(row, MirroredTopic):
                 self._topics[row.source_topic] = row
-                self._engine.topic_changed(row)
+                self._loop.topic_changed(row)
             elif isinstance(row, Assignment) and row.slot == self._spec.slot:
                 if row.generation >= self._assignment.generation:
                     self._assignment = row
             elif isinstance(row, SlotStatus) and row.slot == self._spec.slot:
                 if not self._succession.see_status(row):
                     continue
-                self._say_succeeded("copies now")
+                self._report_successor("copies now")
             elif isinstance(row, Wanted):
                 self._wanted[row.key()] = row
             elif isinstance(row, Leader):
                 if self._succession.see_leader(row, record.offset):
-                    self._say_succeeded("leads now and starts its own")
+                    self._report_successor("leads now and starts its own")
             else:
                 continue
             self._changed.set()
 
-    def _say_succeeded(self, words: str) -> None:
+    def _report_successor(self, words: str) -> None:
         text = f"{self._succession.successor} {words}"
-        self._say.info(f"slot {self._spec.slot} ends", text, slot=self._spec.slot)
+        self._log.info(f"slot {self._spec.slot} ends", text, slot=self._spec.slot)
 
     def _reconcile(self) -> None:
+        self._reconciled_at = asyncio.get_running_loop().time()
         mine = Counter(topic for topic, _ in self._assignment.partitions)
         there = {name: self._copied(row) for name, row in self._topics.items() if row.phase == "mirrored"}
-        self._engine.share_rates(mine, there)
+        self._loop.share_rates(mine, there)
         assigned, self._taken_up = set(self._assignment.partitions), self._assignment.generation
         self._orders = desired_partitions(self._wanted, self._spec.slot, assigned, self._settings.states)
         if not self._continues:
@@ -317,7 +312,7 @@ class Slot:
             if order is None or self._leaving or order != self._begun_by[tp]:
                 rests = order.resting_reason if order is not None else ""
                 goes_on = self._continues or order is None or not (rests or self._assignment.ending)
-                self._engine.leave(tp, rests, goes_on=goes_on)
+                self._loop.leave(tp, rests, goes_on=goes_on)
 
     def _copied(self, topic: MirroredTopic) -> int:
         return topic.copied(by_key=self._settings.data_plane.by_key)
@@ -332,7 +327,7 @@ class Slot:
         self._searches.begin(tp)
         self._begun_by[tp] = order
         rests = order.resting_reason if at_rest else None
-        task = asyncio.create_task(self._engine.tend(tp, topic, rests=rests), name=f"tend {tp[0]}-{tp[1]}")
+        task = asyncio.create_task(self._loop.run_partition(tp, topic, rests=rests), name=f"tend {tp[0]}-{tp[1]}")
         task.add_done_callback(lambda _: self._has_ended(tp))
         self._partition_tasks[tp] = task
 

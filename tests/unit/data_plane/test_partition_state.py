@@ -6,25 +6,30 @@ from dataclasses import replace
 import pytest
 from google_crc32c import value as crc32c
 
+from lockstep_data_plane.core.effects import CopyTrouble, Persist
 from lockstep_data_plane.core.events import (
     Acked,
+    AcksDue,
     AllAnswered,
-    CopyTrouble,
     Failed,
+    Fetched,
+    Leave,
+    PartitionEvent,
+    Received,
     Refused,
     Resumed,
     RowLoaded,
 )
-from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
-from lockstep_data_plane.record_batch.classify import TargetLimits
+from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits
 from lockstep_data_plane.record_batch.layout import Batch, scan
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import CONTROL, GZIP, LOG_APPEND_TIME, batch, batch_bytes, record, records
 from tests.support.reasons import reported
-from tests.unit.data_plane.machine_steps import ROW, admit, append, launch, partition, resumed
+from tests.unit.data_plane.partition_steps import ROW, admit, append, launch, partition, reports, resumed
 
 NOW_MS, DAY_MS = 1_800_000_000_000, 86_400_000
 YEAR_2262_MS = 9_223_372_036_854
@@ -53,7 +58,7 @@ class TestAdmission:
         p.step(AllAnswered())
         p.step(Resumed(p.row(), LastAppend(-1, -1)))
         admit(p, whole)
-        assert (p.row().reason, p.phase, p.position, p.records_held) == ("", Phase.COPYING, 2, 2)
+        assert (p.row().reason, p.phase, p.position, p.routing.records_held) == ("", Phase.COPYING, 2, 2)
         for offset in (0, 1):
             append(p, offset)
             assert p.row().upstream == offset
@@ -83,7 +88,7 @@ class TestAdmission:
 class TestWhereCountingArrives:
     """Two records were appended after the row: what the source has there is held against the target's last batch."""
 
-    def at(self, last: Batch | None) -> PartitionMachine:
+    def at(self, last: Batch | None) -> PartitionState:
         return resumed(end=LastAppend(1, 1, last))
 
     @pytest.mark.parametrize(
@@ -122,8 +127,8 @@ class TestWhereCountingArrives:
     )
     def test_resume_with_records_lost_on_the_source_is_a_mismatch(self, left: list[int], end: LastAppend) -> None:
         p = resumed(end=end)
-        ready = admit(p, batch([r for r in records(0, 6) if r.offset in left]))
-        assert (ready.phase, p.misnumbered, p.records_held) == (Phase.SETTLING, True, 0)
+        admit(p, batch([r for r in records(0, 6) if r.offset in left]))
+        assert (p.phase, p.misnumbered, p.routing.records_held) == (Phase.SETTLING, True, 0)
         assert p.row().upstream == -1
 
     def test_none_left_and_none_missing_is_a_count(self) -> None:
@@ -143,10 +148,10 @@ class TestWhereCountingArrives:
     )
     def test_resume_with_another_record_is_a_mismatch_and_sends_nothing(self, other: PlainRecord) -> None:
         p = self.at(batch([*records(0, 1), other]))
-        (found,) = admit(p, batch(records(0, 3))).report
+        (found,) = reports(admit(p, batch(records(0, 3))))
         assert isinstance(found, CopyTrouble)
         assert "last record of ours, at its offset 1, is not the source's at 1" in str(found.why)
-        assert (p.misnumbered, p.records_held) == (True, 0)
+        assert (p.misnumbered, p.routing.records_held) == (True, 0)
         assert (p.row().upstream, p.row().sequence) == (-1, -1)
 
 
@@ -158,24 +163,24 @@ class TestAcknowledgement:
             admit(p, found)
             append(p, found.base_offset)
         assert (p.row().records, p.row().bytes) == (5, len(one.data) + len(two.data))
-        assert not p.fruitless
+        assert not p.no_progress_since_resume
 
 
 class TestLag:
     def test_lag_of_a_partition_is_the_undurable_records_up_to_the_source_end(self) -> None:
         p = partition(upstream=9)
-        assert p.lag == 0, "the source's end is not known yet"
+        assert p.acked.lag == 0, "the source's end is not known yet"
         admit(p, source_end=30)
-        assert p.lag == p.row().lag_records == 20
+        assert p.acked.lag == p.row().lag_records == 20
         admit(p, batch(records(10, 20)))
-        assert p.lag == 20, "queued is not durable"
+        assert p.acked.lag == 20, "queued is not durable"
         append(p, 0)
-        assert p.lag == 0
+        assert p.acked.lag == 0
 
     def test_lag_of_a_partition_is_never_below_zero(self) -> None:
         p = partition(upstream=9)
         admit(p, source_end=5)  # read_committed: the last stable offset may lie behind
-        assert p.lag == 0
+        assert p.acked.lag == 0
 
     @pytest.mark.parametrize("attributes", [0, LOG_APPEND_TIME], ids=["CreateTime", "LogAppendTime"])
     @pytest.mark.parametrize("day", [-1, 0, NOW_MS - DAY_MS, NOW_MS + DAY_MS, YEAR_2262_MS, 2**63 - 1])
@@ -184,45 +189,45 @@ class TestLag:
         admit(p, batch([record(0, timestamp=day)], attributes=attributes), source_end=2, now_ms=NOW_MS)
         sent = launch(p)
         admit(p, batch([record(1, timestamp=day)], attributes=attributes), source_end=2, now_ms=NOW_MS + 300)
-        assert p.lag_ms(NOW_MS + 500) == 500
+        assert p.acked.lag_ms(NOW_MS + 500) == 500
         p.step(Acked(sent, 0, now_ms=NOW_MS + 600))
-        assert (p.lag, p.lag_ms(NOW_MS + 700)) == (1, 700), "its end was seen with the first one"
+        assert (p.acked.lag, p.acked.lag_ms(NOW_MS + 700)) == (1, 700), "its end was seen with the first one"
         append(p, 1)
-        assert (p.lag, p.lag_ms(NOW_MS + 900)) == (0, 0)
+        assert (p.acked.lag, p.acked.lag_ms(NOW_MS + 900)) == (0, 0)
 
     def test_lag_ms_counts_from_when_the_end_behind_the_record_was_seen(self) -> None:
         p = partition()
         admit(p, batch(records(0, 2)), source_end=2, now_ms=NOW_MS)
         sent = launch(p)
         admit(p, batch(records(2, 2)), source_end=4, now_ms=NOW_MS + 1_000)
-        assert p.lag_ms(NOW_MS + 1_500) == 1_500
+        assert p.acked.lag_ms(NOW_MS + 1_500) == 1_500
         p.step(Acked(sent, 0, now_ms=NOW_MS + 1_500))
-        assert p.lag_ms(NOW_MS + 1_500) == 500
+        assert p.acked.lag_ms(NOW_MS + 1_500) == 500
 
     def test_lag_ms_is_zero_without_lag_and_under_a_clock_that_went_back(self) -> None:
         p = partition(upstream=9)
-        assert p.lag_ms(NOW_MS) == 0, "the source's end is not known yet"
+        assert p.acked.lag_ms(NOW_MS) == 0, "the source's end is not known yet"
         admit(p, source_end=11, now_ms=NOW_MS)
-        assert p.lag_ms(NOW_MS - 5_000) == 0
+        assert p.acked.lag_ms(NOW_MS - 5_000) == 0
 
     def test_lag_of_a_new_run_begins_with_that_of_its_row(self) -> None:
         row = replace(ROW, upstream=9, source_end=30, lag_records=20, lag_ms=4_000, at_ms=NOW_MS)
-        p = PartitionMachine(row.topic, row.partition, "a.t", 100)
+        p = PartitionState(row.topic, row.partition, "a.t", 100)
         p.step(RowLoaded(row))
-        assert (p.lag, p.row().source_end, p.lag_ms(NOW_MS + 2_000)) == (20, 30, 6_000)
+        assert (p.acked.lag, p.row().source_end, p.acked.lag_ms(NOW_MS + 2_000)) == (20, 30, 6_000)
         p.step(Resumed(row, LastAppend(row.sequence, row.downstream)))
         admit(p, source_end=40, now_ms=NOW_MS + 3_000)
-        assert p.lag_ms(NOW_MS + 3_000) == 7_000
+        assert p.acked.lag_ms(NOW_MS + 3_000) == 7_000
         admit(p, batch(records(10, 20)), source_end=40, now_ms=NOW_MS + 3_000)
         append(p, 0)
-        assert (p.lag, p.lag_ms(NOW_MS + 3_500)) == (10, 500), "of what came meanwhile only a lower bound is known"
+        assert (p.acked.lag, p.acked.lag_ms(NOW_MS + 3_500)) == (10, 500), "a lower bound for what came meanwhile"
 
     def test_lag_of_a_re_created_source_forgets_the_former_log(self) -> None:
         row = replace(ROW, upstream=9, source_end=30, lag_records=20, lag_ms=4_000, at_ms=NOW_MS, source_topic_id="s")
-        p = PartitionMachine(row.topic, row.partition, "a.t", 100)
+        p = PartitionState(row.topic, row.partition, "a.t", 100)
         p.step(RowLoaded(row))
         p.step(RowLoaded(replace(row, source_topic_id="new", upstream=-1)))
-        assert (p.lag, p.row().source_end, p.lag_ms(NOW_MS + 2_000)) == (0, -1, 0)
+        assert (p.acked.lag, p.row().source_end, p.acked.lag_ms(NOW_MS + 2_000)) == (0, -1, 0)
 
 
 def batch_crc(raw: bytes) -> bytes:
@@ -230,40 +235,36 @@ def batch_crc(raw: bytes) -> bytes:
 
 
 def test_loaded_row_is_known_before_resuming_and_kept_after_a_refusal() -> None:
-    p = PartitionMachine("t", 0, "A.t", 100)
-    assert not p.is_loaded
+    p = PartitionState("t", 0, "A.t", 100)
+    assert not p.acked.is_loaded
     row = PartitionProgress(topic="t", partition=0, upstream=49, downstream=49, producer_id=7, sequence=49)
     p.step(RowLoaded(row))
-    assert p.is_loaded
+    assert p.acked.is_loaded
     p.step(Refused(reported("a gap"), case="records-gone"))
     assert (p.phase, p.row().upstream, p.row().producer_id, p.row().sequence) == (Phase.HALTED, 49, 7, 49)
 
 
-def test_partition_state_differs_when_its_row_differs() -> None:
+def test_each_change_of_the_row_is_an_effect() -> None:
     p = partition()
-    seen: dict[object, PartitionProgress] = {p.state: p.row()}
+    row = p.row()
 
-    def looked_at() -> None:
-        row = p.row()
-        assert seen.setdefault(p.state, row) == row
+    def step(event: PartitionEvent) -> None:
+        nonlocal row
+        effects, before, row = p.step(event), row, p.row()
+        assert row == before or any(isinstance(effect, Persist) for effect in effects), event
 
-    admit(p, batch(records(0, 2)))
-    looked_at()
-    append(p, 0)
-    looked_at()
-    admit(p, source_end=9)
-    looked_at()
-    admit(p, batch(records(2, 1), attributes=CONTROL))
-    looked_at()
-    admit(p, batch(records(3, 2)))
-    append(p, 2)
-    looked_at()
-    p.step(Failed())
-    p.step(AllAnswered())
-    p.step(Resumed(p.row(), LastAppend(p.row().sequence, p.row().downstream)))
-    looked_at()
-    p.step(Refused(reported("why")))
-    looked_at()
-    p.step(AllAnswered())
-    looked_at()
-    assert len({row.encode() for row in seen.values()}) > 4
+    def fetched(*batches: Batch, end: int) -> Fetched:
+        return Fetched(p.incarnation, batches, AbortedTransactions(), end, size=0, now_ms=1)
+
+    step(Received(2, 0))
+    step(fetched(batch(records(0, 2)), batch(records(2, 2)), end=4))
+    step(Acked(launch(p), 0, now_ms=2))
+    step(AcksDue(now_ms=3))
+    step(fetched(end=9))
+    step(fetched(batch(records(4, 1), attributes=CONTROL), end=9))
+    for event in (Failed(), AllAnswered(), RowLoaded(replace(row, upstream=1))):
+        step(event)
+    step(Resumed(row, LastAppend(row.sequence, row.downstream)))
+    step(Refused(reported("no")))
+    step(AllAnswered())
+    step(Leave("paused"))

@@ -1,4 +1,4 @@
-"""A target that keeps no producer ids: the engine appends without one, and reads the log back when it has to."""
+"""A target that keeps no producer ids: a slot appends without one, and reads the log back when it has to."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,34 +8,34 @@ import pytest
 
 from lockstep_data_plane.core.phases import Phase
 from tests.support.eventually import eventually
-from tests.unit.data_plane.engine_scene import EngineScene
+from tests.unit.data_plane.slot_loop_scene import SlotLoopScene
 
 
 @pytest.fixture
-async def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EngineScene]:
+async def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SlotLoopScene]:
     monkeypatch.setattr("lockstep_data_plane.resume.log_read_back.ON_ITS_WAY_S", 0.01)
-    made = EngineScene(tmp_path, monkeypatch, reads_back=True)
+    made = SlotLoopScene(tmp_path, monkeypatch, reads_back=True)
     made.target.checks_sequences = False
     yield made
     if made.task is not None and not made.task.done():
-        made.engine.leave(("t", 0), goes_on=True)
+        made.loop.leave(("t", 0), goes_on=True)
     await made.end()
 
 
-async def test_engine_appends_without_producer_ids(scene: EngineScene) -> None:
+async def test_slot_appends_without_producer_ids(scene: SlotLoopScene) -> None:
     await scene.begin()
     scene.append(*range(20))
     await scene.has_copied(20)
     assert {batch.producer for batch in scene.copy._batches} == {(-1, -1, -1)}
 
 
-async def test_engine_begins_once_a_run_that_was_cut_off_has_ended(scene: EngineScene) -> None:
-    others_end_by = scene.engine.others_end_by = asyncio.get_running_loop().time() + 0.3
+async def test_slot_begins_once_a_run_that_was_cut_off_has_ended(scene: SlotLoopScene) -> None:
+    others_end_by = scene.loop.others_end_by = asyncio.get_running_loop().time() + 0.3
     await scene.begin()
     assert asyncio.get_running_loop().time() >= others_end_by
 
 
-async def test_engine_finds_appends_whose_answers_were_lost(scene: EngineScene) -> None:
+async def test_slot_finds_appends_whose_answers_were_lost(scene: SlotLoopScene) -> None:
     await scene.begin()
     scene.append(0, 1)
     await scene.has_copied(2)
@@ -48,10 +48,10 @@ async def test_engine_finds_appends_whose_answers_were_lost(scene: EngineScene) 
         await scene.has_copied(2 * part + 2)
     assert "ProgressRecovered" in scene.writer.events
     assert "RecordsDoubled" not in scene.writer.events
-    assert scene.engine.partitions["t", 0].row().open_run == (0, 0, 8)
+    assert scene.loop.partitions["t", 0].row().open_run == (0, 0, 8)
 
 
-async def test_engine_reports_what_a_woken_writer_has_doubled(scene: EngineScene) -> None:
+async def test_slot_reports_what_a_woken_writer_has_doubled(scene: SlotLoopScene) -> None:
     partition = await scene.begin()
     scene.append(0, 1, 2)
     await scene.has_copied(3)
@@ -65,7 +65,7 @@ async def test_engine_reports_what_a_woken_writer_has_doubled(scene: EngineScene
 
 
 @pytest.mark.parametrize("truncated", [True, False])
-async def test_engine_halts_where_the_log_is_not_what_it_appended(scene: EngineScene, truncated: bool) -> None:
+async def test_slot_halts_where_the_log_is_not_what_it_appended(scene: SlotLoopScene, truncated: bool) -> None:
     partition = await scene.begin()
     scene.append(0, 1, 2)
     await scene.has_copied(3)

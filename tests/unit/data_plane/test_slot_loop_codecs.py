@@ -10,25 +10,25 @@ from lockstep_data_plane.core.phases import Phase
 from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import GZIP, LZ4, SNAPPY, ZSTD
 from tests.support.eventually import eventually
-from tests.unit.data_plane.engine_scene import EngineScene
+from tests.unit.data_plane.slot_loop_scene import SlotLoopScene
 
 UNSUPPORTED_COMPRESSION_TYPE, UNSUPPORTED_FOR_MESSAGE_FORMAT = 76, 43
 
 
 @pytest.fixture
-async def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EngineScene]:
-    made = EngineScene(tmp_path, monkeypatch)
+async def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SlotLoopScene]:
+    made = SlotLoopScene(tmp_path, monkeypatch)
     yield made
     await _leave(made)
 
 
-async def _leave(scene: EngineScene) -> None:
+async def _leave(scene: SlotLoopScene) -> None:
     if scene.task is not None and not scene.task.done():
-        scene.engine.leave(("t", 0), goes_on=True)
+        scene.loop.leave(("t", 0), goes_on=True)
     await scene.end()
 
 
-def append_compressed(scene: EngineScene, *codecs: int) -> None:
+def append_compressed(scene: SlotLoopScene, *codecs: int) -> None:
     """One batch of three records for each codec."""
     for codec in codecs:
         scene.log.codec = codec
@@ -37,7 +37,7 @@ def append_compressed(scene: EngineScene, *codecs: int) -> None:
 
 
 @pytest.mark.parametrize("code", [UNSUPPORTED_COMPRESSION_TYPE, UNSUPPORTED_FOR_MESSAGE_FORMAT])
-async def test_engine_recompresses_refused_codecs_and_reports_each_once(scene: EngineScene, code: int) -> None:
+async def test_slot_recompresses_refused_codecs_and_reports_each_once(scene: SlotLoopScene, code: int) -> None:
     scene.target.refused_codecs = dict.fromkeys((LZ4, SNAPPY, ZSTD), code)
     await scene.begin()
     append_compressed(scene, 0, LZ4, GZIP, ZSTD, SNAPPY, LZ4, ZSTD)
@@ -46,7 +46,7 @@ async def test_engine_recompresses_refused_codecs_and_reports_each_once(scene: E
     assert scene.writer.events.count("CodecRefused") == 3
 
 
-async def test_engine_sends_uncompressed_batches_where_all_codecs_are_refused(scene: EngineScene) -> None:
+async def test_slot_sends_uncompressed_batches_where_all_codecs_are_refused(scene: SlotLoopScene) -> None:
     scene.target.refused_codecs = dict.fromkeys((GZIP, LZ4, SNAPPY, ZSTD), UNSUPPORTED_FOR_MESSAGE_FORMAT)
     await scene.begin()
     append_compressed(scene, GZIP, LZ4)
@@ -54,7 +54,7 @@ async def test_engine_sends_uncompressed_batches_where_all_codecs_are_refused(sc
     assert set(scene.codecs) == {0}
 
 
-async def test_engine_halts_where_the_target_refuses_uncompressed_batches(scene: EngineScene) -> None:
+async def test_slot_halts_where_the_target_refuses_uncompressed_batches(scene: SlotLoopScene) -> None:
     scene.target.refused_codecs = dict.fromkeys((0, GZIP, LZ4, SNAPPY, ZSTD), UNSUPPORTED_FOR_MESSAGE_FORMAT)
     partition = await scene.begin()
     append_compressed(scene, LZ4)
@@ -63,8 +63,8 @@ async def test_engine_halts_where_the_target_refuses_uncompressed_batches(scene:
 
 
 @pytest.mark.parametrize("word", ["never", "false"])
-async def test_engine_that_never_recompresses_halts(word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scene = EngineScene(tmp_path, monkeypatch, f"A->B.lockstep.recompress = {word}")
+async def test_slot_that_never_recompresses_halts(word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = SlotLoopScene(tmp_path, monkeypatch, f"A->B.lockstep.recompress = {word}")
     scene.target.refused_codecs = {LZ4: UNSUPPORTED_COMPRESSION_TYPE}
     partition = await scene.begin()
     append_compressed(scene, LZ4)
@@ -74,26 +74,26 @@ async def test_engine_that_never_recompresses_halts(word: str, tmp_path: Path, m
     await _leave(scene)
 
 
-async def test_engine_remembers_a_refused_codec_when_the_topic_changes(scene: EngineScene) -> None:
+async def test_slot_remembers_a_refused_codec_when_the_topic_changes(scene: SlotLoopScene) -> None:
     scene.target.refused_codecs = {LZ4: UNSUPPORTED_COMPRESSION_TYPE}
     partition = await scene.begin()
     append_compressed(scene, LZ4)
     await scene.has_copied(3)
-    scene.engine.topic_changed(scene.topic)
+    scene.loop.topic_changed(scene.topic)
     append_compressed(scene, LZ4)
     await scene.has_copied(6)
     assert partition.incarnation == 2
 
 
 async def test_slot_that_was_killed_counts_past_what_it_had_recompressed(
-    scene: EngineScene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    scene: SlotLoopScene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next slot knows nothing of the codec, and its row is behind."""
     scene.target.refused_codecs = {ZSTD: UNSUPPORTED_COMPRESSION_TYPE, LZ4: UNSUPPORTED_COMPRESSION_TYPE}
     await scene.begin()
     append_compressed(scene, ZSTD)
     await scene.has_copied(3)
-    await scene.writer.flush(scene.engine.partitions.values())
+    await scene.writer.flush(scene.loop.partitions.values())
     row: PartitionProgress = scene.writer.rows[-1]
     scene.target.holds_answers = True
     append_compressed(scene, ZSTD, LZ4, GZIP, ZSTD)
@@ -101,10 +101,10 @@ async def test_slot_that_was_killed_counts_past_what_it_had_recompressed(
     assert scene.task is not None
     scene.task.cancel()
     await asyncio.gather(scene.task, return_exceptions=True)
-    await scene.engine.close()
+    await scene.loop.close()
     scene.task = None
 
-    after = EngineScene(tmp_path, monkeypatch)
+    after = SlotLoopScene(tmp_path, monkeypatch)
     after.log, after.copy = scene.log, scene.copy
     after.source.logs["t", 0], after.target.logs["A.t", 0] = scene.log, scene.copy
     after.target.refused_codecs = scene.target.refused_codecs

@@ -1,4 +1,4 @@
-"""What the target's log still holds of the records of ours behind a row, and where some are missing (no I/O)."""
+"""Find the records of ours behind a row that the target's log still holds, and where some are missing (no I/O)."""
 
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.record_batch.layout import CONTROL, LOG_APPEND_TIME, Batch
@@ -8,33 +8,33 @@ from lockstep_data_plane.record_batch.rebuild import read_records
 from lockstep_state.rows.state_rows import PartitionProgress
 
 
-class TargetRemnant:
-    """Feed the target's batches behind the row's last record, in order, and then the chain's end."""
+class SurvivingAppends:
+    """Collect our records from the target's batches behind the row's last record. Give it these in order, and then call
+    `ends`."""
 
     def __init__(self, row: PartitionProgress, end: LastAppend) -> None:
         self._row = row
         self._end = end
         self._ends = {row.producer_id: row.sequence, **dict(row.others)}
         self._ours = {row.producer_id, *dict(end.others)}
-        self._stamped_there = False
+        self._has_append_times = False
         self._records: list[PlainRecord] = []
         self.strangers = False
-        """Whether records of others lie there too: where a topic is compacted, theirs replace ours."""
+        """Records of others are between ours. In a compacted topic theirs may have replaced ours."""
         self.gone_before = -1
-        """The place among `records`, or behind them, that the last record of ours that is gone was before; -1: none is
-        gone."""
+        """How many of `records` come before the last missing record of ours; -1: none is missing."""
 
     @property
     def records(self) -> list[PlainRecord]:
-        """In order."""
+        """Our records, in the order of the log."""
         return self.as_stamped(self._records)
 
     def as_stamped(self, records: list[PlainRecord]) -> list[PlainRecord]:
-        """Records without their times, where the target gave ours times of its own."""
-        return [record._replace(timestamp=-1) for record in records] if self._stamped_there else records
+        """Return the records without their times if the target gave ours times of its own."""
+        return [record._replace(timestamp=-1) for record in records] if self._has_append_times else records
 
     def add_batch(self, batch: Batch) -> None:
-        """Batches of others and of other epochs are strangers; markers do not matter."""
+        """Take the records of a batch. Batches of others and of other epochs are strangers; markers do not matter."""
         row, producer_id = self._row, batch.producer_id
         if batch.attributes & CONTROL or batch.last_offset <= row.downstream:
             return
@@ -48,7 +48,7 @@ class TargetRemnant:
         if add_sequence(batch.base_sequence, first - batch.base_offset) != add_sequence(before, 1):
             self._missing()
         self._ends[producer_id] = add_sequence(batch.base_sequence, batch.last_offset_delta)
-        self._stamped_there = self._stamped_there or bool(batch.attributes & LOG_APPEND_TIME)
+        self._has_append_times = self._has_append_times or bool(batch.attributes & LOG_APPEND_TIME)
         due = first
         for record in read_records(batch):
             if record.offset < first:
@@ -61,7 +61,7 @@ class TargetRemnant:
             self._missing()
 
     def ends(self) -> None:
-        """The log has nothing more."""
+        """Note that the log has nothing more."""
         own = self._row.producer_id
         if any(self._end.sequence_under(p, own) != self._ends.get(p, -1) for p in self._ours):
             self._missing()

@@ -9,48 +9,48 @@ import pytest
 from lockstep_data_plane.core.phases import Phase
 from tests.support.batch_bytes import record
 from tests.support.eventually import eventually
-from tests.unit.data_plane.engine_scene import EngineScene
+from tests.unit.data_plane.slot_loop_scene import SlotLoopScene
 
 EVENT_HUBS = 1_046_528
 
 
 @pytest.fixture
-async def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EngineScene]:
-    made = EngineScene(tmp_path, monkeypatch)
+async def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SlotLoopScene]:
+    made = SlotLoopScene(tmp_path, monkeypatch)
     made.topic = replace(made.topic, target_configs=(("max.message.bytes", "8000000"),))
     made.target.largest_request = EVENT_HUBS
     yield made
     if made.task is not None and not made.task.done():
-        made.engine.leave(("t", 0), goes_on=True)
+        made.loop.leave(("t", 0), goes_on=True)
     await made.end()
 
 
-def append_large(scene: EngineScene, count: int, size: int) -> list[bytes]:
+def append_large(scene: SlotLoopScene, count: int, size: int) -> list[bytes]:
     """One batch of so many records of this size."""
     values = [b"%d" % n + b"v" * size for n in range(count)]
     scene.log.append_records([record(0, value) for value in values])
     return values
 
 
-async def test_engine_splits_batches_for_a_target_that_closes_on_large_requests(scene: EngineScene) -> None:
+async def test_slot_splits_batches_for_a_target_that_closes_on_large_requests(scene: SlotLoopScene) -> None:
     await scene.begin()
     values = append_large(scene, 12, 200_000) + append_large(scene, 12, 200_000)
     await eventually(lambda: len(scene.copied) >= len(values), what="all is copied")
     assert scene.copied == values
     assert scene.target.request_size.is_small
-    scene.engine.check()
-    scene.engine.check()
+    scene.loop.check()
+    scene.loop.check()
     assert scene.writer.events.count("RequestsLimited") == 1
 
 
-async def test_engine_refuses_a_record_that_needs_a_larger_request(scene: EngineScene) -> None:
+async def test_slot_refuses_a_record_that_needs_a_larger_request(scene: SlotLoopScene) -> None:
     partition = await scene.begin()
     append_large(scene, 1, 2_000_000)
     await eventually(lambda: partition.phase is Phase.HALTED, what="the record cannot be sent")
     assert scene.copied == []
 
 
-async def test_engine_keeps_large_requests_to_a_target_that_is_frozen(scene: EngineScene) -> None:
+async def test_slot_keeps_large_requests_to_a_target_that_is_frozen(scene: SlotLoopScene) -> None:
     """What it does not answer in time is given up by us, which says nothing of the size."""
     scene.target.largest_request = None
     await scene.begin()
@@ -62,7 +62,7 @@ async def test_engine_keeps_large_requests_to_a_target_that_is_frozen(scene: Eng
         scene.target.holds_answers = True
         append_large(scene, 1, 2_000_000)
         await has(count)
-        for produce_connection in list(scene.engine._sender._produce_connections.values()):
+        for produce_connection in list(scene.loop._sender._produce_connections.values()):
             if not produce_connection.connection.closed:
                 produce_connection.give_up()
         scene.target.holds_answers = False

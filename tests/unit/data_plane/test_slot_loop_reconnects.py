@@ -1,4 +1,4 @@
-"""What the engine of a slot does if leaders and connections go away while a partition resumes, or leaves."""
+"""What the loop of a slot does if leaders and connections go away while a partition resumes, or leaves."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -9,21 +9,21 @@ import pytest
 from lockstep_data_plane.core.phases import Phase
 from lockstep_kafka.wire.connection import Connection
 from tests.support.eventually import eventually
-from tests.unit.data_plane.engine_scene import EngineScene
+from tests.unit.data_plane.slot_loop_scene import SlotLoopScene
 
 NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS = 6, 19
 
 
 @pytest.fixture
-async def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EngineScene]:
-    made = EngineScene(tmp_path, monkeypatch)
+async def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SlotLoopScene]:
+    made = SlotLoopScene(tmp_path, monkeypatch)
     yield made
     if made.task is not None and not made.task.done():
-        made.engine.leave(("t", 0), goes_on=True)
+        made.loop.leave(("t", 0), goes_on=True)
     await made.end()
 
 
-async def reconnecting(scene: EngineScene, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], asyncio.Event]:
+async def reconnecting(scene: SlotLoopScene, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], asyncio.Event]:
     """A record comes after the broker has closed the idle connection, which opens again once the event is set. The list
     has each connection that waits for that."""
     opened, may_open, waiting = scene.target.connection, asyncio.Event(), list[str]()
@@ -41,8 +41,8 @@ async def reconnecting(scene: EngineScene, monkeypatch: pytest.MonkeyPatch) -> t
     return waiting, may_open
 
 
-async def test_engine_fetches_after_its_source_lost_the_leader_meanwhile(
-    scene: EngineScene, monkeypatch: pytest.MonkeyPatch
+async def test_slot_fetches_after_its_source_lost_the_leader_meanwhile(
+    scene: SlotLoopScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another partition's metadata request finds no leader while this one waits for its connection to the target."""
     opened = scene.target.connection
@@ -59,8 +59,8 @@ async def test_engine_fetches_after_its_source_lost_the_leader_meanwhile(
     await scene.has_copied(1)
 
 
-async def test_engine_appends_on_a_connection_that_reopened_during_a_resume(
-    scene: EngineScene, monkeypatch: pytest.MonkeyPatch
+async def test_slot_appends_on_a_connection_that_reopened_during_a_resume(
+    scene: SlotLoopScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     partition = await scene.begin()
     scene.append(0)
@@ -74,31 +74,31 @@ async def test_engine_appends_on_a_connection_that_reopened_during_a_resume(
 
 
 async def test_sender_forgets_a_partition_that_left_while_it_reconnected(
-    scene: EngineScene, monkeypatch: pytest.MonkeyPatch
+    scene: SlotLoopScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await scene.begin()
     scene.append(0)
     await scene.has_copied(1)
     _, may_open = await reconnecting(scene, monkeypatch)
-    scene.engine.leave(("t", 0), goes_on=True)
+    scene.loop.leave(("t", 0), goes_on=True)
     assert scene.task is not None
     await asyncio.wait_for(scene.task, 20)
-    sender = scene.engine._sender
+    sender = scene.loop._sender
     may_open.set()
     await eventually(lambda: not sender._reopening, what="the connection is open")
     assert (sender._attached, sender._indexes, sender._targets) == ({}, {}, {})
 
 
-async def test_failure_of_a_partition_that_left_is_forgotten(scene: EngineScene) -> None:
+async def test_failure_of_a_partition_that_left_is_forgotten(scene: SlotLoopScene) -> None:
     partition = await scene.begin()
     scene.append(0)
     await scene.has_copied(1)
     scene.target.append_codes.extend([NOT_ENOUGH_REPLICAS] * 100)
     scene.append(1)
-    troubles = scene.engine._reporter._troubles
+    troubles = scene.loop._reporter._troubles
     await eventually(lambda: partition.name in troubles.now, what="its appends fail")
-    scene.engine.leave(("t", 0), goes_on=True)
+    scene.loop.leave(("t", 0), goes_on=True)
     assert scene.task is not None
     await asyncio.wait_for(scene.task, 20)
-    scene.engine.remove(("t", 0))
+    scene.loop.remove(("t", 0))
     assert troubles.now == {}

@@ -1,8 +1,9 @@
-"""The edge around `machine.py`: what a slot does with what it fetches for its partitions, and with the answers
-to what it appends.
+"""The loop of a slot: it turns what comes from both clusters into events of partitions, and carries out their effects.
 
-One task tends each partition (`partition_task.py`). Batches and answers are handled in callbacks, without a task in
-between, because at one record a batch each switch costs more than the copy."""
+`step` lets an event happen, and `apply_effects` does what is to be done then. Deliveries come from the fetcher
+(`on_fetched`), and answers to appends from the sender (`on_answers`). Both are handled as they are read, without a task
+in between. At one record a batch each switch of tasks costs more than the copy. One task for each partition
+(`partition_task.py`) sees it through its phases, and has its events carried out here, too."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,8 +11,18 @@ from functools import partial
 
 from lockstep_config import FlowSettings
 from lockstep_data_plane.core.append_sequence import Ack
-from lockstep_data_plane.core.events import Acked, AcksDue, Failed, Fetched, Leave, PartitionEvent, Ready, TopicChanged
-from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.effects import (
+    PERSISTS,
+    Append,
+    Effects,
+    Fetch,
+    JoinTransaction,
+    OfferAppends,
+    Persist,
+    StopFetching,
+)
+from lockstep_data_plane.core.events import Acked, AcksDue, Failed, Fetched, Leave, PartitionEvent, TopicChanged
+from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.provenance import NO_PROVENANCE, FlowIds
 from lockstep_data_plane.core.routing import IdentityRouting, KeyedRouting
@@ -28,6 +39,8 @@ from lockstep_data_plane.slot.error_handler import ErrorHandler
 from lockstep_data_plane.slot.partition_task import PartitionTasks
 from lockstep_data_plane.slot.slot_clusters import connect_clusters
 from lockstep_data_plane.slot.target_limits import target_limits
+from lockstep_kafka.common.errors import ClusterError
+from lockstep_kafka.wire.connection import BrokerUnreachable
 from lockstep_kafka.wire.produce_codec import ProduceAnswer
 from lockstep_runtime.state.unreadable_records import PassOver
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
@@ -43,8 +56,8 @@ CHECK_INTERVAL_S = 0.5
 """How often silent brokers are looked for."""
 
 
-class SlotEngine:
-    """Copies the partitions of one slot: owns them, the connections to both clusters, and the tasks between them."""
+class SlotLoop:
+    """Copy the partitions of one slot: own them, the connections to both clusters, and the tasks between them."""
 
     def __init__(
         self,
@@ -59,27 +72,38 @@ class SlotEngine:
         *,
         waits: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Take what the engine asks. `find_runs`: the present rows of a partition's offset runs. `waits`: whether
-        nothing is to be fetched now."""
+        """Connect nothing yet; `run_partition` begins.
+
+        Args:
+            settings: the flow's settings.
+            ids: the producer id of the flow, and the id of its source.
+            control_writer: writes rows and events.
+            troubles: what fails in this slot now.
+            topics: the rows of mirrored topics, by name in the source.
+            rows: the newest progress of each partition.
+            find_runs: returns the present rows of a partition's offset runs.
+            pass_over: called for records that cannot be read.
+            waits: whether nothing is to be fetched now.
+        """
         self._settings = settings
         self._log = FlowLog("data-plane", settings.flow)
         self._plane = settings.data_plane
         self._keeps_names = settings.keeps_names
         self._control_writer = control_writer
-        self.partitions: dict[TopicPartition, PartitionMachine] = {}
-        self._moved: set[PartitionMachine] = set()
+        self.partitions: dict[TopicPartition, PartitionState] = {}
+        self._unwritten: set[PartitionState] = set()
+        """These may have something new to write down, or acknowledged batches that are not counted yet. And those that
+        lag: thousands at rest are not among them."""
         self.appended = self.appended_bytes = 0
         """Records acknowledged by the target in this run, and bytes of their batches."""
-        self._gathering: set[PartitionMachine] = set()
-        """Some of their batches are acknowledged and not counted yet."""
-        self._changes: dict[PartitionMachine, asyncio.Event] = {}
+        self._changes: dict[PartitionState, asyncio.Event] = {}
         self.others_end_by: float | None = None
-        """Until when, by the loop's clock, a run that was cut off may append: copies end behind that."""
+        self._waits = waits
         self._source, self._target = connect_clusters(settings, control_writer.slot)
         self._reporter = EventReporter(settings, control_writer, troubles, self._source, self._target)
         recompress = self._plane.compression.recompress
         self._error_handler = ErrorHandler(self._source, self._target, self._reporter, recompress=recompress)
-        self._transaction_runner = TransactionRunner(settings, self._target, self._step_and_send, pass_over)
+        self._transaction_runner = TransactionRunner(settings, self._target, self, pass_over)
         self._resumer = Resumer(
             settings,
             ids,
@@ -87,7 +111,7 @@ class SlotEngine:
             self._target,
             control_writer,
             rows,
-            lambda: [p for p in self.partitions.values() if p.phase is Phase.RESUMING],
+            self,
             self._transaction_runner,
         )
         self._origins = OriginLookup(
@@ -96,20 +120,13 @@ class SlotEngine:
             self._source,
             self._target,
             control_writer,
-            deliver=self._classify,
-            delivered=self._with_provenance,
-            trouble=partial(self._reporter.slot_trouble, "provenance"),
+            deliver=self._judge,
+            delivered=self._on_origins_known,
+            trouble=partial(self._reporter.report_slot_failure, "provenance"),
             pass_over=pass_over,
         )
-        self._sender = Sender(self._target, self._on_answers)
-        self._fetcher = Fetcher(
-            self._source,
-            self._plane,
-            is_held_back=lambda partition: waits() or self._origins.holds(partition),
-            on_fetched=self._on_fetched,
-            on_delivered=self._sender.pump,
-            on_trouble=self._on_fetch_lost,
-        )
+        self._sender = Sender(self._target, self.on_answers)
+        self._fetcher = Fetcher(self._source, self._plane, self)
         self._partition_tasks = PartitionTasks(
             plane=self._plane,
             target=self._target,
@@ -119,10 +136,9 @@ class SlotEngine:
             reporter=self._reporter,
             resumer=self._resumer,
             transaction_runner=self._transaction_runner,
-            fetcher=self._fetcher,
             sender=self._sender,
             changes=self._changes,
-            others_end_by=lambda: self.others_end_by or 0.0,
+            io=self,
         )
 
     @property
@@ -175,25 +191,29 @@ class SlotEngine:
         """Return whether the source answers about a partition. One that is gone holds up nothing."""
         return await self._resumer.source_answers(tp)
 
-    def moved(self) -> Sequence[PartitionMachine]:
-        """Those that may have something new to write down since this was asked last, or that lag: thousands at rest are
-        not among them."""
-        gathering, self._gathering = self._gathering, set()
-        for partition in gathering:
-            self._step(partition, AcksDue(now_ms()))
-        moved = list(self._moved)
-        self._moved = {partition for partition in moved if partition.lag}
-        return moved
+    async def flush(self) -> None:
+        """Write down what is new of each partition. Raises ClusterError, after which the same rows are still due."""
+        for partition in list(self._unwritten):
+            self.step(partition, AcksDue(now_ms()))
+        due, self._unwritten = self._unwritten, set()
+        try:
+            await self._control_writer.flush(due)
+        except ClusterError:
+            self._unwritten |= {partition for partition in due if self._owns(partition)}
+            raise
+        self._unwritten |= {partition for partition in due if partition.acked.lag and self._owns(partition)}
+
+    def _owns(self, partition: PartitionState) -> bool:
+        return self.partitions.get(partition.tp) is partition
 
     def remove(self, tp: TopicPartition) -> None:
         """The partition is released and written down."""
         partition = self.partitions.pop(tp, None)
         if partition is not None:
-            self._moved.discard(partition)
-            self._gathering.discard(partition)
+            self._unwritten.discard(partition)
             self._changes.pop(partition, None)
             self._control_writer.remove_partition(partition)
-            self._reporter.gone(partition)
+            self._reporter.forget(partition)
             self._origins.remove(partition)
             self._fetcher.set_held(partition, 0)
 
@@ -202,10 +222,10 @@ class SlotEngine:
         found; then it is released. `rests`: why it is not copied then, in a word that its progress has. `goes_on`:
         another slot copies it at once, and finds that by itself."""
         if (partition := self.partitions.get(tp)) is not None:
-            before = partition.leaving, partition.locates
+            before = partition.leaving, partition.resolves_end
             in_doubt = self.others_end_by is not None and not self._plane.read_back  # which has waited for their end
-            self._happen(partition, Leave(rests, goes_on=goes_on, in_doubt=in_doubt))
-            if (partition.leaving, partition.locates) != before:
+            self.apply_event(partition, Leave(rests, goes_on=goes_on, in_doubt=in_doubt))
+            if (partition.leaving, partition.resolves_end) != before:
                 self._changes[partition].set()
 
     def topic_changed(self, topic: MirroredTopic) -> None:
@@ -215,14 +235,14 @@ class SlotEngine:
         event = TopicChanged(target_limits(self._plane, topic, self._error_handler.refused_codecs), *now)
         for partition in self.partitions.values():
             if partition.topic == topic.source_topic:
-                self._happen(partition, event)
+                self.apply_event(partition, event)
 
     # -- one partition -------------------------------------------------------------------------------------------------
 
-    async def tend(self, tp: TopicPartition, topic: MirroredTopic, *, rests: str | None = None) -> None:
+    async def run_partition(self, tp: TopicPartition, topic: MirroredTopic, *, rests: str | None = None) -> None:
         """See the partition through its phases until it is released. `rests`: it is not to be copied; where its copy
         ends is found, and then it is released with this word."""
-        partition = PartitionMachine(
+        partition = PartitionState(
             *tp,
             topic.target_topic,
             self._plane.offset_lag_max,
@@ -235,115 +255,138 @@ class SlotEngine:
         self._changes[partition] = asyncio.Event()
         if rests is not None:
             self.leave(tp, rests)
-        await self._partition_tasks.tend(partition, self._on_turn)
+        await self._partition_tasks.run_partition(partition)
 
-    def _on_turn(self, partition: PartitionMachine) -> None:
-        self._moved.add(partition)
-        self._update_held(partition)
+    def resuming(self) -> Iterable[PartitionState]:
+        """Return the partitions that are about to resume."""
+        return [partition for partition in self.partitions.values() if partition.phase is Phase.RESUMING]
 
-    # -- events in, I/O out --------------------------------------------------------------------------------------------
+    # -- events in, effects out ----------------------------------------------------------------------------------------
 
-    def _happen(self, partition: PartitionMachine, event: PartitionEvent) -> None:
-        """As `_step`; then the partition's transaction may be due, or one is to be opened."""
-        self._step(partition, event)
+    def apply_event(self, partition: PartitionState, event: PartitionEvent) -> None:
+        """Do as `step`; then the partition's transaction may be due, or one is to be opened."""
+        self.step(partition, event)
         self._transaction_runner.update(partition)
 
-    def _step_and_send(self, partition: PartitionMachine, event: PartitionEvent) -> None:
-        if self._step(partition, event).appends:
-            self._sender.pump()
-
-    def _step(self, partition: PartitionMachine, event: PartitionEvent) -> Ready:
-        """Let the event happen, and do what is to be done then."""
+    def step(self, partition: PartitionState, event: PartitionEvent) -> None:
+        """Let the event happen, do what is to be done then, and wake the partition's task if it waits for that."""
         before = partition.phase
-        waited_for = before is not COPYING and not partition.quiet
-        ready = partition.step(event)
-        self._follow(partition, ready)
-        if ready.phase is not before or (waited_for and partition.quiet):
+        waited_for = before is not COPYING and not partition.drained
+        effects = partition.step(event)
+        if not self._owns(partition):  # it has left, or is asked for another one's sake
+            return
+        self.apply_effects(partition, effects)
+        if partition.phase is not before or (waited_for and partition.drained):
             self._changes[partition].set()
-        return ready
 
-    def _follow(self, partition: PartitionMachine, ready: Ready) -> None:
-        if ready.counted:
-            self._count(partition, ready.counted)
-        if ready.fetch_from is None:
-            self._fetcher.detach(partition)
-        if ready.appends:
-            self._sender.ready(partition)
-        if ready.persist:
-            self._moved.add(partition)
-        if ready.report:
-            self._reporter.report(partition, ready.report)
+    def apply_effects(self, partition: PartitionState, effects: Effects) -> None:
+        """Do what is to be done after a step. `Append` and `JoinTransaction` come only to those who ask for them: the
+        sender and the transaction runner."""
+        for effect in effects:
+            match effect:
+                case Persist():
+                    self._unwritten.add(partition)
+                    if effect.acks:
+                        self._count(partition, effect.acks)
+                case OfferAppends():
+                    self._sender.ready(partition)
+                case StopFetching():
+                    self._fetcher.detach(partition)
+                case Fetch():
+                    self._fetch(partition)
+                case Append() | JoinTransaction():
+                    raise TypeError(f"{effect} is for who asked")
+                case _:
+                    self._reporter.report(partition, effect)
         self._update_held(partition)
 
-    def _count(self, partition: PartitionMachine, acks: Sequence[Ack]) -> None:
-        """What the target has acknowledged counts for the slot."""
-        self._gathering.discard(partition)
+    def pump(self) -> None:
+        """Send what can be sent, now."""
+        self._sender.pump()
+
+    def _fetch(self, partition: PartitionState) -> None:
+        try:
+            self._fetcher.attach(partition)
+        except BrokerUnreachable as exc:  # another partition's metadata request has found its leader gone
+            self.step(partition, Failed(exc, source_failed=True))
+
+    def _count(self, partition: PartitionState, acks: Sequence[Ack]) -> None:
+        """Count for the slot what the target has acknowledged."""
         if not self.appended:
             self._log.debug("first records", partition.target_name)
         for ack in acks:
             self.appended += ack.outgoing.count
             self.appended_bytes += ack.size
-        self._moved.add(partition)
-        if self._control_writer.syncs is not None and partition.in_one_log:
+        if self._control_writer.syncs is not None and partition.routing.in_one_log:
             self._control_writer.syncs.acknowledged(partition.tp, acks)
-        self._reporter.well(partition)
+        self._reporter.recovered(partition)
 
-    # -- between fetch and answer --------------------------------------------------------------------------------------
+    def _update_held(self, partition: PartitionState) -> None:
+        """Note how many bytes the partition holds. To be called whenever that may be another number."""
+        self._fetcher.set_held(partition, partition.routing.bytes_held + self._origins.bytes_held(partition))
 
-    def _on_fetched(self, delivery: Delivery) -> None:
+    # -- what the fetcher brings ---------------------------------------------------------------------------------------
+
+    def may_fetch(self, partition: PartitionState) -> bool:
+        """Return whether the partition may be fetched now, as far as its room does not decide."""
+        return not (self._waits() or self._origins.holds(partition))
+
+    def on_fetched(self, delivery: Delivery) -> None:
+        """Judge what was fetched, or hold it until the origin of its records is known."""
         if delivery.partition.provenance is self._origins and self._origins.hold(delivery):
             self._update_held(delivery.partition)
         else:
-            self._classify(delivery)
+            self._judge(delivery)
 
-    def _update_held(self, partition: PartitionMachine) -> None:
-        """To be called whenever what the partition holds may be another size."""
-        self._fetcher.set_held(partition, partition.bytes_held + self._origins.bytes_held(partition))
+    def on_delivered(self) -> None:
+        """Send what an answer of the source brought: its last delivery is judged."""
+        self._sender.pump()
 
-    def _with_provenance(self, partition: PartitionMachine) -> None:
+    def on_fetch_lost(self, partition: PartitionState, why: str) -> None:
+        """Let the partition resume, for the source's connection ended. Resuming will say whether its cluster is gone:
+        one line for all partitions, not one for each."""
+        self.apply_event(partition, Failed(source_failed=True))
+
+    def _on_origins_known(self, partition: PartitionState) -> None:
         self._update_held(partition)
         self._sender.pump()
 
-    def _classify(self, delivery: Delivery) -> None:
-        p, fetched = delivery.partition, delivery.fetched
-        if not p.awaits(delivery.incarnation):
+    def _judge(self, delivery: Delivery) -> None:
+        partition, fetched = delivery.partition, delivery.fetched
+        if not partition.awaits(delivery.incarnation):
             return
         if fetched.code:
-            self._happen(p, self._error_handler.on_fetch_error(p, fetched.code))
+            self.apply_event(partition, self._error_handler.on_fetch_error(partition, fetched.code))
             return
         committed = self._plane.isolation_level == "read_committed"
         end = fetched.last_stable if committed else fetched.high_watermark
         aborted = AbortedTransactions(fetched.aborted)
         size = len(fetched.records)
-        self._happen(p, Fetched(delivery.incarnation, delivery.batches, aborted, end, size, now_ms()))
-        if not delivery.batches and p.lag == 0:
-            self._reporter.well(p)
+        self.apply_event(partition, Fetched(delivery.incarnation, delivery.batches, aborted, end, size, now_ms()))
+        if not delivery.batches and partition.acked.lag == 0:
+            self._reporter.recovered(partition)
 
-    def _on_fetch_lost(self, partition: PartitionMachine, why: str) -> None:
-        """The source's connection ended. Whether its cluster is gone, resuming will say: one line for all partitions,
-        not one for each."""
-        self._happen(partition, Failed(source_failed=True))
+    # -- what the sender brings ----------------------------------------------------------------------------------------
 
-    def _on_appended(self, partition: PartitionMachine, event: Acked) -> None:
-        """As `_happen`. Of what most acknowledgements need, this is all."""
-        if partition.phase is not COPYING:
-            self._happen(partition, event)
-        elif (ready := partition.step(event)).gathers:
-            self._gathering.add(partition)
-        else:
-            self._follow(partition, ready)
-            if ready.phase is not COPYING:  # the answer shows that another writer has appended
-                self._changes[partition].set()
-            self._transaction_runner.update(partition)
-
-    def _on_answers(self, answered: Sequence[AnsweredBatch]) -> None:
+    def on_answers(self, answered: Sequence[AnsweredBatch]) -> None:
+        """Take what became of the batches of a request."""
         now = now_ms()
         for partition, sent, answer in answered:
             if isinstance(answer, ProduceAnswer) and not answer.code:
-                self._on_appended(
-                    partition, Acked(sent, answer.base_offset, now, answer.rewrote_times(sent.outgoing.max_timestamp))
-                )
-                continue
-            if partition in self._gathering:
-                self._step(partition, AcksDue(now))  # they came before
-            self._happen(partition, self._error_handler.on_append_error(partition, sent, answer))
+                rewrote = answer.rewrote_times(sent.outgoing.max_timestamp)
+                self._on_appended(partition, Acked(sent, answer.base_offset, now, rewrote))
+            else:
+                self.step(partition, AcksDue(now))  # they came before
+                self.apply_event(partition, self._error_handler.on_append_error(partition, sent, answer))
+
+    def _on_appended(self, partition: PartitionState, event: Acked) -> None:
+        """Do as `apply_event`, with as little as most acknowledgements need."""
+        if partition.phase is not COPYING:
+            self.apply_event(partition, event)
+        elif (effects := partition.step(event)) is PERSISTS:
+            self._unwritten.add(partition)
+        else:
+            self.apply_effects(partition, effects)
+            if partition.phase is not COPYING:  # the answer shows that another writer has appended
+                self._changes[partition].set()
+            self._transaction_runner.update(partition)

@@ -1,5 +1,5 @@
-"""Records of ours that the target's log holds beyond the last saved progress. The copy skips as many records of the
-source, so no record is sent twice (no I/O).
+"""Skip the records that the target's log holds already beyond the last saved progress (no I/O). As many records of the
+source are passed over, so no record is sent twice.
 
 The count alone is right only where the source has lost none of them. So the last of ours that the target still has is
 compared with the source's record of that number (`kafka-wire.md` §2, line 6). Behind that one, and where none is left,
@@ -21,13 +21,8 @@ class RecordMismatch(RetriableError):
     """Counting did not arrive at the target's last record of ours: the source has lost records that were appended."""
 
 
-class AppendedSkipper:
-    """Of one resume: `left` records, of which the last is at the sequence's end.
-
-    `stretches`: (first offset, records) of the first of them on the target, in order, as far as their places are known.
-    `position`: the source's offset behind what was written down. `skips`: offsets (first, last) of the source that are
-    passed over.
-    """
+class ResumeDeduplicator:
+    """Skip the records of one resume that the target has already: `left` of them are still to come."""
 
     def __init__(
         self,
@@ -38,6 +33,16 @@ class AppendedSkipper:
         position: int = 0,
         skips: Sequence[tuple[int, int]] = (),
     ) -> None:
+        """Skip nothing yet.
+
+        Args:
+            left: how many records the target has.
+            end: the end of our appends in the target's log, which is that of the last of them.
+            stretches: (first offset, records) of the first of them on the target, in order, as far as their places are
+                known.
+            position: the source's offset behind what was written down.
+            skips: offsets (first, last) of the source that are passed over.
+        """
         self.left = left
         self._stretches = deque(stretches)
         self._skips = skips
@@ -48,15 +53,18 @@ class AppendedSkipper:
         self._places: list[tuple[int, int, int]] = []
 
     def count_past(self, records: Sequence[PlainRecord]) -> int:
-        """The source's next records. Returns how many of them the target has. Raises RecordMismatch where they are not
-        what the target has, or had, there."""
+        """Return how many of the source's next records the target has.
+
+        Raises:
+            RecordMismatch: they are not what the target has, or had.
+        """
         past = min(self.left, len(records))
         counted = records[:past]
         if self._last is None:
             self._follow_each_other(counted)
         elif (number := self.left - self._last.behind) <= past:
             arrived, self._last = self._last, None
-            _held_against(counted[number - 1], arrived)
+            _compare(counted[number - 1], arrived)
             self._next = counted[number - 1].offset + 1
             self._follow_each_other(counted[number:])
         for first, _, count in stretches_within([record.offset for record in counted]):
@@ -75,8 +83,8 @@ class AppendedSkipper:
             upstream, count = upstream + placed, count - placed
 
     def places(self) -> list[tuple[int, int, int]]:
-        """The certain place of the skipped records: (first upstream, its downstream, how many). It may be reported only
-        once none is left, and is reported once."""
+        """Return the certain places of the skipped records: (first upstream, its downstream, how many). Call it once
+        none is left. Each place is returned once."""
         places, self._places = self._places, []
         return places
 
@@ -96,7 +104,7 @@ class _LastRecord(NamedTuple):
     """The last record of ours that the target still has, and how many of ours came behind it."""
 
     record: PlainRecord
-    stamped_there: bool
+    has_append_time: bool
     """The target gave it a time of its own."""
     behind: int
 
@@ -109,8 +117,8 @@ def _last_record(end: LastAppend) -> _LastRecord | None:
     return _LastRecord(record, bool(end.last.attributes & LOG_APPEND_TIME), behind)
 
 
-def _held_against(record: PlainRecord, there: _LastRecord) -> None:
-    ours = there.record._replace(timestamp=record.timestamp) if there.stamped_there else there.record
+def _compare(record: PlainRecord, last: _LastRecord) -> None:
+    ours = last.record._replace(timestamp=record.timestamp) if last.has_append_time else last.record
     if ours[1:] != record[1:]:
         raise RecordMismatch(
             f"the target's last record of ours, at its offset {ours.offset}, is not the source's at "

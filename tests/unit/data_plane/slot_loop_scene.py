@@ -1,5 +1,5 @@
-"""The engine of a slot between two clusters in memory: their connections also answer fetches and appends as they come,
-and fail as the test says. Nothing of the engine is replaced but the sockets and the control topics."""
+"""The loop of a slot between two clusters in memory: their connections also answer fetches and appends as they come,
+and fail as the test says. Nothing of the loop is replaced but the sockets and the control topics."""
 
 import asyncio
 from collections import deque
@@ -11,13 +11,13 @@ from typing import Any, cast
 import pytest
 
 from lockstep_config import load
-from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.provenance import FlowIds
 from lockstep_data_plane.core.quarantine_entry import RefusedRecords
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, TRANSACTIONAL, scan
-from lockstep_data_plane.slot.engine import SlotEngine
+from lockstep_data_plane.slot.slot_loop import SlotLoop
 from lockstep_kafka.wire.connection import BrokerUnreachable, Connection, ConnectionClosedError
 from lockstep_kafka.wire.message_versions import message
 from lockstep_runtime.state.unreadable_records import UnreadableRecords
@@ -37,7 +37,7 @@ SOON_S = 0.01
 """How long a broker keeps a fetch for which there is nothing."""
 
 
-class EngineCluster(MemoryCluster):
+class ScriptedCluster(MemoryCluster):
     def __init__(self, alias: str) -> None:
         super().__init__(alias)
         self.fetch_codes: deque[int] = deque()
@@ -76,9 +76,9 @@ class EngineCluster(MemoryCluster):
 
 
 class AskingConnection(_MemoryConnection):
-    def __init__(self, cluster: EngineCluster) -> None:
+    def __init__(self, cluster: ScriptedCluster) -> None:
         super().__init__(cluster)
-        self._engine_cluster = cluster
+        self._scripted = cluster
         self._is_closed = False
         self._out: list[asyncio.Future[Any]] = []
 
@@ -101,7 +101,7 @@ class AskingConnection(_MemoryConnection):
             raise BrokerUnreachable("broker:9092: the connection is closed")
         request, future = read_back(entity), asyncio.get_running_loop().create_future()
         self._out = [*(other for other in self._out if not other.done()), future]
-        largest = self._engine_cluster.largest_request
+        largest = self._scripted.largest_request
         if largest is not None and _bytes_of(request) > largest:
             asyncio.get_running_loop().call_soon(self.close)
             return future
@@ -109,7 +109,7 @@ class AskingConnection(_MemoryConnection):
         return future
 
     def _answer(self, request: Any, seen: Callable[[Any], None] | None, future: asyncio.Future[Any]) -> None:
-        fetches_held = self._engine_cluster.holds_fetches and type(request).__name__ == "FetchRequest"
+        fetches_held = self._scripted.holds_fetches and type(request).__name__ == "FetchRequest"
         if future.done() or fetches_held:
             return
         fetches = type(request).__name__ == "FetchRequest"
@@ -117,7 +117,7 @@ class AskingConnection(_MemoryConnection):
         answer = self._fetch(m, request) if fetches else self._produce(m, request)
         if fetches and not self._has_news(answer) and seen is not None:
             asyncio.get_running_loop().call_later(SOON_S, self._give, answer, seen, future)
-        elif fetches or not self._engine_cluster.holds_answers:
+        elif fetches or not self._scripted.holds_answers:
             self._give(answer, seen, future)
 
     @staticmethod
@@ -132,12 +132,12 @@ class AskingConnection(_MemoryConnection):
         return any(p.records or p.error_code for topic in answer.responses for p in topic.partitions)
 
     def _fetch(self, m: Any, request: Any) -> Any:
-        if not self._engine_cluster.fetch_codes or type(request).__name__ != "FetchRequest":
+        if not self._scripted.fetch_codes or type(request).__name__ != "FetchRequest":
             return super()._fetch(m, request)
         (topic,) = request.topics
         part = m.PartitionData(
             partition_index=topic.partitions[0].partition,
-            error_code=self._engine_cluster.fetch_codes.popleft(),
+            error_code=self._scripted.fetch_codes.popleft(),
             high_watermark=-1,
             last_stable_offset=-1,
             log_start_offset=-1,
@@ -159,23 +159,23 @@ class AskingConnection(_MemoryConnection):
         return m.ProduceResponse(responses=tuple(topics), throttle_time=NOTHING)
 
     def _append(self, m: Any, tp: tuple[str, int], data: bytes) -> Any:
-        codes, log = self._engine_cluster.append_codes, self._cluster.logs[tp]
+        codes, log = self._scripted.append_codes, self._cluster.logs[tp]
         code, base = codes.popleft() if codes else 0, -1
         (batch,) = scan(data)
-        if self._engine_cluster.closes_on_ids and batch.producer_id >= 0:
+        if self._scripted.closes_on_ids and batch.producer_id >= 0:
             raise ConnectionClosedError("broker:9092: the connection ended")
-        code = code or self._engine_cluster.refused_codecs.get(batch.attributes & CODEC_MASK, 0)
+        code = code or self._scripted.refused_codecs.get(batch.attributes & CODEC_MASK, 0)
         if not code:
             known = log.remembered.get(batch.producer_id, (-1, -1))
             last = known[1] if known[0] == batch.producer_epoch else -1
-            checks = self._engine_cluster.checks_sequences and batch.producer_id >= 0
+            checks = self._scripted.checks_sequences and batch.producer_id >= 0
             code = 0 if batch.base_sequence == last + 1 or not checks else 45
-            code = code if self._engine_cluster.takes_ids or batch.producer_id < 0 else 59
+            code = code if self._scripted.takes_ids or batch.producer_id < 0 else 59
         if not code:
             base, producer = log.end, (batch.producer_id, batch.producer_epoch)
             transactional = bool(batch.attributes & TRANSACTIONAL)
             sequence, log.codec = batch.base_sequence, batch.attributes & CODEC_MASK
-            cluster = self._engine_cluster
+            cluster = self._scripted
             keeps = cluster.keeps_ids_in_transactions if transactional else cluster.keeps_ids
             kept = producer if keeps and batch.producer_id >= 0 else None
             log.append_records(decoded(data), kept, sequence=sequence, transactional=transactional)
@@ -190,11 +190,11 @@ class AskingConnection(_MemoryConnection):
         )
 
     def _add_partitions_to_txn(self, m: Any, request: Any) -> Any:
-        codes = self._engine_cluster.open_codes
+        codes = self._scripted.open_codes
         code = codes.popleft() if codes else 0
         producer = request.v3_and_below_producer_id, request.v3_and_below_producer_epoch
-        if not code and self._engine_cluster.fences:
-            known = self._engine_cluster.producers.get(request.v3_and_below_transactional_id, producer)
+        if not code and self._scripted.fences:
+            known = self._scripted.producers.get(request.v3_and_below_transactional_id, producer)
             code = 0 if known == producer else 90
         results = tuple(
             m.AddPartitionsToTxnTopicResult(
@@ -210,7 +210,7 @@ class AskingConnection(_MemoryConnection):
 
     def _end_txn(self, m: Any, request: Any) -> Any:
         for log in self._cluster.logs.values():
-            if request.producer_id in log.open_transactions and self._engine_cluster.aborts:
+            if request.producer_id in log.open_transactions and self._scripted.aborts:
                 producer = request.producer_id, request.producer_epoch
                 log.end_transaction(producer, commit=bool(request.committed))
         return m.EndTxnResponse(throttle_time=NOTHING, error_code=0)
@@ -234,27 +234,27 @@ class Written:
         self.progress = self
         """In the place of `MirrorProgressWriter`, too."""
 
-    def add_partition(self, partition: PartitionMachine) -> None:
+    def add_partition(self, partition: PartitionState) -> None:
         return
 
-    def remove_partition(self, partition: PartitionMachine) -> None:
+    def remove_partition(self, partition: PartitionState) -> None:
         return
 
     async def write(self, row: Row | TopicPartition, upstream: int = -1) -> None:
         if isinstance(row, PartitionProgress):
             self.rows.append(row)
 
-    async def flush(self, partitions: Iterable[PartitionMachine]) -> None:
+    async def flush(self, partitions: Iterable[PartitionState]) -> None:
         self.rows += [partition.row() for partition in partitions]
 
-    async def quarantine(self, partition: PartitionMachine, refusal: RefusedRecords) -> None:
+    async def quarantine(self, partition: PartitionState, refusal: RefusedRecords) -> None:
         self.kept.append(refusal)
 
     def event(self, kind: str, subject: str, text: str = "", **detail: object) -> None:
         self.events.append(kind)
 
 
-class EngineScene:
+class SlotLoopScene:
     """One partition, and what became of it."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, *lines: str, reads_back: bool = False) -> None:
@@ -264,13 +264,15 @@ class EngineScene:
         settings = load(file, {}).flow(Flow("A", "B"))
         settings = replace(settings, data_plane=replace(settings.data_plane, read_back=reads_back))
         self.waits = False
-        """The engine is not to fetch now."""
-        self.source, self.target = EngineCluster("A"), EngineCluster("B")
+        """The slot is not to fetch now."""
+        self.source, self.target = ScriptedCluster("A"), ScriptedCluster("B")
         self.log, self.copy, self.progress = MemoryLog(), MemoryLog(), MemoryLog()
         self.source.create("t", self.log)
         self.target.create("A.t", self.copy)
         self.target.create("mm2-offsets.A.internal", self.progress)
-        monkeypatch.setattr("lockstep_data_plane.slot.engine.connect_clusters", lambda *_: (self.source, self.target))
+        monkeypatch.setattr(
+            "lockstep_data_plane.slot.slot_loop.connect_clusters", lambda *_: (self.source, self.target)
+        )
         self.writer = Written()
         self.rows: dict[tuple[str, int], PartitionProgress] = {}
         self.topic = MirroredTopic(
@@ -281,7 +283,7 @@ class EngineScene:
             partitions=1,
             target_partitions=1,
         )
-        self.engine = SlotEngine(
+        self.loop = SlotLoop(
             settings,
             FlowIds(OURS),
             cast(ControlTopicWriter, self.writer),
@@ -294,11 +296,11 @@ class EngineScene:
         )
         self.task: asyncio.Task[None] | None = None
 
-    async def begin(self) -> PartitionMachine:
+    async def begin(self) -> PartitionState:
         """The slot takes the partition up, and it copies."""
-        self.task = asyncio.create_task(self.engine.tend(("t", 0), self.topic))
+        self.task = asyncio.create_task(self.loop.run_partition(("t", 0), self.topic))
         await asyncio.sleep(0)
-        partition = self.engine.partitions["t", 0]
+        partition = self.loop.partitions["t", 0]
         await eventually(lambda: partition.phase is Phase.COPYING, what="it copies")
         return partition
 
@@ -320,7 +322,7 @@ class EngineScene:
     async def has_copied(self, count: int) -> None:
         """Exactly these are there, once, and acknowledged."""
         wanted = [b"value-%d" % n for n in range(count)]
-        partition = self.engine.partitions["t", 0]
+        partition = self.loop.partitions["t", 0]
         await eventually(
             lambda: len(self.copied) >= count and partition.row().upstream >= self.log.end - 1,
             what="all is copied",
@@ -330,4 +332,4 @@ class EngineScene:
     async def end(self) -> None:
         if self.task is not None:
             await asyncio.wait_for(self.task, 3)
-        await self.engine.close()
+        await self.loop.close()

@@ -1,0 +1,548 @@
+"""The state of one partition, and the only way to change it (no I/O, no clock): `step(event) -> effects`.
+
+A partition is always in one phase (`phases.py`). A partition in trouble never stops another: each has its own phase.
+Everything public but `step` is only read by others. `HANDLERS`, at the end, says what handles each event."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from lockstep_data_plane.core import events
+from lockstep_data_plane.core.acked_position import AckedPosition
+from lockstep_data_plane.core.append_sequence import Ack
+from lockstep_data_plane.core.batch_admission import BatchAdmission
+from lockstep_data_plane.core.effects import (
+    FETCHED,
+    OFFERS,
+    PERSIST,
+    PERSISTS,
+    STOP_FETCHING,
+    Append,
+    CopyTrouble,
+    Effects,
+    Fetch,
+    ForeignRecords,
+    Halted,
+    JoinTransaction,
+    Persist,
+    Recovered,
+    Report,
+    TimesReplaced,
+)
+from lockstep_data_plane.core.events import PartitionEvent
+from lockstep_data_plane.core.phases import READS, RESETS_APPENDS, SENDS, TRANSITIONS, Phase, PhaseEvent
+from lockstep_data_plane.core.provenance import NO_PROVENANCE, Provenance
+from lockstep_data_plane.core.quarantine_entry import BatchRejected, RefusedRecords, refuse_records
+from lockstep_data_plane.core.resume_deduplicator import RecordMismatch
+from lockstep_data_plane.core.routing import IdentityRouting, Routing
+from lockstep_data_plane.core.target_log.target_tail import LastAppend
+from lockstep_data_plane.core.transaction_state import TransactionStage, TransactionState
+from lockstep_data_plane.record_batch.classify import NO_LIMIT, TargetLimits
+from lockstep_data_plane.record_batch.layout import LARGEST_OFFSET
+from lockstep_state.reasons.reason import NO_REASON, Reason
+from lockstep_state.rows.state_rows import PartitionProgress
+
+AGREES = (PhaseEvent.DRAINED, PhaseEvent.LOCATED)
+"""After these the row of a partition at rest agrees with the target's log."""
+
+
+class PartitionState:
+    """The partition `topic`-`number` of a flow, as one slot copies it.
+
+    Its parts have states of their own. `acked` says how far the copy is, and `routing` what waits and what is in
+    flight. The rest is what is being judged (`BatchAdmission`) and the transactions (`TransactionState`)."""
+
+    def __init__(
+        self,
+        topic: str,
+        number: int,
+        target_topic: str,
+        offset_lag_max: int,
+        *,
+        routing: Routing | None = None,
+        limits: TargetLimits | None = None,
+        provenance: Provenance = NO_PROVENANCE,
+    ) -> None:
+        """Begin in the phase `resuming`, with nothing known of the target's log.
+
+        Args:
+            routing: where records go; None: into the partition of the same number.
+            limits: the limits of the target's topic.
+            provenance: where batches of the source originated, and what becomes of them for that.
+        """
+        self.topic = topic
+        self.number = number
+        self.target_topic = target_topic
+        self.tp = (topic, number)
+        self.target_tp = (target_topic, number)
+        self.provenance = provenance
+        self.name = f"{topic}-{number}"
+        self.target_name = f"{target_topic}-{number}"
+        self.has_foreign_writers = topic == target_topic
+        """Records that are not ours are expected in the target's log: its topic has the source's own name."""
+        self._offset_lag_max = offset_lag_max
+        self.phase = Phase.RESUMING
+        self.reads = self.sends = False
+        """The source's records are judged, and batches are appended, in the present phase."""
+        self.cause = NO_REASON
+        """The reason why the partition halted."""
+        self._case = ""
+        """The kind of that reason (`PartitionProgress.case`)."""
+        self.leaving = False
+        """The partition is to leave this slot."""
+        self.resolves_end = False
+        """No run goes on where the partition leaves, so its row has to agree with the target's log."""
+        self._located = False
+        """The target's log holds nothing of ours behind the partition's row."""
+        self._beyond = 0
+        """Records of ours behind the row, of which only the source knows which they are."""
+        self._rest_word = ""
+        """The reason why an operator wants the partition to rest (`PartitionProgress.phase`), once it leaves."""
+        self._nothing_failed = False
+        """Nothing failed since the last resume, so every append is accounted for once all answers are in."""
+        self.acked = AckedPosition(topic, number, offset_lag_max)
+        self.limits = limits or TargetLimits()
+        """The limits of what the target takes."""
+        self.routing: Routing = routing or IdentityRouting(number)
+        self._transactions: TransactionState | None = None
+        row, end = self.acked.written, LastAppend(-1, -1)
+        self._admission = BatchAdmission(self.acked, provenance, self.routing, row, end)
+        self.incarnation = 0
+        """Grows with each resume; what was fetched for an earlier one is thrown away."""
+        self.fetch_from, self.fetched_epoch = 0, -1
+        """The next upstream offset to fetch, which is ahead of `position` while fetched batches wait to be judged. And
+        the leader epoch of the record before it; -1: nothing was fetched since the last resume, which checked it."""
+        self.refusal: RefusedRecords | None = None
+        """Records that were refused and could be quarantined."""
+        self.quarantined_entries = 0
+        """How many entries of `refusal` the quarantine topic has already."""
+        self.misnumbered = False
+        """Counting went wrong, so the records themselves have to say where the copy is."""
+        self._ends_first = False
+        """Only the source failed: the open transaction is committed before the partition resumes."""
+        self.no_progress_since_resume = True
+        """Nothing was acknowledged since the last resume: the partition waits before the next one."""
+        self._times_replaced = False
+
+    def step(self, event: PartitionEvent) -> Effects:
+        """Change the state by what happened, and return what is to be done now.
+
+        A failure that comes late, for a partition that is past copying, changes nothing.
+
+        Raises:
+            KeyError: the event cannot happen in this phase.
+        """
+        read = self.reads
+        effects = HANDLERS[type(event)](self, event)
+        if self.reads is not read:
+            return (*effects, Fetch(self.fetch_from) if self.reads else STOP_FETCHING)
+        return effects
+
+    def with_identity_routing(self) -> "PartitionState":
+        """Return the partition as it is copied to the one of the same number; itself if that is so already."""
+        if self.routing.in_one_log:
+            return self
+        names = self.topic, self.number, self.target_topic, self._offset_lag_max
+        return PartitionState(*names, limits=self.limits, provenance=self.provenance)
+
+    # -- what others read ----------------------------------------------------------------------------------------------
+
+    def can(self, event: PhaseEvent) -> bool:
+        """Return whether the event can happen in the present phase."""
+        return event in TRANSITIONS[self.phase]
+
+    @property
+    def halted(self) -> bool:
+        """Whether an operator has to decide; also where it was to rest, and its position is not known."""
+        unknown = self.phase is Phase.RELEASED and self.resolves_end and not self._located
+        return self.phase is Phase.HALTED or (unknown and self._case != "")
+
+    @property
+    def drained(self) -> bool:
+        """Whether nothing is in flight and nothing more will be sent in this phase."""
+        return self.routing.unanswered == 0 and (self.routing.idle or self.routing.broken)
+
+    @property
+    def all_appends_accounted(self) -> bool:
+        """Whether the target's log, once `drained`, holds nothing of ours but what was acknowledged."""
+        held = self._transactions is not None and bool(self._transactions.held)
+        return self._nothing_failed and not (self.routing.broken or self.records_to_skip or held)
+
+    def awaits(self, incarnation: int) -> bool:
+        """Return whether what was fetched for this incarnation is still to be judged."""
+        return incarnation == self.incarnation and self.reads
+
+    @property
+    def position(self) -> int:
+        """The next upstream offset to judge."""
+        return self._admission.position
+
+    @property
+    def records_to_skip(self) -> int:
+        """Records that the target's log has already: they are counted and not sent."""
+        return self._admission.records_to_skip
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether nothing waits or is in flight, and the source has nothing more."""
+        return self.routing.idle and self.position >= self.acked.source_end
+
+    def may_launch(self, number: int, window: int, room: int = NO_LIMIT) -> bool:
+        """Return whether a batch of at most `room` bytes may go to target partition `number` now, with at most `window`
+        in flight there."""
+        accepted = self._transactions is None or self._accepts(number)
+        return accepted and self.routing.appends_to(number).may_launch(window, room)
+
+    def _accepts(self, number: int) -> bool:
+        """Return whether the transaction takes batches for that partition of the target now."""
+        transactions = self._transaction
+        ending = transactions.stage is TransactionStage.ENDING and self.routing.sends_at_end
+        return (ending or transactions.stage is TransactionStage.OPEN) and number in transactions.joined
+
+    @property
+    def needs_source(self) -> bool:
+        """Whether the source alone can say more about where the copy ends (`PartitionProgress.beyond`)."""
+        return self._beyond > 0
+
+    def row(self) -> PartitionProgress:
+        """Return progress as it is to be written down: durable, with upstream, downstream and sequence that belong
+        together."""
+        released = self.phase is Phase.RELEASED
+        return replace(
+            self.acked.row(has_resumed=self.incarnation > 0),
+            phase="halted" if self.halted else self._rest_word if released and self._rest_word else "copying",
+            cause=self.cause,
+            case=self._case if self.halted else "",
+            located=self._located,
+            beyond=self._beyond,
+            uncounted=0 if self._beyond else self.records_to_skip,
+        )
+
+    # -- what others read of transactions ------------------------------------------------------------------------------
+
+    @property
+    def transactional_id(self) -> str | None:
+        """The partition's transactional id; None: what is appended counts when it is acknowledged."""
+        return None if self._transactions is None else self._transactions.transactional_id
+
+    @property
+    def wants_transaction(self) -> bool:
+        """Whether something waits for a transaction that is to be opened."""
+        closed = self._transactions is not None and self._transactions.stage is TransactionStage.CLOSED
+        return closed and self.sends and self.routing.sendable
+
+    @property
+    def ends_transaction_first(self) -> bool:
+        """Whether the transaction under way is to end before anything else is done with the partition."""
+        return self.phase is Phase.DRAINING or (self.phase is Phase.SETTLING and self._ends_first)
+
+    @property
+    def _transaction(self) -> TransactionState:
+        if self._transactions is None:
+            raise KeyError(f"{self.name} does not copy in transactions")
+        return self._transactions
+
+    def is_in_transaction(self, incarnation: int) -> bool:
+        """Return whether the transaction that this incarnation opened goes on."""
+        goes_on = self.sends or (self.phase is Phase.SETTLING and self._ends_first)
+        return incarnation == self.incarnation and goes_on and self.routing.ends_whole
+
+    def transaction_due_in(self, now_s: float) -> float | None:
+        """Return what `TransactionState.due_in` returns, by the loop's clock."""
+        leaving = self.phase is not Phase.COPYING
+        return self._transaction.due_in(now_s, idle=self.drained, caught_up=self.caught_up, leaving=leaving)
+
+    @property
+    def transaction_is_spent(self) -> bool:
+        """Whether the open transaction holds nothing, and will hold nothing."""
+        return self.phase is not Phase.COPYING and self.drained and not self._transaction.held
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """The upstream offset up to which everything is decided once the open transaction has ended, and the sequence
+        of the progress record with it."""
+        return self.routing.decided(self._transaction.held)[0], self._transaction.progress_sequence
+
+    # -- phases --------------------------------------------------------------------------------------------------------
+
+    def _move(self, event: PhaseEvent) -> None:
+        """Change the phase. No other place does."""
+        self.phase = TRANSITIONS[self.phase][event]
+        self.reads, self.sends = self.phase in READS, self.phase in SENDS
+        if event in (PhaseEvent.LEAVE, PhaseEvent.REST):
+            self.leaving, self.resolves_end = True, event is PhaseEvent.REST
+        elif event in (PhaseEvent.RESUMED, PhaseEvent.FOUND):
+            self._nothing_failed = True
+        elif event in (PhaseEvent.FAILED, PhaseEvent.ROUND_REFUSED, PhaseEvent.QUARANTINED_LEAVING):
+            self._nothing_failed = False
+        self._located = self.phase is Phase.RELEASED and self.resolves_end and event in AGREES
+        if event in RESETS_APPENDS:
+            self.routing.reset()
+
+    # -- every batch ---------------------------------------------------------------------------------------------------
+
+    def _on_received(self, event: events.Received) -> Effects:
+        if event.fetch_from <= LARGEST_OFFSET:  # what is beyond is refused when it is judged
+            self.fetch_from = max(self.fetch_from, event.fetch_from)
+        self.fetched_epoch = event.leader_epoch
+        return ()
+
+    def _on_fetched(self, event: events.Fetched) -> Effects:
+        if not self.awaits(event.incarnation):
+            return ()
+        self.acked.saw_end(event.source_end, event.now_ms)
+        self.acked.stats.fetched(event.batches, event.size, event.now_ms)
+        reports: tuple[Report, ...] = ()
+        if event.batches:
+            sends = self.phase is Phase.COPYING
+            try:
+                self._admission.admit(
+                    event.batches, event.aborted, self.limits, sends=sends, source_end=event.source_end
+                )
+            except RecordMismatch as exc:
+                reports = self._miscount(str(exc))
+            except BatchRejected as exc:
+                cause = refuse_records(str(exc), exc.refusal)
+                reports = self._refuse(cause, None if self.records_to_skip else exc.refusal)
+            if self.reads and self.records_to_skip and self.position >= event.source_end >= 0:
+                held = f"the target holds {self.records_to_skip} more records of ours"
+                reports = self._miscount(f"{held} than the source has up to {self.position}")
+        if self.phase is Phase.LOCATING and not self.records_to_skip:
+            self._move(PhaseEvent.LOCATED)
+        effects = FETCHED if event.batches else PERSISTS
+        return (*effects, *reports) if reports else effects
+
+    def _on_connection_ready(self, event: events.ConnectionReady) -> Effects:
+        appends = self.routing.appends_to(event.to)
+        accepted = self._transactions is None or self._accepts(event.to)
+        if self.sends and accepted and appends.may_launch(event.window):
+            return (Append(appends.launch(self.limits), appends.may_launch(event.window)),)
+        return ()
+
+    def _on_acked(self, event: events.Acked) -> Effects:
+        sent, base_offset, now_ms, times_replaced = event
+        in_turn = self.reads and self.sends and self._transactions is None and not times_replaced  # copying
+        if in_turn and self.routing.appends_to(sent.outgoing.to).gather(sent, base_offset, now_ms):
+            return PERSISTS  # counted with those that follow, or when progress is about to be written
+        if self.routing.appends_to(sent.outgoing.to).is_misplaced(base_offset):
+            return self._on_failed(events.Failed(sent=sent))  # the target's log shows what is before it
+        return self._acknowledged(self.routing.on_ack(sent, base_offset), now_ms, times_replaced)
+
+    def _on_acks_due(self, event: events.AcksDue) -> Effects:
+        acks = self.routing.count_acked()
+        return self._acknowledged(acks, event.now_ms) if acks else ()
+
+    def _acknowledged(self, acks: Sequence[Ack], now_ms: int, times_replaced: bool = False) -> Effects:
+        reports: tuple[Report, ...] = ()
+        for ack in acks:
+            if ack.foreign and not self.has_foreign_writers:
+                reports += (ForeignRecords(ack),)
+        if times_replaced and acks and not self._times_replaced:
+            self._times_replaced = True
+            reports += (TimesReplaced(self.acked.downstream),)
+        if self._transactions is None:
+            return (self._count(acks, now_ms), *reports)
+        self._transactions.hold(acks)
+        return reports
+
+    def _count(self, acks: Sequence[Ack], now_ms: int) -> Persist:
+        """Count what is durable, and visible to readers of committed records."""
+        if acks:
+            self.no_progress_since_resume = False
+            if isinstance(self.routing, IdentityRouting):
+                self.acked.appended(acks, self.routing)
+            self.acked.stats.acknowledged(acks, now_ms)
+        return Persist(acks)
+
+    # -- failures and refusals -----------------------------------------------------------------------------------------
+
+    def _on_failed(self, event: events.Failed) -> Effects:
+        if event.sent is not None:
+            self.routing.on_failure(event.sent)
+        if event.split_above is not None:
+            largest = min(self.limits.split_above, max(1, event.split_above))
+            self.limits = replace(self.limits, split_above=largest)
+        if event.refused_codecs:
+            refused = self.limits.refused_codecs | event.refused_codecs
+            self.limits = replace(self.limits, refused_codecs=refused)
+        return (PERSIST, *self._fail(event.why, source_failed=event.source_failed))
+
+    def _on_refused(self, event: events.Refused) -> Effects:
+        if event.sent is not None:
+            self.routing.on_failure(event.sent)
+        return (PERSIST, *self._refuse(event.cause, event.refusal, event.case))
+
+    def _miscount(self, why: str) -> tuple[Report, ...]:
+        """Fail because counting does not say where the copy is: the records themselves are to say it."""
+        self.misnumbered = True
+        return self._fail(why)
+
+    def _fail(
+        self, why: str | Exception, *, source_failed: bool = False, event: PhaseEvent = PhaseEvent.FAILED
+    ) -> tuple[Report, ...]:
+        if not self.can(event):
+            return ()
+        first = self.reads
+        self._ends_first = source_failed and (first or self._ends_first)
+        self.routing.on_failed()
+        self._move(event)
+        if self._transactions is not None and (self.routing.broken or not self._ends_first):
+            self._transactions.held.clear()  # the resume ends that transaction, and asks what became of it
+        return (CopyTrouble(why),) if first and why else ()
+
+    def _refuse(self, cause: Reason, refusal: RefusedRecords | None, case: str = "") -> tuple[Report, ...]:
+        if self.can(PhaseEvent.ROUND_REFUSED) and self.routing.breaks_round(refusal):
+            return self._fail("", event=PhaseEvent.ROUND_REFUSED)
+        event = PhaseEvent.REFUSED_AT_REST if self.resolves_end else PhaseEvent.REFUSED
+        if not self.can(event):
+            return ()
+        self._move(event)
+        self.refusal, self.quarantined_entries = refusal, 0
+        self.cause, self._case = cause, case or self._case or "refused"
+        return self._halts()
+
+    def _halts(self) -> tuple[Report, ...]:
+        return (Halted(self.cause, self.acked.upstream),) if self.halted else ()
+
+    # -- where the copy goes on, and where it ends ---------------------------------------------------------------------
+
+    def _on_row_loaded(self, event: events.RowLoaded) -> Effects:
+        if event.at_rest and not self.incarnation:
+            self.acked.progress_before = event.row.upstream
+        self.acked.load(event.row)
+        return PERSISTS
+
+    def _on_target_sized(self, event: events.TargetSized) -> Effects:
+        if not self.routing.fits(event.partitions):
+            self.routing = self.routing.spread_over(event.partitions)
+        return ()
+
+    def _on_resumed(self, event: events.Resumed) -> Effects:
+        """Judge the source again from the row on. A partition that is paused or stopped goes no further than the end of
+        its appends."""
+        row, end, self._transactions = event.row, event.end, event.transactions
+        self.acked.resumed(row, event.runs, end.places)
+        self.routing = self.routing.begun(row, end, transactional=self._transactions is not None)
+        self._admission = BatchAdmission(self.acked, self.provenance, self.routing, row, end, self._transactions)
+        self.fetch_from, self.fetched_epoch = self.position, -1
+        self.misnumbered = self._ends_first = False
+        self.incarnation += 1
+        self.no_progress_since_resume = True
+        self._move(PhaseEvent.FOUND if self.resolves_end else PhaseEvent.RESUMED)
+        if self.records_to_skip:
+            return (PERSIST, Recovered(self.records_to_skip, row.upstream))
+        if self.phase is Phase.LOCATING:
+            self._move(PhaseEvent.LOCATED)
+        if end.places:
+            count = sum(place[2] for place in end.places)
+            return (PERSIST, Recovered(count, end.places[0][0] - 1))
+        return PERSISTS
+
+    def _on_nothing_copied(self, event: events.NothingCopied) -> Effects:
+        self._move(PhaseEvent.FOUND)
+        self._move(PhaseEvent.LOCATED)
+        return PERSISTS
+
+    def _on_unplaced(self, event: events.Unplaced) -> Effects:
+        self._beyond = event.beyond
+        self._move(PhaseEvent.UNPLACED)
+        return PERSISTS
+
+    def _on_topic_changed(self, event: events.TopicChanged) -> Effects:
+        self.limits, row = event.limits, self.acked.written
+        reports: tuple[Report, ...] = ()
+        if self.phase is Phase.COPYING:
+            ids = row.source_topic_id, row.target_topic_id
+            now = event.source_topic_id, event.target_topic_id
+            if ids != now:
+                is_other = any(old and new and old != new for old, new in zip(ids, now, strict=True))
+                reports = self._fail("its topic was re-created" if is_other else "its topic has an id now, or none")
+            elif not self.routing.fits(event.target_partitions):
+                reports = self._fail(f"{self.target_topic} has {event.target_partitions} partitions now")
+        return (PERSIST, *reports)
+
+    def _on_leave(self, event: events.Leave) -> Effects:
+        self._rest_word = event.word
+        kind = PhaseEvent.LEAVE if event.goes_on else PhaseEvent.REST
+        if self.can(kind) and (not self.leaving or (event.goes_on and self.resolves_end)):
+            self._move(kind)
+            self._nothing_failed = self._nothing_failed and not event.in_doubt
+        return PERSISTS
+
+    def _on_all_answered(self, event: events.AllAnswered) -> Effects:
+        if self.phase is Phase.SETTLING:
+            self._move(PhaseEvent.SETTLED)
+        elif self.resolves_end and not self.all_appends_accounted:
+            self._move(PhaseEvent.UNSURE)
+        else:
+            self._move(PhaseEvent.DRAINED if self.leaving else PhaseEvent.DRAINED_REFUSED)
+        return (PERSIST, *(self._halts() if self.phase is Phase.HALTED else ()))
+
+    def _on_entry_quarantined(self, event: events.EntryQuarantined) -> Effects:
+        self.quarantined_entries += 1
+        return ()
+
+    def _on_quarantined(self, event: events.Quarantined) -> Effects:
+        if event.row is not None:
+            self.acked.load(event.row)
+        self._move(PhaseEvent.QUARANTINED_LEAVING if self.leaving else PhaseEvent.QUARANTINED)
+        self.refusal, self.cause, self._case = None, NO_REASON, ""
+        return PERSISTS
+
+    # -- transactions --------------------------------------------------------------------------------------------------
+
+    def _on_transaction_joining(self, event: events.TransactionJoining) -> Effects:
+        if self._transaction.stage is TransactionStage.CLOSED:
+            self._transaction.opening()
+        joins = self.routing.joining() - self._transaction.joined
+        return (JoinTransaction(joins),) if joins else ()
+
+    def _on_transaction_joined(self, event: events.TransactionJoined) -> Effects:
+        self._transaction.joined |= event.partitions
+        return OFFERS
+
+    def _on_transaction_opened(self, event: events.TransactionOpened) -> Effects:
+        self._transaction.opened(event.at_s)
+        return OFFERS
+
+    def _on_transaction_ending(self, event: events.TransactionEnding) -> Effects:
+        self._transaction.ending(event.at_s)
+        return ()
+
+    def _on_transaction_committed(self, event: events.TransactionCommitted) -> Effects:
+        self.acked.reached(*self.routing.decided(self._transaction.held))
+        self.routing.marked()
+        return (self._count(self._transaction.committed(), event.now_ms),)
+
+    # -- what is written down ------------------------------------------------------------------------------------------
+
+    def _on_runs_written(self, event: events.RunsWritten) -> Effects:
+        self.acked.runs.written(event.rows)
+        return ()
+
+
+HANDLERS: Mapping[type[PartitionEvent], Callable[[PartitionState, Any], Effects]] = {
+    events.Received: PartitionState._on_received,
+    events.Fetched: PartitionState._on_fetched,
+    events.ConnectionReady: PartitionState._on_connection_ready,
+    events.Acked: PartitionState._on_acked,
+    events.AcksDue: PartitionState._on_acks_due,
+    events.Failed: PartitionState._on_failed,
+    events.Refused: PartitionState._on_refused,
+    events.RowLoaded: PartitionState._on_row_loaded,
+    events.TargetSized: PartitionState._on_target_sized,
+    events.Resumed: PartitionState._on_resumed,
+    events.NothingCopied: PartitionState._on_nothing_copied,
+    events.Unplaced: PartitionState._on_unplaced,
+    events.TopicChanged: PartitionState._on_topic_changed,
+    events.Leave: PartitionState._on_leave,
+    events.AllAnswered: PartitionState._on_all_answered,
+    events.EntryQuarantined: PartitionState._on_entry_quarantined,
+    events.Quarantined: PartitionState._on_quarantined,
+    events.TransactionJoining: PartitionState._on_transaction_joining,
+    events.TransactionJoined: PartitionState._on_transaction_joined,
+    events.TransactionOpened: PartitionState._on_transaction_opened,
+    events.TransactionEnding: PartitionState._on_transaction_ending,
+    events.TransactionCommitted: PartitionState._on_transaction_committed,
+    events.RunsWritten: PartitionState._on_runs_written,
+}
