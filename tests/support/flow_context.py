@@ -57,8 +57,8 @@ def leading(
     ctx.leadership.assigned({partition for partition, _ in terms})
     for partition, term in terms:
         ctx.leadership.claimed(partition, term)
-        ctx.leadership.saw_leader(leader_label(service, partition, divided=divided), "one", term)
-    ctx.heard_at = ctx.clock.monotonic()
+        ctx.leadership.read_claim(leader_label(service, partition, divided=divided), "one", term)
+    ctx.heartbeat_at = ctx.clock.monotonic()
     return ctx
 
 

@@ -53,7 +53,7 @@ class PlanningScene:
 
     def read(self, rows: Sequence[StateRow]) -> None:
         """Let the rows come through the state topic."""
-        self.ctx.heard_at = self.ctx.clock.monotonic()
+        self.ctx.heartbeat_at = self.ctx.clock.monotonic()
         first = self.ctx.state.position + 1
         written = (replace(row, at_ms=self.now_ms) for row in rows)
         self.ctx.state.receive([state_record(row, first + number) for number, row in enumerate(written)])

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from lockstep_config import load
 from lockstep_config.flow import client_settings
 from lockstep_data_plane.driver.end_history import ObservedPartition
-from lockstep_data_plane.driver.source_ends_watch import look_interval_s, source_ends_row
+from lockstep_data_plane.driver.source_ends_watch import check_interval_s, source_ends_row
 from lockstep_data_plane.slot.slot import ALIVE_EVERY_S
 from lockstep_kafka.common.errors import ClusterError
 from lockstep_kafka.librdkafka.control_producer import ControlProducer, ControlTopicLog
@@ -136,7 +136,7 @@ class StateTraffic:
             while loop.time() < until:
                 row = replace(source_ends_row(seen, now_ms(), lambda _: began_ms), at_ms=now_ms())
                 await log.append_all([row.encode()], partition=0)
-                await asyncio.sleep(min(look_interval_s(len(ends)), max(0.0, until - loop.time())))
+                await asyncio.sleep(min(check_interval_s(len(ends)), max(0.0, until - loop.time())))
 
     async def _write_slot_rows(self, slot: int, partitions: Sequence[TopicPartition], until: float) -> None:
         """As `Slot` and `ControlTopicWriter.flush`: a row of each partition that moved, one after the other."""

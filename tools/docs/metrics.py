@@ -31,7 +31,9 @@ OF_A_WINDOW = ("min", "max", "avg")
 
 def declared_by(service: str) -> set[str]:
     """Return the names of the samples that a service's page shows."""
-    return {metric.shown_as for metric in (*lockstep_runtime.flow.common_metrics.shown_by(service), *SERVICES[service])}
+    return {
+        metric.shown_as for metric in (*lockstep_runtime.flow.common_metrics.page_metrics(service), *SERVICES[service])
+    }
 
 
 def blocks() -> Mapping[str, str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lockstep_rules.offsets.gap_policy import GapCase
-from lockstep_runtime.flow.common_metrics import OF_TLS
+from lockstep_runtime.flow.common_metrics import TLS_METRICS
 from lockstep_state.metric import Metric, Type
 from tools.docs.metrics import DECLARED, PAGE, RUN, SERVICES, declared_by
 
@@ -101,7 +101,7 @@ def test_strimzi_dashboard_has_all_its_metrics() -> None:
 
 
 def test_service_page_has_its_own_and_the_common_metrics() -> None:
-    shown = {metric.shown_as for metric in (*OF_TLS, *RUN)}.union(*(declared_by(service) for service in SERVICES))
+    shown = {metric.shown_as for metric in (*TLS_METRICS, *RUN)}.union(*(declared_by(service) for service in SERVICES))
     assert shown == {metric.shown_as for metric in ALL}
     assert "lockstep_topics" not in declared_by("data-plane")
 

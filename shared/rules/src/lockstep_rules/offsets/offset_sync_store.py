@@ -1,9 +1,8 @@
-"""Offset translation: where an upstream offset stands downstream, from sparse offset syncs (`mm2-behaviour.md` §3.2 and
-§3.3).
+"""The translation of offsets by sparse offset syncs (`mm2-behaviour.md` §3.2 and §3.3).
 
 The store keeps at most 64 syncs a partition, dense near the newest and exponentially sparser behind it. MirrorMaker 2
-does exactly the same, so a group's checkpoint is the same whichever of the two writes it. Slots refer to syncs. Two
-slots are *the same* when they refer to the same sync, not when two syncs are equal. For distinct syncs at slots i < j:
+does exactly the same, so both write the same checkpoint for a group. Slots refer to syncs. Two slots are *the same*
+when they refer to the same sync, not when two syncs are equal. For distinct syncs at slots i < j:
 
     A  slot 0 is the newest sync
     B  up(i) <= up(j) + 2^j - 2^i          near enough: translation loses at most half of a group's lag
@@ -20,10 +19,10 @@ from lockstep_state.offsets import DownstreamOffset, TopicPartition, UpstreamOff
 
 SLOTS = 64
 TOO_OLD = DownstreamOffset(-1)
-"""The answer for an upstream offset below every usable sync: no checkpoint may be written from it."""
+"""The result for an upstream offset below every usable sync. No checkpoint may be written from it."""
 
 History: TypeAlias = tuple[OffsetSync, ...]
-"""The `SLOTS` slots of one partition, newest first. Never changed in place: a reader may keep one."""
+"""The `SLOTS` slots of one partition, newest first. It is never changed in place: a reader may keep one."""
 
 
 class OffsetSyncStore:
@@ -38,34 +37,32 @@ class OffsetSyncStore:
         self._keep_only_newest = keep_only_newest
         self._read_to_end = False
         self.position = -1
-        """Offset in the syncs topic of the last sync folded, -1 for none."""
+        """Offset in the syncs topic of the last sync folded; -1: none."""
         self.histories: dict[TopicPartition, History] = {}
-        """By source topic and partition, its slots."""
+        """The slots by source topic and partition."""
 
-    def fold(self, at: int, sync: OffsetSync) -> None:
-        """Store the sync that is at offset `at` of the syncs topic.
+    def fold(self, position: int, sync: OffsetSync) -> None:
+        """Store the sync at offset `position` of the syncs topic.
 
-        A sync at or below the last position is known already and changes nothing. An older sync read again has the same
-        fields as an upstream rewind, which forgets the history. Only the position distinguishes the two.
+        A sync at or below the last position was folded already and changes nothing. An older sync read again has the
+        same fields as an upstream rewind, which forgets the history. Only the position distinguishes the two.
         """
-        if at <= self.position:
+        if position <= self.position:
             return
-        self.position = at
+        self.position = position
         key = (sync.topic, sync.partition)
         history = self.histories.get(key)
         if history is None or (self._keep_only_newest and not self._read_to_end):
             self.histories[key] = _only(sync)
         else:
-            self.histories[key] = advanced(history, sync)
+            self.histories[key] = with_sync(history, sync)
 
     def finish_reading(self) -> None:
-        """The end of the topic as it was at the start has been reached: translation may begin. Saying so again changes
-        nothing.
-        """
+        """Allow translation: the topic was read to the end that it had at the start. Idempotent."""
         self._read_to_end = True
 
     def translate_downstream(self, topic: str, partition: int, upstream: UpstreamOffset) -> DownstreamOffset | None:
-        """Where `upstream` of a source partition stands downstream.
+        """Return the downstream offset for `upstream` of a source partition.
 
         None while the answer is unknown (the topic is not read to its end, or the partition has no sync). `TOO_OLD`
         below the oldest usable sync, else an offset that is never beyond the truth. Monotonic in `upstream` while the
@@ -78,24 +75,24 @@ class OffsetSyncStore:
 
 
 def translate(history: History, upstream: UpstreamOffset) -> DownstreamOffset:
-    """The newest sync at or below `upstream` decides: its own downstream offset, or one more when the group is past it.
+    """Return the downstream offset of the newest sync at or below `upstream`, plus one if the group is past it.
 
-    Never more than one: how many of the records between were dropped on the way is not known here.
+    It is never more than one: how many of the records between were dropped on the way is unknown.
     """
-    sync = newest_at(history, upstream)
+    sync = newest_sync_at(history, upstream)
     if sync is None:
         return TOO_OLD
     past = 0 if sync.upstream == upstream else 1
     return DownstreamOffset(sync.downstream + past)
 
 
-def newest_at(history: History, upstream: UpstreamOffset) -> OffsetSync | None:
-    """The newest sync at or below `upstream`, None when all lie above."""
+def newest_sync_at(history: History, upstream: UpstreamOffset) -> OffsetSync | None:
+    """Return the newest sync at or below `upstream`; None if all are above."""
     return next((sync for sync in history if sync.upstream <= upstream), None)
 
 
-def advanced(old: History, sync: OffsetSync) -> History:
-    """The history after one more sync. A sync below the newest one is an upstream rewind and leaves itself alone."""
+def with_sync(old: History, sync: OffsetSync) -> History:
+    """Return the history after one more sync. One below the newest sync is an upstream rewind and drops all others."""
     if sync.upstream < old[0].upstream:
         return _only(sync)
     new = list(old)
@@ -136,12 +133,14 @@ _NEAR = tuple((1 << slot) - (1 << max(slot - 1, 0)) for slot in range(SLOTS))
 """2^j - 2^i of invariant B, by the slot j of the older sync; i is the one before."""
 
 _FAR = tuple(1 << max(slot - 2, 0) for slot in range(SLOTS))
-"""What invariant C adds, by the slot i of the newer sync."""
+"""The addend of invariant C, by the slot i of the newer sync."""
 
 
 def _is_near(newer: OffsetSync, older: OffsetSync, added: int) -> bool:
-    """Invariant B, of neighbours. Beyond the largest offset a bound has wrapped, and no offset is larger than it: here
-    it need not wrap."""
+    """Return invariant B of two neighbours.
+
+    No offset is larger than a bound that has wrapped, so the arithmetic need not wrap.
+    """
     if newer is older:
         return True
     bound = older.upstream + added
@@ -149,7 +148,7 @@ def _is_near(newer: OffsetSync, older: OffsetSync, added: int) -> bool:
 
 
 def _is_far(newer: OffsetSync, older: OffsetSync, added: int) -> bool:
-    """Invariant C. A bound that has wrapped is beyond every offset here too."""
+    """Return invariant C of two neighbours. A bound that has wrapped is beyond every offset."""
     if newer is older:
         return True
     bound = older.upstream + added

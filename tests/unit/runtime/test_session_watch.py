@@ -1,8 +1,8 @@
-"""A state topic that was deleted and created again between two lives."""
+"""A state topic that was deleted and created again between two sessions."""
 
 import pytest
 
-from lockstep_runtime.membership.life_watch import is_another_state
+from lockstep_runtime.membership.session_watch import is_another_state
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Offset translation behaves as MirrorMaker 2's store does (`mm2-behaviour.md` §3.2, conformance nos. 153 to 160)."""
+"""Offset translation follows MirrorMaker 2's store (`mm2-behaviour.md` §3.2, conformance nos. 153 to 160)."""
 
 import random
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lockstep_rules.offsets.translation import SLOTS, TOO_OLD, History, OffsetSyncStore, advanced, translate
+from lockstep_rules.offsets.offset_sync_store import SLOTS, TOO_OLD, History, OffsetSyncStore, translate, with_sync
 from lockstep_state.codecs.mm2_codec import OffsetSync
 from lockstep_state.offsets import DownstreamOffset, UpstreamOffset
 
@@ -70,37 +70,32 @@ def assert_invariants(history: History) -> None:
 
 
 class TestTranslation:
-    def test_mm2_153_group_past_a_sync_gets_its_downstream_offset_plus_one(self) -> None:
-        assert Feed().receive(sync(100, 200)).at_offset(150) == 201
-
-    def test_mm2_153_group_at_a_sync_gets_its_downstream_offset(self) -> None:
-        assert Feed().receive(sync(100, 200), sync(150, 251)).at_offset(150) == 251
-
-    def test_mm2_153_an_offset_below_every_sync_is_too_old(self) -> None:
-        assert Feed().receive(sync(100, 200), sync(150, 251)).at_offset(5) == TOO_OLD
-
-    def test_mm2_153_a_target_that_starts_over_is_followed(self) -> None:
-        assert Feed().receive(sync(150, 251), sync(200, 10)).at_offset(200) == 10
-
-    def test_mm2_153_source_that_starts_over_clears_older_syncs(self) -> None:
-        feed = Feed().receive(sync(100, 200), sync(200, 300), sync(20, 20))
-        assert feed.at_offset(20) == 20
-        assert feed.at_offset(150) == 21
-        assert feed.at_offset(19) == TOO_OLD
-
-    def test_the_same_upstream_offset_again_keeps_the_history(self) -> None:
-        feed = Feed().receive(sync(100, 200), sync(200, 300), sync(200, 310))
-        assert feed.at_offset(150) == 201
-        assert feed.at_offset(200) == 310
+    @pytest.mark.parametrize(
+        ("syncs", "translated"),
+        [
+            pytest.param([sync(100, 200)], {150: 201}, id="past a sync"),
+            pytest.param([sync(100, 200), sync(150, 251)], {150: 251, 5: TOO_OLD}, id="at a sync, below every sync"),
+            pytest.param([sync(150, 251), sync(200, 10)], {200: 10}, id="target starts over"),
+            pytest.param(
+                [sync(100, 200), sync(200, 300), sync(20, 20)], {20: 20, 150: 21, 19: TOO_OLD}, id="source starts over"
+            ),
+            pytest.param(
+                [sync(100, 200), sync(200, 300), sync(200, 310)], {150: 201, 200: 310}, id="same upstream offset again"
+            ),
+            pytest.param([], {100: None}, id="mm2-155, without a sync"),
+        ],
+    )
+    def test_mm2_153_155_group_offset_is_translated_by_the_last_sync_below_it(
+        self, syncs: list[OffsetSync], translated: dict[int, int | None]
+    ) -> None:
+        feed = Feed().receive(*syncs)
+        assert {upstream: feed.at_offset(upstream) for upstream in translated} == translated
 
     def test_mm2_154_store_translates_nothing_before_it_is_read_to_the_end(self) -> None:
         feed = Feed(started=False).receive(sync(100, 200))
         assert feed.at_offset(100) is None
         feed.store.finish_reading()
         assert feed.at_offset(100) == 200
-
-    def test_mm2_155_offset_without_a_sync_is_not_translated(self) -> None:
-        assert Feed().at_offset(100) is None
 
     def test_partitions_and_topics_do_not_mix(self) -> None:
         feed = Feed().receive(sync(100, 200), sync(100, 300, partition=1), sync(100, 400, topic="payments"))
@@ -164,7 +159,7 @@ class TestExpiry:
             if history is None:
                 history, first = (one,) * SLOTS, upstream
             else:
-                history = advanced(history, one)
+                history = with_sync(history, one)
             assert history[0].upstream == upstream, "A: the newest sync is kept"
             assert history[-1].upstream == first, "D: the oldest usable sync is kept"
             now = len(distinct(history))
@@ -206,10 +201,6 @@ class TestPosition:
             feed.store.fold(at, sync(at * 10))
         assert feed.history is before
         assert feed.store.position == 49
-
-    def test_an_older_sync_at_a_new_position_is_a_rewind(self) -> None:
-        feed = Feed().receive(sync(0), sync(10), sync(0))
-        assert feed.distinct == (0,)
 
     def test_gaps_in_the_positions_are_the_compaction_and_nothing_else(self) -> None:
         store = OffsetSyncStore(keep_only_newest=False)

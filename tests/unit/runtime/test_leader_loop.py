@@ -12,7 +12,7 @@ from lockstep_kafka.common.errors import errors_in
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.flow.command_handler import CommandHandler
 from lockstep_runtime.flow.context import Answer, FlowContext
-from lockstep_runtime.membership.lead import Lead
+from lockstep_runtime.membership.leader_loop import LeaderLoop
 from lockstep_state.commands.command import Command
 from lockstep_state.commands.command_vocabulary import Scope
 from lockstep_state.reasons.reason_catalogue import format_sentence
@@ -34,7 +34,7 @@ class SlowRounds:
         self.began = 0
 
     async def run(self) -> None:
-        await self._ctx.rounds.every("work", self._ctx.settings.acl_sync.every, self._round)
+        await self._ctx.periodic.every("work", self._ctx.settings.acl_sync.every, self._round)
 
     async def _round(self) -> None:
         self.began += 1
@@ -54,21 +54,21 @@ class Scene:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.ctx = leading(folder, "acl-sync", (0, 5))
         self.service = SlowRounds(self.ctx)
-        self.lead = Lead(self.ctx, self.service, "all")
+        self.loop = LeaderLoop(self.ctx, self.service, "all")
         self.answers: list[tuple[str, str]] = []
         monkeypatch.setattr(self.ctx, "event", self._event)
-        monkeypatch.setattr(self.lead, "_attend", self._attend)
+        monkeypatch.setattr(self.loop, "_serve_commands", self._serve_commands)
 
     async def _event(self, kind: str, subject: str = "", text: str = "", **detail: Any) -> None:
         self.answers.append((kind, format_sentence(detail["cause"])))
 
-    async def _attend(self) -> None:
-        self.lead._handler = CommandHandler(self.ctx, self.service.command)
-        await self.lead._handler.serve()
+    async def _serve_commands(self) -> None:
+        self.loop._handler = CommandHandler(self.ctx, self.service.command)
+        await self.loop._handler.serve()
 
     def send(self, number: int) -> None:
         key, value = Command(id=f"c{number}", verb="refresh").encode()
-        self.lead.received([Record("commands", 0, number, key, value, 0)])
+        self.loop.receive_commands([Record("commands", 0, number, key, value, 0)])
 
     async def refresh_meets(self, row: Row) -> None:
         """A refresh waits for a slow round when this row comes."""
@@ -79,6 +79,11 @@ class Scene:
         self.service.slow = False
         read_row(self.ctx, row)
         await eventually(lambda: len(self.answers) == 1)
+
+
+@pytest.fixture
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    return Scene(tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize(
@@ -92,11 +97,8 @@ class Scene:
         ),
     ],
 )
-async def test_refresh_that_a_command_interrupts_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: Wanted, reason: str
-) -> None:
-    scene = Scene(tmp_path, monkeypatch)
-    acting = asyncio.create_task(scene.lead._act())
+async def test_refresh_that_a_command_interrupts_is_refused(scene: Scene, row: Wanted, reason: str) -> None:
+    acting = asyncio.create_task(scene.loop._run_while_leading())
     await scene.refresh_meets(row)
     assert scene.answers == [("CommandRefused", reason)]
     read_row(scene.ctx, Wanted(scope=SOURCE, phase="running", restart=row.restart))
@@ -107,16 +109,15 @@ async def test_refresh_that_a_command_interrupts_is_refused(
     acting.cancel()
 
 
-async def test_refresh_is_not_answered_after_the_lead_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_refresh_is_not_answered_after_the_lead_is_lost(scene: Scene) -> None:
     """The next leader carries it out."""
-    scene = Scene(tmp_path, monkeypatch)
-    scene.lead._loop_task = asyncio.create_task(scene.lead._act())
+    scene.loop._leading = asyncio.create_task(scene.loop._run_while_leading())
     await eventually(lambda: scene.service.began == 1)
     scene.service.slow = True
     scene.send(0)
     await eventually(lambda: scene.service.began == 2)
     scene.ctx.leadership.assigned(())
-    await scene.lead.stand_down("another leads")
+    await scene.loop.stand_down("another leads")
     await asyncio.sleep(0.01)
     assert scene.answers == []
 
@@ -130,35 +131,33 @@ async def test_refresh_is_not_answered_after_the_lead_is_lost(tmp_path: Path, mo
     ],
 )
 async def test_standing_down_names_its_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, silent_s: float | None, why: str
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, silent_s: float | None, why: str
 ) -> None:
-    scene = Scene(tmp_path, monkeypatch)
     now = scene.ctx.clock.monotonic()
-    scene.ctx.heard_at = None if silent_s is None else now - silent_s
-    heard: list[tuple[str, str]] = []
-    monkeypatch.setattr(scene.ctx.log, "info", lambda message, text="", **_: heard.append((message, text)))
-    scene.lead._loop_task = asyncio.create_task(asyncio.sleep(60))
-    await scene.lead.stand_down(scene.lead._why_not_acting())
-    assert heard == [("standing down", f"{scene.ctx.instance}: {why}")]
+    scene.ctx.heartbeat_at = None if silent_s is None else now - silent_s
+    logged: list[tuple[str, str]] = []
+    monkeypatch.setattr(scene.ctx.log, "info", lambda message, text="", **_: logged.append((message, text)))
+    scene.loop._leading = asyncio.create_task(asyncio.sleep(60))
+    await scene.loop.stand_down(scene.loop._why_not_acting())
+    assert logged == [("standing down", f"{scene.ctx.instance}: {why}")]
 
 
 @pytest.mark.parametrize("ends_as", [None, asyncio.CancelledError()])
-@pytest.mark.parametrize("part", ["_attend", "run_forever"])
+@pytest.mark.parametrize("part", ["_serve_commands", "run_forever"])
 async def test_lead_part_that_ends_by_itself_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str, ends_as: BaseException | None
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, part: str, ends_as: BaseException | None
 ) -> None:
     """A task group goes on without a child that returned, or was cancelled from within."""
-    scene = Scene(tmp_path, monkeypatch)
 
     async def ends() -> None:
         await asyncio.sleep(0)
         if ends_as is not None:
             raise ends_as
 
-    monkeypatch.setattr(scene.lead if part == "_attend" else scene.lead._work, part, ends)
+    monkeypatch.setattr(scene.loop if part == "_serve_commands" else scene.loop._main_loop, part, ends)
     with pytest.raises(BaseExceptionGroup) as raised:
-        await asyncio.wait_for(scene.lead._act(), 5.0)
-    assert [type(one) for one in errors_in(raised.value)] == [RuntimeError]
+        await asyncio.wait_for(scene.loop._run_while_leading(), 5.0)
+    assert [type(error) for error in errors_in(raised.value)] == [RuntimeError]
 
 
 class LateLoop(SlowRounds):
@@ -182,42 +181,40 @@ class LateLoop(SlowRounds):
             self.running -= 1
 
 
-async def test_next_main_loop_begins_when_the_former_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lockstep_runtime.membership.lead.DRAIN", 0.05)
-    monkeypatch.setattr("lockstep_runtime.membership.lead.TICK", 0.02)
-    scene = Scene(tmp_path, monkeypatch)
+async def test_next_main_loop_begins_when_the_former_has_ended(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lockstep_runtime.membership.leader_loop.DRAIN", 0.05)
+    monkeypatch.setattr("lockstep_runtime.membership.leader_loop.TICK", 0.02)
     service = LateLoop(scene.ctx)
-    lead = Lead(scene.ctx, service, "all")
-    monkeypatch.setattr(lead, "_attend", asyncio.Event().wait)
+    lead = LeaderLoop(scene.ctx, service, "all")
+    monkeypatch.setattr(lead, "_serve_commands", asyncio.Event().wait)
 
-    async def keep() -> None:
+    async def run() -> None:
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(lead.keep(tasks))
+            tasks.create_task(lead.run(tasks))
 
-    keeping = asyncio.create_task(keep())
+    keeping = asyncio.create_task(run())
     await eventually(lambda: service.began == 1)
     await lead.stand_down("another leads")
-    scene.ctx.heard_at = scene.ctx.clock.monotonic()
-    lead.nudge()
+    scene.ctx.heartbeat_at = scene.ctx.clock.monotonic()
+    lead.wake()
     await asyncio.sleep(0.2)
     assert service.began == 1
     service.may_end.set()
-    scene.ctx.heard_at = scene.ctx.clock.monotonic()
+    scene.ctx.heartbeat_at = scene.ctx.clock.monotonic()
     await eventually(lambda: service.began == 2)
     keeping.cancel()
     await asyncio.wait([keeping])
 
 
-async def test_main_loop_that_never_ends_ends_its_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_main_loop_that_never_ends_ends_its_process(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     ended: list[str] = []
-    monkeypatch.setattr("lockstep_runtime.membership.lead.DRAIN", 0.05)
-    monkeypatch.setattr("lockstep_runtime.membership.lead.ENDS_WITHIN", 0.2)
-    monkeypatch.setattr("lockstep_runtime.membership.lead.replace_process", lambda log, why: ended.append(why))
-    scene = Scene(tmp_path, monkeypatch)
+    monkeypatch.setattr("lockstep_runtime.membership.leader_loop.DRAIN", 0.05)
+    monkeypatch.setattr("lockstep_runtime.membership.leader_loop.ENDS_WITHIN", 0.2)
+    monkeypatch.setattr("lockstep_runtime.membership.leader_loop.replace_process", lambda log, why: ended.append(why))
     service = LateLoop(scene.ctx)
-    lead = Lead(scene.ctx, service, "all")
-    monkeypatch.setattr(lead, "_attend", asyncio.Event().wait)
-    task = lead._loop_task = asyncio.create_task(lead._act())
+    lead = LeaderLoop(scene.ctx, service, "all")
+    monkeypatch.setattr(lead, "_serve_commands", asyncio.Event().wait)
+    task = lead._leading = asyncio.create_task(lead._run_while_leading())
     await eventually(lambda: service.began == 1)
     await lead.stand_down("another leads")
     await eventually(lambda: len(ended) == 1)
