@@ -1,7 +1,7 @@
-"""Faust as we run it: an app that is one member of a group and follows one topic, and sleeps while nothing comes.
+"""Faust with our settings: an app that is one member of a group, follows one topic, and sleeps while nothing comes.
 
-Faust and aiokafka wake several times a second whether there is anything to do or not, in a thread of each app. What
-is replaced here is theirs, not meant for it, and held by a contract test.
+Faust and aiokafka wake up several times a second in a thread of each app, also when they have no work. The methods
+that are replaced here are private to them. A contract test holds them.
 """
 
 import logging
@@ -27,28 +27,33 @@ from lockstep_state.names import service_group
 NEVER_MS = 2**31 - 1
 
 METADATA_EVERY_MS = 10_000
-"""If the commands topic has no leader in the metadata, the member that assigns the group assigns no partition. No
-instance leads until the metadata is refreshed: for up to five minutes by default."""
+"""Milliseconds between two refreshes of the metadata.
+
+If the commands topic has no leader in the metadata, the member that assigns the group assigns no partition. No
+instance leads until the metadata is refreshed: for up to five minutes by default.
+"""
 
 ASK_EVERY_S = 3.0
-"""How long Faust waits in its consumer's thread for records before it asks there again; they end the wait. A partition
-that is newly ours is read when this is over, so it is no longer. Faust asks every second."""
+"""Longest wait of Faust for records in its consumer's thread; by default a second.
+
+Records end the wait. A newly assigned partition is read when the wait is over, so it is no longer.
+"""
 
 CHECK_INTERVAL_S = 3.0
-"""How often aiokafka's fetcher checks for work that it was not woken for; by default every 0.2 s."""
+"""Seconds between two checks of aiokafka's fetcher for work that it was not woken for; by default 0.2."""
 
 COMMITS_EVERY_S = 15.0
-"""How often Faust commits how far it has read. Nothing depends on it: who leads begins with what is not answered."""
+"""Seconds between two commits of Faust. Nothing depends on them: a leader begins with the commands without an answer.
+"""
 
 
 def _library_logger(part: str) -> logging.Logger:
-    """One of Faust's, for a subclass of its: mode would choose our module's, which is not silent. mode also replaces
-    one that another class has."""
+    """Return a logger of Faust for a subclass: mode would choose one of our module, which is not silent."""
     return logging.getLogger(f"faust.{part}")
 
 
 class Thread(driver.AIOKafkaConsumerThread):
-    """The consumer's thread."""
+    """The thread of Faust's consumer."""
 
     logger = _library_logger("thread")
 
@@ -66,11 +71,11 @@ class Thread(driver.AIOKafkaConsumerThread):
 
     @Service.task
     async def _thread_keepalive(self) -> None:
-        """Wakes this thread's loop every second in Faust, so that it sees what was queued; queueing wakes it anyway."""
+        """Do nothing. Faust wakes this thread's loop every second for queued calls, but queueing wakes it anyway."""
         return
 
     async def _keepalive2(self) -> None:
-        """The same, and the loop that the thread works for with it."""
+        """Do nothing, as `_thread_keepalive`."""
         return
 
 
@@ -103,8 +108,10 @@ class Unmeasured(faust.Monitor):
 
 
 class App(faust.App):
-    """A Faust app that writes nothing to disk: without tables its data folder would stay empty, wherever we were
-    started. `listen` gets aiokafka's consumer before it joins its group, in the consumer's thread."""
+    """A Faust app that writes nothing to disk: without tables its data folder would stay empty.
+
+    `listen` gets aiokafka's consumer before it joins its group, in the consumer's thread.
+    """
 
     logger = _library_logger("app")
     listen: Callable[[Any], None]
@@ -116,8 +123,10 @@ class App(faust.App):
         return Transport(self.conf.broker_consumer, self)
 
     def follow(self, topic: Any, on_stream: Callable[[Any], Any]) -> None:
-        """Give the stream of this topic's events to `on_stream`, as Faust's decorator `agent` does. The decorator also
-        reads the caller's source and the path of every module, for a search of agents in modules."""
+        """Give the stream of this topic's events to `on_stream`, as Faust's decorator `agent` does.
+
+        The decorator also reads the caller's source and the path of every module, to search agents in them.
+        """
         settings: Any = self.conf
         agent = settings.Agent(
             on_stream,
@@ -131,8 +140,13 @@ class App(faust.App):
 
 
 def build_app(ctx: FlowContext, listen: Callable[[Any], None], instance: str | None) -> Any:
-    """Build a Faust app with our settings: nothing but one group member that follows one topic. `listen` as in App.
-    `instance`: as what it joins, so that it finds its former place; None: as a new member."""
+    """Build a Faust app that is one group member and follows one topic.
+
+    Args:
+        ctx: The flow and its settings.
+        listen: As `App.listen`.
+        instance: The group instance id, by which the member finds its former partitions; None joins as a new member.
+    """
     settings = ctx.settings
     hosts = settings.target.bootstrap.split(",")
     app = App(
