@@ -24,7 +24,7 @@ class StopFetching:
 
 @dataclass(frozen=True, slots=True)
 class OfferAppends:
-    """The instruction to let the partition's connections ask for the next batch (`ConnectionReady`): some batches wait."""
+    """The instruction to let the partition's connections ask for the next batch (`ConnectionReady`)."""
 
 
 @dataclass(frozen=True, slots=True)
