@@ -55,7 +55,7 @@ class BatchAdmission:
         self.position = row.upstream + 1
         """The next upstream offset to judge."""
         appended = appended_since(row, end.sequence, end.others)
-        # Where the target holds nothing of others in between, each of our records has its place, be it left or not.
+        # If others have appended nothing in between, the place of each of our records is known, even of removed ones.
         is_alone = end.downstream - row.downstream == appended
         stretches = ((row.downstream + 1, appended),) if is_alone else end.stretches or ()
         self._already_appended = ResumeDeduplicator(

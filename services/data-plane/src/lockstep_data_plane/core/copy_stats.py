@@ -60,7 +60,7 @@ class CopyStats:
             counts["records"] += outgoing.count
             counts["bytes"] += size
             first, last = outgoing.base_timestamp, outgoing.max_timestamp
-            if at_ms and first >= 0 and last >= 0:  # of that age it was then
+            if at_ms and first >= 0 and last >= 0:  # its age at that time counts
                 first, last = first + now_ms - at_ms, last + now_ms - at_ms
             spans.append((first, last, outgoing.count))
         latency_ms = (acks[-1].at_ms or now_ms) - acks[-1].outgoing.max_timestamp
@@ -111,7 +111,7 @@ class _Ages:
         if not count:
             self._since_ms = now_ms
         for first, last, records in spans:
-            if first < 0 or last < 0 or records <= 0:  # records of before Kafka 0.10 have no timestamp
+            if first < 0 or last < 0 or records <= 0:  # records from before Kafka 0.10 have no timestamp
                 continue
             if first > last:  # the base of a compacted batch may be its delete horizon, later than all its records
                 first = last

@@ -222,7 +222,7 @@ class TransactionCommitted(NamedTuple):
     now_ms: int
 
 
-# -- what is written down ----------------------------------------------------------------------------------------------
+# -- what is written ---------------------------------------------------------------------------------------------------
 
 
 class RunsWritten(NamedTuple):

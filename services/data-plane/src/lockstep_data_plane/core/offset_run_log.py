@@ -205,7 +205,7 @@ class RunLog:
         older, self._chunks = self._chunks[: RING // 2], self._chunks[RING // 2 :]
         runs = [run for chunk in older for run in chunk.runs]
         kept = thinned(runs, self._chunks[0].runs[0], self._downstream_end, self._lag_max)
-        # In the places' own order: a chunk written anew never takes the place of runs that a later one is to tell of.
+        # In the order of the places: a rewritten chunk never takes the place of runs that a later row has yet to name.
         self._chunks = self._into_chunks(kept, [chunk.place for chunk in older]) + self._chunks
 
     def _ends_after(self, run: Run) -> None:

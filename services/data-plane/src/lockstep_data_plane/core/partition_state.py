@@ -407,7 +407,7 @@ class PartitionState:
         self.routing.on_failed()
         self._move(event)
         if self._transactions is not None and (self.routing.broken or not self._ends_first):
-            self._transactions.held.clear()  # the resume ends that transaction, and asks what became of it
+            self._transactions.held.clear()  # the resume ends that transaction, and finds out whether it was committed
         return (CopyTrouble(why),) if first and why else ()
 
     def _refuse(self, cause: Reason, refusal: RefusedRecords | None, case: str = "") -> tuple[Report, ...]:
@@ -536,7 +536,7 @@ class PartitionState:
         self.routing.marked()
         return (self._count(self._transaction.committed(), event.now_ms),)
 
-    # -- what is written down ------------------------------------------------------------------------------------------
+    # -- what is written -----------------------------------------------------------------------------------------------
 
     def _on_runs_written(self, event: events.RunsWritten) -> Effects:
         self.acked.runs.written(event.rows)

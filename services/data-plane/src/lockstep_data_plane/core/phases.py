@@ -56,7 +56,7 @@ class PhaseEvent(Enum):
     FOUND = "found"
     """The target's log says where the copy of a partition at rest ends."""
     LOCATED = "located"
-    """It is known, too, at which record of the source the copy ends."""
+    """The record of the source at which the copy ends is known, too."""
     UNPLACED = "unplaced"
     """The target's log says where the copy of a partition at rest ends. Only the source knows which record that is, and
     it does not answer.

@@ -31,8 +31,8 @@ WEIGHT = 0.3
 class TransactionBoundary:
     """The rule for when a transaction ends (MM2's `transaction.boundary`).
 
-    With `interval_s`, it ends this long after it was opened. None is the boundary `poll`: it ends as soon as all
-    fetched records are appended, and from time to time while records wait.
+    With `interval_s`, a transaction ends so many seconds after it was opened. None is the boundary `poll`. Then it ends
+    as soon as all fetched records are appended, and from time to time while records wait.
     """
 
     interval_s: float | None = None

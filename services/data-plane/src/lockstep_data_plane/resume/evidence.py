@@ -60,7 +60,7 @@ class EvidenceReader:
         self._source = source
         self._target = target
         self._unaccounted: dict[PartitionState, float] = {}
-        """By partition, the time since when the copy waits for the row of records that the target's log holds."""
+        """The time, by partition, since when the copy waits for the row of records that the target's log holds."""
 
     async def end(
         self, partition: PartitionState, row: PartitionProgress, *, counts: bool = True, asks_source: bool = True
@@ -134,7 +134,7 @@ class EvidenceReader:
             try:
                 isolation = self._settings.data_plane.isolation_level
                 match = await match_logs(self._source, self._target, partition, row, found.end, isolation=isolation)
-            except (AmbiguousMatch, ValueError) as exc:  # or records cannot be read
+            except (AmbiguousMatch, ValueError) as exc:  # ValueError: records cannot be read
                 match = str(exc)
         return self._accounted(partition, found)
 
@@ -222,7 +222,7 @@ class EvidenceReader:
             if then and cluster.topic_id(tp) not in ("", then):
                 if rests and side == "source" and not await self.source_answers(tp):
                     continue
-                await cluster.refresh([topic])  # ours may be the older view
+                await cluster.refresh([topic])  # our metadata may be the older one
                 now = cluster.topic_id(tp)
                 if now not in ("", then):
                     return side, then, now
@@ -275,7 +275,7 @@ async def first_offset(source: ClusterClient, settings: FlowSettings, tp: TopicP
     moment = plane.start_timestamp.for_topic(tp[0])
     if moment is None:
         return await source.end_offset(tp, timestamp=EARLIEST if plane.auto_offset_reset == "earliest" else LATEST)
-    # The end first: a record of that time that comes between the two questions is copied.
+    # The end is asked for first, so a record of that time that is appended between the two requests is copied.
     end = await source.end_offset(tp, timestamp=LATEST)
     found = await source.end_offset(tp, timestamp=moment)
     return end if found < 0 else found
@@ -302,7 +302,7 @@ async def read_tail(target: ClusterClient, partition: PartitionState, row: Parti
         appended_to = await _read(target, partition.target_tp, tail, {row.producer_id, *others}, appended_to)
         since = await partition.provenance.ours()
         if not since <= others:
-            others |= since  # another slot has got itself one meanwhile, and may have used it
+            others |= since  # another slot has got a producer id meanwhile, and may have used it
         elif tail.is_settled or asyncio.get_running_loop().time() > deadline:
             return tail
         else:
@@ -381,7 +381,7 @@ async def match_logs(
             continue
         if match.next is None or match.next >= row.upstream + 1 + beyond or left <= 0:
             break
-        # So few offsets for so many records: the log is another one, or that record was not to be copied then.
+        # So few offsets cannot hold so many records: the log is another one, or that record was not to be copied.
         match.require_parted(record for record in records if record.offset > match.next)
         left -= len(records)
     if match.next is None:

@@ -32,7 +32,7 @@ from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress
 class Resumer:
     """The finder of the position from which each partition of a slot goes on.
 
-    It changes no log; it only writes the row of a new chain.
+    It appends no records of the source. It writes only rows and progress.
     """
 
     def __init__(
@@ -85,9 +85,9 @@ class Resumer:
         await self._metadata(partition)
         row = self._newest(partition)
         if row is not None and self._settings.data_plane.read_back and not row.transactional:
-            row = replace(row, read_back=True)  # records that the target holds without the id that they were sent with
+            row = replace(row, read_back=True)  # the target dropped the producer id that these records were sent with
         if row is not None and (row.located or row.beyond):
-            # Acknowledged before the first append: a run that is killed behind that leaves no row that claims to know.
+            # It is acknowledged before the first append, so a run that is killed later leaves no row that is `located`.
             row = replace(row, located=False, beyond=0)
             await uninterrupted(self._control_writer.write(row))
         if row is None or row.begins or not self._fence.owns(row):
@@ -184,7 +184,7 @@ class Resumer:
         if former.begins == LOST:
             former = replace(former, producer_id=-1, begins=RESET)
         if not (former.begins or former.transactional):
-            # Nothing will be counted past in what follows its end, so the records themselves tell where that is.
+            # Nothing behind this end will be counted past, so the records themselves have to say where it is.
             former, end = await self._go_on(partition.with_identity_routing(), topic, former, counts=False)
             former = replace(former, downstream=end.downstream if partition.routing.in_one_log else -1)
         if takes_over or former.transactional:
@@ -200,7 +200,7 @@ class Resumer:
         row = former if goes_on else await self._first(partition, topic, former, committed)
         row = fence.begin(row, self._sequences.left_epoch(former))
         if takes_over:
-            # Progress first: from the moment the row says so, it is what counts.
+            # Progress is written first, because it counts as soon as the row is transactional.
             await self._control_writer.progress.write(partition.tp, row.upstream)
         elif former.producer_id < 0:
             return await self._go_on(partition, topic, row, unwritten=True)
@@ -294,7 +294,7 @@ class Resumer:
     async def _committed(
         self, partition: PartitionState, row: PartitionProgress, committed: int | None
     ) -> PartitionProgress:
-        """Return the row behind what is committed, if the source's log up to the row still is the one that was copied.
+        """Return the row behind what is committed, if the source's log up to the row is the one that was copied.
 
         Otherwise the row stays as it is.
         """

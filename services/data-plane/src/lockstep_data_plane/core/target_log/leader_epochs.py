@@ -73,7 +73,7 @@ class EpochEvidence(NamedTuple):
             return PartingSearch(self.epoch, min(answered, self.end))
         if self.batch is not None and self.batch.leader_epoch > self.epoch:
             return PartingSearch(self.epoch, self.start, max(self.start, self.batch.base_offset))
-        # Nothing is there, or all of it is another log.
+        # The log holds nothing there, or all of it is another log.
         return PartingSearch(self.epoch, self.start if self.answered is None else min(self.answered, self.end))
 
 

@@ -93,7 +93,7 @@ def locate(
         beyond = appended_since(row, end.sequence, end.others)
         if source is None:
             return NeedsMore(end) if beyond else Position(row, end)
-        if not beyond and target.shared:  # what was read and holds nothing of ours need not be read again
+        if not beyond and target.shared:  # offsets that hold nothing of ours need not be read again
             row = replace(row, downstream=max(row.downstream, end.read_to))
             end = replace(end, downstream=row.downstream)
         found = _on_both(row, source, end, beyond, match, counts=counts)
@@ -137,7 +137,7 @@ def _on_both(
         if match.upstream >= 0 or source.start <= wanted + beyond:
             row = replace(row, downstream=end.downstream, sequence=end.sequence, others=end.others)
             return Position(replace(row, upstream=match.next - 1, upstream_epoch=-1), end)
-        wanted += beyond  # all of ours is gone from the source, and at least so much behind it that is not there
+        wanted += beyond  # the source lost all of these records, so the next one is at least so far behind the row
     return _gone(row, source, wanted) or Position(row, end)
 
 
