@@ -40,7 +40,7 @@ class SequenceFence:
 
 
 class ReadBackFence(SequenceFence):
-    """The fence of a target that has none: one writer appends at a time, and reads the target's log before it begins.
+    """The way for a target that cannot fence: one writer at a time, which first reads the target's log.
 
     Producer id, epoch and sequence are in the row only.
     """
