@@ -2,7 +2,8 @@
 
 Bytes count that are held (fetched and not yet acknowledged), and bytes that are asked for. Three quarters of the cap
 are shared: a partition may hold as much of them as is still free. The last quarter is reserved. Each of n partitions
-may always hold an eighth of the cap divided by n, and ask for as much again."""
+may always hold an eighth of the cap divided by n, and ask for as much again.
+"""
 
 from collections.abc import Hashable
 from typing import NamedTuple
@@ -12,7 +13,8 @@ NEVER = -1
 
 class FetchBudget(NamedTuple):
     """What a connection may ask for: of partitions that hold less than `below` bytes, of each at most `each`, and
-    `at_most` of all together. `is_tight`: so little because most of the cap is taken."""
+    `at_most` of all together. `is_tight`: so little because most of the cap is taken.
+    """
 
     below: int
     each: int
@@ -22,7 +24,8 @@ class FetchBudget(NamedTuple):
 
 class MemoryBudget:
     """The bytes of one slot. What is held and asked for never exceeds the cap, with one exception. A broker answers
-    with at least one batch, however large: each connection may bring the excess of that one."""
+    with at least one batch, however large: each connection may bring the excess of that one.
+    """
 
     def __init__(self, cap: int) -> None:
         self.cap = cap
@@ -52,7 +55,8 @@ class MemoryBudget:
         """What one of so many connections may ask for now, where so many partitions are fetched; None: nothing. Of each
         partition and of all at most what the last two say.
 
-        Where that is less than usual, a later `set_held` or `reserve` says when there is more."""
+        Where that is less than usual, a later `set_held` or `reserve` says when there is more.
+        """
         a_connections = max(1, self.cap // (2 * max(1, connections)))
         own = self._reserved(partitions)
         each = min(each, a_connections)
@@ -68,7 +72,8 @@ class MemoryBudget:
 
     def may_take(self, partition: Hashable, partitions: int) -> bool:
         """Whether the partition, one of so many that are fetched, may have room now: `grant` says so for certain, and
-        never more."""
+        never more.
+        """
         return self._held.get(partition, 0) <= max(self.cap * 3 // 4 - self._used - 1, self._reserved(partitions))
 
     def _reserved(self, partitions: int) -> int:

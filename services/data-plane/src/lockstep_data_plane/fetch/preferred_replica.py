@@ -2,7 +2,8 @@
 
 If a fetch has a rack, a leader may name another replica, which is nearer. The leader is asked again after a while, as
 Java's consumer does it, for the nearest replica may be another one by then. After any error at a follower, the leader's
-answer counts. A follower may lag, so an offset that it does not have is no gap."""
+answer counts. A follower may lag, so an offset that it does not have is no gap.
+"""
 
 from collections.abc import Iterable
 
@@ -25,7 +26,8 @@ class PreferredReplicas:
 
     def rack(self, partitions: Iterable[TopicPartition], now: float) -> str:
         """What to say with a fetch of these partitions: our rack, or none where one of them is to come from its leader.
-        A fetch has one rack for all that it asks, so the others come from there too for as long."""
+        A fetch has one rack for all that it asks, so the others come from there too for as long.
+        """
         if not self._rack or any(self._avoided.get(tp, now) > now for tp in partitions):
             return ""
         return self._rack
