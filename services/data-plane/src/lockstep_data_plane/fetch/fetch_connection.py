@@ -114,8 +114,9 @@ class FetchConnection:
         self._connection, self._asked_at = None, 0.0
 
     def end_stuck(self, now: float) -> None:
-        """Close the connection if its broker has been silent for too long. The fetch then fails like any other lost
-        one.
+        """Close the connection if its broker has been silent for too long.
+
+        The fetch then fails as after any lost connection.
         """
         if self._connection is not None and self._cluster.timeouts.ends_fetch(self._asked_at, now, self._kept_s):
             self._connection.give_up()

@@ -63,11 +63,16 @@ class FetchSizes:
             load.much_at = now
 
     def surplus(self, connection: tuple[int, int], own: int, others: int, now: float) -> int:
-        """Return how many of its `own` partitions the connection gives to the other one of its broker, which has
-        `others`.
+        """Return how many of its `own` partitions the connection gives to the other one of its broker.
 
         A connection that brings much gives half of what it has more. If neither brings much, the second gives all to
         the first.
+
+        Args:
+            connection: The broker, and 0 or 1.
+            own: The number of partitions of this connection.
+            others: The number of partitions of the other connection.
+            now: The time in seconds.
         """
         broker, index = connection
         if self._brings_much(connection, now):

@@ -291,8 +291,9 @@ class Fetcher:
             fetch_connection.end_stuck(time.monotonic())
 
     def crashed(self) -> BaseException | None:
-        """Return the programming error that ended a connection's task, or None. The slot ends with it, so that it
-        never stalls.
+        """Return the programming error that ended a connection's task, or None.
+
+        The slot ends with it, so that no partition stalls.
         """
         done = (task for task in self._tasks if task.done() and not task.cancelled())
         return next((exc for task in done if (exc := task.exception()) is not None), None)

@@ -59,7 +59,8 @@ class ErrorHandler:
     ) -> Failed | Refused:
         """Return the event for an append that the target refused or did not answer.
 
-        A batch that is too large is split from now on. A record is refused as too large only if it was alone in its batch.
+        A batch that is too large is split from now on. A record is refused as too large only if it was alone in its
+        batch.
         """
         if isinstance(answer, NoProduceAnswer):
             return self._on_no_answer(partition, sent)

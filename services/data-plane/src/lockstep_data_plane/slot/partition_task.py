@@ -40,7 +40,7 @@ from lockstep_state.offsets import TopicPartition
 from lockstep_state.rows.state_rows import MirroredTopic, OffsetRuns
 
 AT_MOST_S = 4.0
-"""The longest pause in seconds before a retry. Waiting partitions share one metadata request, so a retry costs little."""
+"""The longest pause in seconds before a retry. Waiting partitions share one metadata request, so a retry is cheap."""
 
 LOCATES_WITHIN_S = 3.0
 """Seconds without records of a partition that is located, after which the slot asks whether the source is there."""
@@ -120,8 +120,8 @@ class PartitionBackoff:
     def before_copying(self, now: float, *, no_progress: bool) -> float:
         """Return the seconds to wait before it resumes after a failed copy.
 
-        They are 0 if the copy made progress since it last resumed. Otherwise they double with each failure, up to 30. One
-        failure is forgotten for each ten seconds of copying, because an idle partition makes no progress either.
+        They are 0 if the copy made progress since it last resumed. Otherwise they double with each failure, up to 30.
+        One failure is forgotten for each ten seconds of copying, because an idle partition makes no progress either.
         """
         if not no_progress:
             self._copying.reset()
@@ -190,8 +190,8 @@ class PartitionTasks:
     async def _quarantine(self, partition: PartitionState, pauses: PartitionBackoff) -> None:
         """Write refused records to the quarantine topic, record in the row that they are passed over, and go on.
 
-        The partition waits until both writes are acknowledged. Records that were written are not written again, unless the
-        process crashes between the two writes.
+        The partition waits until both writes are acknowledged. Records that were written are not written again,
+        unless the process crashes between the two writes.
         """
         refusal = partition.refusal
         if refusal is None:

@@ -11,8 +11,8 @@ class RowDeadline:
 
     def __init__(self) -> None:
         self._waiting_since: float | None = float("-inf")
-        """The time since which a row waits to be acknowledged; None if none waits. Nothing is copied before the first row is
-        acknowledged.
+        """The time since which a row waits to be acknowledged; None if none waits.
+        Nothing is copied before the first row is acknowledged.
         """
         self._reported = False
 

@@ -13,7 +13,10 @@ class RunRows:
     """The rows of offset runs by partition and key. They stay bytes until they are looked up, since most never are."""
 
     def __init__(self, on_malformed: Callable[[MalformedRow], None] = lambda error: None) -> None:
-        """Call `on_malformed` for a row that cannot be read. Positions that need this row are translated to an earlier one."""
+        """Call `on_malformed` for a row that cannot be read.
+
+        Positions that need this row are translated to an earlier one.
+        """
         self._on_malformed = on_malformed
         self._chunks: dict[bytes, dict[bytes, bytes]] = {}
 

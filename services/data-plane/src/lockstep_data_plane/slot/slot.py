@@ -127,8 +127,9 @@ class Slot:
 
     @property
     def syncs(self) -> int:
-        """The number of offset syncs acknowledged in this run. It does not fall when new certificates restart the
-        slot.
+        """The number of offset syncs acknowledged in this run.
+
+        It does not fall when new certificates restart the slot.
         """
         writer = self._control_writer.syncs
         return self._syncs_before + (0 if writer is None else writer.sent)

@@ -1,5 +1,4 @@
-"""The loop of a slot: it turns what comes from both clusters into events of partitions, and carries out their
-effects.
+"""The loop of a slot, which turns what comes from both clusters into events of partitions.
 
 `step` applies an event, and `apply_effects` carries out what follows from it. Deliveries come from the fetcher
 (`on_fetched`), and answers to appends from the sender (`on_answers`). Both are handled as they are read, without a
@@ -299,9 +298,7 @@ class SlotLoop:
         self._transaction_runner.update(partition)
 
     def step(self, partition: PartitionState, event: PartitionEvent) -> None:
-        """Apply the event to the partition, carry out the effects, and wake the partition's task if it waits for
-        them.
-        """
+        """Apply the event to the partition, carry out the effects, and wake its task if it waits for them."""
         before = partition.phase
         waited_for = before is not COPYING and not partition.drained
         effects = partition.step(event)

@@ -44,8 +44,9 @@ class SlotSpec:
 
     @property
     def driver_clusters(self) -> frozenset[str]:
-        """The aliases of the clusters whose failures the driver notices itself, since it connects to them in the same
-        way.
+        """The aliases of the clusters whose failures the driver notices itself.
+
+        It connects to them in the same way as the slot, on the same machine.
         """
         flow = self.settings.flow
         sides: tuple[tuple[Side, str], ...] = (("source", flow.source), ("target", flow.target))

@@ -105,7 +105,10 @@ class VerifySlot:
 
     @property
     def renews(self) -> bool:
-        """Return whether it ends because the certificates of this host changed, so that another slot takes its place."""
+        """Return whether it ends because the certificates of this host changed.
+
+        Another slot takes its place then.
+        """
         return self._certificates.renewed and not self._succeeded
 
     @property

@@ -69,8 +69,9 @@ def _behind_others(work: Callable[[], int]) -> int:
 
 
 def _tracing(spec: SlotSpec) -> Tracing:
-    """Start the tracing of this worker. Its exporter is a thread, and no thread survives the fork that made the
-    worker.
+    """Start the tracing of this worker.
+
+    The exporter is a thread, and no thread survives the fork that made the worker.
     """
     if not spec.settings.tracing:
         return NO_TRACING
