@@ -1,4 +1,4 @@
-"""How much to ask of a broker (no I/O; time comes from outside).
+"""The size of fetch requests to a broker (no I/O; time comes from outside).
 
 One connection fetches all partitions that a slot has of a broker. A second one shares the work only while there is
 much to fetch. Then one answer is processed while the other is on its way.
