@@ -1,4 +1,4 @@
-"""When to ask a broker again (no I/O; time comes from outside).
+"""The time of the next request to a broker (no I/O; time comes from outside).
 
 A request costs brokers and slot the same for one record as for hundreds. So thousands of single records a second are
 fetched several at a time. `lockstep.max.bytes.per.second` delays the partitions of a topic. Slots do not talk to each

@@ -107,7 +107,7 @@ def starts_asked(rows: Mapping[str, Row], slot: int) -> tuple[str, ...]:
 
 
 def slot_restarts(rows: Mapping[str, Row], slot: int) -> Restarts:
-    """Return the row with the slot's failures in a row, or an empty row if the slot has none."""
+    """Return the row of the slot's consecutive failures, or an empty one if the slot has none."""
     none = Restarts(owner="data-plane", subject=str(slot_scope(slot)))
     known = rows.get(none.key())
     return known if isinstance(known, Restarts) else none

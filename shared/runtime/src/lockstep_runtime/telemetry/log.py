@@ -48,7 +48,7 @@ def configure(
 
     Args:
         service: The service's name in each line.
-        level: The level of Lockstep's loggers.
+        level: The lowest level that is logged.
         log_format: Lines for people, or JSON.
         stream: The destination.
         libraries: The level of the libraries' loggers; by default WARNING at level debug, else none.
