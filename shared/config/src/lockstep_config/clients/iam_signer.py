@@ -25,7 +25,8 @@ log = logging.getLogger(__name__)
 
 def signed(settings: IamSettings) -> tuple[str, float]:
     """A token and its end (Unix seconds). Looks for credentials anew each time, so that changed ones count. Raises
-    TokenUnavailable with what is missing."""
+    TokenUnavailable with what is missing.
+    """
     found = _Found(settings)
     try:
         text, until_ms = MSKAuthTokenProvider.generate_auth_token_from_credentials_provider(_region(settings), found)

@@ -25,7 +25,8 @@ JAVAS_IDLE_MS = 540_000
 @dataclass(frozen=True, slots=True)
 class TranslatedProperties:
     """`settings` for a confluent-kafka client; `refused`: (Java key, sentence) of each property that stops the
-    start."""
+    start.
+    """
 
     settings: dict[str, str] = field(repr=False)
     refused: tuple[tuple[str, str], ...] = ()

@@ -88,7 +88,8 @@ class TokenSettings:
 
 def token_settings(properties: Mapping[str, str], options: Mapping[str, str]) -> TokenSettings:
     """Read `sasl.*` of a client whose mechanism is OAUTHBEARER; `options` are those of its JAAS line. Raises
-    `Untranslatable`."""
+    `Untranslatable`.
+    """
     handler = properties.get(HANDLER, "").strip()
     refresh = _refresh_rule(properties)
     if handler == STRIMZIS_HANDLER or (not handler and any(name.startswith("oauth.") for name in options)):

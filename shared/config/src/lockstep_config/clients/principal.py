@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 def find_principal(properties: Mapping[str, str]) -> str | None:
     """`User:NAME` of a client with these Java properties; None if they do not show it, or no token is at hand yet.
-    Reads the keystore where there is one, once for each change of it; sends no request."""
+    Reads the keystore where there is one, once for each change of it; sends no request.
+    """
     try:
         name = read_login(properties).principal_name() if uses_sasl(properties) else _subject(properties)
     except (Untranslatable, OSError):

@@ -166,7 +166,8 @@ _CLIENT_HANDLER = "sasl.client.callback.handler.class"
 
 def read_login(properties: Mapping[str, str]) -> SaslLogin:
     """Read `sasl.*` of a client whose protocol is SASL_PLAINTEXT or SASL_SSL. Raises `Untranslatable`; reads no file
-    and sends no request."""
+    and sends no request.
+    """
     mechanism = _mechanism(properties)
     _check_client_handler(properties, mechanism)
     if not mechanism.reads_login_handler:

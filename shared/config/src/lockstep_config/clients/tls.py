@@ -92,7 +92,8 @@ class TlsSettings:
 @dataclass(frozen=True, slots=True)
 class TlsMaterial:
     """What the stores hold. `trusted_pem` None: the system's certificates are trusted; `identity` None: we have none to
-    show."""
+    show.
+    """
 
     trusted_pem: str | None
     identity: "Identity | None"
@@ -100,7 +101,8 @@ class TlsMaterial:
 
 def read_tls(properties: Mapping[str, str], *, trims_passwords: bool = True) -> TlsSettings:
     """Read `ssl.*` of a client whose protocol is SSL or SASL_SSL. Kafka trims its passwords, as every value. Raises
-    `Untranslatable`; reads no file."""
+    `Untranslatable`; reads no file.
+    """
     given = {
         key: value if key.endswith("password") and not trims_passwords else value.strip()
         for key, value in properties.items()
@@ -165,7 +167,8 @@ def normalised_pem(text: str) -> str:
 
 def ssl_context(settings: TlsSettings) -> ssl.SSLContext:
     """A client's context; reads the stores now. Raises OSError (ssl.SSLError is one) when a file or key does not
-    serve."""
+    serve.
+    """
     material = load_material(settings)
     context = ssl.create_default_context(cadata=material.trusted_pem)
     context.minimum_version, context.maximum_version = settings.oldest, settings.newest

@@ -46,7 +46,8 @@ LIBRDKAFKA_ASKS_AFTER = 0.8
 def expiry_to_report(token: AccessToken, now: float, due: float) -> float:
     """The end of a token for librdkafka, which asks for another by it and by nothing else. It is set so that librdkafka
     asks when there is one, from `due` on. Before that it would get the same token again, and come back when
-    that has a twenty-fifth of its life left. Sessions as short as that can hardly be renewed in time."""
+    that has a twenty-fifth of its life left. Sessions as short as that can hardly be renewed in time.
+    """
     return token.until if due <= now else now + (due - now) / LIBRDKAFKA_ASKS_AFTER
 
 

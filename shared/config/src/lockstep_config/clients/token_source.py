@@ -262,7 +262,8 @@ class TokenSource:
 class TokenCallback:
     """librdkafka's `oauth_cb`: (token, its end, principal, extensions), served by a thread of librdkafka's own whether
     somebody polls the client or not. What it raises becomes a failed login, which
-    librdkafka tries again."""
+    librdkafka tries again.
+    """
 
     def __init__(self, source: TokenSource) -> None:
         self.source = source

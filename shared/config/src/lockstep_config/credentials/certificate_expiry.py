@@ -19,7 +19,8 @@ KEYSTORE, TRUSTSTORE, TOKEN_TRUSTSTORE = "keystore", "truststore", "token-trusts
 @dataclass(frozen=True, slots=True)
 class CertificateEnds:
     """Of what the clients of one cluster have for one use: when each certificate ends, Unix seconds, each time once and
-    in order."""
+    in order.
+    """
 
     cluster: str
     use: str
@@ -28,7 +29,8 @@ class CertificateEnds:
 
 def certificate_ends(settings: FlowSettings) -> tuple[CertificateEnds, ...]:
     """Of both clusters of a flow, as the stores hold them now. Nothing for a use without certificates of its own (the
-    system's are its own matter). Raises OSError, whose text names the file (`tls.load_material`)."""
+    system's are its own matter). Raises OSError, whose text names the file (`tls.load_material`).
+    """
     source, target = settings.flow.source, settings.flow.target
     return tuple(
         one
@@ -48,7 +50,8 @@ def connection_ends(cluster: str, clients: Iterable[Mapping[str, str]]) -> tuple
 def first_end(ends: CertificateEnds, now: float) -> float:
     """When certificates stop to be accepted. Every certificate that we present has to be good, so it is the earliest.
     Of the trusted ones one may serve in the place of another, as while an authority changes. Those that have ended
-    already count only when all have."""
+    already count only when all have.
+    """
     if ends.use == KEYSTORE:
         return ends.at[0]
     return next((at for at in ends.at if at > now), ends.at[-1])

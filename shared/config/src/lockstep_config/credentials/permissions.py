@@ -34,7 +34,8 @@ IMPLIED: Mapping[str, frozenset[str]] = {
 class Grant:
     """One operation on one resource: topic, group, transactional-id or cluster. `name` is `*` for every one
     of them, and the prefix where `pattern` is prefixed.
-    `feature` ends the sentence "it is needed for ..."."""
+    `feature` ends the sentence "it is needed for ...".
+    """
 
     resource: str
     name: str
@@ -52,7 +53,8 @@ class Grant:
 @dataclass(frozen=True, slots=True)
 class Remedy:
     """What ends a refusal: `lacks` says who lacks what and what it is for, `command` grants it. Refusals of one cause
-    have one command."""
+    have one command.
+    """
 
     lacks: str
     command: str
@@ -97,7 +99,8 @@ NO_ACCESS = Access()
 
 def source_grants(settings: FlowSettings) -> tuple[Grant, ...]:
     """On the flow's source: what Strimzi lists for MirrorMaker 2's source user and nothing else, less where the flow
-    does less. A flow in the place of a MirrorMaker 1 also commits for its group, as that did."""
+    does less. A flow in the place of a MirrorMaker 1 also commits for its group, as that did.
+    """
     grants = [
         *_topic(EVERY, "records are copied from the topics that are mirrored", "Read"),
         *_topic(EVERY, "the copies of topics get their configs", "DescribeConfigs"),

@@ -42,7 +42,8 @@ class StoresUnusable(OSError):
 
 def source_consumer(settings: FlowSettings, role: str) -> dict[str, Any]:
     """A consumer on the source. It never commits; without `auto.offset.reset` in the file it begins at the earliest
-    offset."""
+    offset.
+    """
     return _consumer(settings, settings.clients.source_consumer, role)
 
 
@@ -88,7 +89,8 @@ def offset_syncs_consumer(settings: FlowSettings, role: str = "") -> dict[str, A
 
 def connections(settings: FlowSettings, side: Side) -> list[dict[str, Any]]:
     """Settings of admin clients that connect to one side in each of the ways in which the flow does, once for those
-    that are alike."""
+    that are alike.
+    """
     return [connection_admin(settings, connection) for connection in _ways(settings, side)]
 
 
@@ -123,7 +125,8 @@ def _ways(settings: FlowSettings, side: Side) -> list[Mapping[str, str]]:
 
 def client_id(settings: FlowSettings, role: str, properties: Mapping[str, str], connector: str = "") -> str:
     """`[user's|]S->T|connector|role`, as MM2 names its clients; the user's is the `client.id` of the client's
-    properties."""
+    properties.
+    """
     of_user = properties.get("client.id", "").strip()
     if not connector:
         connector = next((name for prefix, name in _CONNECTOR_OF_ROLE if role.startswith(prefix)), OURS)

@@ -1,5 +1,6 @@
 """Settings of MM2's three connectors but for the copying of records: topics, ACLs, checkpoints, heartbeats,
-restarts."""
+restarts.
+"""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,7 +15,8 @@ from lockstep_state.names import Flow
 class TopicSyncSettings:
     """Remote topics, partitions and configs (`mm2-behaviour.md` §4.1 to 4.5). `refresh_every` is the longest time, not
     the usual one. `keeps_counts`: topics that exist on the target keep their number of partitions, also if the source's
-    is another."""
+    is another.
+    """
 
     refresh_enabled: bool = key_field(KEYS["refresh.topics.enabled"])
     refresh_every: timedelta = key_field(KEYS["refresh.topics.interval.seconds"])
@@ -74,7 +76,8 @@ class CheckpointSettings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutoRestart:
     """Whether what failed is started again by itself (Strimzi's `autoRestart`). `max_restarts`: starts in a row that
-    fail again, None: no limit. Without it, or beyond, it waits for the command `restart`."""
+    fail again, None: no limit. Without it, or beyond, it waits for the command `restart`.
+    """
 
     enabled: bool = key_field(KEYS["lockstep.auto.restart.enabled"])
     max_restarts: int | None = key_field(KEYS["lockstep.auto.restart.max"])
@@ -92,7 +95,8 @@ class AutoRestarts:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedPhase:
     """That a file lets something rest (`lockstep.state`): `phase` is the word, `key` the line as its author knows it,
-    with its place in the file."""
+    with its place in the file.
+    """
 
     phase: Literal["paused", "stopped"]
     key: str
@@ -113,7 +117,8 @@ NOTHING_STATED = StatedPhases()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatSettings:
     """Heartbeats of a pair of clusters (`mm2-behaviour.md` §4.9). `enabled` does not depend on the flow being
-    enabled."""
+    enabled.
+    """
 
     enabled: bool = True
     every: timedelta = key_field(KEYS["emit.heartbeats.interval.seconds"])

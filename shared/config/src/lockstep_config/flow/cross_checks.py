@@ -80,7 +80,8 @@ def _check_offset_syncs(reader: Reader, findings: Diagnostics) -> None:
 
 def _check_checkpoints(reader: Reader, findings: Diagnostics) -> None:
     """MM2 refuses a checkpoint connector that writes none (`mm2-behaviour.md` §7 no. 32); here the rest of the flow
-    goes on."""
+    goes on.
+    """
     off = reader.entry("emit.checkpoints.enabled")
     if off is None or reader.value("emit.checkpoints.enabled"):
         return
@@ -124,7 +125,8 @@ def _check_aliases(
 
 def check_shared_topics(layers: Layers, flows: Sequence[FlowSettings], findings: Diagnostics) -> None:
     """Two flows with an alias in common may keep offset syncs or checkpoints in one topic. Where they select the same
-    topics, each would move groups by the other's positions, as in MM2."""
+    topics, each would move groups by the other's positions, as in MM2.
+    """
     first: dict[tuple[str, str, str], FlowSettings] = {}
     for settings in flows:
         for what, cluster, topic, instead in _kept_in(settings):

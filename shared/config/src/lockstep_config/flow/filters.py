@@ -1,5 +1,6 @@
 """A flow's filters and its replication policy: MM2's own, or the Python classes that the file names. Pure, but for the
-import of those."""
+import of those.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

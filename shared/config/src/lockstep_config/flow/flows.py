@@ -214,7 +214,8 @@ def _value(cells: Mapping[str, Cell], key: str, default: Any) -> Any:
 
 def _runs(connector: Reader) -> bool:
     """`enabled` at the top or of the flow is about all connectors, and false for most pairs of clusters. A connector's
-    own is about whether it takes part where the flow runs."""
+    own is about whether it takes part where the flow runs.
+    """
     own = connector.layers.flow_lines(connector.flow).get(f"{connector_prefix(connector.connector or 'source')}enabled")
     return own is None or bool(own.value)
 
@@ -252,7 +253,8 @@ def with_shared_acls(flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
     """The flows, each with `acl_sync.shared`: the others that may bring its ACLs to its target too, or back to its
     source. Only what keeps its name can: topics under the identity policy, and groups. A binding that one flow takes
     back there is perhaps another's, or comes round again. Filters only match names: they are not compared with each
-    other."""
+    other.
+    """
     keeping = [s.flow for s in flows if _acls_keep_names(s)]
     return tuple(
         replace(s, acl_sync=replace(s.acl_sync, shared=_shared(s.flow, keeping))) if _acls_keep_names(s) else s

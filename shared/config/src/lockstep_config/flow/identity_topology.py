@@ -49,7 +49,8 @@ def route_text(path: Path) -> str:
 
 def defaults(links: Sequence[Link], stated: Mapping[Flow, Mode]) -> dict[Flow, Mode]:
     """What each flow copies: as `stated`. Else `local` where its target feeds its source too, or where another flow
-    leads to its target from the origin directly; else `relay`."""
+    leads to its target from the origin directly; else `relay`.
+    """
     modes: dict[Flow, Mode] = {
         link.flow: "local" if any(_opposite(link, other) for other in links) else "relay" for link in links
     }
@@ -86,7 +87,8 @@ def double_routes(links: Sequence[Link], modes: Mapping[Flow, Mode]) -> list[Dou
 
 def unreached(links: Sequence[Link], modes: Mapping[Flow, Mode]) -> list[Path]:
     """The shortest route of each pair of clusters by which records could reach the second if every flow relayed. Only
-    pairs where they do not reach it at all today."""
+    pairs where they do not reach it at all today.
+    """
     everything: dict[Flow, Mode] = dict.fromkeys(modes, "relay")
     found = []
     for origin in _clusters(links):

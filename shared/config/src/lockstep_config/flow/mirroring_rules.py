@@ -1,5 +1,6 @@
 """What decides about topics and groups of a flow, from its settings. Services act by it, and commands say beforehand
-what the services would do. Pure."""
+what the services would do. Pure.
+"""
 
 from collections.abc import Collection, Iterable, Mapping
 

@@ -38,7 +38,8 @@ _ONLY_THERE = (LEGACY_PARTITIONING, LEGACY_ABORT, LEGACY_COMMIT_EVERY)
 def legacy_defaults(layers: Layers, flow: Flow) -> Mapping[str, str]:
     """The defaults of this flow where they are not those of the tables; none unless it is a legacy flow.
 
-    Checkpoints need offset syncs, and who goes on after a send failure has what was refused put into quarantine."""
+    Checkpoints need offset syncs, and who goes on after a send failure has what was refused put into quarantine.
+    """
     if not _is_legacy(layers, flow):
         return {}
     found = dict(LEGACY_DEFAULTS)

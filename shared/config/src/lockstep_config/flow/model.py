@@ -60,7 +60,8 @@ class Cluster:
 class FetchSettings:
     """How much one fetch asks for, and of whom; Java's consumer defaults. A partition's limit is no hard one: one batch
     always comes whole. It `grows` with the distance to the broker where the file does not set it. With a `rack` a
-    leader may name a nearer replica (KIP-392), which is read for `replica_lease_s` before the leader is asked again."""
+    leader may name a nearer replica (KIP-392), which is read for `replica_lease_s` before the leader is asked again.
+    """
 
     max_wait_ms: int = 500
     min_bytes: int = 1
@@ -81,7 +82,8 @@ DEFAULT_SWITCH = SwitchSettings()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompressionSettings:
     """How batches are compressed that are built anew: the producer's `compression.<codec>.level` (KIP-390), Java's
-    defaults. `recompress`: which compressed batches are built anew for that."""
+    defaults. `recompress`: which compressed batches are built anew for that.
+    """
 
     recompress: str = key_field(KEYS["lockstep.recompress"])
     gzip_level: int = -1
@@ -92,7 +94,8 @@ class CompressionSettings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegacySettings:
     """What a flow in the place of a MirrorMaker 1 does as that did. Positions are those of `group` on the source,
-    committed each `commit_every`."""
+    committed each `commit_every`.
+    """
 
     group: str
     partitioning: Literal["preserve", "key"] = key_field(KEYS[LEGACY_PARTITIONING])
@@ -150,7 +153,8 @@ class DataPlaneSettings(CopySettings):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlSettings:
     """Topics that hold the flow's own state on the target (`architecture.md` §3). `replication_factor` is for ours,
-    `storage_*` for MM2's, `progress_connector` the connector's name in the keys of `offset_storage_topic`."""
+    `storage_*` for MM2's, `progress_connector` the connector's name in the keys of `offset_storage_topic`.
+    """
 
     replication_factor: int
     storage_replication_factor: int = key_field(KEYS["offset.storage.replication.factor"])
@@ -236,7 +240,8 @@ class FlowSettings:
 
     def needs(self, service: str) -> bool:
         """Whether a service has work in the flow. Heartbeats run also where the flow is not enabled
-        (`mm2-behaviour.md` §5.5)."""
+        (`mm2-behaviour.md` §5.5).
+        """
         match service:
             case "heartbeat":
                 return self.heartbeat.enabled
@@ -285,7 +290,8 @@ class FlowSettings:
 
     def replicates(self, topic: str, *, one_cluster: bool = False) -> bool:
         """Whether a topic of the source is mirrored, as far as its name shows. `one_cluster`: source and target have
-        turned out to be one."""
+        turned out to be one.
+        """
         return should_replicate_topic(
             topic,
             topics=self.topics,

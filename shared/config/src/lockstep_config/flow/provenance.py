@@ -77,7 +77,8 @@ def _one_id_only(
     findings: Diagnostics,
 ) -> None:
     """A transactional id has one producer id, which cannot identify several origins. If nothing comes back, the origin
-    is not needed."""
+    is not needed.
+    """
     flow = settings.flow
     if flow not in stated and not leads_back(Link(flow, settings.topics), links):
         del modes[flow]

@@ -16,7 +16,8 @@ POLICY = "replication.policy.class"
 
 def with_opposites(flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
     """Return the flows, each with the state topic of the file's flow in the opposite direction, unless it names one
-    itself."""
+    itself.
+    """
     topics = {s.flow: state_topic(s.flow, s.group_id) for s in flows if s.enabled}
     return tuple(
         replace(s, checkpoint=replace(s.checkpoint, opposite=topics.get(Flow(s.flow.target, s.flow.source))))

@@ -33,7 +33,8 @@ def is_credential(name: str) -> bool:
 
 def differing_keys(before: Iterable[Entry], now: Iterable[Entry], aliases: Iterable[str]) -> tuple[str, ...]:
     """The keys that a restart is needed for, as their author knows them, in the order of the alphabet. They have
-    another value, came or went, credentials apart."""
+    another value, came or went, credentials apart.
+    """
     old, new = ({entry.key: entry for entry in entries} for entries in (before, now))
     known = tuple(aliases)
     return tuple(

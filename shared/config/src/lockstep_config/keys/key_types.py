@@ -1,5 +1,6 @@
 """What a property is: where it is allowed, what it is made of, what becomes of it. The properties themselves: `keys`,
-`client_keys`."""
+`client_keys`.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -31,7 +31,8 @@ class PerTopic(Generic[V]):
     """A value for every topic, and others for some: `halt, orders.*=skip`. Can be pickled.
 
     One element without `=` holds for every topic. The others are a Java regular expression and the value of the topics
-    whose whole name it matches. The first that matches counts."""
+    whose whole name it matches. The first that matches counts.
+    """
 
     default: V
     others: tuple[tuple[NameFilter, V], ...] = ()
@@ -44,7 +45,8 @@ class PerTopic(Generic[V]):
 def per_topic(text: str, value: Callable[[str], V], default: V) -> PerTopic[V]:
     """`text` as in a file; `default` where it has no element for every topic.
 
-    Raises BadValue, also what `value` raises, and UntranslatablePattern."""
+    Raises BadValue, also what `value` raises, and UntranslatablePattern.
+    """
     others: list[tuple[NameFilter, V]] = []
     for_all: list[V] = []
     for element in split_list(text):

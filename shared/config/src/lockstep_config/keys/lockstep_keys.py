@@ -32,7 +32,8 @@ def _policy(name: str, choices: tuple[str, ...], meaning: str) -> Key:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopySettings:
     """What `lockstep.*` says about how records are copied: a field for each key, with its type and its default. They
-    are fields of `DataPlaneSettings` too."""
+    are fields of `DataPlaneSettings` too.
+    """
 
     on_gap: PerTopic[str] = key_field(
         _policy(

@@ -73,7 +73,8 @@ class LogLevels:
 
 def log4j_levels(properties: Mapping[str, str]) -> tuple[LogLevels, tuple[str, ...], tuple[str, ...]]:
     """The levels of a log4j.properties, a log4j2.properties or a resource's inline loggers here. Then the loggers that
-    have no counterpart, and the keys whose level is none. Appenders and layouts say nothing about levels."""
+    have no counterpart, and the keys whose level is none. Appenders and layouts say nothing about levels.
+    """
     root, wrong = "", []
     loggers: dict[str, str] = {}
     names = {

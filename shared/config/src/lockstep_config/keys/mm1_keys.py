@@ -1,5 +1,6 @@
 """MirrorMaker 1's words, for all their readers: the flow that takes its place, and its lists of topics. Also keys of
-its files that no Kafka client of today knows, with the message on them. Pure."""
+its files that no Kafka client of today knows, with the message on them. Pure.
+"""
 
 import hashlib
 import re
@@ -15,7 +16,8 @@ EVERY_TOPIC = ".*"
 
 def included(text: str) -> str:
     """MirrorMaker 1's list of topics as a list of ours: commas separate expressions, blanks and quotes around it do not
-    count. `*` alone is every topic, which MirrorMaker 1 itself refuses and Strimzi promises."""
+    count. `*` alone is every topic, which MirrorMaker 1 itself refuses and Strimzi promises.
+    """
     bare = text.strip().replace(" ", "").strip("\"'")
     if bare == "*":
         return EVERY_TOPIC
@@ -24,7 +26,8 @@ def included(text: str) -> str:
 
 def mm1_names(name: str, flow: Flow) -> Mapping[str, str]:
     """Every such flow has the same aliases, so its progress on the target is named after its group, or as the file
-    says. These are the lines that make it so, by key."""
+    says. These are the lines that make it so, by key.
+    """
     legal = re.sub(r"[^A-Za-z0-9_-]", "-", name)
     if legal != name:
         legal += f"-{hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()[:8]}"

@@ -34,7 +34,8 @@ POLICY_METHODS = tuple(
 
 class ClassFailed(Exception):
     """A class that a file names raised an error, or answered what makes no sense. The text says which, and where it is
-    named; what the class stands for cannot be decided until it is mended."""
+    named; what the class stands for cannot be decided until it is mended.
+    """
 
     def to_reason(self) -> Reason:
         """Return it as a code with details, for rows and events."""

@@ -1,5 +1,6 @@
 """A configuration file, mm2.properties or a Strimzi resource, read, resolved and checked: a `Configuration`, or one
-`ConfigurationError` with all its mistakes."""
+`ConfigurationError` with all its mistakes.
+"""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -72,7 +73,8 @@ def load(path: Path, environment: Mapping[str, str]) -> Configuration:
 def read(path: Path, environment: Mapping[str, str], document: str = "") -> PropertiesText:
     """The lines of a file unchanged, those of a resource as the lines they mean. On top of these are the settings that
     the environment names. Of several resources, `document` names the one that is meant. Raises `ConfigurationError`
-    where a file cannot be read at all; what is wrong with the lines is in what is returned."""
+    where a file cannot be read at all; what is wrong with the lines is in what is returned.
+    """
     return with_overrides(_read(path, document), environment)
 
 
@@ -214,7 +216,8 @@ def _resolved(entries: Sequence[Entry], environment: Mapping[str, str], findings
 
 def _aliases(entries: Sequence[Entry], findings: Diagnostics) -> tuple[tuple[str, ...], bool]:
     """The file's clusters, and whether it states them; otherwise those that its lines suggest, so that these can be
-    judged."""
+    judged.
+    """
     listed = next((entry for entry in entries if entry.key == "clusters"), None)
     suggested = tuple(
         dict.fromkeys(e.key.removesuffix(".bootstrap.servers") for e in entries if e.key.endswith(".bootstrap.servers"))

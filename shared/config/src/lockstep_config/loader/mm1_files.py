@@ -50,7 +50,8 @@ def load_legacy(files: LegacyFiles, environment: Mapping[str, str]) -> Configura
 
 def legacy_text(files: LegacyFiles) -> PropertiesText:
     """The lines of an mm2.properties file that means the same. Raises ConfigurationError where a file cannot be read;
-    what is wrong in them is among the problems, here or once the lines are checked."""
+    what is wrong in them is among the problems, here or once the lines are checked.
+    """
     lines = _Lines(COMMAND)
     lines.add_entry(Entry("clusters", f"{FLOW.source}, {FLOW.target}"))
     lines.add_entry(Entry(f"{FLOW}.enabled", "true"))

@@ -20,7 +20,8 @@ UNKNOWN_VARIABLE = "LOCKSTEP_UNKNOWN_KEYS"
 def with_settings(text: PropertiesText, settings: PropertiesText, file: Path) -> PropertiesText:
     """The lines of the configuration with those of the settings, read from `file`, which count where both say
     something. References to the usual providers need no `config.providers`. What is noteworthy stays with its file; a
-    line that does not count any more is noted."""
+    line that does not count any more is noted.
+    """
     entries = {entry.key: entry for entry in text.entries}
     over = {entry.key: replace(entry, file=file) for entry in settings.entries}
     notes = [

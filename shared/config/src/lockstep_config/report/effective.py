@@ -22,7 +22,8 @@ from lockstep_state.names import Flow
 @dataclass(frozen=True, slots=True, order=True)
 class Setting:
     """One value. `file`, `line` and `stated` (the whole key as its author wrote it) are None, 0 and "" for a default.
-    A secret is `MASK`, and what a config provider brings is shown as the reference to it."""
+    A secret is `MASK`, and what a config provider brings is shown as the reference to it.
+    """
 
     key: str
     value: str
@@ -34,7 +35,8 @@ class Setting:
 @dataclass(frozen=True, slots=True)
 class FlowView:
     """A flow's settings in the order of their keys, and by client what is said of it: `source consumer`, ...,
-    `mirrored records` for the producer of those."""
+    `mirrored records` for the producer of those.
+    """
 
     flow: Flow
     enabled: bool

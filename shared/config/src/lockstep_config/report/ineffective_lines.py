@@ -1,5 +1,6 @@
 """Lines that are right and still do not do what their author may think: a line beside them counts, or nothing goes that
-way. Pure; all of it is remarks."""
+way. Pure; all of it is remarks.
+"""
 
 from collections.abc import Iterable, Sequence
 

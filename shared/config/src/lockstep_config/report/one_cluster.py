@@ -16,7 +16,8 @@ def check_addresses(
     layers: Layers, aliases: Sequence[str], flows: Sequence[FlowSettings], findings: Diagnostics
 ) -> None:
     """Note aliases that have an address in common, and refuse a flow between them that would copy a topic onto
-    itself."""
+    itself.
+    """
     onto_itself = {
         frozenset((settings.flow.source, settings.flow.target)): settings.flow
         for settings in flows

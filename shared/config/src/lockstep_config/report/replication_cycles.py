@@ -41,7 +41,8 @@ def check_cycles(layers: Layers, flows: Sequence[FlowSettings], findings: Diagno
 
 def _find_cycles(flows: Sequence[FlowSettings]) -> Iterable[tuple[tuple[Step, ...], str]]:
     """For each flow the first way by which one of its topics comes back under a name that it mirrors again, with that
-    name."""
+    name.
+    """
     running = [settings for settings in flows if settings.enabled and not settings.keeps_names]
     for first in running:
         found = next((way for probe in _probes(first) if (way := _round(first, probe, running))), None)

@@ -29,7 +29,8 @@ class Diagnostics:
 
     def problem(self, about: Entry | str, message: str) -> None:
         """Of a line, with the slip of writing by which its value came to be wrong, if it has one. Or of a key that has
-        no line."""
+        no line.
+        """
         why = ""
         if isinstance(about, Entry) and not about.referenced:
             why = find_unfilled(about.value) if is_secret(about.key) else find_typo(about.value)

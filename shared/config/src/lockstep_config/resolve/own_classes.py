@@ -12,7 +12,8 @@ from lockstep_state.names import Flow
 @dataclass(frozen=True, slots=True)
 class OwnClasses:
     """What the Python classes of a file change about its lines. `stood_in`: the keys whose Java class one replaces;
-    `keys`: the properties they take besides MM2's. Both by flow, None is the top of the file."""
+    `keys`: the properties they take besides MM2's. Both by flow, None is the top of the file.
+    """
 
     stood_in: Mapping[Flow | None, frozenset[str]] = field(default_factory=dict)
     keys: Mapping[Flow | None, frozenset[str]] = field(default_factory=dict)

@@ -68,7 +68,8 @@ def layered(cells: Iterable[Cell]) -> Layers:
 def connector(layers: Layers, flow: Flow, key: str, name: ConnectorName | None = None) -> Cell | None:
     """A setting of the flow's connectors: the flow's own line, else the one at the top. Before both, with `name`, the
     line for that connector alone. `A.alias` is the same line as `source.cluster.alias` of the flows from A, and as
-    `target.cluster.alias` of those to it. It goes before the top."""
+    `target.cluster.alias` of those to it. It goes before the top.
+    """
     own = _first(connector_prefix(name) + key, layers.flow_lines(flow)) if name else None
     own = own or _first(key, layers.flow_lines(flow))
     if own is None and key in ALIAS_KEYS:
@@ -95,7 +96,8 @@ def every_alias(layers: Layers, flow: Flow) -> frozenset[str]:
 
 def worker(layers: Layers, flow: Flow, key: str) -> Cell | None:
     """A setting of the Connect worker on the target: the target's own line; for storage topics the top of the file
-    goes first."""
+    goes first.
+    """
     if key.startswith(STORAGE_PREFIXES):
         return _first(key, layers.top, layers.cluster_lines(flow.target))
     return _first(key, layers.cluster_lines(flow.target))

@@ -114,7 +114,8 @@ def _check_flow_line(cell: Cell, findings: Diagnostics, classes: OwnClasses) -> 
 
 def _check_side_line(cell: Cell, side: str, findings: Diagnostics) -> None:
     """Check a line of one side. `source.cluster.x` is the connection's. MirrorMaker reads neither `source.x` nor a
-    client's property there."""
+    client's property there.
+    """
     entry, inner = cell.entry, cell.scope.key.removeprefix(f"{side}.")
     name = inner.removeprefix("cluster.")
     if name == inner:

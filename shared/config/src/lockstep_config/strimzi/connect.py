@@ -41,7 +41,8 @@ _CLUSTER_LABELS = tuple(f"{group}/cluster" for group in ("strimzi.io", *IBMS))
 @dataclass(frozen=True, slots=True)
 class ConnectorResource:
     """One of MM2's three, with the mapping that holds its `config`. `name` is what Connect calls it, `worker` the
-    KafkaConnect it belongs to, "" if unknown."""
+    KafkaConnect it belongs to, "" if unknown.
+    """
 
     kind: ConnectorName
     part: Part
@@ -210,7 +211,8 @@ def _without(one: ConnectorResource) -> Part:
 
 def _add_clusters(one: ConnectorResource, flow: Flow, lines: Lines) -> None:
     """Where its clusters are: the first connector that says it says it for all, and the others' own differences are
-    their clients'."""
+    their clients'.
+    """
     for side, alias in zip(SIDES, (flow.source, flow.target), strict=True):
         _add_misnamed_address(one, side, alias, lines)
         of_clients: dict[ClientKind, list[ConfigSetting]] = {}
@@ -249,7 +251,8 @@ def _add_connection(connector: ConnectorResource, side: Side, flow: Flow, settin
 
 def _add_misnamed_address(connector: ConnectorResource, side: Side, alias: str, lines: Lines) -> None:
     """Handle `source.bootstrap.servers`, where a connector has `source.cluster.bootstrap.servers`. It is a mistake:
-    without an address no connector starts in Kafka Connect either."""
+    without an address no connector starts in Kafka Connect either.
+    """
     setting, right = connector.settings.get(f"{side}.bootstrap.servers"), f"{side}.cluster.bootstrap.servers"
     if setting is not None and right not in connector.settings:
         lines.problem(setting, f"is no key of a connector, and {right} is missing: write {right}")
@@ -296,7 +299,8 @@ def _add_worker(source: ConnectorResource, flow: Flow, workers: Sequence[Part], 
 
 def _check_records_go_there(source: ConnectorResource, flow: Flow, lines: Lines) -> None:
     """A worker writes records to the cluster that it keeps its own topics on, unless the connector sends them
-    elsewhere. Then its progress is not on the target."""
+    elsewhere. Then its progress is not on the target.
+    """
     key = "producer.override.bootstrap.servers"
     servers, target = source.text(key), source.text("target.cluster.bootstrap.servers")
     if not servers:

@@ -55,7 +55,8 @@ def add_connectors(mirror: Part, flow: Flow, lines: Lines, aliases: AliasesOf = 
 @dataclass(frozen=True, slots=True)
 class Connectors:
     """The connectors of one flow, each as the mapping with its `config`, and what they are `called`. Also the path for
-    one that is absent, the line of them all, and whose aliases count."""
+    one that is absent, the line of them all, and whose aliases count.
+    """
 
     present: Mapping[ConnectorName, Part]
     called: Mapping[ConnectorName, str]
@@ -229,7 +230,8 @@ def _compare_with_source(
     lines: Lines,
 ) -> None:
     """Note each setting in which a connector differs from the one that counts, the source connector where there is
-    one, with what MirrorMaker does then."""
+    one, with what MirrorMaker does then.
+    """
     if not present:
         return
     leading, *others = present

@@ -1,5 +1,6 @@
 """What a resource may hold, as declared fields, and a resource judged by them: all its mistakes, each with its YAML
-path. Pure."""
+path. Pure.
+"""
 
 import difflib
 from collections.abc import Mapping
@@ -60,7 +61,8 @@ Fields = Mapping[str, Field]
 
 def check_fields(part: Part, fields: Fields, version: str, lines: Lines) -> list[Place]:
     """Judge a mapping of a resource of an API `version`. Returns what is there for the Helm chart, and has nothing more
-    to be said of."""
+    to be said of.
+    """
     chart = []
     for name, value in part.node.items.items():
         place, known = part.place(name), fields.get(name)

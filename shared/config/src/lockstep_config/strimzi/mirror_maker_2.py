@@ -199,7 +199,8 @@ def _has_names(one: _Mirror, lines: Lines) -> bool:
 
 def _add_source_config(cluster: Part, alias: str, lines: Lines) -> None:
     """Strimzi hands it to the connectors as `source.cluster.KEY`, above what `tls` and `authentication` say. MM2 reads
-    connection properties there and nothing else."""
+    connection properties there and nothing else.
+    """
     for one in cluster.settings():
         if one.key in CONNECTION or one.key == ALIAS_OF_CLUSTER:
             lines.add_line(f"{alias}.{one.key}", one.value, one)

@@ -1,5 +1,6 @@
 """Whether a file is a resource or a connector at all. Apart from their reading, which most never need and which brings
-PyYAML along."""
+PyYAML along.
+"""
 
 import re
 from pathlib import Path
@@ -13,7 +14,8 @@ _JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[\s*[{\[\]])")
 
 def is_resource(data: bytes, file: Path) -> bool:
     """Whether a file is to be read as YAML or JSON. It is if its suffix says so, it begins as JSON does, or it names an
-    apiVersion and a kind."""
+    apiVersion and a kind.
+    """
     return (
         file.suffix.lower() in (*YAML_SUFFIXES, ".json")
         or begins_as_json(data)

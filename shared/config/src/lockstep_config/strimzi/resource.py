@@ -48,7 +48,8 @@ _LOG4J_KEY = "log4j.properties"
 def read_resource(data: bytes, file: Path, document: str = "") -> PropertiesText:
     """The one resource of the text as lines, each with the YAML path as what its author calls it. Also what is wrong
     with it, what is worth a warning, and what is without effect. No entries where it cannot be understood at all. Of
-    several resources, `document` is the name of the one that is meant."""
+    several resources, `document` is the name of the one that is meant.
+    """
     documents, problems, form = _documents(data, file)
     lines = Lines(file, problems=list(problems))
     _add_documents(documents, lines, form, document)

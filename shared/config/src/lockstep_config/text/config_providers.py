@@ -82,7 +82,8 @@ def _in_properties(allowed: tuple[Path, ...], path: str, key: str) -> Read:
 
 def _in_folder(allowed: tuple[Path, ...], path: str, key: str) -> Read:
     """Kafka's DirectoryConfigProvider: `path` is a folder, `key` a file in it, whose text is the value, line ends
-    included."""
+    included.
+    """
     folder = _allowed(Path(path), allowed)
     if not key or Path(key).name != key:
         raise Unresolvable(f"{key!r} is no name of a file in {folder}")
@@ -209,7 +210,8 @@ def resolved(entry: Entry, providers: Mapping[str, Provider], file: Path) -> tup
 
 def _parts(value: str) -> Iterator[tuple[str, bool]]:
     """The text and the references, `${NAME:KEY}` or `${NAME:PATH:KEY}`, of a value, in one pass, however long it is. A
-    path may hold colons; nothing in a reference may hold a `}`."""
+    path may hold colons; nothing in a reference may hold a `}`.
+    """
     text_from = at = 0
     while (begin := value.find("${", at)) >= 0 and (end := value.find("}", begin)) >= 0:
         name, colon, _ = value[begin + 2 : end].partition(":")
@@ -246,7 +248,8 @@ def _provider(class_name: str, parameters: Mapping[str, str], environment: Mappi
 
 def with_usual_providers(entries: Mapping[str, Entry], used_in: Mapping[str, Entry] | None = None) -> dict[str, Entry]:
     """The lines, with declarations of the usual providers in front. These are the providers which the values of
-    `used_in` (all lines) name. The lines' own declarations stay as they are."""
+    `used_in` (all lines) name. The lines' own declarations stay as they are.
+    """
     listed = entries.get(PROVIDERS_KEY)
     own = split_list(listed.value) if listed else ()
     values = [entry.value for entry in (entries if used_in is None else used_in).values()]

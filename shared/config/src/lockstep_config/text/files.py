@@ -1,5 +1,6 @@
 """Files that a configuration names or is: regular ones of a sensible size. A device or a pipe would be read for
-ever."""
+ever.
+"""
 
 import errno
 import os

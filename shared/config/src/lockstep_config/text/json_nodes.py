@@ -1,5 +1,6 @@
 """JSON text read into the nodes of `yaml_nodes`, which know their line. Several values may follow each other, as `cat`
-puts them together."""
+puts them together.
+"""
 
 import json
 import re

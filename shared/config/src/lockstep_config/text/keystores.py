@@ -96,7 +96,8 @@ def load_trusted(file: str, kind: str, password: str | None) -> str:
 def load_identity(file: str, kind: str, password: str | None, key_password: str | None) -> Identity:
     """The key and chain of a keystore; of several keys the first counts, which is in a JKS store the first alias by
     name. Java's rule: a key without a password of its own has the store's. Raises BadStore, which names the file, and
-    OSError."""
+    OSError.
+    """
     content = read_content(Path(file))
     try:
         return _identity(content, kind, password, key_password)

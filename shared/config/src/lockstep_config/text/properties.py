@@ -48,7 +48,8 @@ class Entry:
 class PropertiesText:
     """The content of a file. The entries that count, by key, in the order of the file; what is wrong with it; what
     deserves a warning. Inputs that know before their lines are checked also have what is without effect. `lacking` is
-    what is wrong unless a line with that key comes from elsewhere."""
+    what is wrong unless a line with that key comes from elsewhere.
+    """
 
     entries: tuple[Entry, ...]
     problems: tuple[Problem, ...] = ()
@@ -59,7 +60,8 @@ class PropertiesText:
 
 class _CountedLines:
     """Text by its logical lines, that knows how many lines were read from it. javaproperties reads exactly the lines of
-    one entry before it yields, but joins continued lines in a time that grows with their square."""
+    one entry before it yields, but joins continued lines in a time that grows with their square.
+    """
 
     def __init__(self, text: str) -> None:
         self._lines = io.StringIO(text, newline="")

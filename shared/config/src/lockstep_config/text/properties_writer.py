@@ -21,7 +21,8 @@ _NOT_PRINTABLE = re.compile("[^ -~]")
 
 def as_properties(entries: Iterable[Entry], path: Path) -> str:
     """A file that loads to the same model as the entries; references stay references. Above each line is its origin;
-    `path` is the file of those that name none. The text is ASCII, so that Java reads it as we do."""
+    `path` is the file of those that name none. The text is ASCII, so that Java reads it as we do.
+    """
     lines = [f"# From {_comment(str(path))}", ""]
     for entry in entries:
         place = f"{entry.file or path}:{entry.line}" if entry.line else str(entry.file or path)

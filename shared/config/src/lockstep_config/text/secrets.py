@@ -19,5 +19,6 @@ def is_secret(key: str) -> bool:
 
 def masked(key: str, value: str) -> str:
     """`value` as it may be shown to people: itself, or `MASK` where `key` holds a secret. An empty secret stays
-    empty."""
+    empty.
+    """
     return MASK if value and is_secret(key) else value

@@ -102,7 +102,8 @@ def version(text: str) -> RuleSet:
 
 def split_list(text: str) -> tuple[str, ...]:
     """Elements between commas, each once. What is empty between commas is no element, as in MirrorMaker before 4.2;
-    `list_remark` reports it."""
+    `list_remark` reports it.
+    """
     return tuple(dict.fromkeys(filter(None, _between_commas(text))))
 
 
