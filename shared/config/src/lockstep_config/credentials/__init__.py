@@ -1,1 +1,1 @@
-"""What a flow's connections need: permissions, principals' conflicts, certificates and their ends."""
+"""What the connections of a flow need: permissions, principals, certificates and their ends."""

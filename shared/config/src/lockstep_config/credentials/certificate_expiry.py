@@ -1,4 +1,4 @@
-"""When the certificates end that a flow's connections are made with."""
+"""The ends of the certificates with which the connections of a flow are made."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,8 +18,9 @@ KEYSTORE, TRUSTSTORE, TOKEN_TRUSTSTORE = "keystore", "truststore", "token-trusts
 
 @dataclass(frozen=True, slots=True)
 class CertificateEnds:
-    """Of what the clients of one cluster have for one use: when each certificate ends, Unix seconds, each time once and
-    in order.
+    """The ends of the certificates that the clients of one cluster have for one use.
+
+    `at` has each end once, in order, in Unix seconds.
     """
 
     cluster: str
@@ -28,8 +29,12 @@ class CertificateEnds:
 
 
 def certificate_ends(settings: FlowSettings) -> tuple[CertificateEnds, ...]:
-    """Of both clusters of a flow, as the stores hold them now. Nothing for a use without certificates of its own (the
-    system's are its own matter). Raises OSError, whose text names the file (`tls.load_material`).
+    """Return the ends of the certificates of a flow on both clusters, as the stores hold them now.
+
+    A use without certificates of its own has no entry: it uses the system's.
+
+    Raises:
+        OSError: A store cannot be read; the text names the file (`tls.load_material`).
     """
     source, target = settings.flow.source, settings.flow.target
     return tuple(
@@ -40,7 +45,11 @@ def certificate_ends(settings: FlowSettings) -> tuple[CertificateEnds, ...]:
 
 
 def connection_ends(cluster: str, clients: Iterable[Mapping[str, str]]) -> tuple[CertificateEnds, ...]:
-    """As `certificate_ends`, of clients with these properties."""
+    """Return the ends of the certificates that clients with these properties have on one cluster.
+
+    Raises:
+        OSError: A store cannot be read; the text names the file.
+    """
     found: dict[str, set[float]] = {}
     for use, pem in _in_use(clients):
         found.setdefault(use, set()).update(_ends_in(pem))
@@ -48,9 +57,10 @@ def connection_ends(cluster: str, clients: Iterable[Mapping[str, str]]) -> tuple
 
 
 def first_end(ends: CertificateEnds, now: float) -> float:
-    """When certificates stop to be accepted. Every certificate that we present has to be good, so it is the earliest.
-    Of the trusted ones one may serve in the place of another, as while an authority changes. Those that have ended
-    already count only when all have.
+    """Return when the certificates stop to be accepted, in Unix seconds.
+
+    Every certificate that a client presents has to be good, so the earliest end counts. A trusted certificate may stand in
+    for another, as while an authority changes. So ends in the past count only if all of them are in the past.
     """
     if ends.use == KEYSTORE:
         return ends.at[0]
@@ -58,7 +68,7 @@ def first_end(ends: CertificateEnds, now: float) -> float:
 
 
 def _in_use(clients: Iterable[Mapping[str, str]]) -> Iterator[tuple[str, str]]:
-    """Use and certificates, those of equal settings once."""
+    """Yield each use and its certificates as PEM, once for equal settings."""
     brokers: set[TlsSettings] = set()
     endpoints: set[TlsSettings] = set()
     for properties in clients:
