@@ -67,8 +67,8 @@ class AzureCredential(StrEnum):
 class AzureSettings:
     """The credential that is asked for a token, and the scope of the token.
 
-    Equal settings may share a token. `DEFAULT` is the chain of Azure Identity: environment, workload identity, managed
-    identity, command lines.
+    Equal settings may share a token. `DEFAULT` is the chain of Azure Identity: environment, workload identity,
+    managed identity, command lines.
     """
 
     scope: str
@@ -144,7 +144,7 @@ def _conduktors(options: Mapping[str, str], scope: str) -> AzureSettings:
 
 
 def _chosen(scope: str, given: Mapping[str, str], *, is_managed: bool) -> AzureSettings:
-    """Choose the credential as Azure's libraries do: a client's secret or certificate, a managed identity, the chain."""
+    """Choose the credential as Azure's libraries: a client's secret or certificate, a managed identity, the chain."""
     credential = AzureCredential.DEFAULT
     if is_managed:
         credential = AzureCredential.MANAGED_IDENTITY

@@ -14,7 +14,7 @@ CloudLogin = IamSettings | GoogleSettings | AzureSettings
 
 @dataclass(frozen=True, slots=True)
 class TokenLibrary:
-    """The library that makes the tokens of a cloud: its distribution, one of its modules, and Lockstep's extra for it."""
+    """The library that makes the tokens of a cloud: its distribution, one of its modules, Lockstep's extra for it."""
 
     login: str
     distribution: str

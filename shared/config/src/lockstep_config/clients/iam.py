@@ -35,9 +35,9 @@ _REGION = re.compile(
 class IamSettings:
     """The AWS credentials that sign a token, and the region for which they sign it.
 
-    Equal settings may share a token. A `profile` counts before a `role_arn`, as in AWS's library. Without both the usual
-    chain is asked: environment, web identity, shared files, container, instance. `region` is None if no broker's name has
-    it.
+    Equal settings may share a token. A `profile` counts before a `role_arn`, as in AWS's library. Without both the
+    usual chain is asked: environment, web identity, shared files, container, instance. `region` is None if no
+    broker's name has it.
     """
 
     region: str | None = None
@@ -55,8 +55,8 @@ class IamSettings:
 def iam_settings(bootstrap_servers: str, options: Mapping[str, str]) -> IamSettings:
     """Read the options of a JAAS line under AWS's names.
 
-    AWS's library ignores unknown options, and then logs in as another user. So an option close to a known one is refused,
-    and any other unknown option is ignored.
+    AWS's library ignores unknown options, and then logs in as another user. So an option close to a known one is
+    refused, and any other unknown option is ignored.
 
     Raises:
         Untranslatable: An option is close to a known one, or only one of key id and secret is given.
@@ -88,7 +88,7 @@ def iam_settings(bootstrap_servers: str, options: Mapping[str, str]) -> IamSetti
 
 
 def broker_region(bootstrap_servers: str) -> str | None:
-    """Return the AWS region in the first broker's name that has one, as in every name that MSK gives; None without one."""
+    """Return the AWS region in the first broker's name that has one, as in MSK's names; None without one."""
     found = _REGION.search(bootstrap_servers.lower())
     return found[0] if found else None
 

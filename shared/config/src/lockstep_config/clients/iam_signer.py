@@ -103,7 +103,13 @@ def _session(settings: IamSettings) -> Any:
 
 
 def _region(settings: IamSettings) -> str:
-    """Return the region in the broker's name, else as AWS's library the environment's, the profile's or the instance's."""
+    """Return the region that the token is signed for.
+
+    It is the broker's, else as in AWS's library the environment's, the profile's or the instance's.
+
+    Raises:
+        TokenUnavailable: None of them names a region.
+    """
     named = settings.region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     region = named or _session(settings).get_config_variable("region")
     region = region or InstanceMetadataRegionFetcher(timeout=1, num_attempts=1).retrieve_region()

@@ -1,8 +1,8 @@
 """Java's client properties as settings of librdkafka.
 
-A property that has no counterpart is named, never dropped. librdkafka checks relations between settings that Java does
-not check. Where it would refuse what Java takes, a related setting is changed too. This module is pure: it reads no
-file.
+A property that has no counterpart is named, never dropped. librdkafka checks relations between settings that Java
+does not check. Where it would refuse what Java takes, a related setting is changed too. This module is pure: it reads
+no file.
 """
 
 from collections.abc import Mapping

@@ -59,12 +59,12 @@ SYSTEMS_TRUST = TlsSettings()
 class TokenSettings:
     """A source of access tokens.
 
-    With `token` or `token_file` the token exists already. With `cloud` the library of a cloud makes it in this process.
-    Otherwise `endpoint` is asked with the fields of `form`; values of `form_files` are read from files. The request is
-    made as `client_id` if there is a secret. Equal settings may share a token.
+    With `token` or `token_file` the token exists already. With `cloud` the library of a cloud makes it in this
+    process. Otherwise `endpoint` is asked with the fields of `form`; values of `form_files` are read from files. The
+    request is made as `client_id` if there is a secret. Equal settings may share a token.
 
-    `retry_for_s` bounds the time in which a failed request is repeated, `retries` their number; None means no such bound.
-    Pauses double from `retry_first_s` to `retry_longest_s`. `longest_s` bounds the life of a token.
+    `retry_for_s` bounds the time in which a failed request is repeated, `retries` their number; None means no such
+    bound. Pauses double from `retry_first_s` to `retry_longest_s`. `longest_s` bounds the life of a token.
     """
 
     token: str | None = field(default=None, repr=False)

@@ -62,7 +62,7 @@ class TokenLogin:
     tokens: TokenSettings
 
     def principal_name(self) -> str | None:
-        """Return the claim `sub` of the newest token; None if no token has been asked for yet, or it has no such claim."""
+        """Return the claim `sub` of the newest token; None without a token, or if it has no such claim."""
         from lockstep_config.clients.token_source import (
             shared_token_source,  # http.client: only logins with tokens need it
         )

@@ -72,8 +72,8 @@ _PEM_WIDTH = 64
 class TlsSettings:
     """The TLS settings of one client.
 
-    Files are paths to stores of the type beside them, and texts are PEM. None means not given. Without anything to trust,
-    the system's certificates are trusted. `ciphers` are OpenSSL's names of suites of TLS 1.2, between colons.
+    Files are paths to stores of the type beside them, and texts are PEM. None means not given. Without anything to
+    trust, the system's certificates are trusted. `ciphers` are OpenSSL's names of suites of TLS 1.2, between colons.
     """
 
     trusted_file: str | None = None
@@ -96,7 +96,8 @@ class TlsSettings:
 class TlsMaterial:
     """The certificates and keys that the stores hold.
 
-    `trusted_pem` is None if the system's certificates are trusted. `identity` is None if the client shows no certificate.
+    `trusted_pem` is None if the system's certificates are trusted. `identity` is None if the client shows no
+    certificate.
     """
 
     trusted_pem: str | None
@@ -288,7 +289,7 @@ def _pem(given: Mapping[str, str], key: str, label: str) -> str | None:
 
 
 def _checks_hostname(properties: Mapping[str, str]) -> bool:
-    """Return whether the host's name is checked. As in Java `https` is the default, and an empty value means no check."""
+    """Return whether the host's name is checked. As in Java the default is `https`; an empty value means no check."""
     algorithm = properties.get("ssl.endpoint.identification.algorithm", "https").strip().lower()
     if algorithm not in {"https", ""}:
         raise Untranslatable(

@@ -27,9 +27,9 @@ class AccessToken:
 def refresh_at(token: AccessToken, rule: RefreshRule, chance: float) -> float:
     """Return the moment from which on a new token is asked for.
 
-    This is Java's rule (`ExpiringCredentialRefreshingLogin.refreshMs`). The time is after a part of the token's life, not
-    within `min_period_s` of its beginning nor of `buffer_s` before its end. If it lives too short for both, both are
-    ignored. They are also ignored if they leave only its first moment: a token would be asked for without end.
+    This is Java's rule (`ExpiringCredentialRefreshingLogin.refreshMs`). The time is after a part of the token's life,
+    not within `min_period_s` of its beginning nor of `buffer_s` before its end. If it lives too short for both, both
+    are ignored. They are also ignored if they leave only its first moment: a token would be asked for without end.
 
     Args:
         token: The token to be renewed.
@@ -51,9 +51,9 @@ LIBRDKAFKA_ASKS_AFTER = 0.8
 def expiry_to_report(token: AccessToken, now: float, due: float) -> float:
     """Return the end of a token to tell librdkafka, which decides by it alone when it asks for another token.
 
-    It is set so that librdkafka asks from `due` on, when there is a new token. Before `due` librdkafka would get the same
-    token again, and come back when a twenty-fifth of its life is left. Sessions as short as that can hardly be renewed in
-    time.
+    It is set so that librdkafka asks from `due` on, when there is a new token. Before `due` librdkafka would get the
+    same token again, and come back when a twenty-fifth of its life is left. Sessions as short as that can hardly be
+    renewed in time.
     """
     return token.until if due <= now else now + (due - now) / LIBRDKAFKA_ASKS_AFTER
 
@@ -70,7 +70,7 @@ def jwt_expiry(text: str) -> float | None:
 
 
 def jwt_subject(text: str) -> str | None:
-    """Return the claim `sub` of a JWT, which is the bearer's principal; None if the text is no JWT or has no such claim."""
+    """Return the claim `sub` of a JWT, the bearer's principal; None if the text is no JWT or has no such claim."""
     subject = _claims(text).get("sub")
     return subject if isinstance(subject, str) else None
 

@@ -270,8 +270,8 @@ class TokenSource:
 class TokenCallback:
     """librdkafka's `oauth_cb`, which returns token, end, principal and extensions.
 
-    A thread of librdkafka's own calls it, whether the client is polled or not. An exception becomes a failed login, which
-    librdkafka tries again.
+    A thread of librdkafka's own calls it, whether the client is polled or not. An exception becomes a failed login,
+    which librdkafka tries again.
     """
 
     def __init__(self, source: TokenSource) -> None:

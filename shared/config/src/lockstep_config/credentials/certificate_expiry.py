@@ -59,8 +59,9 @@ def connection_ends(cluster: str, clients: Iterable[Mapping[str, str]]) -> tuple
 def first_end(ends: CertificateEnds, now: float) -> float:
     """Return when the certificates stop to be accepted, in Unix seconds.
 
-    Every certificate that a client presents has to be good, so the earliest end counts. A trusted certificate may stand in
-    for another, as while an authority changes. So ends in the past count only if all of them are in the past.
+    Every certificate that a client presents has to be good, so the earliest end counts. A trusted certificate may
+    stand in for another, as while an authority changes. So ends in the past count only if all of them are in the
+    past.
     """
     if ends.use == KEYSTORE:
         return ends.at[0]

@@ -1,6 +1,6 @@
-"""Names of earlier versions, of other clients, and of common mistakes, with what to write instead. Pure.
+"""Names of earlier versions, of other clients, and of common mistakes, each with what to write instead.
 
-Each replacement loads and does what was meant. Where there is none, a note says why.
+Each replacement loads and does what was meant. If there is none, a note says why. This module is pure.
 """
 
 import re
@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 @dataclass(frozen=True, slots=True)
 class RenamedKey:
-    """All the `keys` to write in the same place, and a note besides.
+    """The keys to write in place of one, all of them in the same place, and a note.
 
     `matters` says that the key was meant to decide what is copied, or how safely.
     """
@@ -194,7 +194,7 @@ RENAMED_KEYS: Mapping[str, RenamedKey] = MappingProxyType(
         ),
     }
 )
-"""By the name as it is mostly written. `find_renamed` finds other marks between its words as well."""
+"""The replacements by the name as it is mostly written. `find_renamed` also finds other marks between its words."""
 
 
 def _plain(name: str) -> str:
@@ -205,5 +205,5 @@ _PLAIN = MappingProxyType({_plain(name): renamed for name, renamed in RENAMED_KE
 
 
 def find_renamed(name: str) -> RenamedKey | None:
-    """Return the entry of an old name, however its words are put together."""
+    """Return the entry of an old name, whatever marks are between its words."""
     return _PLAIN.get(_plain(name))
