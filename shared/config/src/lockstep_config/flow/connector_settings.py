@@ -35,7 +35,7 @@ class TopicSyncSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AclSyncSettings:
-    """Settings of the ACLs of mirrored topics (`mm2-behaviour.md` §4.6), and those beyond MM2's rule (`lockstep.acls.*`).
+    """Settings of the ACLs of mirrored topics (`mm2-behaviour.md` §4.6), with those beyond MM2's (`lockstep.acls.*`).
 
     `prefixed` and `groups` include such bindings. `delete` also deletes bindings that Lockstep added and the source
     revoked, unless they are more than `delete_max` in a round. `shared` are the file's other flows that may bring the
@@ -54,11 +54,12 @@ class AclSyncSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointSettings:
-    """Settings of the translation of group positions (`mm2-behaviour.md` §3), which are written to the target on request.
+    """Settings of the translation of group positions (`mm2-behaviour.md` §3).
 
-    `enabled` is `emit.checkpoints.enabled`, and False if the flow itself is not enabled. `tasks_max` is None if it is
-    not set. `opposite` is the state topic, on the source, of the flow from the target to the source. Groups that fail
-    back are translated by it. It is None if there is no such flow.
+    On request positions are also written to the target's groups. `enabled` is `emit.checkpoints.enabled`, and False
+    if the flow itself is not enabled. `tasks_max` is None if it is not set. `opposite` is the state topic, on the
+    source, of the flow from the target to the source. Groups that fail back are translated by it. It is None if there
+    is no such flow.
     """
 
     enabled: bool = True

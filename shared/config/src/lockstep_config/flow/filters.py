@@ -114,7 +114,10 @@ def _own(
 
 
 def _remark(policy: PythonPolicy, reader: Reader, alias: str, findings: Diagnostics) -> None:
-    """Note a policy that does not know its own topics: without a producer id, only names show that a topic comes back."""
+    """Note a policy that does not know its own topics.
+
+    Without a producer id, only the name of a topic shows that it comes back.
+    """
     found = reader.entry(JAVA_KEYS["replication.policy.class"])
     if found is None or keeps_names(policy, alias):
         return

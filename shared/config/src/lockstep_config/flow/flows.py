@@ -194,7 +194,7 @@ def _data_plane(layers: Layers, flow: Flow, reader: Reader, worker: Reader, enab
 
 
 def _transaction_interval(reader: Reader, flush_every: timedelta) -> timedelta | None:
-    """Return how long a transaction stays open; None means that it ends as soon as it can (`transaction.boundary=poll`).
+    """Return how long a transaction stays open; None if it ends as soon as it can (`transaction.boundary=poll`).
 
     Connect's own default is its flush interval.
     """
@@ -266,7 +266,7 @@ def _checkpoint(reader: Reader, enabled: bool) -> CheckpointSettings:
 
 
 def with_shared_acls(flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
-    """Return the flows, each with `acl_sync.shared`: the other flows that may bring its ACLs to its target or its source.
+    """Return the flows, each with `acl_sync.shared`: other flows that may bring its ACLs to its target or its source.
 
     Only ACLs that keep their name can come that way: on topics under the identity policy, and on groups. A binding
     that one flow would delete may be another's, or may come round again. Filters only match names, so they are not

@@ -17,7 +17,7 @@ from lockstep_state.names import Flow
 Mode = Literal["local", "relay"]
 
 MOST_PATHS = 2000
-"""The most routes through a file that are followed for a remark. Many clusters, each with a flow to each, have millions."""
+"""The most routes through a file that are followed for a remark. A full mesh of many clusters has millions."""
 
 _META = frozenset(".*+?[](){}|^$")
 
@@ -144,7 +144,7 @@ def _may_meet(one: Path, other: Path) -> bool:
 
 
 def may_share(one: Names, other: Names) -> bool:
-    """Return whether some topic could be selected by both. It is False only if the beginnings of the names exclude it."""
+    """Return whether some topic could be selected by both; False only if the beginnings of the names exclude it."""
     if not (isinstance(one, NameFilter) and isinstance(other, NameFilter)):
         return True
     if any("(?" in pattern for pattern in (*one.include, *other.include)):

@@ -87,7 +87,10 @@ def check_legacy(reader: Reader, findings: Diagnostics) -> None:
 
 
 def _check_by_key(reader: Reader, findings: Diagnostics) -> None:
-    """Refuse offset translation if keys choose the partitions: an offset of the source has no certain place on the target."""
+    """Refuse offset translation if keys choose the partitions.
+
+    An offset of the source has no certain place on the target then.
+    """
     for key in ("emit.checkpoints.enabled", "emit.offset-syncs.enabled"):
         found = reader.entry(key)
         if found is not None and reader.value(key):

@@ -84,9 +84,10 @@ DEFAULT_SWITCH = SwitchSettings()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompressionSettings:
-    """The compression of batches that are rebuilt: the producer's `compression.<codec>.level` (KIP-390), Java's defaults.
+    """The compression of batches that are rebuilt.
 
-    `recompress` says which compressed batches are rebuilt for it.
+    The levels are the producer's `compression.<codec>.level` (KIP-390), with Java's defaults. `recompress` says which
+    compressed batches are rebuilt for it.
     """
 
     recompress: str = key_field(KEYS["lockstep.recompress"])
@@ -280,7 +281,7 @@ class FlowSettings:
 
     @property
     def offset_syncs_topic(self) -> str:
-        """The topic of the offset syncs, which is named after the other one of the two clusters (`mm2-behaviour.md` §1.1)."""
+        """The topic of the offset syncs. It is named after the other one of the two clusters (`mm2-behaviour.md` §1.1)."""
         at_source = self.offset_syncs_cluster == self.flow.source
         return self.policy.offset_syncs_topic(self.aliases.target if at_source else self.aliases.source)
 

@@ -29,7 +29,7 @@ def with_opposites(flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
 
 
 def with_siblings(flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
-    """Return the flows, each with the state topics of its siblings: flows that may merge topics and share groups with it."""
+    """Return the flows, each with the state topics of the flows that may merge topics and share groups with it."""
 
     def siblings(flow: FlowSettings) -> tuple[str, ...]:
         return tuple(

@@ -17,7 +17,10 @@ ClientKind = Literal["consumer", "producer", "admin"]
 
 
 class Untranslatable(ValueError):
-    """A Java property cannot be handed to Lockstep's clients. `key` is the property; the text says why and what to do."""
+    """A Java property cannot be handed to Lockstep's clients.
+
+    `key` is the property; the text says why and what to do.
+    """
 
     def __init__(self, key: str, why: str) -> None:
         super().__init__(why)
@@ -192,7 +195,7 @@ def _same(
 def _elsewhere(
     name: str, why: str, kinds: frozenset[ClientKind], minimum: int, maximum: int, librdkafka: str = ""
 ) -> ClientKey:
-    """Return a property that counts for all traffic but the mirrored records; `why` says why it does nothing to them."""
+    """Return a property that counts for all traffic but the mirrored records, for the reason `why`."""
     return ClientKey(name, kinds, librdkafka or name, minimum, maximum, not_records=why)
 
 

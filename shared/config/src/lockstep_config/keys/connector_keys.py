@@ -89,7 +89,7 @@ def connector_prefix(connector: ConnectorName) -> str:
 
 
 def own_key(key: str) -> tuple[str, str] | None:
-    """Return the connector's name, known or not, and the key, of a line `lockstep.connector.NAME.KEY`; None for others."""
+    """Return the connector's name, known or not, and the key, of a line `lockstep.connector.NAME.KEY`, or None."""
     if not key.startswith(PREFIX):
         return None
     name, _, inner = key.removeprefix(PREFIX).partition(".")
@@ -97,7 +97,7 @@ def own_key(key: str) -> tuple[str, str] | None:
 
 
 def client_kind(key: str) -> tuple[ClientKind, str] | None:
-    """Return the kind of client and its property, of a key `[source.|target.]KIND.[override.]PROPERTY`; None for others."""
+    """Return the kind of client and the property of a key `[source.|target.]KIND.[override.]PROPERTY`, or None."""
     inner = key.removeprefix("source.").removeprefix("target.")
     for kind in get_args(ClientKind):
         if inner.startswith(f"{kind}."):

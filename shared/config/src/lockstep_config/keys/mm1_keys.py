@@ -98,5 +98,8 @@ _PARTITIONERS = "org.apache.kafka.clients.producer."
 
 
 def known_partitioner(name: str) -> bool:
-    """Return whether this is the Java producer's own partitioner, whose rule `lockstep.legacy.partitioning=key` follows."""
+    """Return whether this is the Java producer's own partitioner.
+
+    `lockstep.legacy.partitioning=key` follows its rule.
+    """
     return name.strip() in ("", f"{_PARTITIONERS}internals.DefaultPartitioner")

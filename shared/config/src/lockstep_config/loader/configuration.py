@@ -1,5 +1,6 @@
-"""A configuration file, mm2.properties or a Strimzi resource, read, resolved and checked: a `Configuration`, or one
-`ConfigurationError` with all its mistakes.
+"""The reader of a configuration file: mm2.properties or a Strimzi resource.
+
+It is read, resolved and checked. The result is a `Configuration`, or one `ConfigurationError` with all its mistakes.
 """
 
 import os
@@ -51,7 +52,7 @@ from lockstep_config.text.templates import find_template
 from lockstep_config.text.values import split_list
 
 MOST_CLUSTERS = 100
-"""Each two of them are a flow, at least of heartbeats."""
+"""The most clusters of one file. Each two of them are a flow, at least of heartbeats."""
 _UNREADABLE: Mapping[type[OSError], str] = {
     FileNotFoundError: "there is no such file: name the configuration file to use",
     IsADirectoryError: "is a folder: name the configuration file in it "
@@ -61,19 +62,34 @@ _UNREADABLE: Mapping[type[OSError], str] = {
 
 
 def load(path: Path, environment: Mapping[str, str]) -> Configuration:
-    """Read a file: mm2.properties, or YAML with one of Strimzi's resources. `environment` is what `${env:...}` may
-    name; LOCKSTEP_SECRETS_DIR in it says where secrets are (`providers.secrets_folder`), LOCKSTEP_SETTINGS names a file
-    of settings on top (`settings_file`). Nothing else is taken from outside but files the file names.
+    """Read a file: mm2.properties, or YAML with one of Strimzi's resources.
 
-    Raises `ConfigurationError` with every mistake that could be found, each with its line and what to do.
+    Nothing is taken from outside but `environment` and the files that the file names.
+
+    Args:
+        path: The file.
+        environment: The variables that `${env:...}` may name. LOCKSTEP_SECRETS_DIR names the folder of secrets
+            (`config_providers.secrets_folder`), LOCKSTEP_SETTINGS a file of settings on top (`settings_file`).
+
+    Raises:
+        ConfigurationError: The file has mistakes. Every mistake that could be found is named, with its line and what
+            to do.
     """
     return build_configuration(read(path, environment), path, environment)
 
 
 def read(path: Path, environment: Mapping[str, str], document: str = "") -> PropertiesText:
-    """The lines of a file unchanged, those of a resource as the lines they mean. On top of these are the settings that
-    the environment names. Of several resources, `document` names the one that is meant. Raises `ConfigurationError`
-    where a file cannot be read at all; what is wrong with the lines is in what is returned.
+    """Return the lines of a file unchanged, or those that a resource means, with the settings of the environment on top.
+
+    Mistakes in the lines are in the result.
+
+    Args:
+        path: The file.
+        environment: Names the file of settings.
+        document: The name of the resource that is meant, if the file has several.
+
+    Raises:
+        ConfigurationError: A file cannot be read at all.
     """
     return with_overrides(_read(path, document), environment)
 
@@ -81,7 +97,8 @@ def read(path: Path, environment: Mapping[str, str], document: str = "") -> Prop
 def with_overrides(text: PropertiesText, environment: Mapping[str, str]) -> PropertiesText:
     """Return the lines with those of the settings file on top, if the environment names one.
 
-    Raises `ConfigurationError` where that file cannot be read.
+    Raises:
+        ConfigurationError: The settings file cannot be read.
     """
     named = environment.get(SETTINGS_VARIABLE, "").strip()
     if not named or (text.problems and not text.entries):  # an unreadable file is the only problem reported
@@ -186,7 +203,10 @@ def _still_lacking(text: PropertiesText) -> list[Problem]:
 
 
 def _unknown_keys(layers: Layers, environment: Mapping[str, str]) -> str:
-    """An explicit option goes before the file. A word that is no level is reported with its line."""
+    """Return `error` or `warn` for unknown keys, or an empty text if neither is stated.
+
+    The command's option goes before the file. A word that is no level is reported with its line.
+    """
     option = environment.get(UNKNOWN_VARIABLE, "").strip().lower()
     if option:
         return option if option in KEYS[UNKNOWN_KEYS].choices else ""
@@ -195,7 +215,11 @@ def _unknown_keys(layers: Layers, environment: Mapping[str, str]) -> str:
 
 
 def read_config_file(path: Path) -> bytes:
-    """A file of the configuration. Raises `ConfigurationError`."""
+    """Read a file of the configuration.
+
+    Raises:
+        ConfigurationError: The file cannot be read.
+    """
     try:
         return read_content(path)
     except OSError as exc:
@@ -215,8 +239,9 @@ def _resolved(entries: Sequence[Entry], environment: Mapping[str, str], findings
 
 
 def _aliases(entries: Sequence[Entry], findings: Diagnostics) -> tuple[tuple[str, ...], bool]:
-    """The file's clusters, and whether it states them; otherwise those that its lines suggest, so that these can be
-    judged.
+    """Return the file's clusters, and whether it states them.
+
+    If it does not, the clusters are those that its lines suggest, so that these lines can be judged.
     """
     listed = next((entry for entry in entries if entry.key == "clusters"), None)
     suggested = tuple(
@@ -272,7 +297,7 @@ def _check_certificates(layers: Layers, flows: Iterable[FlowSettings], findings:
 
 
 def _clients(settings: FlowSettings) -> Iterator[tuple[Side, str, Mapping[str, str]]]:
-    """Of the connectors that run: on which side, what the client is, and its properties."""
+    """Yield the side, the name and the properties of each client of the connectors that run."""
     others = {"checkpoint": settings.checkpoint.enabled, "heartbeat": settings.heartbeat.enabled}
     every = [settings, *(settings.as_seen_by(name) for name in CONNECTORS if others.get(name))]
     for one, side in product(every, SIDES):
@@ -329,7 +354,7 @@ def _remark(layers: Layers, flows: Sequence[FlowSettings], findings: Diagnostics
 
 
 def _is_echo(problem: Problem, wrong: Iterable[str]) -> bool:
-    """True for a missing key that is missing only because its line is wrong and was left out."""
+    """Return whether a key is missing only because its line is wrong and was left out."""
     alias, _, name = problem.key.partition(".")
     return not problem.line and any(
         key in (problem.key, name) or (key.endswith(f".{name}") and (key.startswith(f"{alias}.") or "->" in key))

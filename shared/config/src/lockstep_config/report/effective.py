@@ -1,4 +1,4 @@
-"""What counts for a flow in the end, and which line says so. Pure; secrets are masked here already."""
+"""The effective settings of a flow, and the line of each. Secrets are masked. This module is pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -21,8 +21,10 @@ from lockstep_state.names import Flow
 
 @dataclass(frozen=True, slots=True, order=True)
 class Setting:
-    """One value. `file`, `line` and `stated` (the whole key as its author wrote it) are None, 0 and "" for a default.
-    A secret is `MASK`, and what a config provider brings is shown as the reference to it.
+    """One effective value, with its place.
+
+    `file`, `line` and `stated` (the whole key as its author wrote it) are None, 0 and "" for a default. A secret is
+    `MASK`, and a value of a config provider is shown as the reference to it.
     """
 
     key: str
@@ -34,8 +36,9 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class FlowView:
-    """A flow's settings in the order of their keys, and by client what is said of it: `source consumer`, ...,
-    `mirrored records` for the producer of those.
+    """A flow's settings in the order of their keys, and those of each of its clients.
+
+    `clients` has the names `source consumer`, ..., and `mirrored records` for the producer of the mirrored records.
     """
 
     flow: Flow
@@ -46,7 +49,7 @@ class FlowView:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A whole file: what holds for all of it, its clusters' connections, its flows."""
+    """The effective settings of a whole file: its own, its clusters' connections, its flows."""
 
     file: tuple[Setting, ...]
     clusters: Mapping[str, tuple[Setting, ...]]
@@ -54,7 +57,14 @@ class View:
 
 
 def view(text: PropertiesText, layers: Layers, path: Path, flows: Iterable[FlowSettings]) -> View:
-    """`text` are the lines as in the file at `path`, `layers` the same with references resolved."""
+    """Return the effective settings of a file.
+
+    Args:
+        text: The lines as in the file.
+        layers: The same lines with references resolved.
+        path: The file.
+        flows: Its flows.
+    """
     raw = {entry.key: entry for entry in text.entries}
     shown = _Shown(raw, path)
     flows = tuple(flows)
@@ -109,7 +119,7 @@ def _flow(layers: Layers, settings: FlowSettings, shown: _Shown) -> FlowView:
 
 
 def _counts(key: Key) -> bool:
-    """A key that is refused for other values than its choices counts with those."""
+    """Return whether a key counts. A key that is refused for other values than its choices counts with those."""
     return key.status is Status.USED or (key.status is Status.REFUSED and bool(key.choices))
 
 
@@ -119,7 +129,7 @@ def _is_client_key(key: str) -> bool:
 
 
 def _default(name: str, settings: FlowSettings) -> str:
-    """As it holds for the flow: some defaults are other settings, or depend on the version."""
+    """Return the default of a key for the flow: some defaults are other settings, or depend on the version."""
     by_version = {
         "topics.exclude": settings.rules.topics_exclude,
         "config.properties.exclude": settings.rules.config_properties_exclude,

@@ -1,6 +1,6 @@
-"""Each line of a file on its own: is the key known, is it allowed there, is its value one it takes?
+"""The check of each line of a file on its own: its key is known and allowed there, and takes the value.
 
-Pure. What several lines must agree on is checked in `cross_checks`.
+What several lines must agree on is checked in `cross_checks`. This module is pure.
 """
 
 import re
@@ -40,7 +40,7 @@ PARSED_LOOSELY = frozenset({"enabled", "emit.heartbeats.enabled"})
 SAID_FOR_FALSE = frozenset({"", "false", "no", "off", "0", "f", "n"})
 QUOTES = "\"'\u2018\u2019\u201c\u201d\u201e"
 AS_IF_OF_RECORDS = frozenset({"max.request.size", "delivery.timeout.ms"})
-"""So too, but they do nothing to them here."""
+"""Properties that people also set for the mirrored records, but that do nothing to them."""
 OVERRIDES_NOT_READ = ("consumer.override.", "admin.override.")
 ROLES = ("lockstep", "source", "target")
 LISTS = (Kind.LIST, Kind.PATTERNS)
@@ -113,8 +113,9 @@ def _check_flow_line(cell: Cell, findings: Diagnostics, classes: OwnClasses) -> 
 
 
 def _check_side_line(cell: Cell, side: str, findings: Diagnostics) -> None:
-    """Check a line of one side. `source.cluster.x` is the connection's. MirrorMaker reads neither `source.x` nor a
-    client's property there.
+    """Check a line of one side.
+
+    `source.cluster.x` is the connection's. MirrorMaker reads neither `source.x` nor a client's property behind it.
     """
     entry, inner = cell.entry, cell.scope.key.removeprefix(f"{side}.")
     name = inner.removeprefix("cluster.")
@@ -251,7 +252,7 @@ def _is_known_of_cluster(rest: str) -> bool:
 
 
 def _check_known(cell: Cell, name: str, scope: KeyLevel, findings: Diagnostics, stood_in_for: bool = False) -> bool:
-    """Judge the line by the tables of MM2's properties and of ours; False when they do not know the name."""
+    """Judge a line by the tables of MM2's and Lockstep's properties; return False if they do not know the name."""
     entry = cell.entry
     if name.startswith(CONF_PREFIX):
         _check_spark(entry, name, scope, findings)
@@ -313,7 +314,7 @@ def _check_key(cell: Cell, key: Key, findings: Diagnostics, stood_in_for: bool) 
 
 
 def _check_loosely(entry: Entry, findings: Diagnostics) -> None:
-    """MM2 takes everything but `true` as not enabled, and goes on with the rest of the file."""
+    """Judge a value that is no boolean: MM2 takes everything but `true` as not enabled, and reads on."""
     bare = re.split(r"(?:^|\s)#", entry.value.strip())[0].strip().strip(QUOTES)
     word = (re.match(r"\w+", bare) or [bare])[0]
     why = find_typo(entry.value)

@@ -1,8 +1,8 @@
-"""A mirror's three connectors as the lines of one flow. Pure.
+"""A mirror's three connectors as the lines of one flow.
 
-In Strimzi each connector has a `config` of its own; in mm2.properties a flow has one. So a key counts where a connector
-reads it. Where several read it and differ, the source connector's value counts, with a note. If they may differ, it is
-the connector's own (`lockstep.connector.NAME.KEY`).
+In Strimzi each connector has a `config` of its own; in mm2.properties a flow has one. So a key counts if the
+connector reads it. If several read it and differ, the source connector's value counts, with a note. If they may
+differ, it is the connector's own (`lockstep.connector.NAME.KEY`). This module is pure.
 """
 
 from collections.abc import Iterator, Mapping
@@ -35,7 +35,7 @@ VERSION = "lockstep.mm2.version"
 
 
 class AliasesOf(Enum):
-    """Where a connector's `source.cluster.alias` is another than its cluster's: which of the two Strimzi takes."""
+    """The alias that Strimzi takes if a connector's `source.cluster.alias` is another than its cluster's."""
 
     CLUSTER = "before v1beta2"
     EITHER = "v1beta2, which versions of both kinds read"
@@ -43,7 +43,7 @@ class AliasesOf(Enum):
 
 
 def add_connectors(mirror: Part, flow: Flow, lines: Lines, aliases: AliasesOf = AliasesOf.CONNECTOR) -> None:
-    """The lines of a flow of a KafkaMirrorMaker2. A connector that is absent does not run."""
+    """Add the lines of a flow of a KafkaMirrorMaker2. A connector that is absent does not run."""
     # `sourceConnector:` with nothing behind it is there too, as an empty one.
     present = {name: part for name in CONNECTORS if (part := mirror.part(CONNECTOR_FIELDS[name])) is not None}
     if not present:
@@ -54,8 +54,10 @@ def add_connectors(mirror: Part, flow: Flow, lines: Lines, aliases: AliasesOf = 
 
 @dataclass(frozen=True, slots=True)
 class Connectors:
-    """The connectors of one flow, each as the mapping with its `config`, and what they are `called`. Also the path for
-    one that is absent, the line of them all, and whose aliases count.
+    """The connectors of one flow.
+
+    `present` has the mapping with the `config` of each, `called` its name, and `absent` its path if it is absent.
+    `line` is the line of them all, and `aliases` says whose aliases count.
     """
 
     present: Mapping[ConnectorName, Part]
@@ -66,7 +68,7 @@ class Connectors:
 
 
 def add_flow(connectors: Connectors, flow: Flow, lines: Lines, patterns: Part | None = None) -> None:
-    """The lines of a flow; `patterns` holds a mirror's topics and groups. A connector that is absent does not run."""
+    """Add the lines of a flow; `patterns` holds a mirror's topics and groups. A connector that is absent does not run."""
     present = connectors.present
     runs = "source" in present or "checkpoint" in present
     lines.add_line(f"{flow}.enabled", str(runs).lower(), Place(patterns.path if patterns else "", connectors.line))
@@ -133,7 +135,10 @@ def _add_patterns(mirror: Part, flow: Flow, lines: Lines) -> None:
 def _settings(
     name: ConnectorName, part: Part, connectors: Connectors, flow: Flow, lines: Lines
 ) -> Iterator[ConfigSetting]:
-    """The keys of a connector's `config` that it reads and that others may read too; the rest is added or reported."""
+    """Yield the keys of a connector's `config` that it reads and that others may read too.
+
+    The other keys are added or reported.
+    """
     called = connectors.called
     for one in part.settings():
         key = one.key
@@ -160,7 +165,7 @@ def _settings(
 
 
 def _report_arrow(key: str, name: ConnectorName, said: ConfigSetting, part: Part, lines: Lines) -> None:
-    """A line of an mm2.properties among a connector's own: Connect leaves it out, so nothing comes of what it says."""
+    """Report a line of an mm2.properties among a connector's own. Connect leaves it out, so it has no effect."""
     why = "a line of an mm2.properties, which no connector reads"
     reads = key in KEYS and key != "enabled" and name in connectors_reading(key)
     states = any(key == one.key for one in part.settings())
@@ -171,7 +176,7 @@ def _report_arrow(key: str, name: ConnectorName, said: ConfigSetting, part: Part
 
 
 def _counts(said: ConfigSetting, flow: Flow, aliases: AliasesOf, lines: Lines) -> bool:
-    """Whether a connector's alias of a cluster is read at all; what is not certain is a problem."""
+    """Return whether a connector's alias of a cluster is read at all. What is not certain is a problem."""
     clusters = flow.source if said.key == ALIAS_KEYS[0] else flow.target
     if aliases is AliasesOf.CONNECTOR or said.value == clusters:
         return aliases is AliasesOf.CONNECTOR
@@ -193,7 +198,7 @@ def _is_client(key: str) -> bool:
 
 
 def _add_client(name: ConnectorName, said: ConfigSetting, flow: Flow, lines: Lines) -> None:
-    """A property of the connector's clients. The source connector's are where mm2.properties has them."""
+    """Add a property of the connector's clients. The source connector's are where mm2.properties has them."""
     own = f"{flow}." if name == "source" else f"{flow}.{connector_prefix(name)}"
     kind, _, inner = said.key.partition(".")
     if kind in _KINDS and inner in CONNECTION:
@@ -229,8 +234,9 @@ def _compare_with_source(
     flow: Flow,
     lines: Lines,
 ) -> None:
-    """Note each setting in which a connector differs from the one that counts, the source connector where there is
-    one, with what MirrorMaker does then.
+    """Note each setting in which a connector differs from the one that counts, with what MirrorMaker does then.
+
+    The source connector counts if there is one.
     """
     if not present:
         return
