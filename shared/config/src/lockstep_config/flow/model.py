@@ -281,7 +281,7 @@ class FlowSettings:
 
     @property
     def offset_syncs_topic(self) -> str:
-        """The topic of the offset syncs. It is named after the other one of the two clusters (`mm2-behaviour.md` §1.1)."""
+        """The topic of the offset syncs, named after the other one of the two clusters (`mm2-behaviour.md` §1.1)."""
         at_source = self.offset_syncs_cluster == self.flow.source
         return self.policy.offset_syncs_topic(self.aliases.target if at_source else self.aliases.source)
 

@@ -79,7 +79,7 @@ def load(path: Path, environment: Mapping[str, str]) -> Configuration:
 
 
 def read(path: Path, environment: Mapping[str, str], document: str = "") -> PropertiesText:
-    """Return the lines of a file unchanged, or those that a resource means, with the settings of the environment on top.
+    """Return the lines of a file, or those that a resource means, with the settings of the environment on top.
 
     Mistakes in the lines are in the result.
 
@@ -138,7 +138,9 @@ def build_configuration(
     """Resolve and check lines that were read already, from any form.
 
     Args:
+        text: The lines.
         path: The place of a mistake without a line.
+        environment: The variables that references may name.
         alone: Read no other file, and leave out the lines that depend on one. That is for reporting mistakes, not for
             running.
 

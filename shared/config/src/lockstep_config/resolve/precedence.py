@@ -1,6 +1,6 @@
-"""Which of several lines counts: MM2's layering of a file, as pure functions (`mm2-behaviour.md` §5.4 and §5.5).
+"""MM2's layering of a file, which decides the line that counts (`mm2-behaviour.md` §5.4 and §5.5).
 
-Three kinds of values, layered differently, the first that is set wins:
+Each kind of value is layered differently; the first that is set wins:
 
     of a connector      S->T.lockstep.connector.NAME.x, S->T.x   x
     of its aliases      S->T.source.cluster.alias   S.alias   source.cluster.alias
@@ -12,9 +12,9 @@ Three kinds of values, layered differently, the first that is set wins:
     of the producer of  S->T.producer.override.x   T.producer.x   K only: T.x   K only: x
     mirrored records
 
-(K: the connection properties.) So `consumer.x` at the top of a file counts for nothing, and `S->T.source.cluster.x`
-only where neither `S.x` nor `x` is set. A cluster's `S.consumer.x` beats the flow's `S->T.consumer.x`: MM2's own rules,
-to the letter.
+K are the connection properties. So `consumer.x` at the top of a file counts for nothing, and `S->T.source.cluster.x`
+only if neither `S.x` nor `x` is set. A cluster's `S.consumer.x` beats the flow's `S->T.consumer.x`. These are MM2's own
+rules, to the letter. The functions are pure.
 """
 
 from collections.abc import Iterable, Mapping

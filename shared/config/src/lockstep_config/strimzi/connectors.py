@@ -68,7 +68,7 @@ class Connectors:
 
 
 def add_flow(connectors: Connectors, flow: Flow, lines: Lines, patterns: Part | None = None) -> None:
-    """Add the lines of a flow; `patterns` holds a mirror's topics and groups. A connector that is absent does not run."""
+    """Add the lines of a flow. A connector that is absent does not run. `patterns` holds a mirror's topics and groups."""
     present = connectors.present
     runs = "source" in present or "checkpoint" in present
     lines.add_line(f"{flow}.enabled", str(runs).lower(), Place(patterns.path if patterns else "", connectors.line))
