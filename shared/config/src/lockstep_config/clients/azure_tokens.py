@@ -29,7 +29,7 @@ def azure_token(settings: AzureSettings) -> tuple[str, float]:
     Raises:
         TokenUnavailable: Azure gave no token; the text has the library's words.
     """
-    # The library logs each failure as a warning of several lines. The error that we raise has the same words.
+    # The library logs each failure as a warning of several lines. TokenUnavailable has the same words.
     logging.getLogger("azure").setLevel(logging.ERROR)
     try:
         token = make_credential(settings).get_token(settings.scope)

@@ -46,7 +46,7 @@ def missing_library(login: CloudLogin) -> str | None:
 def _is_installed(module: str) -> bool:
     try:
         return find_spec(module) is not None
-    except ModuleNotFoundError:  # of the package that the module is in
+    except ModuleNotFoundError:  # the package of the module is missing
         return False
 
 
@@ -57,7 +57,7 @@ def cloud_token(login: CloudLogin) -> tuple[str, float]:
         TokenUnavailable: The cloud gave no token.
         ImportError: The cloud's library is not installed.
     """
-    # Each loads a library of tens of megabytes: only where it is used.
+    # Each import loads a library of tens of megabytes, so it is made only if it is used.
     if isinstance(login, IamSettings):
         from lockstep_config.clients.iam_signer import signed
 

@@ -25,7 +25,7 @@ _OPTIONS = (
     *("awsRoleSecretAccessKey", "awsRoleSessionToken", "awsStsRegion", "awsDebugCreds", MAX_RETRIES, MAX_BACKOFF_MS),
 )
 
-# As in b-1.orders.ab12cd.c2.kafka.us-east-1.amazonaws.com, boot-x.c1.kafka-serverless.eu-west-3.amazonaws.com.
+# Names as b-1.orders.ab12cd.c2.kafka.us-east-1.amazonaws.com, boot-x.c1.kafka-serverless.eu-west-3.amazonaws.com.
 _REGION = re.compile(
     r"(?<![a-z0-9])[a-z]{2,4}(?:-(?:gov|iso[a-z]?|[a-z]{2}))?-(?:central|(?:north|south)?(?:east|west)|north|south)-\d(?!\w)"
 )

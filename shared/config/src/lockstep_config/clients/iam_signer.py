@@ -55,7 +55,7 @@ class _Found(CredentialProvider):  # type: ignore[misc]  # botocore ships no typ
             found = self._assumed(settings.role_arn)
         else:
             chosen = _session(settings).get_credentials()
-            # Those that renew themselves could do so between two questions: key and token would not belong together.
+            # Credentials may renew themselves between two reads; then key and token would not belong together.
             found = None if chosen is None else Credentials(*chosen.get_frozen_credentials()[:3])
         if found is None or not found.access_key or not found.secret_key:
             raise TokenUnavailable(

@@ -130,12 +130,12 @@ def _relations(settings: dict[str, str], kind: ClientKind) -> None:
         ("reconnect.backoff.ms", "reconnect.backoff.max.ms"),
         ("retry.backoff.ms", "retry.backoff.max.ms"),
     ):
-        # Java takes the larger of the two as the most.
+        # In Java the larger of the two is the maximum.
         if least in settings:
             settings[most] = str(max(int(settings[least]), int(settings.get(most, "1000"))))
         elif most in settings:
             settings[least] = str(min(int(settings[most]), 100))
-    # Left alone librdkafka comes to wait ten seconds until it checks again whether a broker is back, Java one.
+    # By default librdkafka waits up to ten seconds before it connects to a lost broker again, Java one.
     settings.setdefault("reconnect.backoff.max.ms", "1000")
     if kind == "consumer" and "fetch.max.bytes" in settings:
         fetched = int(settings["fetch.max.bytes"])

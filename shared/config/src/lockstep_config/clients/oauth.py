@@ -191,7 +191,7 @@ def _strimzis(options: Mapping[str, str], refresh: RefreshRule) -> TokenSettings
     bound = longest if longest > 0 else None
     file, text = given("access.token.location"), given("access.token")
     if file or text:
-        # A location counts more than the text beside it, as in Strimzi's handler.
+        # A location goes before the text beside it, as in Strimzi's handler.
         token = None if file else text
         return TokenSettings(token_file=file, token=token, extensions=extensions, longest_s=bound, refresh=refresh)
     endpoint, client = given("token.endpoint.uri"), given("client.id")
@@ -209,7 +209,7 @@ def _strimzis(options: Mapping[str, str], refresh: RefreshRule) -> TokenSettings
     return TokenSettings(
         endpoint=endpoint,
         client_id=client,
-        # Strimzi sends an empty one with a user's password.
+        # With a user's password Strimzi sends an empty secret.
         client_secret=secret if secret is not None or ("grant_type", "password") not in form else "",
         encode_header=True,
         form=tuple(form),
@@ -311,7 +311,7 @@ def _tls(options: Mapping[str, str], prefix: str) -> TlsSettings:
     """Read `ssl.*` of the JAAS line, behind `prefix`: the certificates that are trusted at the token endpoint."""
     own = {name.removeprefix(prefix): value for name, value in options.items() if name.startswith(f"{prefix}ssl.")}
     try:
-        # Of Strimzi's options, which are no properties of Kafka's, blanks count.
+        # Blanks count in passwords of Strimzi's options, which are no properties of Kafka.
         return read_tls(own, trims_passwords=not prefix)
     except Untranslatable as exc:
         raise Untranslatable(JAAS, f"has {prefix}{exc.key}, which {exc}") from exc

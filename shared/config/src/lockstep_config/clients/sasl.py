@@ -35,7 +35,7 @@ class Credentials:
         return self.username
 
     def to_librdkafka(self) -> dict[str, str]:
-        """Return the settings for librdkafka, without `oauth_cb`, which cannot be pickled."""
+        """Return the settings for librdkafka, which can be pickled."""
         return {"sasl.mechanism": self.mechanism, "sasl.username": self.username, "sasl.password": self.password}
 
     def to_aiokafka(self) -> dict[str, Any]:

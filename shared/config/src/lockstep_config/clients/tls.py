@@ -154,7 +154,7 @@ def load_material(settings: TlsSettings) -> TlsMaterial:
     Raises:
         OSError: A store cannot be read (`BadStore` is one); the text names the file and says what to do.
     """
-    # Ten megabytes that a process without TLS does not need.
+    # The import takes ten megabytes, which a process without TLS does not need.
     from lockstep_config.text.keystores import BadStore, identity_of_pem, load_identity, load_trusted
 
     trusted, identity = settings.trusted_pem, None
@@ -271,7 +271,7 @@ def _versions(given: Mapping[str, str]) -> tuple[ssl.TLSVersion, ssl.TLSVersion]
 def _ciphers(suites: list[str]) -> str | None:
     """Return OpenSSL's names of the suites of TLS 1.2 in the list, in its order; None if it has none."""
     for suite in suites:
-        # The last one is no suite, and is always sent.
+        # TLS_EMPTY_RENEGOTIATION_INFO_SCSV is no suite, and is always sent.
         if suite not in {*_OF_TLS_1_2, *_OF_TLS_1_3, "TLS_EMPTY_RENEGOTIATION_INFO_SCSV"}:
             raise Untranslatable(
                 "ssl.cipher.suites", f"names {suite}, which OpenSSL does not have, or does not count as safe: remove it"

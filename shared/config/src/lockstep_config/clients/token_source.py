@@ -181,12 +181,12 @@ class TokenSource:
         form = [*settings.form, *((name, _read(file)) for name, file in settings.form_files)]
         renewing = ("grant_type", "refresh_token") in form
         if renewing and self._refresh_token is not None:
-            # A server may hand out another one with each answer, and take the former no more.
+            # A server may give another refresh token with each answer, and then refuse the former one.
             form = [(name, self._refresh_token if name == "refresh_token" else value) for name, value in form]
         try:
             answer = self._posted(urlencode(form))
         except _Refused:
-            self._refresh_token = None  # the configured one has its turn again
+            self._refresh_token = None  # the configured refresh token is used again
             raise
         text = answer.get("access_token")
         if not isinstance(text, str) or not text:
@@ -195,7 +195,7 @@ class TokenSource:
             self._refresh_token = answer["refresh_token"]
         now, expiry_text = self._clock(), answer.get("expires_in")
         life = float(expiry_text) if isinstance(expiry_text, int | float) else None
-        # The broker goes by the claim, which is in whole seconds: up to one less than what the server says.
+        # The broker takes the end from the claim. It is in whole seconds, up to one less than the server's.
         ends = [end for end in (None if life is None else now + life, jwt_expiry(text)) if end is not None]
         until = min(ends, default=now + UNKNOWN_LIFE_S)
         if until <= now:
@@ -225,7 +225,7 @@ class TokenSource:
         answer = _parsed(content)
         if status == http.client.OK and answer is not None:
             return answer
-        if status == http.client.OK:  # what came may be a token, only not as it should
+        if status == http.client.OK:  # the answer may be a token in a wrong form, so it is not shown
             raise _Refused(f"{endpoint} gave no token: its answer is no JSON object; check that it is a token endpoint")
         why = self._masked(_server_words(answer, content))
         sentence = f"{endpoint} gave no token: HTTP {status}{why and f' ({why})'}"
@@ -294,7 +294,7 @@ def shared_token_source(settings: TokenSettings) -> TokenSource:
 
 def aiokafka_provider(source: TokenSource) -> Any:
     """Return a source as the provider that aiokafka takes. The event loop goes on while a token is asked for."""
-    from aiokafka.abc import AbstractTokenProvider  # only who uses aiokafka has it
+    from aiokafka.abc import AbstractTokenProvider  # installed only with services that use aiokafka
 
     class Provider(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka ships no types
         async def token(self) -> str:

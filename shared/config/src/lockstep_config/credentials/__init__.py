@@ -1,1 +1,1 @@
-"""What the connections of a flow need: permissions, principals, certificates and their ends."""
+"""The needs of a flow's connections: permissions, principals, certificates and their ends."""

@@ -59,9 +59,9 @@ def connection_ends(cluster: str, clients: Iterable[Mapping[str, str]]) -> tuple
 def first_end(ends: CertificateEnds, now: float) -> float:
     """Return when the certificates stop to be accepted, in Unix seconds.
 
-    Every certificate that a client presents has to be good, so the earliest end counts. A trusted certificate may
-    stand in for another, as while an authority changes. So ends in the past count only if all of them are in the
-    past.
+    Every certificate that a client presents has to be good, so the earliest end of a keystore counts. A trusted
+    certificate may stand in for another, as while an authority changes. So an end of a truststore that is in the past
+    counts only if all are.
     """
     if ends.use == KEYSTORE:
         return ends.at[0]
@@ -88,10 +88,12 @@ def _in_use(clients: Iterable[Mapping[str, str]]) -> Iterator[tuple[str, str]]:
 
 
 def _ends_in(pem: str) -> Iterator[float]:
-    from cryptography.x509 import load_pem_x509_certificate  # not for a client without TLS: see `load_material`
+    from cryptography.x509 import (
+        load_pem_x509_certificate,
+    )  # only with TLS, as in `load_material`
 
     for block in _CERTIFICATE.findall(pem):
         try:
             yield load_pem_x509_certificate(block.encode()).not_valid_after_utc.timestamp()
         except ValueError:
-            continue  # OpenSSL takes some that this does not read, and it is OpenSSL that connects
+            continue  # OpenSSL connects, and takes some certificates that cryptography cannot read

@@ -83,7 +83,7 @@ class Access:
 
     def _grant(self, resource: str, name: str, operation: str) -> Grant | None:
         found = [grant for grant in self.grants if grant.covers(resource, name, operation)]
-        # The one that names the resource itself says more than the one for all.
+        # A grant that names the resource itself says more than a grant for all.
         found.sort(key=lambda grant: (grant.operation != operation, grant.name == EVERY, -len(grant.name)))
         return found[0] if found else None
 
@@ -185,7 +185,10 @@ def _ours(settings: FlowSettings) -> list[Grant]:
 
 
 def _copies(settings: FlowSettings) -> list[Grant]:
-    """Return the grants on the copies of topics. If topics keep their names there is no prefix, and all are granted."""
+    """Return the grants on the copies of topics.
+
+    If topics keep their names, no prefix tells the copies from other topics, so the grants are for every topic.
+    """
     name, pattern = EVERY, LITERAL
     if not settings.keeps_names:
         remote = settings.remote_topic("t")
@@ -200,7 +203,7 @@ def _copies(settings: FlowSettings) -> list[Grant]:
     }
     if settings.topic_sync.keeps_counts:
         del needed["Alter"]
-    # The one comes along with the other.
+    # AlterConfigs includes DescribeConfigs.
     del needed["DescribeConfigs" if settings.topic_sync.sync_configs else "AlterConfigs"]
     return [Grant("topic", name, operation, why, pattern) for operation, why in needed.items()]
 

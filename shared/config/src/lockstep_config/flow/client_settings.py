@@ -187,7 +187,7 @@ def _client(
 ) -> dict[str, Any]:
     translation = translated(properties, kind)
     for key, why in translation.refused:
-        # A loaded configuration has none: this is for properties made by hand.
+        # A loaded configuration has no refused property. Properties made by hand may have one.
         raise Untranslatable(key, f"{key} {why}")
     conf: dict[str, Any] = {**translation.settings}
     if uses_tls(properties):

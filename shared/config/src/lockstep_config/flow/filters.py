@@ -95,7 +95,7 @@ def _own(
 ) -> C | None:
     found = reader.entry(JAVA_KEYS[java])
     if kind is not PythonPolicy and not reader.value("enabled"):
-        return None  # it has heartbeats only, which no filter applies to
+        return None  # the flow has heartbeats only, and no filter applies to them
     if found is None:
         theirs = reader.entry(java)
         if theirs and (refusal := refused_class(theirs.value, KEYS[java])):

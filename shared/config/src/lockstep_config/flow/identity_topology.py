@@ -88,9 +88,9 @@ def double_routes(links: Sequence[Link], modes: Mapping[Flow, Mode]) -> list[Dou
 
 
 def unreached(links: Sequence[Link], modes: Mapping[Flow, Mode]) -> list[Path]:
-    """Return the shortest route of each pair of clusters that no record takes now, but would if every flow relayed.
+    """Return the shortest route of each pair of clusters whose records would pass only if every flow relayed.
 
-    Only pairs are there whose second cluster no record of the first reaches now.
+    A pair counts if no record of its first cluster reaches the second one now.
     """
     everything: dict[Flow, Mode] = dict.fromkeys(modes, "relay")
     found = []
@@ -148,7 +148,7 @@ def may_share(one: Names, other: Names) -> bool:
     if not (isinstance(one, NameFilter) and isinstance(other, NameFilter)):
         return True
     if any("(?" in pattern for pattern in (*one.include, *other.include)):
-        return True  # a flag holds for the elements behind it too
+        return True  # a flag holds for the following elements too
     return any(_overlap(stem(a), stem(b)) for a in one.include for b in other.include)
 
 

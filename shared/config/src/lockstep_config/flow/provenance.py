@@ -34,9 +34,11 @@ def with_provenance(
 ) -> tuple[FlowSettings, ...]:
     """Return the flows with what each copies if topics keep their names.
 
-    If a record could reach a cluster twice, that is a problem, which names both routes. If topics come back to their
-    source, only one of the flows between two clusters changes configs of existing topics: the flow from the cluster
-    that `clusters` names first. Both flows would undo each other's changes for ever.
+    If a record could reach a cluster twice, that is a problem, which names both routes.
+
+    If topics come back to their source, only one of the flows between two clusters changes configs of existing
+    topics. It is the flow from the cluster that `clusters` names first. Both flows would undo each other's changes
+    for ever.
     """
     links = [Link(s.flow, s.topics) for s in flows if s.enabled and s.keeps_names]
     stated = _stated(layers, flows, [link.flow for link in links], findings)

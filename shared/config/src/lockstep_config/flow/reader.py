@@ -39,7 +39,7 @@ class Reader:
         """Return the line that counts. For a key that Kafka renamed, the old key counts if the new one is not set."""
         if self.of_worker:
             return precedence.worker(self.layers, self.flow, key)
-        # What MirrorMaker drops at the top of a file does not count there.
+        # MirrorMaker drops these keys at the top of a file, so they do not count at the top.
         layers = self.layers if KeyLevel.TOP in KEYS[key].scopes else replace(self.layers, top={})
         cell = precedence.connector(layers, self.flow, key, self.connector)
         if cell is None and (old := _FORMER_NAMES.get(key)):

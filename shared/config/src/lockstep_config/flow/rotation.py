@@ -46,7 +46,7 @@ def differing_keys(before: Iterable[Entry], now: Iterable[Entry], aliases: Itera
             for key in old.keys() | new.keys()
             if not (key in old and key in new and old[key].value.strip() == new[key].value.strip())
             and not is_credential(parse_key(key, known).key)
-            # Where values come from does not matter, only what they are.
+            # Only the values count, not the provider that they come from.
             and not key.startswith("config.providers")
         )
     )

@@ -249,7 +249,7 @@ _KEYS: tuple[ClientKey, ...] = (
     ClientKey(name="isolation.level", librdkafka="isolation.level", kinds=CONSUMER, choices=(
         "read_uncommitted", "read_committed"
     ), records="whether aborted transactions are copied"),
-    # Java's `by_duration:` needs a clock of the broker's.
+    # Java's `by_duration:` would need the broker's clock.
     ClientKey(name="auto.offset.reset", librdkafka="auto.offset.reset", kinds=CONSUMER,
         choices=("earliest", "latest", NO_RESET),
         records="where a partition begins that was never copied"),
@@ -258,7 +258,7 @@ _KEYS: tuple[ClientKey, ...] = (
     ClientKey(name="transaction.timeout.ms", kinds=PRODUCER, minimum=1_000, maximum=_HOUR_MS,
         records="with `exactly.once.source.support=enabled`: when the target aborts what nobody ends"),
     _elsewhere("delivery.timeout.ms", "a record is tried until it is there", PRODUCER, 0, 2_147_483_647),
-    # Read by the data plane; the facts that librdkafka sends are too small to gain from it.
+    # The data plane reads these. The facts that librdkafka sends are too small to gain from them.
     ClientKey(name="compression.type", kinds=PRODUCER, choices=("none", "gzip", "snappy", "lz4", "zstd"),
         records="uncompressed batches get it; compressed ones too with `lockstep.recompress=true`"),
     ClientKey(name="compression.gzip.level", kinds=PRODUCER, choices=("-1", *map(str, range(1, 10))),

@@ -38,7 +38,7 @@ class Kind(Enum):
 
 
 class Status(Enum):
-    """What Lockstep does with a key."""
+    """The treatment of a key by Lockstep."""
 
     USED = "used"
     WITHOUT_EFFECT = "accepted, without effect"

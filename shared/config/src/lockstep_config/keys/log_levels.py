@@ -118,7 +118,7 @@ def log4j_levels(properties: Mapping[str, str]) -> tuple[LogLevels, tuple[str, .
 def _first(key: str, properties: Mapping[str, str]) -> str:
     """Return the level in a line such as `INFO, CONSOLE` or `${connect.root.logger.level}, CONSOLE`."""
     text = properties[key].split(",")[0].strip()
-    for _ in range(8):  # a placeholder that names itself ends somewhere
+    for _ in range(8):  # a limit, for a placeholder may name itself
         if (found := _PLACEHOLDER.fullmatch(text)) is None:
             break
         text = properties.get(found[1], "").split(",")[0].strip()

@@ -93,7 +93,7 @@ class PythonClass:
         call = f"{method}({', '.join(map(repr, arguments))})"
         try:
             answer = getattr(self.made, method)(*arguments)
-        except Exception as exc:  # foreign code: every error of it is reported with its place
+        except Exception as exc:  # a user's code: every error is reported with its place
             raise ClassFailed(self._with_class_name(f"{call} raised {_named(exc)}")) from exc
         if not kind(answer):
             raise ClassFailed(self._with_class_name(f"{call} answered {answer!r}; it must be {expected}"))
@@ -103,7 +103,7 @@ class PythonClass:
         return bool(self.call(method, name, kind=_is_bool, expected="True or False"))
 
     def _with_class_name(self, what: str) -> str:
-        # What it raises may quote what it was given.
+        # An error of the class may quote a secret that the class was given.
         for key, value in self.properties.items():
             if value and is_secret(key):
                 what = what.replace(value, MASK)
@@ -121,7 +121,7 @@ class PythonClass:
             made = cls(**arguments)
             if callable(configure := getattr(made, "configure", None)):
                 configure(dict(self.properties))
-        except Exception as exc:  # somebody else's code
+        except Exception as exc:  # a user's code
             what = self._with_class_name(f"raised {_named(exc)} when it was made").removeprefix(f"{self.where}: ")
             raise BadValue(f"is of no use: {what}") from exc
         return made

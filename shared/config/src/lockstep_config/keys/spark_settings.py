@@ -119,7 +119,7 @@ def check_conf(key: str, value: str) -> None:
     if not key.startswith("spark."):
         raise BadValue(f"names no setting of Spark: write {CONF_PREFIX}spark....")
     if key == "spark.executor.cores":
-        integer(value, 1)  # how many executors there are to be is counted with it
+        integer(value, 1)  # the number of executors is computed with it
     pinned = PINNED.get(key)
     if pinned is not None and value.strip() != pinned.value:
         stays = "stays unset" if pinned.value is None else f"is always {pinned.value}"

@@ -119,7 +119,7 @@ def _read_form(data: bytes, path: Path, document: str) -> PropertiesText:
     text = None if is_resource(data, path) else read_properties(data, path)
     if text is not None and not is_connector(text.entries):
         return text
-    # Here, for it brings PyYAML along, which most never need.
+    # Imported here because it loads PyYAML, which most files do not need.
     from lockstep_config.strimzi.resource import read_connector, read_resource
 
     return read_resource(data, path, document) if text is None else read_connector(text, path)
@@ -160,13 +160,13 @@ def build_configuration(
     findings.unknown_keys = _unknown_keys(layers, environment)
     unresolved = {problem.key for problem in findings.problems if problem.line}
     for cell in cells:
-        if cell.entry.shown not in unresolved:  # or what would be judged is the reference
+        if cell.entry.shown not in unresolved:  # else the reference itself would be judged
             check_line(cell, aliases, findings, classes)
     if stated:
         _check_bootstrap(layers, aliases, findings)
 
-    # What is wrong by itself is left out of what must fit together, so that one call finds both kinds of mistake.
-    # An option of a command has no line, and a file of its own.
+    # A line that is wrong by itself does not take part in the checks of several lines. So one call finds both kinds.
+    # An option of a command has no line, but a file of its own.
     reported = {problem.key for problem in findings.problems if problem.line or problem.file != path}
     wrong = {entry.key for entry in entries if entry.shown in reported} | outside
     sound = precedence.layered(cell for cell in cells if cell.entry.key not in wrong)
@@ -255,7 +255,7 @@ def _aliases(entries: Sequence[Entry], findings: Diagnostics) -> tuple[tuple[str
         findings.problem("clusters", message)
         return suggested, False
     if any(problem.line and problem.key == listed.shown for problem in findings.problems):
-        return suggested, False  # what would be judged is the reference
+        return suggested, False  # the reference itself would be judged
     aliases = split_list(listed.value)
     if not aliases:
         findings.problem(listed, f"is empty: list the clusters' aliases, for example clusters = {for_example}")
@@ -275,7 +275,7 @@ def _aliases(entries: Sequence[Entry], findings: Diagnostics) -> tuple[tuple[str
 
 def _check_bootstrap(layers: Layers, aliases: Sequence[str], findings: Diagnostics) -> None:
     for alias in aliases:
-        # An alias that may not be one cannot have lines of its own either; one sentence about it is enough.
+        # A refused alias cannot have lines of its own either. One sentence about it is enough.
         if ALIAS.fullmatch(alias) and "bootstrap.servers" not in precedence.connection(layers, alias):
             message = f"is missing: say where cluster {alias} is, HOST:PORT, several between commas"
             findings.problem(f"{alias}.bootstrap.servers", message)

@@ -66,7 +66,7 @@ def legacy_text(files: LegacyFiles) -> PropertiesText:
     lines = _Lines(COMMAND)
     lines.add_entry(Entry("clusters", f"{FLOW.source}, {FLOW.target}"))
     lines.add_entry(Entry(f"{FLOW}.enabled", "true"))
-    # Without a line of its own the opposite pair of clusters would have heartbeats, as in MM2.
+    # Without this line the opposite pair of clusters would have heartbeats, as in MM2.
     lines.add_entry(Entry(f"{OPPOSITE}.emit.heartbeats.enabled", "false"))
     sides: tuple[tuple[Side, Path], ...] = (("consumer", files.consumer), ("producer", files.producer))
     for side, path in sides:
@@ -112,7 +112,7 @@ def _add_entries(side: Side, path: Path, entries: Iterable[Entry], lines: _Lines
         else:
             _place(replace(entry, key=_mm2_key(side, alias, line.key)), lines)
     if "bootstrap.servers" not in there:
-        # Empty: the line's own check says what to write.
+        # The line is empty: its check says what to write.
         lines.add_entry(Entry(f"{alias}.bootstrap.servers", "", file=path, written="bootstrap.servers"))
     if side == "consumer" and "group.id" not in there:
         lines.add_entry(Entry(f"{FLOW}.{LEGACY_GROUP}", "", file=path, written="group.id"))

@@ -104,7 +104,7 @@ def _flow(layers: Layers, settings: FlowSettings, shown: _Shown) -> FlowView:
         if not _counts(key) or key.renamed_to or key.scopes == {KeyLevel.TOP}:
             continue
         if (ours := f"lockstep.{name}") in KEYS and connector.cell(ours):
-            continue  # a Python class has its place
+            continue  # a Python class replaces it
         found = (connector if KeyLevel.FLOW in key.scopes else worker).entry(name)
         lines.append(shown.line(name, found) if found else Setting(name, defaults.get(name, _default(name, settings))))
     own = {key for key in layers.flow_lines(flow) if key not in KEYS and not _is_client_key(key)}

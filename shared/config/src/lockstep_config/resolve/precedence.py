@@ -155,7 +155,7 @@ def _matching(layer: Mapping[str, Cell], prefix: str, keys: frozenset[str] | Non
     found: dict[str, Cell] = {}
     for key, cell in layer.items():
         name = key.removeprefix(prefix)
-        # `producer.override.x` is a prefix of its own, no property `override.x` of the producer.
+        # `producer.override.` is a prefix of its own: the producer has no property `override.x`.
         if key.startswith(prefix) and not name.startswith("override.") and (keys is None or name in keys):
             found[name] = cell
     return found

@@ -198,7 +198,7 @@ def _check_cluster_override(cell: Cell, kind: ClientKind, findings: Diagnostics)
 def _check_top_line(cell: Cell, aliases: Sequence[str], findings: Diagnostics, classes: OwnClasses) -> None:
     entry, key = cell.entry, cell.scope.key
     if key.startswith("config.providers."):
-        return  # the providers' own check (`config_providers.read_providers`)
+        return  # `config_providers.read_providers` checks these lines
     if classes.claim(None, key) or _check_known(cell, key, KeyLevel.TOP, findings, classes.stand_in(None, key)):
         return
     if key in CONNECTION:
@@ -290,7 +290,7 @@ def _check_key(cell: Cell, key: Key, findings: Diagnostics, stood_in_for: bool) 
     value = entry.value.strip()
     if key.status is Status.REFUSED:
         if (refusal := refused_class(value, key)) and not stood_in_for:
-            # That it is no class that runs here would not be what is wrong with it.
+            # If the value has a slip of writing, the slip is reported and not the refusal of the class.
             findings.problem(entry, f"is {value!r}, which is no class" if find_typo(value) else refusal)
         return
     if key.renamed_to:

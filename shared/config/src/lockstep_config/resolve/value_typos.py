@@ -34,7 +34,7 @@ EVENT_HUBS_USER = "$ConnectionString"
 
 
 def find_placeholder(text: str) -> str:
-    """Return what in a text a shell, a template or a build should have filled in."""
+    """Return what in a text a shell, a template or a build should have filled in; empty if there is nothing."""
     for form, what in _FORMS:
         if found := form.search(text):
             return f"{found[0]} is {what}"
@@ -42,13 +42,13 @@ def find_placeholder(text: str) -> str:
 
 
 def find_unfilled(text: str) -> str:
-    """Return that the whole of a secret is a placeholder, without repeating it."""
+    """Return a remark if the whole of a secret is a placeholder, without repeating it; else an empty text."""
     bare = text.strip().strip(_QUOTES).strip()
     return next((f"it looks like {what}" for form, what in _FORMS if form.fullmatch(bare)), "")
 
 
 def find_typo(text: str) -> str:
-    """Return the first mistake of writing that a value has."""
+    """Return the first mistake of writing that a value has; empty if it has none."""
     commented = "# begins a comment only at the start of a line" if _COMMENT.search(text) else ""
     return find_placeholder(text) or commented or typographic(text) or _quoted(text.strip())
 
@@ -59,7 +59,7 @@ def in_connection(name: str, text: str) -> Iterator[str]:
         try:
             options = parse_jaas(text).options
         except NotJaas:
-            return  # which is reported with the connection that needs it
+            return  # the connection that needs the line reports it
         if options.get("username") == EVENT_HUBS_USER and not options.get("password", "").startswith("Endpoint="):
             yield f"has the username {EVENT_HUBS_USER}, whose password is Event Hubs' whole connection string: Endpoint=sb://..."
         for option, value in options.items():
@@ -119,7 +119,7 @@ def _needed(pattern: str) -> tuple[str, ...]:
     try:
         return needed_but_illegal(pattern)
     except UntranslatablePattern:
-        return ()  # a part of one that has a comma: `(a,b)` is `(a|b)`
+        return ()  # a part of a pattern that has a comma: `(a,b)` is `(a|b)`
 
 
 def _quoted(text: str) -> str:

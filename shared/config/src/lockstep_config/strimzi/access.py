@@ -31,7 +31,7 @@ _CUSTOM_PREFIXES = ("ssl.keystore.", "sasl.")
 
 def add_connection(cluster: Part, alias: str, namespace: str, lines: Lines) -> None:
     """Add the lines `ALIAS.bootstrap.servers`, `ALIAS.security.protocol`, `ALIAS.ssl.*` and `ALIAS.sasl.*`."""
-    # Where it is missing the line is empty, and its own check says what to write.
+    # If the field is missing the line is empty, and the check of the line says what to write.
     lines.add_line(f"{alias}.bootstrap.servers", cluster.text("bootstrapServers"), cluster.place("bootstrapServers"))
     tls, authentication = cluster.part("tls"), cluster.part("authentication")
     kind = authentication.text("type") if authentication else ""

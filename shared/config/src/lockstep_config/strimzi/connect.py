@@ -143,7 +143,7 @@ def add_connect(connectors: Sequence[ConnectorResource], workers: Sequence[Part]
                 _add_clusters(present[kind], flow, lines)
                 _add_aliases(present[kind], flow, lines)
         _add_flow(flow, present, workers, lines)
-    # Without it every pair of clusters would have heartbeats, as in an mm2.properties file.
+    # Without this line every pair of clusters would have heartbeats, as in an mm2.properties file.
     lines.add_line("emit.heartbeats.enabled", "false", connectors[0].part)
 
 
@@ -216,7 +216,8 @@ def _without(one: ConnectorResource) -> Part:
 def _add_clusters(one: ConnectorResource, flow: Flow, lines: Lines) -> None:
     """Add the connections of a connector's clusters.
 
-    The first connector that states one states it for all. A difference of another connector is one of its clients.
+    The first connector that states one states it for all. If another connector's connection differs, the difference
+    goes to its own clients.
     """
     for side, alias in zip(SIDES, (flow.source, flow.target), strict=True):
         _add_misnamed_address(one, side, alias, lines)

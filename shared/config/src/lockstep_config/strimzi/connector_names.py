@@ -1,8 +1,8 @@
 """Names that the connectors of one flow have in MirrorMaker, if their settings differ.
 
-Each connector has a `config` of its own there. The source connector names copies and offset syncs by its own, and the
-checkpoint connector looks for them by its own. Here a flow has one value, and the source connector's counts. This
-module is pure.
+In MirrorMaker each connector has a `config` of its own. The source connector names copies and offset syncs by its
+own, and the checkpoint connector looks for them by its own. In Lockstep a flow has one value, and the source
+connector's counts. This module is pure.
 """
 
 from collections.abc import Mapping
@@ -44,11 +44,13 @@ def default_value(key: str, flow: Flow) -> str:
 
 
 def connector_names(settings: Mapping[str, str], flow: Flow, version: str) -> ConnectorNames | None:
-    """Return the names that a connector with these settings uses, or None if its policy is not one of MirrorMaker's.
+    """Return the names that a connector uses, or None if its policy is not one of MirrorMaker's.
 
     Args:
-        settings: values by key; what is missing has its default.
-        version: MirrorMaker's, as in `lockstep.mm2.version`; one whose rules are not known counts as the default.
+        settings: The connector's values by key. A missing key has its default.
+        flow: The flow, whose aliases are defaults.
+        version: MirrorMaker's, as in `lockstep.mm2.version`. A version whose rules are not known counts as the
+            default.
     """
     said = {key: string(settings.get(key, default_value(key, flow))) for key in NAMING_KEYS}
     policy = _policy(said, version)

@@ -44,7 +44,7 @@ class AliasesOf(Enum):
 
 def add_connectors(mirror: Part, flow: Flow, lines: Lines, aliases: AliasesOf = AliasesOf.CONNECTOR) -> None:
     """Add the lines of a flow of a KafkaMirrorMaker2. A connector that is absent does not run."""
-    # `sourceConnector:` with nothing behind it is there too, as an empty one.
+    # `sourceConnector:` without a value is present too, as an empty mapping.
     present = {name: part for name in CONNECTORS if (part := mirror.part(CONNECTOR_FIELDS[name])) is not None}
     if not present:
         lines.note(mirror, f"has no connector, so nothing runs for {flow}")
@@ -68,7 +68,14 @@ class Connectors:
 
 
 def add_flow(connectors: Connectors, flow: Flow, lines: Lines, patterns: Part | None = None) -> None:
-    """Add the lines of a flow. A connector that is absent does not run. `patterns` holds a mirror's topics and groups."""
+    """Add the lines of a flow. A connector that is absent does not run.
+
+    Args:
+        connectors: The connectors of the flow.
+        flow: The flow.
+        lines: Takes the lines and findings.
+        patterns: The mirror, with its topics and groups; None if there is none.
+    """
     present = connectors.present
     runs = "source" in present or "checkpoint" in present
     lines.add_line(f"{flow}.enabled", str(runs).lower(), Place(patterns.path if patterns else "", connectors.line))
@@ -89,7 +96,7 @@ def add_flow(connectors: Connectors, flow: Flow, lines: Lines, patterns: Part | 
     for key, each in said.items():
         _add_shared(key, each, present, flow, lines)
     _compare_with_source(said, present, flow, lines)
-    # The top of the lines switches heartbeats off, for the pairs of clusters that nothing names.
+    # A line at the top switches heartbeats off for the pairs of clusters without a flow.
     if (heartbeat := present.get("heartbeat")) is not None:
         lines.add_line(f"{flow}.emit.heartbeats.enabled", "true", heartbeat)
 
@@ -109,7 +116,7 @@ def _add_own(name: ConnectorName, part: Part, flow: Flow, lines: Lines) -> None:
         lines.add_line(f"{own}lockstep.auto.restart.enabled", str(enabled).lower(), restart)
         if most and enabled:
             lines.add_line(f"{own}lockstep.auto.restart.max", str(most), restart.place("maxRestarts"))
-    state = part.text("state") if part.text("state") in KEYS[STATE].choices else ""  # any other is reported as such
+    state = part.text("state") if part.text("state") in KEYS[STATE].choices else ""  # another value is reported
     if part.flag("pause") is not None and state:
         lines.without_effect(part.place("pause"), "state counts, as in Strimzi")
     if state:
@@ -202,7 +209,7 @@ def _add_client(name: ConnectorName, said: ConfigSetting, flow: Flow, lines: Lin
     own = f"{flow}." if name == "source" else f"{flow}.{connector_prefix(name)}"
     kind, _, inner = said.key.partition(".")
     if kind in _KINDS and inner in CONNECTION:
-        # Of a flow, mm2.properties takes connection properties only for one side by name, above the cluster's own.
+        # A flow's connection properties go above the cluster's own only if the key names the side.
         for side in ("source", "target"):
             lines.add_line(f"{own}{side}.{said.key}", said.value, said)
     else:
@@ -221,7 +228,7 @@ def _add_shared(
         for name, one in said.items():
             lines.add_line(f"{flow}.{connector_prefix(name)}{key}", one.value, one)
         return
-    # A key that no table has may be read by a Python class, whichever connector it is written for.
+    # A Python class may read a key that no table has, whichever connector has the key.
     is_of_all = key not in NAMING_KEYS and connectors_reading(key) == CONNECTORS
     leading = next(name for name in present if name in (said if is_of_all else connectors_reading(key)))
     if (counts := said.get(leading)) is not None:
@@ -260,7 +267,7 @@ def _compare(
     leading, other = pair
     default = default_value(key, flow)
     ours, theirs = (string(said[name].value) if name in said else default for name in pair)
-    # Where heartbeats go does not depend on the policy, and what is not mirrored has no checkpoints.
+    # Heartbeats do not depend on these keys, and a topic that is not mirrored has no checkpoints.
     is_independent = other == "heartbeat" and key not in ALIAS_KEYS
     if ours == theirs or is_independent or (other not in said and key not in NAMING_KEYS):
         return

@@ -149,7 +149,7 @@ def _wrong_form(node: Node, known: Field) -> str:
         case Form.NUMBER:
             right = isinstance(node, Leaf) and isinstance(node.value, int) and not isinstance(node.value, bool)
         case Form.TEXT:
-            # A version such as 3.8 is a number to YAML: who writes it means the text.
+            # YAML reads a version such as 3.8 as a number, but the text is meant.
             right = isinstance(node, Leaf) and not isinstance(node.value, bool)
         case Form.NAME:  # Kubernetes takes no resource with a number there
             right = isinstance(node, Leaf) and isinstance(node.value, str)
@@ -181,7 +181,7 @@ def _unknown(name: str, fields: Fields, version: str, path: str) -> str:
     candidates = [known for known, one in fields.items() if not one.versions or version in one.versions]
     nearest = difflib.get_close_matches(name, candidates, 1, LIKENESS)
     if not nearest:
-        # Capitals and dashes are the usual mistakes, and cost more likeness than they should.
+        # Capitals and dashes are usual mistakes, and lower difflib's ratio too much.
         nearest = [known for known in candidates if _plain(known) == _plain(name)]
     instead = f"did you mean {join_path(path, nearest[0])}?" if nearest else f"known here are {', '.join(candidates)}"
     return f"is no field that Strimzi has there; {instead}"

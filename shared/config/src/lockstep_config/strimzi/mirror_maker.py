@@ -21,7 +21,7 @@ def add_mirror_maker(spec: Part, namespace: str, lines: Lines) -> None:
     """Add all lines of a resource whose fields have been judged. Its mistakes go into `lines` too."""
     lines.add_line("clusters", f"{FLOW.source}, {FLOW.target}", spec)
     lines.add_line(f"{FLOW}.enabled", "true", spec)
-    # Without a line of its own the opposite pair of clusters would have heartbeats, as in an mm2.properties file.
+    # Without this line the opposite pair of clusters would have heartbeats, as in an mm2.properties file.
     lines.add_line(f"{OPPOSITE}.emit.heartbeats.enabled", "false", spec)
     consumer, producer = spec.part("consumer"), spec.part("producer")
     if consumer is not None:

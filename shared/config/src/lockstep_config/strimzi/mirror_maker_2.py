@@ -1,7 +1,7 @@
 """`KafkaMirrorMaker2` as the lines of an mm2.properties file.
 
-The lines have the effect that Strimzi's operator gives the resource. The target's `config` is the Connect worker's, a
-source's is its connection's, and each mirror has the connectors that it names. v1 has the target once and each
+The lines have the effect that Strimzi's operator gives the resource. The target's `config` is the Connect worker's. A
+source's `config` is its connection's. Each mirror has the connectors that it names. v1 has the target once and each
 mirror's source in the mirror. Before v1 clusters had a list, and mirrors named them. This module is pure.
 """
 
@@ -52,7 +52,7 @@ class _Mirror:
 def add_mirror_maker_2(spec: Part, namespace: str, lines: Lines, version: str) -> None:
     """Add all lines of a resource whose fields have been judged. Its mistakes go into `lines` too."""
     in_mirrors = spec.has("target")
-    # What v1 came with reads `target` first and reads connectors' own aliases.
+    # The Strimzi versions that have v1 read `target` first, and the connectors' own aliases.
     either = AliasesOf.CLUSTER if version in OLD else AliasesOf.EITHER
     aliases = AliasesOf.CONNECTOR if in_mirrors else either
     worker = spec.part("target") if in_mirrors else _connect_cluster(spec, lines)
@@ -73,7 +73,7 @@ def add_mirror_maker_2(spec: Part, namespace: str, lines: Lines, version: str) -
         if worker is not None:
             _add_worker(worker, alias, in_mirrors, lines)
     _add_version(spec, lines)
-    # Without it every pair of clusters would have heartbeats, as in an mm2.properties file.
+    # Without this line every pair of clusters would have heartbeats, as in an mm2.properties file.
     lines.add_line("emit.heartbeats.enabled", "false", spec.place("mirrors"))
     for one in mirrors:
         flow = one.flow
@@ -200,8 +200,8 @@ def _has_names(one: _Mirror, lines: Lines) -> bool:
 def _add_source_config(cluster: Part, alias: str, lines: Lines) -> None:
     """Add the lines of a source's `config`.
 
-    Strimzi hands it to the connectors as `source.cluster.KEY`, above what `tls` and `authentication` say. MM2 reads
-    connection properties there and nothing else.
+    Strimzi hands it to the connectors as `source.cluster.KEY`, above what `tls` and `authentication` say. Of these
+    keys MM2 reads only connection properties.
     """
     for one in cluster.settings():
         if one.key in CONNECTION or one.key == ALIAS_OF_CLUSTER:
@@ -263,7 +263,7 @@ def _add_version(spec: Part, lines: Lines) -> None:
 def _nearest_rules(version: str) -> tuple[str, str]:
     parts = version.split(".")
     if len(parts) < 2 or not all(part.isascii() and part.isdigit() and len(part) < 6 for part in parts[:2]):
-        return version, ""  # its own check says what a version looks like
+        return version, ""  # the check of the line says what a version looks like
     at = int(parts[0]), int(parts[1])
     for bound, is_beyond, word in ((OLDEST, at < OLDEST, "oldest"), (NEWEST, at > NEWEST, "newest")):
         if is_beyond:

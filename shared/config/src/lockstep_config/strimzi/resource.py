@@ -64,7 +64,7 @@ def read_resource(data: bytes, file: Path, document: str = "") -> PropertiesText
 
 
 def find_resource(data: bytes, file: Path, document: str = "") -> MapNode | None:
-    """Return the one resource of a text whose lines `read_resource` took without a problem; None if it has connectors."""
+    """Return the one resource of a text that `read_resource` took without a problem; None if it has connectors."""
     found = _sorted(_documents(data, file)[0], Lines(file))
     return next((one.node for one in _meant(found.ours, document)), None)
 
@@ -228,7 +228,7 @@ def _add_resource(root: Part, lines: Lines) -> None:
         if len(lines.problems) == before and not lines.problems:
             lines.problem(spec.place("mirrors"), "is empty: write at least one mirror")
         return
-    for one in root.settings("settings"):  # of the chart's values file: they count there as well
+    for one in root.settings("settings"):  # `settings` of the chart's values file, which the services read too
         lines.entries[one.key] = Entry(one.key, one.value, one.line, written=one.path)
 
 
@@ -238,7 +238,7 @@ def _version(root: Part, kind: str, lines: Lines) -> str:
     text = root.text("apiVersion")
     if text in known:
         return known[text]
-    if not isinstance(root.node.items.get("apiVersion"), MapNode | ListNode):  # that is reported with the other fields
+    if not isinstance(root.node.items.get("apiVersion"), MapNode | ListNode):  # the check of the fields reports it
         what = f"is {text!r}" if text else "is missing"
         versions = ", ".join(f"{STRIMZI}/{one}" for one in VERSIONS[kind])
         message = f"{what}: {kind} has {versions}, and the same of {' and '.join(IBMS)}"

@@ -52,7 +52,7 @@ class ConfigurationError(Exception):
 
     @property
     def way_out(self) -> str:
-        """A sentence how the unknown keys become warnings; empty if there are none."""
+        """The sentence that says how the unknown keys become warnings; empty if there are none."""
         if not self.unknown:
             return ""
         if len(self.unknown) == len(self.problems):

@@ -136,7 +136,7 @@ def _mounted(folder: Path, path: str, key: str) -> Read:
         # Kubernetes keeps the versions of a mounted secret in folders that begin with two dots.
         names = sorted(file.name for file in inner.iterdir() if not file.name.startswith(".."))
         if found := [inner / file for file in names if fnmatchcase(file, key)]:
-            # Another file in the folder would count as well.
+            # The folder too: another file in it would count as well.
             return "\n".join(_text_in(file).rstrip("\r\n") for file in found), (*found, inner)
     except OSError as exc:
         raise Unresolvable(_missing(name, key, inner, exc)) from exc
@@ -214,7 +214,7 @@ def resolved(entry: Entry, providers: Mapping[str, Provider], file: Path) -> tup
             return reference
         referenced = True
         read.update(dict.fromkeys(files))
-        # Text in quotes of a JAAS line cannot go over a line end; certificates may as well have blanks.
+        # A quoted text of a JAAS line cannot have a line end. Certificates may have blanks instead.
         return value.replace("\r", "").replace("\n", " ") if in_jaas else value
 
     value = "".join(replaced(part) if is_reference else part for part, is_reference in _parts(entry.value))

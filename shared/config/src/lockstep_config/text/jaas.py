@@ -12,7 +12,7 @@ MARKS = (("=", False), (";", False))
 FLAGS = frozenset({"required", "requisite", "sufficient", "optional"})
 
 # Java's StreamTokenizer: quoted text ends at its quote (a line end there is an error), comments are as in Java. Bare
-# words may here hold more than Java's, which stops at `/` and takes a number for none: nothing is read differently.
+# words may hold more than Java's, which end at `/` and are no numbers: nothing that Java takes is read differently.
 _TOKEN = re.compile(
     r"""\s+ | //[^\n]* | /\*.*?\*/
     | (?P<quoted>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
@@ -55,7 +55,7 @@ def parse_jaas(text: str) -> JaasEntry:
     Raises:
         NotJaas: The text is no JAAS entry, or has several.
     """
-    # In straight quotes others are a part of a value; elsewhere somebody meant straight ones.
+    # Within straight quotes other quotes are part of a value. Elsewhere straight quotes were meant.
     outside = "".join(part for part in _TOKEN.split(text) if part and not part.startswith(("'", '"')))
     if wrong := typographic(outside):
         raise NotJaas(f"cannot be read: {wrong}")

@@ -146,7 +146,7 @@ def _trusted(content: bytes, kind: str, password: str | None) -> Sequence[Certif
         return _certificates(content)
     if content[:4] == MAGIC:
         store = read_jks(content, password)
-        # As Java: our own certificate is trusted, too, where a keystore serves as truststore.
+        # As in Java: if a keystore serves as truststore, the certificate of its key is trusted too.
         return _loaded((*store.trusted, *(entry.chain[0] for entry in store.keys if entry.chain)))
     return _pkcs12(content, password)[1]
 

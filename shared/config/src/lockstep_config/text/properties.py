@@ -106,7 +106,7 @@ def read_properties(data: bytes, file: Path) -> PropertiesText:
     while True:
         begins = lines.lines_read + 1
         try:
-            # Asked anew for each element, so that a bad escape ends one generator and not the reading.
+            # Each element has its own generator, so that a bad escape ends that one and not the reading.
             element = next(javaproperties.parse(cast(IO[str], lines)), None)
         except javaproperties.InvalidUEscapeError as exc:
             message = f"{exc.escape!r} is no Unicode escape: write \\uXXXX with hexadecimal digits, or \\\\u for \\u"

@@ -15,7 +15,7 @@ _REFERENCES = re.compile(r"\s*(?:\$\{[^}]*\}\s*)+")
 _JAAS_SECRET = re.compile(
     r"""\w*(?:password|passphrase|secret|token|key|assertion)\w*\s*=\s*("(?:[^"\\]|\\.)*"|[^\s;]+)""", re.IGNORECASE
 )
-"""Options of a JAAS line that hold a secret, by the end of their names. `oauth.client.assertion.location` names a file."""
+"""Secret options of a JAAS line, by the end of their names. `oauth.client.assertion.location` names a file."""
 _NOT_PRINTABLE = re.compile("[^ -~]")
 
 

@@ -13,7 +13,7 @@ _PUBLIC = re.compile(r"token\.endpoint\.url$|(?:location|enabled|class|retry\.ba
 
 
 def is_secret(key: str) -> bool:
-    """Return whether the value of `key` must never be printed, logged or put into a message. In doubt it is a secret."""
+    """Return whether the value of `key` must never be printed, logged or put into a message; True in doubt."""
     return bool(_SECRET.search(key)) and not _PUBLIC.search(key)
 
 

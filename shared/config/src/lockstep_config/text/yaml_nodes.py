@@ -118,7 +118,7 @@ class _Loader(Composer, yaml.CSafeLoader):
         if is_alias := isinstance(event, yaml.AliasEvent):
             self._count += self._sizes.get(anchor, 1)
         else:
-            self._count += index is not None  # neither a key nor the document
+            self._count += index is not None  # a key and the document do not count
             # Of two anchors with one name, the last before an alias counts.
             self.anchors.pop(anchor, None)
             self._sizes.pop(anchor, None)
@@ -130,7 +130,7 @@ class _Loader(Composer, yaml.CSafeLoader):
             self.get_event()
             return yaml.ScalarNode(_LOOP if anchor in self.anchors else _NOWHERE, anchor, event.start_mark)
         if isinstance(event, yaml.ScalarEvent) and event.tag == "!":
-            event.tag = _TEXT  # to Kubernetes too, and not to PyYAML
+            event.tag = _TEXT  # Kubernetes takes it as a text, PyYAML alone does not
         self._depth += 1
         node = super().compose_node(parent, index)
         self._depth -= 1
@@ -189,7 +189,7 @@ class _Document:
                 self._problem(at, where, f"is set twice, first in line {lines[key]}: keep one")
             else:
                 items[key], lines[key] = value, at
-        # A mapping's own entries beat what is merged in; of several merged ones, the first.
+        # A mapping's own entries go before merged entries. Of several merged mappings the first counts.
         for other in merged:
             for key, value in other.items.items():
                 items.setdefault(key, value)
@@ -204,7 +204,7 @@ def _value(text: str) -> str | int | float | bool | None:
     """Return the value of a scalar whose text is plain."""
     if text in _CONSTANTS or text in ("", "~"):
         return _CONSTANTS.get(text)
-    # Longer ones are no numbers of anything here, and Python takes no more than 4,300 digits.
+    # A longer text is no number of a resource, and Python takes no more than 4,300 digits.
     if len(text) >= 40:
         return text
     if _INTEGER.fullmatch(text):
