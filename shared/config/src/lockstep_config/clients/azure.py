@@ -105,7 +105,7 @@ def azure_settings(handler: str, bootstrap_servers: str, options: Mapping[str, s
 
 
 def _check_names(options: Mapping[str, str], known: Sequence[str]) -> None:
-    """Refuse an unknown Azure option, and an option close to a known one: without it another identity would log in."""
+    """Refuse an unknown Azure option, and one close to a known one: without it another identity would log in."""
     for name in options:
         near = difflib.get_close_matches(name.lower(), [each.lower() for each in known], 1, 0.85)
         if name in known or _NO_MATTER.fullmatch(name) or not (near or name.startswith("azure")):

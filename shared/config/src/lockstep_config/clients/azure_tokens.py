@@ -20,7 +20,7 @@ from lockstep_config.clients.azure import AzureCredential, AzureSettings
 from lockstep_config.clients.token_source import TokenUnavailable
 
 SHOWN = 600
-"""The most characters of an error of Azure's library that a message shows. The chain has a sentence for each member."""
+"""The most characters of an error of Azure's library in a message. The chain has a sentence for each member."""
 
 
 def azure_token(settings: AzureSettings) -> tuple[str, float]:

@@ -1,4 +1,4 @@
-"""Logins to clouds, whose own libraries make the tokens. Each library is optional and is loaded at the first token."""
+"""Logins to clouds, whose own libraries make the tokens. Each is optional and is loaded at the first token."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

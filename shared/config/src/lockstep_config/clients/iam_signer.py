@@ -41,7 +41,7 @@ def signed(settings: IamSettings) -> tuple[str, float]:
 
 
 class _Found(CredentialProvider):  # type: ignore[misc]  # botocore ships no types
-    """The credentials that the settings name, and no others: if a role cannot be assumed, no other identity logs in."""
+    """The credentials that the settings name, and no others: without an assumed role no other identity logs in."""
 
     METHOD = "lockstep"
 

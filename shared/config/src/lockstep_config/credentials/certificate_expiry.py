@@ -88,9 +88,7 @@ def _in_use(clients: Iterable[Mapping[str, str]]) -> Iterator[tuple[str, str]]:
 
 
 def _ends_in(pem: str) -> Iterator[float]:
-    from cryptography.x509 import (
-        load_pem_x509_certificate,
-    )  # only with TLS, as in `load_material`
+    from cryptography.x509 import load_pem_x509_certificate  # only with TLS, as in `load_material`
 
     for block in _CERTIFICATE.findall(pem):
         try:

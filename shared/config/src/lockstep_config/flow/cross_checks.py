@@ -146,7 +146,7 @@ def check_shared_topics(layers: Layers, flows: Sequence[FlowSettings], findings:
 
 
 def _kept_in(settings: FlowSettings) -> Iterator[tuple[str, str, str, str]]:
-    """Yield each content that a flow keeps, its cluster, its topic, and what to do so that it goes to another topic."""
+    """Yield each content that a flow keeps, its cluster, its topic, and how to move it to another topic."""
     if not settings.checkpoint.enabled:
         return
     flow, off = settings.flow, f"or set {settings.flow}.emit.checkpoints.enabled=false"

@@ -170,7 +170,7 @@ class PythonConfigProperties(PythonClass, ConfigPropertyFilter):
 
 
 class PythonPolicy(PythonClass, ReplicationPolicy):
-    """A user's `ReplicationPolicy`. A class that inherits from one of MM2's is made with the separator of the file."""
+    """A user's `ReplicationPolicy`. A class that inherits from MM2's is made with the separator of the file."""
 
     methods = POLICY_METHODS
 

@@ -87,7 +87,7 @@ PINNED: Mapping[str, Pinned] = MappingProxyType(
         "spark.api.mode": Pinned(None, "Spark Connect has no job groups and ends long tasks"),
     }
 )
-"""Fixed settings of Spark, each with the reason. They go before the file, the environment and Spark's own defaults."""
+"""Fixed settings of Spark, with reasons. They go before the file, the environment and `spark-defaults.conf`."""
 
 
 def parse_master(text: str) -> str:

@@ -238,7 +238,7 @@ def _check_top_line(cell: Cell, aliases: Sequence[str], findings: Diagnostics, c
 
 
 def _check_unknown_dropped(entry: Entry, kind: ClientKind, name: str, findings: Diagnostics) -> None:
-    """Report an unknown property of a client at the top of the file, where a known one would have no effect either."""
+    """Report an unknown client property at the top of the file, where a known one would have no effect either."""
     guess = suggest_key(name, KeyLevel.CLUSTER, (*CLIENT[kind], *sorted(CONNECTION)))
     instead = f"did you mean ALIAS.{kind}.{guess.keys[0]}?" if guess.keys else guess.advice
     findings.unknown_key(entry, f"{IS_UNKNOWN}; {instead}", near=False)

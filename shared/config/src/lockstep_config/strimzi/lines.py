@@ -49,7 +49,7 @@ class ConfigSetting:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A mapping of the resource with its place. A value of the wrong form counts as absent: its mistake is reported."""
+    """A mapping of the resource with its place. A value of a wrong form counts as absent: it is reported."""
 
     node: MapNode
     path: str

@@ -77,7 +77,7 @@ def choice(text: str, choices: Sequence[str]) -> str:
 
 
 def moment(text: str) -> int:
-    """Return a point in time as Unix milliseconds, from milliseconds or from a date and time with its offset from UTC.
+    """Return a point in time as Unix milliseconds, from milliseconds or a date and time with an offset from UTC.
 
     Raises:
         BadValue: The text is no such time, or is before 1970.
