@@ -41,7 +41,10 @@ def signed(settings: IamSettings) -> tuple[str, float]:
 
 
 class _Found(CredentialProvider):  # type: ignore[misc]  # botocore ships no types
-    """The credentials that the settings name, and no others: without an assumed role no other identity logs in."""
+    """The credentials that the settings name, and no others.
+
+    If a role cannot be assumed, there is no login as another identity.
+    """
 
     METHOD = "lockstep"
 

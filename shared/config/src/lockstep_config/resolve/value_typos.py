@@ -75,7 +75,7 @@ def in_connection(name: str, text: str) -> Iterator[str]:
 def remark_patterns(text: str, key: Key) -> Iterator[str]:
     """Yield remarks on patterns that select nothing, or not what they seem to select.
 
-    A group may be called anything, so only the form of its patterns is judged.
+    A group may have any name, so of its patterns only mistakes of writing are reported.
     """
     if _LIST.fullmatch(text.strip()) and not key.per_topic and key.kind is Kind.PATTERNS:
         yield (
