@@ -1,9 +1,10 @@
-"""mm2.properties read into one typed, frozen model: `load` it, give each service the section it needs.
+"""The reader of `mm2.properties`: one typed, frozen model, of which each service gets the section that it needs.
 
     configuration = load(Path("mm2.properties"), os.environ)
     settings = configuration.flow(Flow.parse("A->B"))
 
-`lockstep_config.flow.client_settings` turns a flow's client properties into settings for confluent-kafka and aiokafka.
+`lockstep_config.flow.client_settings` turns a flow's client properties into settings for confluent-kafka and
+aiokafka.
 """
 
 from lockstep_config.flow.model import Cluster, Configuration, FlowSettings

@@ -35,11 +35,11 @@ class Credentials:
         return self.username
 
     def to_librdkafka(self) -> dict[str, str]:
-        """Settings without what cannot be pickled."""
+        """Return the settings for librdkafka, which can be pickled."""
         return {"sasl.mechanism": self.mechanism, "sasl.username": self.username, "sasl.password": self.password}
 
     def to_aiokafka(self) -> dict[str, Any]:
-        """Keyword arguments for `aiokafka.conn.create_conn`."""
+        """Return keyword arguments for `aiokafka.conn.create_conn`."""
         return {
             "sasl_mechanism": self.mechanism,
             "sasl_plain_username": self.username,
@@ -47,7 +47,7 @@ class Credentials:
         }
 
     def to_faust(self) -> tuple[str, dict[str, Any]]:
-        """The class in `faust.auth`, and its arguments."""
+        """Return the name of the class in `faust.auth`, and its arguments."""
         return "SASLCredentials", {
             "mechanism": self.mechanism,
             "username": self.username,
@@ -62,7 +62,7 @@ class TokenLogin:
     tokens: TokenSettings
 
     def principal_name(self) -> str | None:
-        """None as long as no token was asked for."""
+        """Return the claim `sub` of the newest token; None without a token, or if it has no such claim."""
         from lockstep_config.clients.token_source import (
             shared_token_source,  # http.client: only logins with tokens need it
         )
@@ -87,26 +87,28 @@ SaslLogin = Credentials | TokenLogin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaslMechanism:
-    """One mechanism: what the file has to say under it, and how that becomes a login."""
+    """A SASL mechanism: the properties that it takes, and how they become a login."""
 
     name: str
     """The value of `sasl.mechanism`."""
     login_module: str
     """The Java class in `sasl.jaas.config`."""
     documentation: str
-    """What the options are, for the table in `tls-and-sasl.md`."""
+    """The text about the options for the table in `tls-and-sasl.md`."""
     required: tuple[str, ...] = ()
     """Options without which `sasl.jaas.config` is refused."""
     read: Callable[[Mapping[str, str], Mapping[str, str]], SaslLogin]
-    """A login of a client's properties and the options in `sasl.jaas.config`. It raises `Untranslatable`, reads no file
-    and sends no request."""
+    """A function from a client's properties and the options in `sasl.jaas.config` to a login.
+
+    It raises `Untranslatable`, reads no file and sends no request.
+    """
     needs_jaas: bool = True
     client_handlers: tuple[str, ...] = ()
-    """Values of `sasl.client.callback.handler.class` that we do the work of."""
+    """Values of `sasl.client.callback.handler.class` whose work Lockstep does."""
     reads_login_handler: bool = False
-    """`read` judges `sasl.login.callback.handler.class`; else any value is refused."""
+    """True if `read` judges `sasl.login.callback.handler.class`. If it is False, any value is refused."""
     strimzi_type: str = ""
-    """`authentication.type` of a Strimzi resource; empty: Strimzi has no such type."""
+    """The `authentication.type` of a Strimzi resource; empty if Strimzi has no such type."""
 
 
 def _password_login(name: str, login_module: str, documentation: str) -> SaslMechanism:
@@ -155,7 +157,7 @@ MECHANISMS: Mapping[str, SaslMechanism] = MappingProxyType(
         )
     }
 )
-"""By the value of `sasl.mechanism`."""
+"""The mechanisms by the value of `sasl.mechanism`."""
 
 _JAVA_DEFAULT = "GSSAPI"
 _INSTEAD = {
@@ -165,8 +167,13 @@ _CLIENT_HANDLER = "sasl.client.callback.handler.class"
 
 
 def read_login(properties: Mapping[str, str]) -> SaslLogin:
-    """Read `sasl.*` of a client whose protocol is SASL_PLAINTEXT or SASL_SSL. Raises `Untranslatable`; reads no file
-    and sends no request."""
+    """Read `sasl.*` of a client whose protocol is SASL_PLAINTEXT or SASL_SSL.
+
+    It reads no file and sends no request.
+
+    Raises:
+        Untranslatable: A property or an option cannot be used here.
+    """
     mechanism = _mechanism(properties)
     _check_client_handler(properties, mechanism)
     if not mechanism.reads_login_handler:
@@ -205,7 +212,7 @@ def _refuse_class(properties: Mapping[str, str], key: str) -> None:
 
 
 def _options(properties: Mapping[str, str], mechanism: SaslMechanism) -> Mapping[str, str]:
-    """The options of the JAAS line."""
+    """Return the options of the JAAS line, checked against the mechanism."""
     module = mechanism.login_module
     if not mechanism.needs_jaas and not properties.get(JAAS, "").strip():
         return {}
