@@ -20,7 +20,8 @@ QUIET = "aiokafka"
 
 def exit_with(work: Coroutine[Any, Any, int]) -> None:
     """Run `work`, and end the process with the exit code it returns, or with that of what went wrong. Ctrl-C ends it
-    without a traceback."""
+    without a traceback.
+    """
     from lockstep_config import ConfigurationError
     from lockstep_config.keys.python_classes import ClassFailed
     from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, NotAppended, TopicMissing
@@ -46,7 +47,8 @@ def exit_with(work: Coroutine[Any, Any, int]) -> None:
 
 def confirmed(question: str) -> bool:
     """The answer of the person at the terminal. Raises KeyboardInterrupt on Ctrl-C: the handler of asyncio would only
-    cancel a task, and nothing wakes a thread that waits for the terminal."""
+    cancel a task, and nothing wakes a thread that waits for the terminal.
+    """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return click.confirm(question, err=True)

@@ -123,7 +123,8 @@ def echo_body(body: Any, output: str) -> None:
 
 def gathered(name: str, kind: type[Any], *options: Callable[[Any], Any]) -> Callable[[Callable[..., Any]], Any]:
     """Options that make one value. The command takes `name`, a dataclass with a field for each of them, and perhaps for
-    some that the command has anyhow."""
+    some that the command has anyhow.
+    """
 
     def decorate(command: Callable[..., Any]) -> Any:
         @wraps(command)
@@ -141,7 +142,8 @@ def gathered(name: str, kind: type[Any], *options: Callable[[Any], Any]) -> Call
 
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add what commands have that run services in this terminal: where their pages are, `--log-level` and
-    `--log-format`."""
+    `--log-format`.
+    """
     level = click.option(
         "--log-level",
         type=click.Choice(["debug", "info", "warning", "error"]),

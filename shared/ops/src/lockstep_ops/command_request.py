@@ -20,7 +20,8 @@ REFUSED = "CommandRefused"
 @dataclass(frozen=True, slots=True)
 class CommandRequest:
     """A command for one flow. `services` are those whose answers are awaited, `absent` those that would answer but have
-    no work in this flow, by the file."""
+    no work in this flow, by the file.
+    """
 
     flow: Flow
     command: Command
@@ -47,7 +48,8 @@ def command_request(
     commands_partition: int | None = None,
 ) -> CommandRequest:
     """A new request, and the services that answer it. `commands_partition`: that of the replica that is meant; None:
-    the scope's. Raises CannotUse if the verb is not for such a scope, or no service would answer."""
+    the scope's. Raises CannotUse if the verb is not for such a scope, or no service would answer.
+    """
     try:
         services = asked(verb, scope)
     except ValueError as exc:

@@ -10,7 +10,8 @@ from lockstep_config.credentials.permissions import EVERY, PREFIXED, Grant
 class HeldPermissions:
     """Operations that we may do, in Kafka's upper-case words: on the cluster, on topics, on groups. Nothing may be done
     with a topic that we may not describe. A topic or group that is absent was not asked about, or is not there: nothing
-    can be said of it. The same counts for the cluster if `cluster` is None."""
+    can be said of it. The same counts for the cluster if `cluster` is None.
+    """
 
     cluster: frozenset[str] | None = frozenset()
     topics: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -27,7 +28,8 @@ class MissingPermission:
 
 def topics_for(grants: Iterable[Grant], there: Collection[str], every: Collection[str]) -> frozenset[str]:
     """The topics that the grants are about; `every` are those that `*` stands for. `there` are those that the cluster
-    lists. Brokers hide what we may not describe, so topics that are known by name are asked about in any case."""
+    lists. Brokers hide what we may not describe, so topics that are known by name are asked about in any case.
+    """
     about = [grant for grant in grants if grant.resource == "topic"]
     known = {*there, *every, *(one.name for one in about if one.name != EVERY and one.pattern != PREFIXED)}
     return frozenset(name for grant in about for name in _names(grant, known, every))
@@ -42,7 +44,8 @@ def missing_permissions(
     grants: Iterable[Grant], held: HeldPermissions, every: Iterable[str]
 ) -> tuple[MissingPermission, ...]:
     """Which of the grants are missing, in their order. Create counts where either the cluster or the topic has it.
-    Grants that cannot be checked (transactional ids, topics that are not there yet) are not missing."""
+    Grants that cannot be checked (transactional ids, topics that are not there yet) are not missing.
+    """
     missing = []
     for grant in grants:
         operation = _upper(grant.operation)

@@ -15,7 +15,8 @@ async def missing_rights(
 ) -> tuple[Remedy, ...]:
     """Return who lacks what, and the command that grants it. `every`: the topics that `*` stands for;
     `there`: the topics that the cluster lists. Nothing can be said of topics that we may describe and that are not
-    there, nor of transactional ids. Raises ClusterError."""
+    there, nor of transactional ids. Raises ClusterError.
+    """
     topics = await cluster.topic_operations(topics_for(grants, there, every))
     groups = await cluster.group_operations(named_groups(grants))
     hidden = dict.fromkeys(topics.denied, frozenset[str]())
@@ -32,7 +33,8 @@ async def missing_rights(
 
 async def unknown_rights(cluster: Admin) -> str:
     """Return a sentence if the brokers of a cluster do not say what we may do, else "". Then no right is missing, as
-    far as anybody can know. Raises ClusterError."""
+    far as anybody can know. Raises ClusterError.
+    """
     if await cluster.cluster_operations() is not None:
         return ""
     return f"rights on {cluster.alias} are not checked: its brokers do not say what a client may do"
@@ -42,7 +44,8 @@ async def hidden_topics(source: Admin, there: Collection[str]) -> Remedy | None:
     """Return why the flow selects no topic of those that its source lists.
 
     None where the source lists all of its topics: then it has none. Brokers list only topics that we may describe.
-    They refuse any other one by its name, also one that does not exist. Raises ClusterError."""
+    They refuse any other one by its name, also one that does not exist. Raises ClusterError.
+    """
     asked = await source.topic_operations([NO_TOPIC])
     if not asked.denied:
         return None

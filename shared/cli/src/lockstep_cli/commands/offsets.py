@@ -118,7 +118,6 @@ async def list_(given: OffsetsOptions) -> int:
     \b
       lockstep offsets list mm2.properties --output json > offsets.json
     """
-
     settings = given.settings()
     reply = await given.ask(settings, OFFSETS_LIST)
     answers = [event for event in reply.heard.values() if event not in reply.refusals]
@@ -198,7 +197,8 @@ def build_request(
     connector: "Connector", source: str, body: str | None, topic: str | None, partition: int | None, offset: int | None
 ) -> dict[str, Any] | None:
     """The request that is meant, checked by MM2's rules: `body` as JSON, or one partition (offset None resets it), or
-    None for everything there is. Raises CannotUse."""
+    None for everything there is. Raises CannotUse.
+    """
     from lockstep_state.codecs.connect_offsets import RefusedOffsets, parse_changes
 
     if body is not None:

@@ -1,5 +1,6 @@
 """`lockstep probe`: can a flow's clusters be reached with what the configuration says, may we do there what it needs,
-and does something arrive? Its checks are `lockstep doctor`'s."""
+and does something arrive? Its checks are `lockstep doctor`'s.
+"""
 
 import asyncio
 import time
@@ -103,7 +104,8 @@ async def command(file: Path, flows: tuple[str, ...], canary_topic: str | None, 
 
 class FlowProbe:
     """The checks of one flow. All of them end at `ends_at` (of `time.monotonic`), `timeout` seconds after the first
-    one began."""
+    one began.
+    """
 
     def __init__(
         self,
@@ -124,7 +126,8 @@ class FlowProbe:
 
     async def run(self) -> None:
         """Report each check, in the same order always. Both clusters are asked at once, and nothing more is asked
-        where one of them cannot be reached."""
+        where one of them cannot be reached.
+        """
         from lockstep_ops.clusters import source_client, target_client
         from lockstep_ops.doctor import cluster_checks as checks
 

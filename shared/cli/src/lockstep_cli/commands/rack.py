@@ -54,7 +54,8 @@ def command(topology_key: str, node: str, to: Path) -> None:
 
 def read_rack(server: str, node: str, topology_key: str, account: Path) -> str:
     """The label's value. Raises CannotUse with a sentence where the node or the label is not there, or may not be asked
-    for. Raises OSError where the server does not answer."""
+    for. Raises OSError where the server does not answer.
+    """
     context = ssl.create_default_context(cafile=str(account / "ca.crt"))
     token = (account / "token").read_text(encoding="ascii").strip()
     request = urllib.request.Request(  # noqa: S310  # https, of the pod's own cluster

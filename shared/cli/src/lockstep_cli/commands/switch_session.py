@@ -125,7 +125,8 @@ class SwitchSession:
 
     async def _plan(self) -> SwitchPlan:
         """What to do, and what speaks against it. What may be over in some seconds is waited for. Raises
-        SwitchRefused."""
+        SwitchRefused.
+        """
         deadline = time.monotonic() + REJOINED_WITHIN_S
         while True:
             try:
@@ -203,7 +204,8 @@ class SwitchSession:
 
     def _checked(self, reasons: Sequence[Refusal], row: Switch | None) -> dict[str, object]:
         """Return what speaks against the switch, and up to when it is known what the source had, for programs. `row`:
-        as it was planned."""
+        as it was planned.
+        """
         body: dict[str, object] = {
             "flow": str(self._settings.flow),
             "verb": str(self._options.verb),

@@ -28,7 +28,8 @@ Exit codes:
 @dataclass(frozen=True, slots=True)
 class InstalledVersions:
     """`spark` "": it is not installed. `java_path` "": there is no Java. `java` "": that Java does not say its
-    version."""
+    version.
+    """
 
     lockstep: str
     python: str

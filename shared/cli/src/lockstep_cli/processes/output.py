@@ -21,7 +21,8 @@ LEVELS = ("debug", "info", "warning", "error", "critical")
 class RunOutput:
     """Writes one line per event as it comes, of `level` and graver, or of its service's own level in `levels`.
 
-    `flow_width`: of the column, in the text form."""
+    `flow_width`: of the column, in the text form.
+    """
 
     def __init__(
         self, *, level: str, json_lines: bool, flow_width: int, levels: Mapping[str, str] | None = None
@@ -47,7 +48,8 @@ class RunOutput:
 
     def add_line(self, process: str, text: str) -> Heard | None:
         """A line that a process wrote. Returns the address of a service's pages (`http://host:port`, or `https`) if the
-        line has it."""
+        line has it.
+        """
         if not text.strip():
             return None
         line = parse(process, text, _now())

@@ -149,7 +149,8 @@ async def run(
 
 async def _open_pages(pages: "RunPages", access: AccessPolicy, port: int | None, say: Say) -> str:
     """Open the pages and return their address. Raises CannotUse where they cannot be, and for a taken port that was
-    asked for."""
+    asked for.
+    """
     try:
         try:
             return await pages.open(replace(access, port=PORT if port is None else port))

@@ -1,5 +1,6 @@
 """Keep every process of a run alive until somebody ends it (decisions: `restart_policy.py`; processes:
-`service_process.py`)."""
+`service_process.py`).
+"""
 
 import asyncio
 import signal
@@ -42,7 +43,8 @@ Hear = Callable[[str, str], Heard | None]
 
 class Supervisor:
     """All the processes of one run. `commands` maps a process to what `python -m` starts for it, `services` to the
-    services in it. `forget` hears of the services of a process that has ended."""
+    services in it. `forget` hears of the services of a process that has ended.
+    """
 
     def __init__(
         self,

@@ -25,7 +25,8 @@ BAR_WIDTH = 30
 
 class ProgressDisplay:
     """Shows the progress that a function returns, on standard error, while the context lasts. A thread draws it, so the
-    function only reads. Call every method within the event loop."""
+    function only reads. Call every method within the event loop.
+    """
 
     def __init__(self, progress: Callable[[], WorkProgress]) -> None:
         self._progress = progress

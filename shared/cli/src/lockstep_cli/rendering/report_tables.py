@@ -112,7 +112,8 @@ def _readiness(ready: bool, blockers: Sequence[Blocker]) -> Text:
 
 def as_tables(report: Report, sections: Collection[str], *, only_trouble: bool) -> Iterator[RenderableType]:
     """The report for a person: the headline, the sections asked for, and what is in trouble. If none is named, it has
-    the total of each section, and those that are short."""
+    the total of each section, and those that are short.
+    """
     yield _headline(report)
     if report.switch_ready is not None:
         yield _readiness(report.switch_ready, report.switch_blockers)
@@ -190,7 +191,8 @@ def _appends(report: Report) -> Text:
 
 def _unreadable(topics: Iterable[UnreadableTopic]) -> str:
     """Return how many records of each topic were passed over. Several replicas read the same ones, so the highest count
-    is taken."""
+    is taken.
+    """
     counts: dict[str, int] = {}
     for line in topics:
         counts[line.topic] = max(line.count, counts.get(line.topic, 0))

@@ -22,7 +22,8 @@ _ITEMS = re.compile(r"[^,]*,?")
 
 class Column(NamedTuple):
     """A column of a table. A `name` is on one line always, and a `number` is aligned to the right. A `text` is broken
-    between its words."""
+    between its words.
+    """
 
     title: str
     kind: Literal["name", "number", "text"] = "text"
@@ -121,7 +122,8 @@ class IndentedText:
 
 def wrapped(text: Text, width: int) -> list[Text]:
     """Return the lines of a text, broken between words, and behind the commas of a word that is longer than a line.
-    What has neither stays in one piece, however long it is."""
+    What has neither stays in one piece, however long it is.
+    """
     pieces = [
         piece
         for word in _WORDS.findall(text.plain)

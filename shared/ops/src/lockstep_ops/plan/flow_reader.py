@@ -48,7 +48,8 @@ NOTHING = LogFacts(begin=0, end=0, size=0)
 
 class FlowReader:
     """Of one flow. `coming`: `coming_topics` of the file. `timeout`: seconds to reach a cluster. `opposite`: the file
-    has the flow in the other direction."""
+    has the flow in the other direction.
+    """
 
     def __init__(
         self,

@@ -42,7 +42,8 @@ async def read_groups(
     settings: FlowSettings, source: SharedCluster, target: Admin, steps: WorkProgress
 ) -> GroupReading:
     """Every group that reads mirrored topics, sorted; and those of other protocols that the filter selects. Raises
-    ClusterUnreachable."""
+    ClusterUnreachable.
+    """
     if not settings.checkpoint.enabled:
         return GroupReading(remark="groups are not translated: emit.checkpoints.enabled is false")
     try:

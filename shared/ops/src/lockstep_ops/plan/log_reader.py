@@ -37,7 +37,8 @@ async def read_logs(
     settings: FlowSettings, source: SharedCluster, partitions: Iterable[offsets.TopicPartition], steps: WorkProgress
 ) -> tuple[dict[offsets.TopicPartition, LogFacts], str, str]:
     """The logs, how their bytes are known (`CopyForecast.bytes_basis`), and a remark about that. Raises
-    ClusterError."""
+    ClusterError.
+    """
     every = list(partitions)
     steps.begin(f"{settings.flow}: reading offsets", 4)
     committed = settings.data_plane.isolation_level == "read_committed"
@@ -84,7 +85,8 @@ async def measured_rate(
     settings: FlowSettings, logs: Mapping[offsets.TopicPartition, LogFacts]
 ) -> tuple[CopyRate | None, str]:
     """What a few seconds of reading from the source give, as bytes on the wire; None, with the reason, where that says
-    nothing. Raises ClusterError."""
+    nothing. Raises ClusterError.
+    """
     return await asyncio.to_thread(_measured, settings, logs)
 
 

@@ -66,7 +66,8 @@ async def read_topics(
     settings: FlowSettings, source: Admin, target: Admin, steps: WorkProgress, coming: Mapping[str, ControlTopic]
 ) -> TopicReading:
     """`coming`: topics that the flows of the file create on the source, by name. Those that are not there yet count as
-    if they were. Raises ClusterError."""
+    if they were. Raises ClusterError.
+    """
     steps.begin(f"{settings.flow}: listing topics", 4)
     ids = await asyncio.gather(source.cluster_id(), target.cluster_id())
     brokers = await asyncio.gather(source.broker_count(), target.broker_count())
@@ -194,7 +195,8 @@ def _relied_on(configs: Iterable[TopicConfig]) -> dict[str, str]:
 
 def needed_topics(settings: FlowSettings) -> tuple[tuple[str, ControlTopic], ...]:
     """Every topic of ours and of MM2 that the services of the flow create when they start, each once, with the alias of
-    the cluster."""
+    the cluster.
+    """
     control = flow_topics(settings.flow, settings.group_id, settings.control.replication_factor)
     needed = [(settings.flow.target, one) for one in control]
     for service, is_needed in SERVICES.items():

@@ -103,7 +103,8 @@ async def _read_members(target: Admin, rows: Mapping[str, Row]) -> dict[str, tup
 async def read_rows(settings: FlowSettings, silent_s: float | None = None) -> tuple[Mapping[str, Row], list[str]]:
     """The rows of the flow's state topic that count now, by key, and sentences about records that are none. Raises
     ClusterError and NewerVersion. A target that does not answer is not waited for, and a topic of which nothing comes
-    only for `silent_s` seconds."""
+    only for `silent_s` seconds.
+    """
     rows = StateTopicRows(settings, "status", silent_s=SILENT_S if silent_s is None else silent_s)
     await rows.replay()
     return rows.by_key, list(rows.unreadable.values())

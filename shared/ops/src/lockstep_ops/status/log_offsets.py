@@ -23,7 +23,8 @@ async def read_logs(
     before: LogOffsets | None = None,
 ) -> LogOffsets:
     """The ends of all logs that the rows are about, and of those that the flow selects. `before`: an earlier read. What
-    a cluster does not answer within `timeout` seconds is absent; nothing is raised for it."""
+    a cluster does not answer within `timeout` seconds is absent; nothing is raised for it.
+    """
     topics = [row for row in rows.values() if isinstance(row, MirroredTopic) and row.is_selected]
     is_reached = before is not None and source.alias not in before.troubles
     answers = await asyncio.gather(

@@ -139,13 +139,15 @@ def _append_mode(row: PartitionProgress) -> str:
 
 def _is_exact(row: PartitionProgress) -> bool:
     """Return whether the target has each record of a partition once. None was found twice or passed over, and no policy
-    led the copy past a gap."""
+    led the copy past a gap.
+    """
     return not (row.doubled or row.gaps or row.given_up or row.target_lost or row.quarantined)
 
 
 def is_conclusive(rows: Iterable[Row], at_ms: int, logs: LogOffsets) -> bool:
     """Whether each row that is behind the source is recent. If one is not, one check cannot distinguish an idle
-    partition from a stalled one."""
+    partition from a stalled one.
+    """
     return all(
         at_ms - row.at_ms <= WRITES_WITHIN_MS
         or row.phase != COPYING
@@ -170,7 +172,8 @@ def _standing(
     by_key: bool,
 ) -> tuple[str, str]:
     """Its state in one word, and the reason where it is not plain: `copying` only where everything that can be known
-    says so."""
+    says so.
+    """
     if row is not None and row.phase == "halted":
         return "halted", ""
     if wanted != "running":
@@ -208,7 +211,8 @@ def _lag_ms(
     row: PartitionProgress | None, asked: EndSeen, lag: int | None, state: str, heard_ms: int, at_ms: int
 ) -> int | None:
     """Return how long the oldest record that is missing has been in the source's log; None: unknown. It counts from
-    when its slot or the driver saw it there. `row`: of the log that there is now."""
+    when its slot or the driver saw it there. `row`: of the log that there is now.
+    """
     if lag is None:
         return None
     if not lag:

@@ -33,7 +33,8 @@ def blockers_in(
 ) -> tuple[Blocker, ...]:
     """Return what keeps the flow from being ready; none, if the flow copies nothing by the file. `services`: why they
     fail, by name. `away`: why a cluster did not answer, by alias. `members`: of groups on the target, as far as they
-    are known."""
+    are known.
+    """
     if not any(line.service == COPIES for line in report.services):
         return ()
     facts = SwitchFacts(

@@ -79,7 +79,8 @@ class ServiceLine(FailableLine):
 class TopicLine(FailableLine):
     """A source topic with what its partitions come to. `lag_ms`: the longest; None, as of `lag_records`: of some
     partitions it is unknown. `begun`: partitions with progress. `phase`: its row's, or `not begun` where the flow
-    selects it and has no row of it yet."""
+    selects it and has no row of it yet.
+    """
 
     topic: str
     remote: str
@@ -101,7 +102,8 @@ class TopicLine(FailableLine):
 class PartitionLine(FailableLine):
     """A source partition. `phase`: its row's, or `not begun`; `state`: what it does now (`partition_status.py`), and
     `why`. `lag_records`: what a reader of the target cannot read yet; None: unknown. `upstream`: last offset that is
-    durable downstream. `written_ms`: when its row was written, 0 where there is none."""
+    durable downstream. `written_ms`: when its row was written, 0 where there is none.
+    """
 
     topic: str
     partition: int
@@ -150,7 +152,8 @@ class SlotLine(FailableLine):
 @dataclass(frozen=True, slots=True)
 class GroupLine(FailableLine):
     """A consumer group: `exact`, `behind`, `waiting` count its partitions. `records`: how many are read again at most,
-    where that is known. `why`: the commonest reason for waiting."""
+    where that is known. `why`: the commonest reason for waiting.
+    """
 
     group: str
     phase: str
@@ -194,7 +197,8 @@ class GroupLine(FailableLine):
 class AclLine(FailableLine):
     """The state of ACL sync. `owned`: those on the target that are ours to take back, `revoked` those of them that the
     source has no more. `left_out_for`: (why, how many), `left_out_named`: (binding, why). `reason`: why the phase is
-    what it is; `notes`: what an operator should know though nothing fails."""
+    what it is; `notes`: what an operator should know though nothing fails.
+    """
 
     phase: str
     copied: int
@@ -331,5 +335,6 @@ class Report:
     @property
     def fine(self) -> bool:
         """Nothing is in trouble, every partition copies, and it is known how far behind each is. Every group that is
-        moved is at its place."""
+        moved is at its place.
+        """
         return not (self.troubles or self.not_copying or self.lag_unknown or self.groups_held)

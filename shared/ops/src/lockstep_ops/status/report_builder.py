@@ -88,7 +88,8 @@ def build_report(
     `unreadable`: sentences about rows that are none.
     `states`: what the file says of connectors. `logs`: what the clusters said, None: they were not asked. `by_key`:
     keys choose the target's partition. `limits`: what has to hold before a switch. `members`: of groups that have some
-    on the target, by group."""
+    on the target, by group.
+    """
     seen = _Seen(
         rows, services, replicas or {}, frozenset(replicas_unknown), states, logs or LogOffsets(), at_ms, by_key
     )

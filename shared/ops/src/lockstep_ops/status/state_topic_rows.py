@@ -37,7 +37,8 @@ class FollowedRows(Protocol):
 
 class StateTopicRows:
     """The rows of one flow that count, as far as they were read. `client`: its client id on the target. `on_record` is
-    called after each record. `silent_s`: for how long nothing may come while the topic is read to its end."""
+    called after each record. `silent_s`: for how long nothing may come while the topic is read to its end.
+    """
 
     def __init__(
         self,

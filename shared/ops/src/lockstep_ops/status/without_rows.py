@@ -48,7 +48,8 @@ async def look_without_rows(settings: FlowSettings, silent_s: float) -> WithoutR
 
 async def _why_not_created(settings: FlowSettings) -> str:
     """Return why the target would not create the topics that the services of a flow begin with; "" if it would.
-    Nothing is created. Raises ClusterError if the target does not answer."""
+    Nothing is created. Raises ClusterError if the target does not answer.
+    """
     target = target_client(settings)
     brokers = await target.broker_count()
     topics = flow_topics(settings.flow, settings.group_id, settings.control.replication_factor)

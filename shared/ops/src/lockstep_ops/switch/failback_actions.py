@@ -45,7 +45,8 @@ class ForwardFlow:
 
     async def diverged(self) -> DivergedRecords:
         """Records that its source has and its target has not, but for those that the way back has copied there. Raises
-        ClusterError, and StepFailed where it is not known which these are."""
+        ClusterError, and StepFailed where it is not known which these are.
+        """
         forward = await self._forward.follow()
         topics = selected_topics(forward, self._names)
         ends, starts = await self._clusters.source_ends(topics), await self._clusters.source_starts(topics)

@@ -35,7 +35,8 @@ class GroupActions:
 
     async def move(self, row: Switch, *, source: bool) -> tuple[str, int]:
         """Have all groups moved to their places on the target, and check that they are there. `source`: it answers.
-        Writes down where each is. Returns a text, and up to when the source's groups are known, Unix milliseconds."""
+        Writes down where each is. Returns a text, and up to when the source's groups are known, Unix milliseconds.
+        """
         if not self._moves_groups:
             return "the file has sync.group.offsets.enabled=false, so groups stay where they are on the target", 0
         deadline = time.monotonic() + self._within_s
@@ -80,7 +81,8 @@ class GroupActions:
         self, row: Switch, ends: Mapping[TopicPartition, int], *, source: bool
     ) -> tuple[list[GroupStatus], list[GroupVerdict], int]:
         """Have all groups moved as far as they can be. Returns their rows, the verdicts, and up to when the source's
-        groups are known. `ends`: of the source's logs that have records to read."""
+        groups are known. `ends`: of the source's logs that have records to read.
+        """
         topics = self._topics
         live = row.drill or bool(row.cutoff_ms)  # consumers go on reading on the source meanwhile
         before = await self._at_source(known_groups(self.log.rows), topics) if source else {}

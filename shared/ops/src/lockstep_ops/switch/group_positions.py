@@ -19,7 +19,8 @@ NEVER_READ = GroupReadings({})
 @dataclass(frozen=True, slots=True)
 class GroupAtSource:
     """A group on the source: the offsets it has committed, and the client ids of its members. `has_moved`: it has
-    committed others since the checkpoint service was asked to translate them."""
+    committed others since the checkpoint service was asked to translate them.
+    """
 
     offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
     members: tuple[str, ...] = ()
@@ -28,7 +29,8 @@ class GroupAtSource:
 
 class Prospect(Enum):
     """What can still move a group that is not at its place. The value: for how many seconds a switch waits; None: as
-    long as a step may."""
+    long as a step may.
+    """
 
     CONSUMERS = None
     """Its consumers go on on the source."""
@@ -49,7 +51,8 @@ class GroupVerdict:
     is not translated or written yet. Waiting: no position is known for it. Contested: records of another flow may be
     before its place. Skips: its position on the target is beyond the translated one. Refused: the target does not take
     it. Unknown: it has a place, and how old the position is from which that follows is not known.
-    `known_ms`: up to when its position on the source is known, Unix milliseconds; 0: not known."""
+    `known_ms`: up to when its position on the source is known, Unix milliseconds; 0: not known.
+    """
 
     group: str
     state: str
@@ -66,7 +69,8 @@ class GroupVerdict:
     @property
     def is_stuck(self) -> bool:
         """Return whether nothing that a switch does moves it. One that skips may be passed by its place as consumers
-        read."""
+        read.
+        """
         return not self.can_move and self.prospect is Prospect.NOTHING and self.state != "skips"
 
 
@@ -100,7 +104,8 @@ def judge_groups(
     all of them when the source is gone. `ends`: where the source's logs end for this switch.
     `target_ends`: where the target's logs end. A group whose place is there has nothing more to read, although the
     source's log ends with the marker of a transaction.
-    `readings`: up to when the positions are known."""
+    `readings`: up to when the positions are known.
+    """
     targets = {row.target_topic: row.source_topic for row in topics}
     verdicts = []
     for row in rows:
@@ -186,7 +191,8 @@ def _skips(row: GroupStatus, targets: Mapping[str, str]) -> str:
 
 def _unread(source: GroupAtSource, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
     """Records that its consumers have to read on the source. Of a topic that they read, a partition without a committed
-    offset counts as a whole: a consumer that begins at the end commits nothing."""
+    offset counts as a whole: a consumer that begins at the end commits nothing.
+    """
     topics = {topic for topic, _ in source.offsets}
     return {
         where: end - source.offsets.get(where, 0)

@@ -24,14 +24,19 @@ WRITTEN_DOWN_S = 2.0
 """A slot writes down at least every second what it has copied."""
 
 VOUCHED_WITHIN_S = 45.0
-"""A slot says every few seconds how it is. One that was killed is started again meanwhile, and finds what it has
-copied."""
+"""The seconds within which a slot vouches for its rows.
+
+A slot writes its status every few seconds. One that was killed is started again in this time, and finds what it has
+copied.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class DivergedRecords:
-    """Records by partition that one cluster has and the other one lacks. `at_most`: the partitions of which there may
-    be fewer, because copies may be counted with them."""
+    """Records by partition that one cluster has and the other one lacks.
+
+    `at_most` are the partitions with perhaps fewer such records, because copies may be counted with them.
+    """
 
     counts: Mapping[TopicPartition, int]
     at_most: frozenset[TopicPartition] = frozenset()
@@ -51,8 +56,10 @@ class DivergedRecords:
 
 
 class CopiesUnknown(Exception):
-    """Slots have not written down yet what they copied; the message is the sentence of `reason`. `known`: the
-    partitions of which it is known."""
+    """Slots have not written down yet what they copied.
+
+    The message is the sentence of `reason`. `known` has the partitions whose diverged records are known.
+    """
 
     def __init__(self, reason: Reason, known: DivergedRecords) -> None:
         super().__init__(format_sentence(reason))

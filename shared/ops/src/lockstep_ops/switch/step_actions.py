@@ -62,7 +62,8 @@ class StepActions:
 
     async def read_ends(self, row: Switch) -> tuple[str, int]:
         """Write down where the source's logs end. Without a cutoff they have to stand still, unless this is a drill.
-        Returns a text, and when the ends were asked for, Unix milliseconds."""
+        Returns a text, and when the ends were asked for, Unix milliseconds.
+        """
         deadline, cutoff_ms = time.monotonic() + self._within_s, row.cutoff_ms
         if cutoff_ms:
             logs = await self._source.of_all(deadline, lambda partitions: self.clusters.ends_at(partitions, cutoff_ms))
@@ -142,7 +143,8 @@ class StepActions:
 
     async def settle(self, row: Switch) -> tuple[str, list[PartitionLoss], int]:
         """Stop the copy, and write down what the source was known to have and the target has not. Returns a text, what
-        that is, and up to when it is known what the source had, Unix milliseconds."""
+        that is, and up to when it is known what the source had, Unix milliseconds.
+        """
         topics = self.topics
         if row.topics:
             await self._pause(topics)
@@ -180,7 +182,8 @@ class StepActions:
         """Stop the flow, or pause its topics, and wait until it has drained. Writes down where each partition is.
         Returns a text, and how many records came to the source behind its written end and are not copied.
         `opposite`: the flow whose copies are no such records, where the file has one. Raises StepFailed where that is
-        not known, unless the switch may go on although it is not ready."""
+        not known, unless the switch may go on although it is not ready.
+        """
         topics = self.topics
         if row.topics:
             await self._pause(topics)
@@ -210,7 +213,8 @@ class StepActions:
         self, ends: Mapping[TopicPartition, int], opposite: OppositeFlow
     ) -> tuple[DivergedRecords, Reason]:
         """Records of the source that the target lacks, but for copies by the opposite flow. The reason says of which
-        that is not known."""
+        that is not known.
+        """
         try:
             return await find_diverged(ends, self.log.rows, await opposite.follow()), NO_REASON
         except TopicMissing:  # the opposite flow has never run

@@ -94,7 +94,8 @@ class SwitchClusters:
 
     async def sync_groups(self, *, source: bool, rewind: bool) -> None:
         """Have every group translated and moved now: each share of the work by the replica that has it. Raises
-        StepFailed."""
+        StepFailed.
+        """
         requests = []
         for share in range(COMMANDS_PARTITIONS):
             arguments = {"share": share, "source": source, "rewind": rewind}
@@ -153,7 +154,8 @@ class SwitchClusters:
 
     async def require_found(self, rows: Mapping[str, Row], names: Iterable[str]) -> None:
         """Raises NotFoundYet if the source has a topic that the flow selects and has no row of yet. `names`: only
-        these; empty: all."""
+        these; empty: all.
+        """
         settings, wanted = self.settings, set(names)
         known = {row.source_topic for row in rows.values() if isinstance(row, MirroredTopic)}
         for name in sorted(await self.source.topic_names()):

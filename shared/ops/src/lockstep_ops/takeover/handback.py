@@ -47,7 +47,8 @@ class HandBack(MigrationPlan):
 
 def plan_hand_back(held: MigrationState, *, stops_first: bool = False) -> HandBack:
     """What there is to write, and what speaks against it. The same, once carried out, has nothing left to write.
-    `stops_first`: for a look beforehand, the flow will be stopped and drain before anything is written."""
+    `stops_first`: for a look beforehand, the flow will be stopped and drain before anything is written.
+    """
     rows = held.progress()
     gone = [tp for tp, row in sorted(rows.items()) if _is_gone(held.rows, row)]
     unread = _unread(held, rows, gone)
@@ -104,7 +105,8 @@ def _unread(
 
 def not_drained(held: FlowState) -> Reason:
     """Return why the rows may not be final yet. NO_REASON when they are, or waiting would not help: every slot has
-    ended, and has written down what the target's log says."""
+    ended, and has written down what the target's log says.
+    """
     rows = held.progress()
     cause = _awaited(held, _unread(held, rows, [tp for tp, row in rows.items() if _is_gone(held.rows, row)]))
     return NO_REASON if cause and _failed(held) else cause

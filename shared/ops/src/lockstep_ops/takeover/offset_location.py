@@ -14,7 +14,8 @@ STRIMZI, CONNECT = "strimzi", "connect"
 @dataclass(frozen=True, slots=True)
 class OffsetLocation:
     """Where a MirrorMaker 2 keeps its progress, and by which group its workers are known; both on the target. Not
-    `watched`: other connectors run in that group, so its members say nothing."""
+    `watched`: other connectors run in that group, so its members say nothing.
+    """
 
     origin: str
     topic: str
@@ -42,7 +43,8 @@ def offset_location(
 ) -> OffsetLocation:
     """Where an MM2 of this kind keeps its progress by default. `group_id`: the target's `group.id` in the file.
     `own_topic`: the topic of offsets that the file names, which is a dedicated MM2's as well. Raises CannotUse where a
-    Connect cluster's names are needed."""
+    Connect cluster's names are needed.
+    """
     source = Connector.SOURCE.value
     if origin == CONNECT and not (topic and connector and group):
         raise CannotUse(

@@ -25,7 +25,8 @@ from lockstep_state.rows.state_rows import Handover
 
 def flush_note(every: timedelta, origin: str) -> str:
     """What MirrorMaker 2 writes down late. `every` is the file's `offset.flush.interval.ms`, which Connect's workers do
-    not read."""
+    not read.
+    """
     theirs = f"{every.total_seconds():g} s in the file"
     if origin == "connect":
         theirs = "of the Connect workers, 60 s by default"
@@ -64,7 +65,8 @@ class TakeoverState(MigrationState):
 @dataclass(frozen=True, slots=True)
 class PartitionPlan:
     """Where a partition goes on: behind `offset`, or None: where a first copy would. `to_copy`: records there are from
-    there on, by their offsets; `gone`: offsets from there on that the source has no more."""
+    there on, by their offsets; `gone`: offsets from there on that the source has no more.
+    """
 
     partition: int
     offset: int | None

@@ -126,7 +126,8 @@ async def hold(settings: FlowSettings, place: OffsetLocation) -> MigrationState:
 
 async def stop_and_drain(settings: FlowSettings, place: OffsetLocation, reply: CommandReply, within: float) -> None:
     """Stop the whole flow, and wait until it has drained: at most `within` seconds for each. `reply` says what the
-    services answered."""
+    services answered.
+    """
     await ask(settings, reply, within)
     if exit_code([reply]) is not Exit.FINE:
         return
@@ -188,7 +189,8 @@ async def read_offsets(
 ) -> Offsets | None:
     """The offsets of every source connector in a topic of Connect's on the target, without those that were reset; None:
     there is no such topic. What transactions have not committed is left out. `on_unreadable` is called with each
-    record that is passed over: every user of a shared topic writes what they like. Raises ClusterError."""
+    record that is passed over: every user of a shared topic writes what they like. Raises ClusterError.
+    """
     fold, alias = OffsetFold(), settings.flow.target
 
     def fold_in(records: Sequence[Record]) -> None:

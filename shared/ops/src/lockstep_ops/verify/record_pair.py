@@ -129,7 +129,8 @@ def record_places(
     rows: Mapping[str, Row], tp: TopicPartition, offset: int, *, is_target: bool = False
 ) -> tuple[int, int]:
     """The offsets of a record on the source and on the target, of which one is given. A difference that was found says
-    the other one, else the offset runs; -1: neither does."""
+    the other one, else the offset runs; -1: neither does.
+    """
     verified = find_verification(rows, tp)
     if verified is not None:
         for _, source, target in verified.found:

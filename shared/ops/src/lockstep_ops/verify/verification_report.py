@@ -109,7 +109,8 @@ def build_verification(
     flow: Flow, rows: Mapping[str, Row], topics: Sequence[str] = (), request: str = ""
 ) -> VerificationReport:
     """Return what the rows of the state topic say of these source topics; (): of all that are selected. `request`: what
-    is copied behind the ends that it asks for is no part of it; "": all that is copied is."""
+    is copied behind the ends that it asks for is no part of it; "": all that is copied is.
+    """
     selected = sorted(
         (row.source_topic, row)
         for row in rows.values()
@@ -158,7 +159,8 @@ def _waits(topic: MirroredTopic, progress: PartitionProgress | None, last: Verif
 
 def _behind(row: VerifiedPartition, progress: PartitionProgress | None, request: str) -> int:
     """Count the source offsets that are to be compared and are not yet. A request names them; without one, all that are
-    copied count."""
+    copied count.
+    """
     wanted = row.source_end - 1
     if not request or row.request != request:
         wanted = max(wanted, -1 if progress is None else progress.upstream)

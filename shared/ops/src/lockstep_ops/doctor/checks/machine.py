@@ -21,7 +21,8 @@ NEEDED_FILES = 1_024
 @dataclass(frozen=True, slots=True)
 class MachineFacts:
     """`java_trouble` "": Spark can start with that Java. `spark` "": it is not installed. `memory_bytes` and
-    `open_files` None: unknown; `open_files` -1: no limit."""
+    `open_files` None: unknown; `open_files` -1: no limit.
+    """
 
     python: tuple[int, int, int]
     java: str
@@ -35,7 +36,8 @@ class MachineFacts:
 @dataclass(frozen=True, slots=True)
 class PodFacts:
     """Of a pod. `dns_trouble` "": the cluster's DNS answers. `unreadable`: files of the configuration with what is
-    wrong."""
+    wrong.
+    """
 
     dns_server: str
     dns_trouble: str

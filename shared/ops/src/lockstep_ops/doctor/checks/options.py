@@ -1,4 +1,4 @@
-"""What was asked of `lockstep doctor` on the command line."""
+"""The options of `lockstep doctor` on the command line."""
 
 from dataclasses import dataclass
 

@@ -1,5 +1,6 @@
 """Every check of `lockstep doctor`, in order; `docs/reference/doctor.md` is made of these. A code never changes its
-meaning, and is never used again."""
+meaning, and is never used again.
+"""
 
 from lockstep_ops.doctor.checks.check import Category, DoctorCheck
 from lockstep_ops.doctor.checks.limit_checks import LIMITS

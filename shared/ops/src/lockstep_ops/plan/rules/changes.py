@@ -22,7 +22,8 @@ from lockstep_rules.topic_plan import possible_factor
 
 def planned_changes(facts: FlowFacts) -> tuple[PlannedChange, ...]:
     """Topics, partitions, configs, ACLs, groups, and topics that keep the flow's own state. What the target would
-    refuse is left out: that is a hazard."""
+    refuse is left out: that is a hazard.
+    """
     found = (*_topics(facts), *_configs(facts), *_acls(facts), *_groups(facts), *_control_topics(facts))
     return tuple(found)
 

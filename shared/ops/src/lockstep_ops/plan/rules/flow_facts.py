@@ -130,7 +130,8 @@ class ControlTopicFacts:
 @dataclass(frozen=True, slots=True)
 class MirrorMakerFacts:
     """Progress of a MirrorMaker 2 of this source. `own`: it is where the flow keeps its own, so it counts at the start.
-    `members`: of the group of its workers."""
+    `members`: of the group of its workers.
+    """
 
     place: str
     group: str

@@ -129,7 +129,8 @@ class LinkTraffic:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrafficForecast:
     """What producers add to the topics of a flow in a day, and what of that goes over both links. It is the average of
-    the last 24 hours, or of a younger log."""
+    the last 24 hours, or of a younger log.
+    """
 
     records_a_day: int | None
     """None: not known."""

@@ -10,7 +10,8 @@ SETTLED_MS = 3_600_000
 
 def records_per_second(log: LogFacts, at_ms: int) -> float | None:
     """Return what producers add, on average over the last day, or since the first record of a younger log. None: not
-    known."""
+    known.
+    """
     held = log.end - log.begin
     if not held:
         return 0.0

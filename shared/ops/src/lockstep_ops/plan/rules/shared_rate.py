@@ -13,7 +13,8 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class SharedRate:
     """The curve, by its corners: at `times[n]` seconds each partition has had `levels[n]` bytes, and from there on gets
-    `shares[n]` bytes a second."""
+    `shares[n]` bytes a second.
+    """
 
     times: tuple[float, ...]
     levels: tuple[float, ...]
