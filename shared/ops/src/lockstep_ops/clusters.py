@@ -35,7 +35,7 @@ def target_client(settings: FlowSettings, *, ends_at: float = inf) -> Admin:
 
 
 def connection_client(settings: FlowSettings, alias: str, properties: Mapping[str, str]) -> Admin:
-    """Asks that cluster of the flow over a connection with these properties."""
+    """Return a client of a cluster of the flow, over a connection with these properties."""
     grants = needed_access(settings, alias).grants
     access = Access(properties, properties.get("bootstrap.servers", ""), grants)
     conf = client_settings.connection_admin(settings, properties)

@@ -29,7 +29,7 @@ class FindingKind:
     """
 
     FAMILY: ClassVar[str]
-    """What codes of this kind are, as `lockstep explain` names it."""
+    """The name of codes of this kind, as `lockstep explain` shows it."""
     PAGE: ClassVar[str]
     """The page that is made of its entries, or the one that helps."""
     SECTION: ClassVar[str | None] = None
@@ -39,9 +39,9 @@ class FindingKind:
     title: str
     meaning: str
     fix: str
-    """What to do. It is "" if there is nothing to do, or if the title says it."""
+    """The remedy. It is "" if there is nothing to do, or if the title says it."""
     severity: str = ""
-    """How grave it always is. It is "" if each finding has its own."""
+    """The severity of all findings of this kind. It is "" if each finding has its own."""
 
     @property
     def anchor(self) -> str:

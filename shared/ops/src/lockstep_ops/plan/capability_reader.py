@@ -1,4 +1,4 @@
-"""Which requests the clusters of a flow know, as a plan needs it."""
+"""Reads which requests the clusters of a flow know, as a plan needs it."""
 
 from dataclasses import replace
 

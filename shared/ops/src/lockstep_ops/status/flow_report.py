@@ -94,16 +94,23 @@ async def read_report(
 
 
 async def _read_members(target: Admin, rows: Mapping[str, Row]) -> dict[str, tuple[str, ...]]:
-    """Client ids and hosts of the groups that are in use on the target; nothing of those that we may not describe."""
+    """Return client ids and hosts of the groups that are in use on the target.
+
+    Groups that we may not describe are absent.
+    """
     in_use = sorted(row.group for row in rows.values() if isinstance(row, GroupStatus) and row.held == "in-use")
     described = await target.describe_groups(in_use[:MOST_GROUPS])
     return {name: group.member_names for name, group in described.done.items() if group.members}
 
 
 async def read_rows(settings: FlowSettings, silent_s: float | None = None) -> tuple[Mapping[str, Row], list[str]]:
-    """The rows of the flow's state topic that count now, by key, and sentences about records that are none. Raises
-    ClusterError and NewerVersion. A target that does not answer is not waited for, and a topic of which nothing comes
-    only for `silent_s` seconds.
+    """Return the rows of the flow's state topic that count now, by key, and sentences about unreadable records.
+
+    A target that does not answer is not waited for, and a topic of which nothing comes only for `silent_s` seconds.
+
+    Raises:
+        ClusterError: The target does not answer, or refuses.
+        NewerVersion: A row is of a newer release.
     """
     rows = StateTopicRows(settings, "status", silent_s=SILENT_S if silent_s is None else silent_s)
     await rows.replay()

@@ -20,12 +20,14 @@ REPORTS = "reports of services"
 
 
 async def read_reports(settings: FlowSettings, silent_s: float) -> tuple[list[TroubleReport], list[Trouble]]:
-    """Return what the replicas of a flow report now, and why something of it is not known. Raises nothing for a target
-    that does not answer: that is among the latter. A flow without an events topic has no reports.
+    """Return what the replicas of a flow report now, and why something of it is not known.
+
+    A target that does not answer raises nothing: that is among the latter. A flow without an events topic has no
+    reports.
 
     Args:
-        settings: Of the flow.
-        silent_s: For how long nothing may come of the topic.
+        settings: The flow.
+        silent_s: The seconds for which nothing may come of the topic.
     """
     topic, since_ms = events_topic(settings.flow, settings.group_id), now_ms() - LONGEST_VALID_MS
     records: list[Record] = []

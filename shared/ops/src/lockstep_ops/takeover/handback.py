@@ -21,14 +21,14 @@ from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress, Res
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandBack(MigrationPlan):
-    """What handing back comes to. `writes`: of the offsets those that are not in MM2's place yet."""
+    """The plan of handing back. `writes` are the offsets that are not in MM2's place yet."""
 
     held: MigrationState
     offsets: tuple[tuple[TopicPartition, int], ...]
-    """Where MM2 goes on: behind these."""
+    """The offsets behind which MM2 goes on."""
 
     def as_json(self) -> dict[str, Any]:
-        """For programs; `offsets` in the shape of Connect's REST API."""
+        """Return the plan as JSON values. `offsets` has the shape of Connect's REST API."""
         place, cluster = self.held.place, self.held.cluster
         return {
             "flow": str(self.held.flow),
@@ -46,8 +46,13 @@ class HandBack(MigrationPlan):
 
 
 def plan_hand_back(held: MigrationState, *, stops_first: bool = False) -> HandBack:
-    """What there is to write, and what speaks against it. The same, once carried out, has nothing left to write.
-    `stops_first`: for a look beforehand, the flow will be stopped and drain before anything is written.
+    """Return what there is to write, and what speaks against it.
+
+    A plan that was carried out has nothing left to write.
+
+    Args:
+        held: The state of the flow and of MM2.
+        stops_first: Whether this is a look beforehand: the flow will be stopped and drain before anything is written.
     """
     rows = held.progress()
     gone = [tp for tp, row in sorted(rows.items()) if _is_gone(held.rows, row)]
@@ -65,7 +70,7 @@ def plan_hand_back(held: MigrationState, *, stops_first: bool = False) -> HandBa
 
 
 def _is_gone(rows: Mapping[str, Row], row: PartitionProgress) -> bool:
-    """Whether the row is about a topic that was deleted, or created anew since."""
+    """Return whether the row is about a topic that was deleted, or created again since."""
     topic = rows.get(MirroredTopic(source_topic=row.topic, target_topic="").key())
     if not isinstance(topic, MirroredTopic):
         return False
@@ -80,7 +85,7 @@ class _Unread:
     awaited: tuple[TopicPartition, ...] = ()
     """A data plane that is stopped reads it, and writes it down."""
     unknown: tuple[PartitionProgress, ...] = ()
-    """None can, until an operator decides."""
+    """Partitions in doubt: neither counting nor comparing shows where the copy ends, until an operator decides."""
     left: tuple[TopicPartition, ...] = ()
     """The file does not select their topics any more, so they are not read."""
 
@@ -104,8 +109,10 @@ def _unread(
 
 
 def not_drained(held: FlowState) -> Reason:
-    """Return why the rows may not be final yet. NO_REASON when they are, or waiting would not help: every slot has
-    ended, and has written down what the target's log says.
+    """Return why the rows may not be final yet.
+
+    It is `NO_REASON` if they are, or if waiting would not help. They are final when every slot has ended, and has
+    written down what the target's log says.
     """
     rows = held.progress()
     cause = _awaited(held, _unread(held, rows, [tp for tp, row in rows.items() if _is_gone(held.rows, row)]))

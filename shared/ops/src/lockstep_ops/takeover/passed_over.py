@@ -27,7 +27,7 @@ class PassedOverRecords:
     _found: dict[str, UnreadRecords] = field(default_factory=dict)
 
     def pass_over(self, record: Record, error: ValueError) -> None:
-        """Go on behind a record that cannot be read."""
+        """Note a record that cannot be read, and go on behind it."""
         place = f"partition {record.partition} offset {record.offset}: {error}"
         known = self._found.get(record.topic, UnreadRecords(record.topic, 0, place))
         self._found[record.topic] = UnreadRecords(record.topic, known.count + 1, known.first)

@@ -1,6 +1,6 @@
-"""How hazards are found that come from what a cluster knows, takes and limits. Pure.
+"""The checks that find hazards of what a cluster knows, takes and limits. Pure.
 
-A check gets what was found and what is copied, and returns (subject, sentence) pairs.
+A check gets what was found and what is copied, and yields (subject, sentence) pairs.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,6 +1,6 @@
-"""How many bytes a day a flow carries over the links to its clusters, once the copy has caught up. Pure.
+"""The bytes a day that a flow carries over the links to its clusters, once the copy has caught up. Pure.
 
-Batches pass as they are, so both links carry what the source has on disk. A batch that is built anew keeps its codec,
+Batches pass as they are, so both links carry what the source has on disk. A batch that is rebuilt keeps its codec,
 unless the file says otherwise.
 """
 

@@ -1,4 +1,4 @@
-"""How fast logs grow, by what their offsets and sizes say. Pure."""
+"""The growth of logs, by their offsets and sizes. Pure."""
 
 from lockstep_ops.plan.rules.flow_facts import LogFacts
 
@@ -9,8 +9,9 @@ SETTLED_MS = 3_600_000
 
 
 def records_per_second(log: LogFacts, at_ms: int) -> float | None:
-    """Return what producers add, on average over the last day, or since the first record of a younger log. None: not
-    known.
+    """Return how many records a second producers add to a log.
+
+    It is the average over the last day, or since the first record of a younger log. None means not known.
     """
     held = log.end - log.begin
     if not held:

@@ -1,4 +1,4 @@
-"""How many topics and partitions flows create on each cluster. Pure."""
+"""The number of topics and partitions that flows create on each cluster. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
