@@ -1,4 +1,4 @@
-"""How a command reads its arguments and prints its help, and how a group lists its commands."""
+"""A command that reads its arguments and prints its help, and a group that lists its commands."""
 
 import difflib
 import os

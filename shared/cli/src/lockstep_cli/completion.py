@@ -50,7 +50,7 @@ Exit codes:
 
 
 WITHIN_S = 3.0
-"""How long the state topic may take. What it has not said by then is not completed."""
+"""The seconds that the state topic may take. What was not read by then is not completed."""
 
 BASH = """\
 %(complete_func)s() {

@@ -49,7 +49,11 @@ class Given:
     legacy: "LegacyFiles | None" = None
 
     def read(self, document: str = "") -> "PropertiesText":
-        """Its lines; of several resources, those of the one called `document`. Raises ConfigurationError."""
+        """Return the lines of the file, or those of the resource called `document` of several.
+
+        Raises:
+            ConfigurationError: The file cannot be read as a configuration.
+        """
         from lockstep_config.loader.configuration import read, with_overrides
         from lockstep_config.loader.mm1_files import legacy_text
 
@@ -107,12 +111,12 @@ output_option = output_of()
 
 
 def echo_json(body: Any) -> None:
-    """What `--output json` prints."""
+    """Print a value as `--output json` does."""
     click.echo(json.dumps(body, indent=2, ensure_ascii=False))
 
 
 def echo_body(body: Any, output: str) -> None:
-    """What `--output json` or `--output yaml` prints."""
+    """Print a value as `--output json` or `--output yaml` does."""
     if output == "json":
         echo_json(body)
         return
@@ -122,8 +126,10 @@ def echo_body(body: Any, output: str) -> None:
 
 
 def gathered(name: str, kind: type[Any], *options: Callable[[Any], Any]) -> Callable[[Callable[..., Any]], Any]:
-    """Options that make one value. The command takes `name`, a dataclass with a field for each of them, and perhaps for
-    some that the command has anyhow.
+    """Make one value of several options.
+
+    The command takes `name`, a dataclass `kind` with a field for each of them. It may have fields for some options that
+    the command has anyhow.
     """
 
     def decorate(command: Callable[..., Any]) -> Any:
@@ -141,8 +147,9 @@ def gathered(name: str, kind: type[Any], *options: Callable[[Any], Any]) -> Call
 
 
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add what commands have that run services in this terminal: where their pages are, `--log-level` and
-    `--log-format`.
+    """Add the options of commands that run services in this terminal.
+
+    They are where the pages are, `--log-level` and `--log-format`.
     """
     level = click.option(
         "--log-level",
@@ -170,8 +177,10 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 CLUSTERS_S, SERVICES_S, STEP_S = 10.0, 30.0, 300.0
-"""How long an answer may take: of clusters; of services, of which another replica may have to take over first; and of a
-step of a switch, which waits until records are copied."""
+"""The seconds within which clusters, services and steps of a switch have to answer.
+
+A service may have to be taken over by another replica first. A step of a switch waits until records are copied.
+"""
 
 
 def timeout_option(default_s: float) -> Callable[[F], F]:

@@ -92,7 +92,7 @@ class CommandReply:
     members: dict[str, int] = field(default_factory=dict)
     """The replicas that were found in the groups of services that did not answer."""
     trouble: str = ""
-    """Why no service could be asked. Then nothing is known of what was done."""
+    """The reason why no service could be asked. Then nothing is known of what was done."""
     denied: bool = False
     """The cluster answered, and did not let us ask."""
 

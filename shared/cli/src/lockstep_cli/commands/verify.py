@@ -34,7 +34,7 @@ DEPTHS = ("count", "crc", "bytes", "record")
 
 POLL_S = 1.0
 WAIT_S = 60.0
-"""If nothing is compared for so long, the command ends and says so. The comparison itself goes on."""
+"""The seconds without a compared record after which the command ends with a message. The comparison itself goes on."""
 
 EXIT_CODES = """\b
 Exit codes:
@@ -319,7 +319,11 @@ def _report(
 
 
 def _matching(rows: "Mapping[str, Row]", patterns: Sequence[str]) -> tuple[str, ...]:
-    """The mirrored topics that the patterns name. Raises CannotUse where none is."""
+    """Return the mirrored topics that the patterns name.
+
+    Raises:
+        CannotUse: There is none, or a pattern is wrong.
+    """
     import re
 
     from lockstep_state.rows.state_rows import MirroredTopic

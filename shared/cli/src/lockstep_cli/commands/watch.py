@@ -27,7 +27,7 @@ TOPICS = ("events", "state", "commands", "checkpoints", "offset-syncs", "heartbe
 """`record_decoder.ROLES`, which is not imported for --help."""
 
 RECHECK_INTERVAL_S = 2.0
-"""Until a topic that is not there is looked for again."""
+"""The seconds after which a topic that does not exist is looked for again."""
 
 HELP = """\
 Show what happens in flows: each record of every topic that Lockstep and MirrorMaker 2 keep, decoded, until Ctrl-C.
@@ -127,10 +127,12 @@ class _View:
     from_beginning: bool
     rows: "RowChanges"
     showing: bool = False
-    """Whether what comes is shown. Rows that were there before are taken in silently: what comes is compared with
-    them."""
+    """True once records are shown.
+
+    Rows that the topic had before are only read: what comes later is compared with them.
+    """
     denied: bool = False
-    """Whether the topic may not be read."""
+    """True if the topic may not be read."""
 
     def apply(self, records: "Sequence[Record]") -> None:
         from lockstep_ops.record_decoder import decode
@@ -144,7 +146,7 @@ class _View:
                 self.screen.show(str(self.settings.flow), self.role, record, seen)
 
     def _is_ours(self, seen: "DecodedRecord") -> bool:
-        """All flows into a cluster, and all of MM2's, beat in one topic."""
+        """Return whether a record is of this flow. All flows into a cluster, and all of MM2's, beat in one topic."""
         return self.role != "heartbeats" or seen.kind != "heartbeat" or seen.about == str(self.settings.aliases)
 
 

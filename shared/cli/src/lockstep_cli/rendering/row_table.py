@@ -15,14 +15,15 @@ FAINT = "dim"
 INDENT = 4
 """Blanks before what is below a name."""
 GAP = "  "
-"""What is between two columns."""
+"""The blanks between two columns."""
 _WORDS = re.compile(r"\S+\s*|\s+")
 _ITEMS = re.compile(r"[^,]*,?")
 
 
 class Column(NamedTuple):
-    """A column of a table. A `name` is on one line always, and a `number` is aligned to the right. A `text` is broken
-    between its words.
+    """A column of a table.
+
+    A `name` is on one line always, and a `number` is aligned to the right. A `text` is broken between its words.
     """
 
     title: str
@@ -121,8 +122,10 @@ class IndentedText:
 
 
 def wrapped(text: Text, width: int) -> list[Text]:
-    """Return the lines of a text, broken between words, and behind the commas of a word that is longer than a line.
-    What has neither stays in one piece, however long it is.
+    """Return the lines of a text, broken between words.
+
+    A word that is longer than a line is broken behind its commas. Without commas it stays in one piece, however long it
+    is.
     """
     pieces = [
         piece

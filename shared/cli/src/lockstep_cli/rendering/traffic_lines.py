@@ -1,4 +1,4 @@
-"""What a flow carries over its links in a day, as lines that people read. Pure."""
+"""The traffic of a flow over its links in a day, as lines that people read. Pure."""
 
 from collections.abc import Iterator
 

@@ -54,7 +54,7 @@ class BandwidthReader:
         self._target = target
         self._stopping = threading.Event()
         self._is_dated = True
-        """Whether the target gives records of the scratch topic their append time, by which its clock is read."""
+        """True if the target gives records of the scratch topic their append time, by which its clock is read."""
         self._run = ScratchRun(socket.gethostname().partition(".")[0], os.getpid(), round(time.time() * 1e3))
         self._facts = BandwidthFacts(
             flow=str(settings.flow),

@@ -36,8 +36,10 @@ EMPTY_ANSWERS = 4096
 async def read_logs(
     settings: FlowSettings, source: SharedCluster, partitions: Iterable[offsets.TopicPartition], steps: WorkProgress
 ) -> tuple[dict[offsets.TopicPartition, LogFacts], str, str]:
-    """The logs, how their bytes are known (`CopyForecast.bytes_basis`), and a remark about that. Raises
-    ClusterError.
+    """Return the logs, how their bytes are known (`CopyForecast.bytes_basis`), and a remark about that.
+
+    Raises:
+        ClusterError: The source does not answer, or refuses.
     """
     every = list(partitions)
     steps.begin(f"{settings.flow}: reading offsets", 4)

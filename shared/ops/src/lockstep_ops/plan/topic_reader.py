@@ -1,4 +1,7 @@
-"""Reads the topics of both clusters: names, ids, partitions and configs. From these follows what topic-sync would do."""
+"""Reads the topics of both clusters: names, ids, partitions and configs.
+
+From these follows what topic-sync would do.
+"""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence

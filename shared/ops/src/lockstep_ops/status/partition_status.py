@@ -47,7 +47,7 @@ class LogOffsets:
     in_sync: Mapping[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
     """Replicas in sync of each partition of the target, and replicas of its topic."""
     troubles: Mapping[str, str] = field(default_factory=dict)
-    """Why a cluster did not answer, by alias."""
+    """The reasons why clusters did not answer, by alias."""
     earlier: Mapping[tuple[str, int], int] = field(default_factory=dict)
     """Ends of the source's logs at a look some seconds before, where there was one."""
 

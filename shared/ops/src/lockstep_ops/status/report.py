@@ -144,7 +144,7 @@ class PartitionLine(FailableLine):
     doubled: int = 0
     """Records that were found on the target twice."""
     exact: bool | None = None
-    """Whether the target has each record from the first start on once. None: nothing was copied yet."""
+    """True if the target has each record from the first start on once. None: nothing was copied yet."""
 
     @property
     def passed_over(self) -> int:
@@ -190,7 +190,7 @@ class GroupLine(FailableLine):
     rewound_on_source: int = 0
     """The same, because the group went back on the source and the target's did not."""
     held: str = ""
-    """Why the target's group is not moved: `in-use` | `refused` | `contested`.
+    """The reason why the target's group is not moved: `in-use` | `refused` | `contested`.
 
     It is "" if it is moved, or if no move was asked for.
     """
@@ -343,7 +343,7 @@ class Report:
 
     @property
     def exact(self) -> bool | None:
-        """Return whether the target has each record of all copied partitions once, or None if there is no such partition."""
+        """Return whether the target has each record of all copied partitions once, or None if there is none."""
         known = [line.exact for line in self.partitions if line.exact is not None]
         return all(known) if known else None
 

@@ -15,9 +15,9 @@ class WithoutRows:
     """The reasons why a flow has no state topic."""
 
     causes: tuple[str, ...]
-    """Why its services do not begin, in their words or the target's."""
+    """The reasons why its services do not begin, in their words or the target's."""
     unknown: str = ""
-    """Why something of this could not be asked. "": all was asked."""
+    """The reason why something of this could not be asked. "": all was asked."""
 
     @property
     def never_run(self) -> bool:

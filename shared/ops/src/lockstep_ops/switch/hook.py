@@ -43,7 +43,7 @@ class HookCall:
     """The result, for the hook `after` only: `done` | `aborted`."""
 
     def as_environment(self) -> dict[str, str]:
-        """Return the variables `LOCKSTEP_SWITCH_ID`, `..._VERB`, `..._HOOK`, `..._FLOW`, `..._SOURCE`, `..._TARGET`, `..._RESULT`."""
+        """Return the fields as environment variables: `LOCKSTEP_SWITCH_ID`, `..._VERB`, `..._HOOK` and so on."""
         return {f"LOCKSTEP_SWITCH_{name.upper()}": value for name, value in self.as_json().items()}
 
     def as_json(self) -> dict[str, str]:

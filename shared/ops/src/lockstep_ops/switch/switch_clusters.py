@@ -46,7 +46,7 @@ class SourceState:
     """Tell whether the source of a flow answers."""
 
     error: ClusterError | None = None
-    """Why the cluster does not answer. None: it does."""
+    """The reason why the cluster does not answer. None: it does."""
     asked: int = 0
     """About so many partitions it was asked."""
     silent: tuple[TopicPartition, ...] = ()

@@ -85,7 +85,7 @@ class _Unread:
     awaited: tuple[TopicPartition, ...] = ()
     """A data plane that is stopped reads it, and writes it down."""
     unknown: tuple[PartitionProgress, ...] = ()
-    """Partitions in doubt: neither counting nor comparing shows where the copy ends, until an operator decides."""
+    """Partitions whose end nobody reads until an operator decides."""
     left: tuple[TopicPartition, ...] = ()
     """The file does not select their topics any more, so they are not read."""
 

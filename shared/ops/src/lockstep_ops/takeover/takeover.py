@@ -98,7 +98,7 @@ class TakeoverPlan(MigrationPlan):
     found: TakeoverState
     topics: tuple[TopicPlan, ...]
     alters: tuple[tuple[TopicPartition, int], ...]
-    """Offsets to alter by a command, of partitions of which the flow has rows. Rows count more than the flow's place."""
+    """Offsets to alter by a command, of partitions of which the flow has rows. Rows count more than its place."""
     resume: bool
     """An operator stopped the source connector: it has to be resumed."""
 

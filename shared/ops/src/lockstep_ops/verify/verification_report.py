@@ -85,7 +85,7 @@ class VerificationReport:
     beyond: tuple[BeyondCopy, ...]
     not_verified: tuple[UnverifiedStretch, ...]
     waiting: Mapping[str, str]
-    """Why topics and partitions are not compared, by their names."""
+    """The reasons why topics and partitions are not compared, by their names."""
 
     @property
     def exit_code(self) -> Exit:

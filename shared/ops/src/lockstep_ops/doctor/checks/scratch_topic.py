@@ -18,7 +18,7 @@ _UNFIT = re.compile(r"[^A-Za-z0-9_-]")
 
 @dataclass(frozen=True, slots=True)
 class ScratchRun:
-    """Which run a scratch topic belongs to: its host, its process, and when it began in Unix milliseconds."""
+    """The run that a scratch topic belongs to: its host, its process, and when it began in Unix milliseconds."""
 
     host: str
     pid: int

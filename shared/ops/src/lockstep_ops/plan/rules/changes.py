@@ -30,7 +30,10 @@ def planned_changes(facts: FlowFacts) -> tuple[PlannedChange, ...]:
 
 
 def change_text(change: PlannedChange) -> str:
-    """Return a change as a line with its sign: `+ topic A.orders on B: 3 partitions, replication factor 2, from orders`."""
+    """Return a change as a line with its sign.
+
+    An example is `+ topic A.orders on B: 3 partitions, replication factor 2, from orders`.
+    """
     return f"{SIGNS[change.action]} {change.kind} {change.name} on {change.cluster}{_detail(change)}"
 
 
