@@ -43,7 +43,7 @@ def file_before(takes_next: TakesNext | None) -> Callable[[F], F]:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A configuration by what names it: a file, or MirrorMaker 1's two; then `path` is the consumer's."""
+    """A configuration by its files: one file, or MirrorMaker 1's two. In the second case `path` is the consumer's."""
 
     path: Path
     legacy: "LegacyFiles | None" = None
@@ -184,7 +184,7 @@ A service may have to be taken over by another replica first. A step of a switch
 
 
 def timeout_option(default_s: float) -> Callable[[F], F]:
-    """Return `--timeout`, whose default is the slowest of what the command waits for."""
+    """Return `--timeout`. Its default is that of the slowest answer that the command waits for."""
     return click.option(
         "--timeout",
         metavar="SECONDS",

@@ -10,9 +10,9 @@ from lockstep_kafka.admin.admin import Admin
 
 
 def source_client(settings: FlowSettings, *, ends_at: float = inf) -> Admin:
-    """Return a client of the flow's source. Nothing is asked of the cluster yet; nor by `target_client`.
+    """Return a client of the flow's source. The cluster is not asked anything yet; the same holds for `target_client`.
 
-    Its requests end at `ends_at` (of `time.monotonic`).
+    The client's requests end at `ends_at` (of `time.monotonic`).
     """
     return Admin(
         settings.flow.source,

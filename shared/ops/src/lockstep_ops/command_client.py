@@ -1,4 +1,4 @@
-"""Append a command and wait for the events that answer it."""
+"""A client that appends a command and waits for the events that answer it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Sequence
@@ -104,7 +104,7 @@ async def producing(settings: FlowSettings, within: float, side: Side = "target"
 
 
 async def wait_for_answer(answered: asyncio.Event, failed: Coroutine[Any, Any, None], within: float) -> None:
-    """Return when it is answered, or after `within` seconds; what `failed` raises meanwhile gets out."""
+    """Return when the answer is there, or after `within` seconds. It raises what `failed` raises in that time."""
     try:
         async with asyncio.timeout(within) as limit:
             await unless_set(answered, failed)

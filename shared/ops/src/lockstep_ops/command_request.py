@@ -1,4 +1,4 @@
-"""A command of an operator and what the services answer: who is asked, who has answered, what that comes to."""
+"""A command of an operator and its answers: who is asked, who has answered, and the exit code."""
 
 import uuid
 from collections.abc import Mapping, Sequence

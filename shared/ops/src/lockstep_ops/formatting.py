@@ -4,7 +4,7 @@ import unicodedata
 from datetime import UTC, datetime
 
 _UNSEEN = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
-"""Unicode's categories of what moves the cursor, turns the line round, or shows nothing."""
+"""Unicode's categories of characters that move the cursor, turn the line round, or show nothing."""
 
 
 def visible(text: str) -> str:

@@ -21,7 +21,7 @@ class HeldPermissions:
 
 @dataclass(frozen=True, slots=True)
 class MissingPermission:
-    """A grant that is missing on these resources, by name; the cluster has none."""
+    """A grant that is missing on these resources, by name. A grant on the cluster has none."""
 
     grant: Grant
     names: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
-"""Records of every topic that a flow keeps, ours and MM2's, as lines for people and values for programs. Pure.
+"""Decodes records of every topic that a flow keeps, ours and MM2's, for people and for programs. Pure.
 
-Nothing raises: what a record is not is said in its line.
+Nothing raises: if a record cannot be read, its line says so.
 """
 
 import json
@@ -25,12 +25,12 @@ LONGEST = 80
 UNSAID = frozenset(
     {"version", "at_ms", "term", "asked_ms", "age_window", "latency_window", "commit_window", "sync_window"}
 )
-"""Fields of a row that change with each writing and say nothing about its state; not in lines for people."""
+"""Fields of a row that change with each writing and say nothing about its state. Lines for people leave them out."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecodedRecord:
-    """A record understood: what `kind` of fact, `about` what, in words, and as JSON values."""
+    """A record that was read: the kind of fact, its subject (`about`), a text, and JSON values."""
 
     kind: str
     about: str
@@ -52,7 +52,7 @@ def decode(role: str, key: bytes | None, value: bytes | None) -> DecodedRecord:
 
 
 class RowChanges:
-    """Rows of one state topic, each as what it changes. Feed it every record in log order."""
+    """The rows of one state topic, each as what it changes. Feed it every record in log order."""
 
     def __init__(self) -> None:
         self._rows: dict[str, Mapping[str, Any]] = {}

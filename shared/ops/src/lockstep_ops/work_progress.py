@@ -33,7 +33,10 @@ class WorkProgress:
 
 
 class TimeLeft:
-    """Estimates the end by what was done since the first estimate: a work may continue an earlier one."""
+    """An estimate of the time that a work still takes.
+
+    It counts what was done since the first estimate, because a work may continue an earlier one.
+    """
 
     def __init__(self, progress: WorkProgress, now: float) -> None:
         self._began, self._done = now, progress.done

@@ -64,7 +64,7 @@ class OffsetsOptions:
         return reply
 
     def show(self, reply: "CommandReply") -> int:
-        """Print what came, and return the exit code."""
+        """Print the reply, and return the exit code."""
         from lockstep_ops.command_request import exit_code
 
         if self.output != "text":

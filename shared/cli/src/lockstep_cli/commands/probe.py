@@ -42,7 +42,7 @@ Exit codes:
   3  a cluster cannot be reached, or does not answer in time"""
 
 GRACE_S = 0.2
-"""Seconds by which a check may outlast its time, so that it can say itself what it waited for."""
+"""The seconds by which a check may outlast its time, so that its own message says what it waited for."""
 
 Check = tuple[str, Awaitable[str]]
 """The name of a check, and the work that returns its result."""

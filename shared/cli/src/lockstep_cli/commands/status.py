@@ -90,7 +90,7 @@ async def command(
 async def _watch(
     meant: "Sequence[FlowSettings]", sections: Sequence[str], only_trouble: bool, timeout: float, output: str
 ) -> int:
-    """Show the status again and again until SIGINT or SIGTERM. Return the exit code of what was shown last."""
+    """Show the status again and again until SIGINT or SIGTERM, and return the exit code of the last one."""
     from lockstep_kafka.common.asyncio_util import unless_set
 
     code: int = Exit.FINE

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 REJOINED_WITHIN_S = 15.0
-"""A service whose cluster is back is in its group again after some seconds."""
+"""The seconds within which a service whose cluster is back is in its group again."""
 
 CHECKS_AGAIN_S = 0.25
 
@@ -182,7 +182,7 @@ class SwitchSession:
         return await self._switcher.abort(row)
 
     async def _end(self, row: Switch) -> int:
-        """Show what came of it, and write the evidence."""
+        """Show the result of the switch, and write the evidence."""
         evidence = await self._switcher.evidence(row)
         self._print(*evidence_shown(evidence))
         self._write_evidence(evidence)

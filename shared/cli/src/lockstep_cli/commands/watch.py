@@ -177,7 +177,7 @@ def _views(settings: "FlowSettings", roles: Sequence[str], screen: "_Screen", fr
 
 
 async def _missing_topics(views: Sequence[_View]) -> frozenset[tuple[str, str]]:
-    """Return those clusters and topics that do not exist, as far as these clusters say so now."""
+    """Return the clusters and topics of these that do not exist, as far as the clusters answer."""
     from lockstep_kafka.common.errors import ClusterError
     from lockstep_ops.clusters import source_client, target_client
 
@@ -208,7 +208,7 @@ def _what_is_watched(views: Sequence[_View], missing: frozenset[tuple[str, str]]
 
 
 async def _show(view: _View, no_follow: bool) -> None:
-    """Follow one topic, also one that is made, or made anew, later."""
+    """Follow one topic, also if it is created, or created again, later."""
     from lockstep_config.credentials.permissions import needed_access
     from lockstep_kafka.common.errors import LogTruncated, NotPermitted, TopicMissing
     from lockstep_kafka.topics.topic_follower import TopicFollower
@@ -253,7 +253,7 @@ class _Screen:
 
     output: str
     kinds: frozenset[str]
-    """Shown; none: all."""
+    """The kinds that are shown. Empty: all."""
     several_flows: bool
     closed: asyncio.Event = field(default_factory=asyncio.Event)
 

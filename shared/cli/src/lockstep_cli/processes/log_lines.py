@@ -1,4 +1,4 @@
-"""Read a service's JSON log line, and write it into the log of a run, for people or for programs. Pure."""
+"""The lines of a run's log, for people or for programs, made of services' JSON log lines. Pure."""
 
 import json
 from dataclasses import dataclass, field

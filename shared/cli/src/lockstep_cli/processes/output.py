@@ -10,10 +10,10 @@ from lockstep_cli.processes.supervisor import Heard
 from lockstep_runtime.telemetry.log import utc_text
 
 RUN = "run"
-"""The service column of what the run itself says."""
+"""The text in the service column for events of the run itself."""
 
 ONCE = "once"
-"""The key of a line that each process may write: of those with the same value the first is shown."""
+"""The key of a line that each process may write. Of the lines with the same value only the first is shown."""
 
 LEVELS = ("debug", "info", "warning", "error", "critical")
 

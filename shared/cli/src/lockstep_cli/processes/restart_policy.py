@@ -21,7 +21,10 @@ The key is `lockstep.legacy.abort.on.send.failure`.
 
 @dataclass(frozen=True, slots=True)
 class StartAgain:
-    """Start the service again after `delay`; it is the `time`-th start after a crash in a row (1-based)."""
+    """The decision to start the service again after `delay`.
+
+    It is the `time`-th start after a crash in a row (1-based).
+    """
 
     delay: timedelta
     time: int
@@ -29,7 +32,7 @@ class StartAgain:
 
 @dataclass(frozen=True, slots=True)
 class EndRun:
-    """Stop every service and end with `exit_code`."""
+    """The decision to stop every service and end with `exit_code`."""
 
     exit_code: int
 

@@ -24,7 +24,7 @@ ANSWER_WITHIN_S = 4.0
 
 @dataclass(frozen=True, slots=True)
 class ServicePage:
-    """Hold what a service answered. Status 503 and a sentence: it did not."""
+    """The answer of a service. It is status 503 and a sentence if it did not answer."""
 
     status: HTTPStatus
     body: bytes

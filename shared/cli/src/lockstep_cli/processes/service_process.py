@@ -53,7 +53,7 @@ class Child:
             self._process.send_signal(signal.SIGTERM)
 
     def kill(self) -> int:
-        """End the service and everything left in its session at once; returns how many processes that were."""
+        """End the service and everything left in its session at once, and return how many processes that were."""
         killed = 0
         for pid in _session_members(self.pid):
             try:

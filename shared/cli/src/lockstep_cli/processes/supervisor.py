@@ -32,14 +32,14 @@ Say = Callable[[str, str], None]
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A service, and where its pages are."""
+    """A service, and the address of its pages."""
 
     service: str
     address: str
 
 
 Hear = Callable[[str, str], Heard | None]
-"""(process, line): takes a line that a process wrote; returns the address of a service's pages if the line has it."""
+"""A function that takes a process and a line of it, and returns a service and its address if the line has them."""
 
 
 class Supervisor:
@@ -97,7 +97,7 @@ class Supervisor:
         return self._exit_code
 
     def stop(self, exit_code: int = 0) -> None:
-        """Let every service drain and end; the run then ends with `exit_code`. A second call changes nothing."""
+        """Let every service drain and end. The run then ends with `exit_code`. A second call changes nothing."""
         if not self._stopping.is_set():
             self._exit_code = exit_code
             self._stopping.set()

@@ -1,4 +1,4 @@
-"""Make the lines of findings, and of what a code means: for a terminal, and for what is none. Nothing is printed."""
+"""The lines of findings, and of the meaning of a code, for a terminal or a file. Nothing is printed."""
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ STYLES = {
 }
 
 WIDTH = 100
-"""Columns of what `lockstep explain` prints."""
+"""The columns of a terminal that `lockstep explain` fills."""
 
 SHOWN_FIX = (Result.WARNING, Result.FAILED, Result.UNKNOWN)
 

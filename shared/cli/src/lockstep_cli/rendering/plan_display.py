@@ -30,7 +30,7 @@ from lockstep_ops.plan.rules.rate import rate_text, size_text
 from lockstep_ops.status.report import PausedPart
 
 SHOWN = 40
-"""Lines of a section on a terminal; elsewhere all of them are written."""
+"""The number of lines of a section on a terminal. Elsewhere all of them are written."""
 
 SMALL = 100
 """A growth below this part of the rate changes nothing."""

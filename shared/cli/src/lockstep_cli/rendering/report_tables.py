@@ -34,13 +34,13 @@ from lockstep_rules.switch.switch_sentences import format_blocker
 from lockstep_state.reasons.switch_reason import Blocker
 
 FEW = 20
-"""Lines of a kind that are shown unasked; of more only what they come to."""
+"""The most lines of a kind that are shown unasked. If there are more, only their sum is shown."""
 
 PASSED_OVER = ("quarantined", "given_up", "target_lost")
-"""Counts of a `PartitionLine` of what never comes to the target."""
+"""The counts of a `PartitionLine` of records that never come to the target."""
 
 NAMES = ("service", "topic", "remote topic", "partition", "group")
-"""Columns whose cells stay on one line, however narrow the terminal."""
+"""The columns whose cells stay on one line, however narrow the terminal."""
 
 PLAIN = (
     *("flow", "at_ms", "fine", "lag_records", "lag_at_least", "lag_unknown", "lag_ms"),
@@ -178,7 +178,7 @@ def _sums(report: Report) -> RenderableType:
 
 
 def _appends(report: Report) -> Text:
-    """Return what keeps records from being on the target twice, and whether the copy is exact."""
+    """Return the means that keep records from being on the target twice, and whether the copy is exact."""
     modes = ", ".join(
         mode if len(report.appends) == 1 else f"{mode} ({count:,})" for mode, count in report.appends.items()
     )
@@ -217,7 +217,7 @@ def _by_word(words: Iterable[str]) -> str:
 
 
 def _add_row(table: RowTable, *cells: str | Text) -> None:
-    """Add a row whose texts are shown as they are, for names may look like markup."""
+    """Add a row whose texts are shown as they are, because names may look like markup."""
     table.add_row(*(visible(cell) if isinstance(cell, str) else cell for cell in cells))
 
 

@@ -1,4 +1,4 @@
-"""A switch as people read it: what it would do, how far it is, and what came of it."""
+"""A switch as people read it: its plan, its progress, and its result."""
 
 from collections.abc import Iterator
 
@@ -76,7 +76,7 @@ def evidence_shown(evidence: Evidence) -> Iterator[Text]:
 
 
 def begun_words(row: Switch) -> str:
-    """Return the id of a switch that is about to begin, and what it is for."""
+    """Return the id of a switch that is about to begin, and how to use it."""
     return f"id {row.id}: if this command ends, go on with --continue --id {row.id}"
 
 

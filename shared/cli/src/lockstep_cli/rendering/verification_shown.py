@@ -13,7 +13,7 @@ from lockstep_ops.verify.verification_report import BeyondCopy, FoundDifference,
 from lockstep_state.reasons.verification_reason import NotComparedReason
 
 SHOWN = 20
-"""Differences, and stretches, that are shown one by one; JSON has all that are kept."""
+"""The number of differences, and of stretches, that are shown one by one. JSON has all that are kept."""
 
 HEADINGS = ("topic", "records", "bytes", "differ", "missing", "extra", "not-verified", "verified-to", "seconds")
 

@@ -46,7 +46,7 @@ OPERATIONS = ("Create", "Write", "Read", "Delete")
 
 
 class BandwidthReader:
-    """Measures one flow, whose clusters both let us in."""
+    """A measurement of one flow, both clusters of which accept the login."""
 
     def __init__(self, settings: FlowSettings, source: Admin, target: Admin) -> None:
         self._settings = settings

@@ -26,7 +26,7 @@ LEAST_PROBE_S = 0.5
 
 
 class PathFault(Exception):
-    """Something is not as it has to be; the message says what, and what to do."""
+    """Something is not as it has to be. The message says what it is, and what to do."""
 
 
 async def reach_cluster(cluster: Admin, within: float) -> str:

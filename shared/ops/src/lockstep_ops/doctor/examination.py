@@ -1,4 +1,4 @@
-"""The categories of `lockstep doctor` in their order: reads what each needs, and has it judged.
+"""Examines the categories of `lockstep doctor` in their order: reads what each needs, and has it judged.
 
 A failure that ends a category for a cluster ends the later ones for it too, and for its flows.
 """

@@ -1,4 +1,4 @@
-"""Rights of a flow on both clusters; and the flow itself: a heartbeat, a canary, the rate that it may have."""
+"""Examines the rights of a flow on both clusters, and the flow itself: a heartbeat, a canary, the rate of copying."""
 
 from collections.abc import Awaitable, Callable
 
@@ -19,7 +19,7 @@ from lockstep_ops.permission_reader import hidden_topics, missing_rights, unknow
 HEARTBEAT_SERVICE = "heartbeat"
 
 BANDWIDTH_S = 5.0
-"""A measurement usually lasts so long, with what is created and removed."""
+"""The seconds that a measurement usually lasts, with what is created and removed."""
 
 
 async def examine_rights(clusters: FlowClusters) -> list[CheckFinding]:

@@ -23,7 +23,7 @@ def _without_marks(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FindingKind:
-    """Describe what may be found: what it means, and what to do. Both texts are Markdown.
+    """A kind of finding: what it means, and what to do. Both texts are Markdown.
 
     A code keeps its meaning for ever, and is never used for something else.
     """
@@ -55,16 +55,16 @@ class FindingKind:
 
     @property
     def address(self) -> str:
-        """Return where its section is published."""
+        """Return the address of its published section."""
         return project_address.page(self.page)
 
     @property
     def plain_fix(self) -> str:
-        """Return what to do, as a line of a finding has it."""
+        """Return the fix, as a line of a finding has it."""
         return plain(self.fix)
 
     def links(self) -> tuple[str, ...]:
-        """Return where the links of its texts lead, as paths in the repository."""
+        """Return the targets of the links in its texts, as paths in the repository."""
         return tuple(self._path(target) for _, target in _LINK.findall(f"{self.meaning} {self.fix}"))
 
     def with_paths(self, text: str) -> str:

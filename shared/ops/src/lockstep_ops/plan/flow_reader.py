@@ -43,7 +43,7 @@ from lockstep_state.offsets import TopicPartition
 T = TypeVar("T")
 
 NOTHING = LogFacts(begin=0, end=0, size=0)
-"""The log of a topic that is not there yet."""
+"""The log of a topic that does not exist yet."""
 
 
 class FlowReader:

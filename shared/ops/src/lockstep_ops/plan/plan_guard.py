@@ -11,7 +11,7 @@ from lockstep_ops.plan.rules.flow_plan import BasisTopic, ClusterBasis
 REACHED_WITHIN_S = 10.0
 
 NAMED_CHANGES = 1
-"""A refusal names the first change; of more it says how many."""
+"""The number of changes that a refusal names. For more it only says how many."""
 
 
 def setting_changes(flow: str, then: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:

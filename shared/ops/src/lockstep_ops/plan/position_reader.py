@@ -30,7 +30,7 @@ class Positions:
     mirror_makers: tuple[MirrorMakerFacts, ...] = ()
     rows: Mapping[str, Row] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
-    """Sentences about records that were passed over: what they say is in no forecast."""
+    """Sentences about records that were passed over. The forecast does not count them."""
 
 
 async def read_positions(settings: FlowSettings, source: Admin, target: Admin, on_target: Collection[str]) -> Positions:

@@ -35,7 +35,7 @@ class RecordAverage:
     """The average size over all topics. None: no record was read."""
 
     def of_topic(self, topic: str) -> float | None:
-        """Return the average of the topic, or of all where it was not sampled."""
+        """Return the average of the topic, or that of all if it was not sampled."""
         return self.topics.get(topic, self.overall)
 
 

@@ -1,4 +1,4 @@
-"""The clusters of a file, each read once: what one flow has asked is not asked again for the next one."""
+"""The clusters of a file, each read once: an answer counts for all flows."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import timedelta
@@ -27,7 +27,7 @@ PROTOCOLS_WITHIN_S = 10.0
 
 
 class KeptAnswers(Generic[K, T]):
-    """Answers about many things. Each thing is asked about once, also where there is no answer."""
+    """Answers about many things. Each thing is asked about once, also if there is no answer."""
 
     def __init__(self) -> None:
         self._answers: dict[K, T] = {}
@@ -47,7 +47,7 @@ class KeptAnswers(Generic[K, T]):
 
 
 class SharedCluster(Admin):
-    """A cluster as the plan of a file asks it: what it has answered counts for all flows of the file."""
+    """A cluster as the plan of a file asks it. An answer counts for all flows of the file."""
 
     def __init__(self, alias: str, conf: Mapping[str, Any], properties: Mapping[str, str], access: Access) -> None:
         super().__init__(alias, conf, access=access, properties=properties)
@@ -195,7 +195,7 @@ class SharedCluster(Admin):
 
 
 class SharedClusters:
-    """The clusters of some flows. Flows share one where they reach it with the same settings."""
+    """The clusters of some flows. Flows share a cluster if they reach it with the same settings."""
 
     def __init__(self, flows: Iterable[FlowSettings]) -> None:
         self._flows = tuple(flows)

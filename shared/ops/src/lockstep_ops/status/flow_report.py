@@ -32,13 +32,13 @@ async def read_report(
     silent_s: float | None = None,
     followed: FollowedRows | None = None,
 ) -> Report:
-    """Return how a flow is now.
+    """Return the present report of a flow.
 
     Args:
-        settings: Of the flow.
-        timeout: Seconds within which a cluster has to answer.
+        settings: The flow.
+        timeout: The seconds within which a cluster has to answer.
         silent_s: As in `read_rows`.
-        followed: The flow's rows, where the caller follows them. They are not read again.
+        followed: The flow's rows, if the caller follows them. They are not read again.
 
     Raises:
         ClusterError: The target cannot be reached, is not permitted, or the flow has never run (TopicMissing).
@@ -56,7 +56,7 @@ async def read_report(
         return dict(followed.rows), list(followed.unreadable), now_ms()
 
     async def wait_conclusive(logs: LogOffsets) -> None:
-        """Return when a slot that works has written its rows anew."""
+        """Return when a slot that works has written its rows again."""
         if followed is None:
             await asyncio.sleep(LOOKS_AGAIN_AFTER_S)
             return

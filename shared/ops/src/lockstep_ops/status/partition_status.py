@@ -23,7 +23,7 @@ from lockstep_state.reasons.reason_catalogue import ReasonCode, format_sentence
 from lockstep_state.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
 
 EndSeen = tuple[int, int | None] | None
-"""An end that the driver saw, and since when, as `SourceEnds.by_partition`; None: it saw no more than rows say."""
+"""An end that the driver saw, and since when, as `SourceEnds.by_partition`. None: it saw no more than the rows say."""
 
 SILENT_MS, WRITES_WITHIN_MS = round(SILENT_AFTER_S * 1000), round(WRITES_WITHIN_S * 1000)
 
@@ -49,7 +49,7 @@ class LogOffsets:
     troubles: Mapping[str, str] = field(default_factory=dict)
     """The reasons why clusters did not answer, by alias."""
     earlier: Mapping[tuple[str, int], int] = field(default_factory=dict)
-    """Ends of the source's logs at a look some seconds before, where there was one."""
+    """The ends of the source's logs some seconds before, if they were read then."""
 
     def now(self, topic: MirroredTopic) -> MirroredTopic:
         """Return the topic's row with the ids that the clusters give it now."""
@@ -133,7 +133,7 @@ def judged(
 
 
 def _append_mode(row: PartitionProgress) -> str:
-    """Return what keeps records of a partition from being on the target twice."""
+    """Return the means that keep records of a partition from being on the target twice."""
     return "transactions" if row.transactional else "read back" if row.read_back else "idempotent"
 
 

@@ -27,7 +27,7 @@ more and the copy does not move. `unknown`: what both logs hold is not known.
 
 
 AHEAD_ON_TARGET, REWOUND_ON_SOURCE = "ahead on target", "rewound on source"
-"""The state of a group whose offset on the target is beyond its place."""
+"""The states of a group whose offset on the target is beyond its place."""
 
 IN_USE, REFUSED, CONTESTED = "in use on target", "refused", "contested"
 """The states of a group that is not moved.
@@ -56,7 +56,7 @@ class FailableLine:
 
     @property
     def trouble(self) -> str:
-        """Return the sentence of the cause, for people; "" if nothing fails."""
+        """Return the sentence of the cause for people, or "" if nothing fails."""
         return format_sentence(self.cause)
 
 
@@ -186,7 +186,7 @@ class GroupLine(FailableLine):
     why: str = ""
     cause: Reason = NO_REASON
     ahead_on_target: int = 0
-    """Partitions in which the target's group is beyond its place: a consumer that continues there skips records."""
+    """The number of partitions in which the target's group is beyond its place. Its consumers would skip records."""
     rewound_on_source: int = 0
     """The same, because the group went back on the source and the target's did not."""
     held: str = ""
@@ -239,7 +239,10 @@ class AclLine(FailableLine):
 
 @dataclass(frozen=True, slots=True)
 class ClusterLine:
-    """A cluster of the flow: what it looks like, and the requests without which the flow goes on there."""
+    """A cluster of the flow: the product that it looks like, and the requests that it lacks.
+
+    The flow can do without these requests.
+    """
 
     alias: str
     product: str
@@ -275,7 +278,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableTopic:
-    """Hold how many records of a topic one replica passed over since it began, because they cannot be read."""
+    """The number of records of a topic that one replica passed over since it began, because they cannot be read."""
 
     service: str
     instance: str
@@ -296,7 +299,7 @@ class Report:
     groups: tuple[GroupLine, ...]
     acls: AclLine | None
     heartbeat: str
-    """`beating` | `failing`; "" before the first beat."""
+    """The state of the heartbeats: `beating` | `failing`, or "" before the first one."""
     held_back: tuple[PausedPart, ...]
     troubles: tuple[Trouble, ...]
     switch_blockers: tuple[Blocker, ...] = ()

@@ -159,7 +159,7 @@ def build_report(
 
 @dataclass
 class _Seen:
-    """The rows, sorted by what they are about."""
+    """The rows of a flow, sorted by their subject."""
 
     rows: InitVar[Mapping[str, Row]]
     _services: Collection[str]
@@ -187,7 +187,7 @@ class _Seen:
         return self.all(kind) if kind.owned_by in self._services else []
 
     def empty_selections(self, flow: Flow) -> Iterable[str]:
-        """Say what the filters select nothing of, though it is there."""
+        """Return sentences about filters that select nothing of what exists."""
         if self.logs.topic_count.is_nothing and COPIES in self._services:
             yield self.logs.topic_count.sentence("topics", flow.source, TOPIC_KEYS)
         for row in self.of_present_services(SourceGroupsStatus)[:1]:
@@ -322,7 +322,7 @@ class _Seen:
 
 
 def _slot_failure(row: SlotStatus) -> Reason:
-    """Return what fails in a slot as it says itself; NO_REASON if nothing does."""
+    """Return the failure that a slot reports of itself, or NO_REASON."""
     if not row.causes:
         return NO_REASON
     (what, cause), more = row.causes[0], len(row.causes) - 1

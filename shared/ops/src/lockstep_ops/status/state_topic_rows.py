@@ -22,7 +22,7 @@ class FollowedRows(Protocol):
 
     @property
     def rows(self) -> Mapping[str, Row]:
-        """Return those that have come."""
+        """Return the rows that were read."""
 
     @property
     def unreadable(self) -> Collection[str]:

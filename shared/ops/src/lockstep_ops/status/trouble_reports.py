@@ -1,4 +1,4 @@
-"""Read what replicas report on the events topic: what fails in them now, and what they passed over."""
+"""Reads what replicas report on the events topic: what fails in them now, and what they passed over."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
@@ -73,8 +73,8 @@ def reported_troubles(reports: Iterable[TroubleReport], shown: Collection[Troubl
     """Return what fails in replicas, once for all services in which the same fails.
 
     Args:
-        reports: The present ones.
-        shown: Troubles that are shown already. A cluster that is away is not said again.
+        reports: The present reports.
+        shown: Troubles that are shown already. A cluster that is away is not named again.
     """
     away = {trouble.what for trouble in shown}
     services: dict[str, set[str]] = defaultdict(set)
@@ -87,7 +87,7 @@ def reported_troubles(reports: Iterable[TroubleReport], shown: Collection[Troubl
 
 
 def unreadable_topics(reports: Sequence[TroubleReport]) -> tuple[UnreadableTopic, ...]:
-    """Return what each replica passed over, as far as it passed over anything."""
+    """Return the records that each replica passed over, if any."""
     return tuple(
         UnreadableTopic(report.service, report.instance, topic, count)
         for report in reports

@@ -1,4 +1,4 @@
-"""Say why a flow has no state topic, as far as its services and the target say it."""
+"""The reasons why a flow has no state topic, as far as its services and the target tell."""
 
 from dataclasses import dataclass
 

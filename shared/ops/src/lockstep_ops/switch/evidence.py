@@ -38,7 +38,7 @@ class Evidence:
 
     @property
     def lost(self) -> int | None:
-        """Return how many records are lost of those that the source was known to have; None: not counted yet."""
+        """Return how many records are lost of those that the source was known to have, or None if not counted yet."""
         return None if self.row.verb == Verb.FAILOVER and not self.topics else self.row.lost
 
     @property
@@ -56,7 +56,7 @@ class Evidence:
 
     @property
     def known_words(self) -> str:
-        """Say in words up to when it was known what the source had."""
+        """Return a text that says up to when it was known what the source had."""
         row = self.row
         records, groups = (_moment(ms) or "a time not known" for ms in (row.source_known_ms, row.groups_known_ms))
         return f"its records up to {records}, its groups up to {groups}"

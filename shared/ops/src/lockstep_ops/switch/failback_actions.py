@@ -107,7 +107,7 @@ class ForwardFlow:
         return f"{flow} is {row.opposite_was} again"
 
     async def _leave(self, found: Mapping[TopicPartition, int]) -> None:
-        """Let the flow begin behind what its source has now. It has to be stopped."""
+        """Let the flow begin behind what its source has now. The flow has to be stopped."""
         ends = await self._clusters.source_ends(selected_topics(await self._forward.follow(), self._names))
         if gone := sorted(found.keys() - ends.keys()):
             topic, number = gone[0]
@@ -121,7 +121,7 @@ class ForwardFlow:
 
 
 def undecided(settings: FlowSettings, found: DivergedRecords) -> Reason:
-    """Return what to decide about records that one cluster lacks."""
+    """Return the refusal about records that one cluster lacks: the operator has to decide."""
     source, target = settings.flow.source, settings.flow.target
     code = RefusalCode.DIVERGED_AT_MOST if found.at_most else RefusalCode.DIVERGED
     named = partitions_by_count(found.counts)

@@ -93,9 +93,9 @@ class FollowedFlow:
 
 
 class OppositeFlow:
-    """The flow in the other direction, whose rows are on the source. Use within `async with`.
+    """The flow in the other direction, whose rows are on the source. Use it within `async with`.
 
-    They are read when they are needed first: a failover does without its source.
+    Its rows are first read when they are needed, because a failover does without its source.
     """
 
     def __init__(self, settings: FlowSettings) -> None:

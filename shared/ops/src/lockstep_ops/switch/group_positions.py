@@ -44,7 +44,7 @@ class Prospect(Enum):
 
 @dataclass(frozen=True, slots=True)
 class GroupVerdict:
-    """What a switch knows of one group.
+    """The verdict of a switch on one group.
 
     The state is one of these:
 
@@ -84,13 +84,13 @@ class GroupVerdict:
 
 
 class GroupPatience:
-    """Remember for how long each group could not move, look after look."""
+    """The time for which each group could not move, look after look."""
 
     def __init__(self) -> None:
         self._since: dict[tuple[str, Prospect], float] = {}
 
     def overdue(self, left: Iterable[GroupVerdict], now_s: float) -> list[GroupVerdict]:
-        """Return those of the groups that cannot move now for which a switch waits no longer (`Prospect`)."""
+        """Return the groups that cannot move now and for which a switch waits no longer (`Prospect`)."""
         verdicts = {(verdict.group, verdict.prospect): verdict for verdict in left}
         self._since = {key: self._since.get(key, now_s) for key in verdicts}
         return [

@@ -21,12 +21,12 @@ INHERITED = frozenset(
         *("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "SSL_CERT_FILE", "SSL_CERT_DIR"),
     }
 )
-"""Variables that a hook inherits, with `LC_*` and those of proxies. All others may hold secrets of Lockstep's own."""
+"""The variables that a hook inherits, with `LC_*` and those of proxies. All others may hold Lockstep's secrets."""
 _PROXIES = frozenset({"http_proxy", "https_proxy", "no_proxy", "all_proxy"})
 
 
 class HookFailed(Exception):
-    """The hook did not do what it is for; the message is a sentence with its last words."""
+    """The hook did not do its work. The message is a sentence with its last words."""
 
 
 @dataclass(frozen=True, slots=True)

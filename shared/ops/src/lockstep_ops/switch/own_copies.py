@@ -1,4 +1,4 @@
-"""Tell records that only one cluster has from those that the opposite flow has copied to it."""
+"""Tells records that only one cluster has from those that the opposite flow has copied to it."""
 
 import asyncio
 from collections.abc import Mapping
@@ -72,17 +72,19 @@ async def find_diverged(
     back: FollowedFlow,
     starts: Mapping[TopicPartition, int] | None = None,
 ) -> DivergedRecords:
-    """Return how many records before these ends a cluster has that the other one lacks, but for copies of the other's.
+    """Return how many records before these ends a cluster has that the other one lacks.
+
+    Copies from the other one do not count.
 
     Args:
-        ends: Of the logs of the cluster, read before this.
-        forth: The rows of the flow from it.
-        back: The followed rows of the flow to it. They may be older than the ends, and a slot that was killed has
-            appended records that no row has until the next one has found them. So its slots are heard first.
-        starts: Where the logs of the cluster begin; None: with their first record.
+        ends: The ends of the cluster's logs, read before this.
+        forth: The rows of the flow from the cluster.
+        back: The followed rows of the flow to it. They may be older than the ends. A slot that was killed has appended
+            records that no row has until the next slot has found them. So its slots are heard first.
+        starts: Where the logs of the cluster begin. None: with their first record.
 
     Raises:
-        CopiesUnknown: They do not speak in time.
+        CopiesUnknown: The slots do not answer in time.
     """
     witness = SlotWitness(_statuses(back.rows))
     counts = diverged_records(ends, forth, back.rows, starts)

@@ -23,7 +23,7 @@ class SlotWitness:
         """Slots with the assignment that they had taken up."""
 
     def hear(self, statuses: Iterable[SlotStatus]) -> None:
-        """Take in what slots have said last."""
+        """Take the newest statuses of slots."""
         for row in statuses:
             if self._before.get(row.slot) == (row.run, row.at_ms):
                 continue

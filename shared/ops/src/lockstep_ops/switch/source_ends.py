@@ -19,7 +19,7 @@ from lockstep_state.offsets import TopicPartition
 from lockstep_state.rows.state_rows import MirroredTopic
 
 STILL_S = 1.0
-"""The source's logs stand still if they end where they ended so long ago."""
+"""The seconds between two reads of the source's ends. If both are equal, the logs stand still."""
 
 FENCE = "Stop them, or say up to when to copy with --cutoff"
 
@@ -56,7 +56,7 @@ class SourceEndsReader:
 
         Args:
             deadline: The moment, of `time.monotonic`, until which it waits.
-            read: It reads the ends. None: all records count.
+            read: It reads the ends. None: `SwitchClusters.source_ends`.
 
         Raises:
             NotFoundYet: Something is not found at the deadline.

@@ -40,7 +40,7 @@ from lockstep_state.rows.state_rows import (
 )
 
 QUICK_S = 5.0
-"""The copy is up to date if what there was at one moment is copied within so many seconds."""
+"""The copy is up to date if everything of one moment is copied within this many seconds."""
 
 
 class StepActions:
@@ -134,7 +134,7 @@ class StepActions:
                     )
 
     async def catch_up(self) -> str:
-        """Wait until the flow copies what comes as it comes (`QUICK_S`)."""
+        """Wait until the flow copies records as they come (`QUICK_S`)."""
         deadline = time.monotonic() + self._within_s
         copied = 0
         while True:

@@ -83,7 +83,7 @@ OF_TOPICS = frozenset(
 def blocking(
     blockers: Iterable[Blocker], verb: Verb, *, allows: Collection[Allowance], rewind_groups: bool
 ) -> tuple[Blocker, ...]:
-    """Return those that keep a command from beginning."""
+    """Return the blockers that keep a command from beginning."""
     passed = set(LEFT_TO_STEPS)
     unneeded = {"acl-sync", "heartbeat"} if verb is Verb.FAILOVER else set()
     passed |= OF_A_SOURCE if verb is Verb.FAILOVER else ASKED_AGAIN
@@ -100,7 +100,7 @@ def blocking(
 
 
 def refusal(blocker: Blocker) -> str:
-    """Return what a blocker says to an operator, with the option if it has one of its own."""
+    """Return the refusal of a blocker for an operator, with its own option if it has one."""
     allowance = _allowance(blocker)
     option = "" if allowance is Allowance.NOT_READY else f". Say {allowance.option} to go on all the same"
     return f"{format_blocker(blocker)} ({blocker.reason.word}){option}"
@@ -189,7 +189,7 @@ def _is_about(blocker: Blocker, topics: Sequence[str], groups: Mapping[str, bool
 
 
 def unknown_topics(rows: Mapping[str, Row], topics: Sequence[str]) -> list[str]:
-    """Return those of these topics that the flow does not mirror, so that they cannot be switched."""
+    """Return the topics of these that the flow does not mirror, so that they cannot be switched."""
     mirrored = {row.source_topic for row in rows.values() if isinstance(row, MirroredTopic) and row.phase == "mirrored"}
     return [name for name in topics if name not in mirrored]
 
@@ -197,7 +197,7 @@ def unknown_topics(rows: Mapping[str, Row], topics: Sequence[str]) -> list[str]:
 def failover_refusals(
     losses: Sequence[PartitionLoss], allowed: int, *, source: str, source_answers: bool, allows: Collection[Allowance]
 ) -> Iterator[Reason]:
-    """Yield what speaks against giving up the source."""
+    """Yield the refusals that speak against giving up the source."""
     if source_answers and Allowance.NOT_READY not in allows:
         yield RefusalCode.SOURCE_ANSWERS.to_reason(source=source, option=Allowance.NOT_READY.option)
     if (unknown := unknown_losses(losses)) and Allowance.UNKNOWN_LOSS not in allows:

@@ -26,10 +26,10 @@ from lockstep_state.reasons.refusal_catalogue import RefusalCode
 from lockstep_state.rows.state_rows import GroupStatus, MirroredTopic, Row
 
 PROBED_WITHIN_S = 3.0
-"""A cluster that does not answer within so many seconds counts as gone."""
+"""A cluster that does not answer within this many seconds counts as gone."""
 
 CHECK_AGAIN_S = 0.25
-"""Seconds from one look of a step, at what it waits for, to the next one."""
+"""The seconds between two looks of a step at what it waits for."""
 
 
 class StepFailed(Exception):
@@ -43,12 +43,12 @@ class StepFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """Tell whether the source of a flow answers."""
+    """The answer of a flow's source, or the reason why there is none."""
 
     error: ClusterError | None = None
     """The reason why the cluster does not answer. None: it does."""
     asked: int = 0
-    """About so many partitions it was asked."""
+    """The number of partitions about which the cluster was asked."""
     silent: tuple[TopicPartition, ...] = ()
     """Partitions about which the cluster does not answer."""
 
@@ -58,7 +58,7 @@ class SourceState:
         return self.error is None and not self.silent
 
     def note(self, alias: str) -> str:
-        """Say about which partitions it does not answer, as sentences; "" if it answers about all, or about none."""
+        """Return sentences about the partitions without an answer, or "" if it answers about all, or about none."""
         if not self.silent:
             return ""
         named = shorten([f"{topic}-{number}" for topic, number in self.silent], NAMED)
@@ -116,7 +116,7 @@ class SwitchClusters:
             raise StepFailed("; ".join(dict.fromkeys(lines)))
 
     async def still_copies(self, rows: Mapping[str, Row]) -> Reason:
-        """Return why the data plane, which is to stop, has not drained yet; NO_REASON once it has."""
+        """Return why the data plane, which is to stop, has not drained yet, or NO_REASON once it has."""
         from lockstep_ops.takeover.handback import not_drained  # loaded while the flow stops
 
         replicas = await count_replicas(self.target, self.settings, [DATA_PLANE])

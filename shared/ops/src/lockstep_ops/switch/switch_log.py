@@ -26,7 +26,7 @@ WRITES_WITHIN_S = 5.0
 
 
 class TakenOver(Exception):
-    """Another command continues the switch; the message is a sentence. This one does nothing more."""
+    """Another command continues the switch, so this one does nothing more. The message is a sentence."""
 
 
 class SwitchLog(FollowedFlow):
@@ -97,7 +97,7 @@ class SwitchLog(FollowedFlow):
         return None
 
     async def _restore(self, row: Switch) -> None:
-        """Append another command's row as it is, so that it goes on. What that command has written meanwhile counts."""
+        """Append another command's row as it is, so that it goes on. A row that it wrote in the meantime counts."""
         before = row
         while True:
             await self.catch_up(max(await self._topic.append_all([row.encode()], partition=0)))

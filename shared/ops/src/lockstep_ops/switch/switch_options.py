@@ -26,7 +26,7 @@ class Allowance(StrEnum):
 
     @property
     def meaning(self) -> str:
-        """Return what is allowed, as the help says it."""
+        """Return what is allowed, in the words of the help text."""
         return _MEANINGS[self]
 
 

@@ -21,7 +21,7 @@ from lockstep_state.rows.state_rows import (
 )
 
 NAMED = 3
-"""Partitions that a sentence names; of more it says how many."""
+"""The number of partitions that a sentence names. For more it only says how many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ def _asked_ends(rows: Mapping[str, Row]) -> dict[TopicPartition, tuple[int, int 
 
 @dataclass(frozen=True, slots=True)
 class RecordsKnown:
-    """Up to which moment it is known what the source had of each partition, Unix milliseconds; 0: unknown."""
+    """The moment up to which it is known what the source had of each partition, in Unix milliseconds; 0 is unknown."""
 
     by_partition: Mapping[TopicPartition, int]
 
@@ -150,11 +150,11 @@ class RecordsKnown:
 
     @property
     def least_ms(self) -> int:
-        """Return the moment up to which all of it is known; 0: unknown."""
+        """Return the moment up to which everything is known, in Unix milliseconds; 0 is unknown."""
         return min(self.by_partition.values(), default=0)
 
     def sentence(self, source: str) -> str:
-        """Say up to when it is known what the source had, as a sentence."""
+        """Return a sentence that says up to when it is known what the source had."""
         newest_ms = max(self.by_partition.values(), default=0)
         counted = "is counted only as far as slots had fetched it"
         if not newest_ms:
@@ -191,7 +191,7 @@ def unknown_loss_text(partitions: Sequence[TopicPartition]) -> str:
 
 
 def name_partitions(partitions: Iterable[TopicPartition]) -> str:
-    """Return the names of the first ones, and how many more there are."""
+    """Return the names of the first partitions, and how many more there are."""
     return shorten([f"{topic}-{number}" for topic, number in partitions], NAMED)
 
 

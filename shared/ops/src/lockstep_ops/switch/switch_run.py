@@ -254,7 +254,7 @@ async def _refusals(
 async def _failover_refusals(
     log: SwitchLog, clusters: SwitchClusters, options: SwitchOptions
 ) -> tuple[list[Refusal], tuple[Blocker, ...], str]:
-    """Return what speaks against the failover beside blockers, the blockers, and a note about the source; "": none."""
+    """Return what speaks against the failover beside blockers, the blockers, and a note about the source or ""."""
     settings = log.settings
     source = settings.flow.source
     topics = selected_topics(log, options.topics)
@@ -316,7 +316,7 @@ async def _rows_if_reachable(opposite: OppositeFlow | None, verb: Verb) -> Mappi
 
 
 async def _present_rows(opposite: OppositeFlow) -> Mapping[str, Row]:
-    """Return none where the flow has never run."""
+    """Return the present rows of the flow, or none if it has never run."""
     try:
         return (await opposite.follow()).rows
     except TopicMissing:

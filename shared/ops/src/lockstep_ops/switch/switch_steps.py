@@ -1,4 +1,4 @@
-"""The steps of a switch, in order: which there are, which is next, what an abort takes back (no I/O, no clock)."""
+"""The steps of a switch in order, the next one, and those that an abort takes back (no I/O, no clock)."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
@@ -155,7 +155,7 @@ def has_begun(row: Switch, *steps: Step) -> bool:
 
 
 def find_abort_refusal(row: Switch, flow: Flow) -> Reason:
-    """Return why the switch cannot be taken back; NO_REASON where it can."""
+    """Return why the switch cannot be taken back, or NO_REASON if it can."""
     then = str(Verb.SWITCHOVER if row.verb == Verb.FAILBACK else Verb.FAILBACK)
     details = {"flow": str(flow), "verb": row.verb}
     if row.phase == "done":

@@ -127,7 +127,7 @@ class Switcher:
         )
 
     async def _perform(self, step: Step, row: Switch) -> tuple[str, Switch]:
-        """Do one step. Returns what came of it, and the row with what it found."""
+        """Do one step, and return its result as a text, and the row with what it found."""
         actions, gone = self._actions, row.verb == Verb.FAILOVER
         match step:
             case Step.CHECK:

@@ -80,7 +80,7 @@ def _is_gone(rows: Mapping[str, Row], row: PartitionProgress) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Unread:
-    """Partitions whose rows are not what the target's log says: they were killed, or are copied."""
+    """Partitions whose end in the target's log no row has: their slot was killed, or they are being copied."""
 
     awaited: tuple[TopicPartition, ...] = ()
     """A data plane that is stopped reads it, and writes it down."""
@@ -136,7 +136,7 @@ def _awaited(held: FlowState, unread: _Unread) -> Reason:
 
 
 def _failed(held: FlowState) -> Reason:
-    """Return what of a stopped data plane has failed too often, so that waiting does not help; else NO_REASON."""
+    """Return what has failed too often in a stopped data plane, so that waiting does not help, else NO_REASON."""
     now, source = DesiredStateView(held.rows, held.states), Scope.for_connector(Connector.SOURCE)
     if not held.replicas or now.connector(Connector.SOURCE) is not DesiredPhase.STOPPED:
         return NO_REASON
@@ -150,7 +150,7 @@ def _failed(held: FlowState) -> Reason:
 
 
 def _moves(held: MigrationState, unread: _Unread) -> Reason:
-    """Return why the rows are not the last word; NO_REASON when they are."""
+    """Return why the rows are not final, or NO_REASON if they are."""
     if cause := _awaited(held, unread):
         return _failed(held) or cause
     if not unread.unknown:

@@ -1,4 +1,4 @@
-"""A flow on its way from MirrorMaker 2 to Lockstep or back: what was found of both, and what is planned. Pure."""
+"""A flow on its way from MM2 to Lockstep or back: what was found of both, and the plan. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from lockstep_state.reasons.reason import Reason
 from lockstep_state.rows.state_rows import Handover, PartitionProgress, Row, progress_by_partition
 
 NAMED = 5
-"""Partitions that a sentence names; of more it says how many."""
+"""The number of partitions that a sentence names. For more it only says how many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Count the records of a topic that a command could not read. Pure."""
+"""The records of a topic that a command could not read. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ class UnreadRecords:
 
 @dataclass(slots=True)
 class PassedOverRecords:
-    """Keep what was passed over while topics are read."""
+    """Records that were passed over while topics were read."""
 
     _found: dict[str, UnreadRecords] = field(default_factory=dict)
 
@@ -34,7 +34,7 @@ class PassedOverRecords:
 
     @property
     def topics(self) -> Sequence[UnreadRecords]:
-        """Return what was passed over, by topic."""
+        """Return the records that were passed over, by topic."""
         return [self._found[topic] for topic in sorted(self._found)]
 
 

@@ -1,9 +1,9 @@
-"""Taking a flow over from MirrorMaker 2 where it left off: what was found becomes a plan, or reasons for none. Pure.
+"""Takes a flow over from MM2 where it left off: the facts become a plan, or reasons against one. Pure.
 
 MM2 keeps the offset of the last record copied of each source partition in Connect's topic of offsets on the target. It
-is under the name of its source connector (`mm2-behaviour.md` §1.7). The data plane begins there where it has nothing of
-its own yet, reading the flow's own place: `offset.storage.topic` under `lockstep.progress.connector`. If that is MM2's
-place too, nothing has to be written; else the offsets are written down once more, in our place.
+is under the name of its source connector (`mm2-behaviour.md` §1.7). The data plane begins there if it has no rows of
+its own yet. It reads the flow's own place: `offset.storage.topic` under `lockstep.progress.connector`. If that is MM2's
+place too, nothing has to be written. Else the offsets are written once more, in our place.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -51,7 +51,7 @@ class TakeoverState(MigrationState):
     selected: Mapping[str, str] = field(default_factory=dict)
     """Source topics that the file selects, with their remote names."""
     begins: Mapping[TopicPartition, int] = field(default_factory=dict)
-    """Every source partition of those, with where its log begins."""
+    """All source partitions of the selected topics, with where their logs begin."""
     ends: Mapping[TopicPartition, int] = field(default_factory=dict)
     remote: frozenset[str] = frozenset()
     """Topics that the target has."""

@@ -44,7 +44,10 @@ Offsets = Mapping[tuple[str, str], Mapping[TopicPartition, int]]
 """Offsets by (connector, cluster)."""
 
 READ_WITHIN_S = 60.0
-"""A topic of offsets is small; only a transaction that somebody left open keeps it from being read to its end."""
+"""The seconds within which a topic of offsets is read.
+
+Such a topic is small. Only a transaction that somebody left open keeps it from being read to its end.
+"""
 
 RECHECK_INTERVAL_S = 0.5
 

@@ -23,7 +23,7 @@ from lockstep_state.rows.state_rows import MirroredTopic, OffsetRuns, PartitionP
 
 READ_WITHIN_S = 15.0
 DIGEST = 12
-"""Letters of a SHA-256 that are shown of what is masked."""
+"""The number of characters of a SHA-256 that stand for a masked value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,10 @@ class ShownRecord:
 
 @dataclass(frozen=True, slots=True)
 class RecordPair:
-    """Both records; None: the log has none there. An offset of -1: nothing says where the record would be."""
+    """Both records, with their offsets.
+
+    A record is None if the log has none at that offset. An offset is -1 if nothing tells where the record would be.
+    """
 
     topic: str
     partition: int

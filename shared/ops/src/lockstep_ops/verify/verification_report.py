@@ -29,7 +29,10 @@ class VerifiedTopic:
     """Records behind the end of the copy that are not the source's next ones."""
     not_verified: int
     behind: int
-    """Source offsets that are wanted by a request, or copied where there is none, and not compared yet."""
+    """The number of source offsets that are wanted and not compared yet.
+
+    A request names the wanted ones. Without one, all that are copied are wanted.
+    """
     seconds: float
 
     @property
@@ -63,7 +66,7 @@ class BeyondCopy:
 
 @dataclass(frozen=True, slots=True)
 class UnverifiedStretch:
-    """Records of a partition that could not be compared, and why. Offsets are the source's; -1: not known."""
+    """Records of a partition that could not be compared, and why. Offsets are the source's; -1 is not known."""
 
     topic: str
     partition: int

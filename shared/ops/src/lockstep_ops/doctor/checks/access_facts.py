@@ -13,7 +13,10 @@ from lockstep_state.opening_step import OpeningStep
 
 @dataclass(frozen=True, slots=True)
 class HostAddresses:
-    """A bootstrap server. `addresses` are what its name resolves to; empty: `why` says why not."""
+    """A bootstrap server.
+
+    `addresses` are those of its name. If they are empty, `why` says why.
+    """
 
     host: str
     port: int
@@ -25,7 +28,7 @@ class HostAddresses:
 
 @dataclass(frozen=True, slots=True)
 class AddressConnection:
-    """A connection to one address of a host. `why` "": it was opened, in `took_ms`."""
+    """A connection to one address of a host. `why` is "" if it was opened, in `took_ms`."""
 
     host: str
     address: str

@@ -1,4 +1,4 @@
-"""One check of `lockstep doctor`, and what it found. Pure."""
+"""A check of `lockstep doctor`, and its finding. Pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from lockstep_ops.findings.finding_kind import FindingKind
 
 
 class Category(StrEnum):
-    """The categories in their order; the value is the name for `--category`."""
+    """The categories in their order. The value is the name for `--category`."""
 
     MACHINE = "machine"
     NAMES = "names"
@@ -72,7 +72,10 @@ _MARKS = {
 
 @dataclass(frozen=True, slots=True)
 class DoctorCheck(FindingKind):
-    """Describe what is checked. `meaning` says what a line of it means, `fix` what to do where it is not ok."""
+    """A check of `lockstep doctor`.
+
+    `meaning` says what a line of it means, and `fix` what to do if it is not ok.
+    """
 
     FAMILY = "check of lockstep doctor"
     PAGE = "docs/reference/doctor.md"

@@ -15,7 +15,7 @@ TIMESTAMP_TYPES = ("log.message.timestamp.type", "message.timestamp.type")
 LOG_APPEND = "LogAppendTime"
 
 DEFAULT_BATCH_BYTES = 1_048_588
-"""`message.max.bytes` where nothing is set."""
+"""`message.max.bytes` of a broker that does not set it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class FlowLimits:
     refused_topics: tuple[str, ...] = ()
     """Sentences about control topics that a cluster would not create."""
     changed_topics: tuple[str, ...] = ()
-    """Sentences about those that it would create otherwise than they are wanted."""
+    """Sentences about control topics that would be created with other configs than wanted."""
     new_topics: int = 0
     """Control topics that are missing."""
 

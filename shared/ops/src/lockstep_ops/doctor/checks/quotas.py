@@ -10,7 +10,10 @@ PRODUCER, CONSUMER = "producer_byte_rate", "consumer_byte_rate"
 
 @dataclass(frozen=True, slots=True)
 class ClientQuota:
-    """Quotas of an entity. `user` and `client_id` None: the entity does not name one; "": its default."""
+    """The quotas of an entity.
+
+    `user` and `client_id` are None if the entity does not name one, and "" for its default.
+    """
 
     user: str | None
     client_id: str | None

@@ -41,7 +41,7 @@ class LogFacts:
     oldest_ms: int | None = None
     size: int | None = None
     day_ago: int | None = None
-    """The offset of the first record of the last 24 hours; None: not known."""
+    """The offset of the first record of the last 24 hours. None: not known."""
     record_bytes: float | None = None
     """The size of an average record, uncompressed. None: not known."""
 
@@ -64,13 +64,13 @@ class TopicFacts:
 
 @dataclass(frozen=True, slots=True)
 class TopicClaim:
-    """Hold another flow of the file that writes to a topic of the target."""
+    """Another flow of the file that writes to a topic of the target."""
 
     flow: str
     source: str
     """The alias of its source."""
     topic: TopicFacts | None = None
-    """The topic on its source; None: not known."""
+    """The topic on its source. None: not known."""
     groups: frozenset[str] = frozenset()
     """The groups that it moves on the target."""
 
@@ -101,7 +101,10 @@ class ClusterState:
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """A config of a remote topic that differs from what its source topic wants. None: unset, or the default."""
+    """A config of a remote topic that differs from the one that its source topic asks for.
+
+    None means unset, or the default.
+    """
 
     source: str
     target: str
@@ -181,7 +184,7 @@ class FlowFacts:
     control_topics: tuple[ControlTopicFacts, ...] = ()
     """The control topics that are missing."""
     control_faults: tuple[tuple[str, str, str], ...] = ()
-    """(topic, what is wrong with it, the command that sets it right) of those that exist."""
+    """The faults of existing control topics: the topic, what is wrong with it, and the command that sets it right."""
     rights: tuple[MissingRight, ...] = ()
     unreadable: Mapping[str, str] = field(default_factory=dict)
     """Selected topics that could not be described or read, each with the reason."""

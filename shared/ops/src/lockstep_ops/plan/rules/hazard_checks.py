@@ -54,7 +54,7 @@ def find_foreign_data(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]
 
 
 def find_unfit_control_topics(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Find control topics that exist and do not keep, or take, what is written to them."""
+    """Find control topics that exist and do not keep, or do not take, their records."""
     for topic, sentence, command in facts.control_faults:
         yield topic, f"{sentence}. {command}"
 
@@ -104,7 +104,7 @@ def find_fan_in(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
 
 
 def _differences(ours: TopicFacts | None, theirs: TopicFacts | None, source: str, other: str) -> Iterator[str]:
-    """Yield what differs between the topics of two sources, each as the end of a sentence."""
+    """Yield the differences between the topics of two sources, each as the end of a sentence."""
     if ours is None or theirs is None:
         return
     if ours.partitions != theirs.partitions:
@@ -270,7 +270,7 @@ def find_progress_elsewhere(facts: FlowFacts, copy: CopyForecast) -> Iterator[Fi
 
 
 def find_empty_selections(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Find selections that select none of the topics or groups that are there."""
+    """Find selections that select none of the existing topics or groups."""
     settings, source = facts.settings, facts.source
     if settings.enabled and settings.data_plane.enabled:
         topics = count_topics(source.names, settings.topics, settings.policy)
