@@ -1,10 +1,10 @@
-"""Make one page of the metrics of several services. Pure."""
+"""One page of the metrics of several services. Pure."""
 
 import re
 from collections.abc import Mapping
 
 _SERVICE_LABEL = re.compile(r'[{,]service="')
-"""Within a value of another label the quote would be escaped."""
+"""The beginning of a label `service`. In the value of another label the quote would be escaped."""
 
 
 def merge_metrics(pages: Mapping[str, str]) -> str:

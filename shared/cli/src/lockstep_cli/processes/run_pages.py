@@ -19,12 +19,12 @@ from lockstep_runtime.http.server import GuardedServer
 PAGES = ("live", "ready", "status", "metrics")
 
 ANSWER_WITHIN_S = 4.0
-"""A service has answered by then: soon enough that the client of the run gets its own answer in time."""
+"""The seconds within which a service has to answer, so that the client of the run gets its own answer in time."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServicePage:
-    """Hold what a service answered. Status 503 and a sentence: it did not."""
+    """The answer of a service. It is status 503 and a sentence if it did not answer."""
 
     status: HTTPStatus
     body: bytes
@@ -32,7 +32,7 @@ class ServicePage:
 
 
 class RunPages:
-    """Serves `/SERVICE/PAGE` of each of the `services`, and `/`, `/live`, `/ready`, `/status` and `/metrics` of all.
+    """A server of `/SERVICE/PAGE` of each service, and of `/`, `/live`, `/ready`, `/status` and `/metrics` of all.
 
     Each request goes on to the services with its token, so each of them decides itself who may read it.
     """
@@ -54,7 +54,12 @@ class RunPages:
         self._session: ClientSession | None = None
 
     async def open(self, access: AccessPolicy) -> str:
-        """Listen and return the address, as `http://host:port`. Raises PagesUnusable, PortInUse for a taken port."""
+        """Listen and return the address, as `http://host:port`.
+
+        Raises:
+            PagesUnusable: The pages cannot be opened.
+            PortInUse: The port is taken.
+        """
         address = await self._server.open(access)
         # Our own services on this machine, whose certificate names the outside.
         tls = ssl._create_unverified_context() if access.certificate else True  # noqa: S323
@@ -63,17 +68,17 @@ class RunPages:
         return address
 
     async def close(self) -> None:
-        """End listening and every connection."""
+        """Stop listening, and end every connection."""
         await self._server.close()
         if self._session is not None:
             await self._session.close()
 
     def place(self, service: str, address: str) -> None:
-        """Take the address of a service's pages, which it has said just now."""
+        """Take the address of a service's pages, which the service has just logged."""
         self._addresses[service] = address
 
     def forget(self, services: Sequence[str]) -> None:
-        """Ask these services no more: they have ended, and another program may get their ports."""
+        """Forget the addresses of these services. They have ended, and another program may get their ports."""
         for service in services:
             self._addresses.pop(service, None)
 
