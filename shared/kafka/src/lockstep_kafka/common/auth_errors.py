@@ -64,8 +64,10 @@ def refused_login(why: str, login_text: str = "") -> str:
 
 
 def advertised_by_no_name(why: str, bootstrap: str) -> str | None:
-    """`why` if it is about a broker's name that cannot be resolved and is none of `bootstrap`: then the cluster named
-    it. None: it is about something else."""
+    """Return a sentence if `why` is about a broker's advertised name that cannot be resolved.
+
+    A name of `bootstrap` is the user's own, and not advertised. Then the result is None, as for every other error.
+    """
     found = _UNRESOLVED.search(why)
     if found is None or found["address"] in (one.strip() for one in bootstrap.split(",")):
         return None
@@ -76,7 +78,7 @@ def advertised_by_no_name(why: str, bootstrap: str) -> str | None:
 
 
 def login_name(conf: Mapping[str, object]) -> str:
-    """The user that logs in with these settings of librdkafka: `user NAME (MECHANISM)`; "" without a login."""
+    """Return the user of these settings of librdkafka, as `user NAME (MECHANISM)`; "" without a login."""
     mechanism, user = conf.get("sasl.mechanism"), conf.get("sasl.username")
     if mechanism is None:
         return ""

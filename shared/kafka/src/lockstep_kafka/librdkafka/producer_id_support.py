@@ -68,8 +68,10 @@ class ProducerIdQuestion:
         self._asking: Future[None] | None = None
 
     def ask_if_due(self, loop: asyncio.AbstractEventLoop, on_refused: Callable[[], None]) -> None:
-        """Ask in `loop`, from another thread, if records have waited since `ASKED_AFTER_S`. The answer that there are
-        none calls `on_refused` there. A loop that is closed asks nothing."""
+        """Ask for a producer id in `loop`, if records have waited for `ASKED_AFTER_S`. Call this from another thread.
+
+        If the cluster gives no producer ids, `on_refused` is called in `loop`. If the loop is closed, nothing is asked.
+        """
         now = time.monotonic()
         self._waits_since = self._waits_since or now
         is_asking = self._asking is not None and not self._asking.done()

@@ -1,1 +1,1 @@
-"""Connections to brokers on aiokafka's transport, with logins that are renewed."""
+"""Requests to one broker, or to each: versions, addresses, quotas, clocks, log sizes."""
