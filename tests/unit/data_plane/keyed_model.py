@@ -7,8 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lockstep_data_plane.common.in_flight_limits import WINDOW
-from lockstep_data_plane.core.append_sequence import InFlightBatch
+from lockstep_data_plane.core.append_sequence import WINDOW, InFlightBatch
 from lockstep_data_plane.core.events import (
     Acked,
     AllAnswered,
@@ -22,10 +21,10 @@ from lockstep_data_plane.core.events import (
     TransactionJoined,
     TransactionOpened,
 )
+from lockstep_data_plane.core.keyed_routing import KeyedRouting
 from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.quarantine_entry import refused_outgoing
-from lockstep_data_plane.core.routing import KeyedRouting
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.core.transaction_state import TransactionStage, TransactionState
 from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits

@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from lockstep_data_plane.common.in_flight_limits import WINDOW
-from lockstep_data_plane.core.append_sequence import Ack, InFlightBatch
+from lockstep_data_plane.core.append_sequence import WINDOW, Ack, InFlightBatch
 from lockstep_data_plane.core.effects import (
     Append,
     Effects,

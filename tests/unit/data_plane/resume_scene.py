@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import cast
 
 from lockstep_config import FlowSettings, load
+from lockstep_data_plane.core.append_sequence import IdentityRouting
 from lockstep_data_plane.core.events import PartitionEvent, Resumed, Unplaced
+from lockstep_data_plane.core.keyed_routing import KeyedRouting
 from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.provenance import OWN, FlowIds
-from lockstep_data_plane.core.routing import IdentityRouting, KeyedRouting
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.record_batch.classify import TargetLimits

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_config.flow.model import FetchSettings
-from lockstep_data_plane.common.in_flight_limits import partition_bytes
-from lockstep_data_plane.fetch.fetch_sizes import COUNTED_S, MUCH_BYTES, MUCH_LASTS_S, FetchSizes
+from lockstep_data_plane.fetch.fetch_sizes import COUNTED_S, MUCH_BYTES, MUCH_LASTS_S, FetchSizes, partition_bytes
 from lockstep_data_plane.fetch.memory_budget import FetchBudget, MemoryBudget
 
 MIB = 1 << 20

@@ -215,7 +215,7 @@ def test_whatever_a_rebuild_raises_refuses_that_batch_alone(monkeypatch: pytest.
     def fail(*_: object) -> list[OutgoingBatch]:
         raise SystemError("of a library")
 
-    monkeypatch.setattr("lockstep_data_plane.core.routing.rebuild", fail)
+    monkeypatch.setattr("lockstep_data_plane.core.append_sequence.rebuild", fail)
     p = partition(limits=TargetLimits(codec=LZ4))
     admit(p, batch([record(0)]), source_end=100)
     assert p.phase is Phase.DRAINING

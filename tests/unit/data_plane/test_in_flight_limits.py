@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.common.in_flight_limits import AHEAD, LONG_S, WINDOW, partition_bytes, requests_ahead, window
+from lockstep_data_plane.core.append_sequence import LONG_S, WINDOW, window
+from lockstep_data_plane.fetch.fetch_sizes import partition_bytes
+from lockstep_data_plane.produce.sender import AHEAD, requests_ahead
 
 MIB = 1 << 20
 ROOM = 64 * MIB

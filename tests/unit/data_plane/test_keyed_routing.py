@@ -4,7 +4,7 @@ that its key chooses, in order."""
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockstep_data_plane.common.in_flight_limits import WINDOW
+from lockstep_data_plane.core.append_sequence import WINDOW
 from lockstep_data_plane.core.events import (
     Acked,
     Leave,
@@ -14,9 +14,9 @@ from lockstep_data_plane.core.events import (
     TransactionJoined,
     TransactionOpened,
 )
+from lockstep_data_plane.core.keyed_routing import KeyedRouting
 from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.phases import Phase
-from lockstep_data_plane.core.routing import KeyedRouting
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.core.transaction_state import TransactionStage, TransactionState
 from lockstep_data_plane.record_batch.classify import TargetLimits

@@ -14,10 +14,11 @@ import pytest
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader
 
-from lockstep_data_plane.common.in_flight_limits import AHEAD, WINDOW
+from lockstep_data_plane.core.append_sequence import WINDOW
 from lockstep_data_plane.core.events import TopicChanged
 from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.produce.sender import (
+    AHEAD,
     SHARED,
     AnsweredBatch,
     NoProduceAnswer,

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from lockstep_data_plane.common.in_flight_limits import WINDOW
-from lockstep_data_plane.core.append_sequence import AppendSequence
+from lockstep_data_plane.core.append_sequence import WINDOW, AppendSequence
 from lockstep_data_plane.core.provenance import (
     ProvenanceRule,
     appended_since,

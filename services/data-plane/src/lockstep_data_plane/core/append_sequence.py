@@ -5,18 +5,53 @@ last one in that partition. So the next append must know the last one. An append
 interprets each answer. It keeps as many batches unanswered as its connection allows. After a failure nothing more is
 sent until every answer has come. Then the target's log is read (`target_tail.py`), and a new append sequence begins
 where the log ends. The log resolves an unknown outcome; sending again never does (`kafka-wire.md` §1, §3).
+
+With `IdentityRouting`, every batch goes into the partition of the same number, so a partition has one append sequence.
+With `KeyedRouting` (`keyed_routing.py`) it has one for each partition of the target.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from lockstep_data_plane.core.quarantine_entry import RefusedRecords
+from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.record_batch.classify import NO_LIMIT, TargetLimits
 from lockstep_data_plane.record_batch.coalesce import MERGED_BYTES, next_outgoing
-from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, StampedBatch, add_sequence, stamp
+from lockstep_data_plane.record_batch.layout import Batch
+from lockstep_data_plane.record_batch.outgoing_batch import (
+    OutgoingBatch,
+    StampedBatch,
+    add_sequence,
+    as_outgoing,
+    stamp,
+)
+from lockstep_data_plane.record_batch.rebuild import rebuild
+from lockstep_state.rows.state_rows import PartitionProgress
+
+Skips = Sequence[tuple[int, int]]
+"""Ranges of the source's offsets that are quarantined and passed over: the first and the last one of each."""
 
 MERGES_NOTHING = TargetLimits(max_bytes=0)
+
+WINDOW = 5
+"""Unanswered batches of a partition at most, for near brokers and wherever more would only wait."""
+
+FAR_S = 0.010
+"""Seconds of round trip from which on a broker is far."""
+
+FAR_WINDOW = 100
+"""Unanswered batches of a partition at most on a connection to a far broker."""
+
+LONG_S = 5.0
+"""Seconds that an answer may take before more in flight would make the connection look lost."""
+
+SLOT_BYTES_PER_S = 100_000_000
+"""Bytes a second that the limits of what is in flight allow for: more than one slot copies, so that they never slow it
+down. The bytes in flight must cover the round trip. A connection that asks for a megabyte and waits 80 ms for each
+carries 12 MB a second on any line. For near brokers the settings hold exactly.
+"""
 
 GATHERED, GATHERED_BYTES = 16, 16 * 1024
 """The largest number of small acknowledged batches that are counted together, and the size up to which a batch is
@@ -51,6 +86,22 @@ class Ack(NamedTuple):
     size: int
     foreign: int = 0
     at_ms: int = 0
+
+
+def window(round_trip_s: float, under_way: int, duration_s: float) -> int:
+    """Return how many batches of a partition may be unanswered on a producing connection.
+
+    Producers that send again keep to the five batches that a broker remembers of them. Here nothing is sent again
+    (decision 0005), and a broker takes any number of batches whose sequences follow each other. So a far broker gets as
+    many as cover the round trip (decision 0041).
+
+    Args:
+        round_trip_s: The round trip of the connection.
+        under_way: The bytes in flight on it.
+        duration_s: The seconds that its last answer took.
+    """
+    far = round_trip_s >= FAR_S and duration_s < LONG_S and under_way < SLOT_BYTES_PER_S * round_trip_s
+    return FAR_WINDOW if far else WINDOW
 
 
 class AppendSequence:
@@ -276,3 +327,111 @@ class AppendSequence:
     def idle(self) -> bool:
         """Return whether nothing waits and nothing is in flight."""
         return not self._waiting and not self._in_flight
+
+
+class IdentityRouting(AppendSequence):
+    """The routing of every batch into the partition of the same number, in order."""
+
+    in_one_log = True
+    """All records go into one partition of the target, whose log says how far the copy is."""
+    sends_at_end = False
+    """Batches may be appended also while the transaction is ending."""
+    ends_whole = True
+    """The records that the transaction holds may be committed."""
+
+    def __init__(
+        self,
+        number: int,
+        appends: tuple[int, int, int, int] = (-1, 0, -1, -1),
+        *,
+        others: Iterable[tuple[int, int]] = (),
+        transactional: bool = False,
+        read_back: bool = False,
+    ) -> None:
+        """Begin with nothing queued.
+
+        Args:
+            number: The number of the partition.
+            appends: The producer id, epoch, sequence and downstream offset, as for `AppendSequence`.
+            others: As for `AppendSequence`.
+            transactional: As for `AppendSequence`.
+            read_back: As for `AppendSequence`.
+        """
+        super().__init__(*appends, others, transactional=transactional, read_back=read_back)
+        self.numbers: Sequence[int] = (number,)
+        """The partitions of the target that records go to."""
+
+    def fits(self, partitions: int) -> bool:
+        """Return whether the copy can go on as it is if the target's topic has this number of partitions."""
+        return True
+
+    def spread_over(self, partitions: int) -> "IdentityRouting":
+        """Return the routing to a topic with this number of partitions."""
+        return self
+
+    def begun(self, row: PartitionProgress, end: LastAppend, *, transactional: bool) -> "IdentityRouting":
+        """Return the routing after a resume, with nothing queued: appends follow `end`."""
+        appends = row.producer_id, row.producer_epoch, end.sequence, end.downstream
+        number, others = self.numbers[0], end.others
+        return IdentityRouting(number, appends, others=others, transactional=transactional, read_back=row.read_back)
+
+    def appends_to(self, number: int) -> AppendSequence:
+        """Return the append sequence of that partition of the target."""
+        return self
+
+    def pass_on(self, batch: Batch, producer_id: int) -> bool:
+        """Queue a batch unchanged, and return True; False: its records have to be examined."""
+        self.enqueue(as_outgoing(batch), producer_id)
+        return True
+
+    def queue_records(
+        self, batch: Batch, position: int, limits: TargetLimits, skips: Skips, producer_id: int
+    ) -> int | None:
+        """Queue the records of a batch from upstream offset `position` on.
+
+        Returns:
+            The offset behind these records; None: there are none.
+
+        Raises:
+            BatchRejected: A record cannot be sent (`KeyedRouting`).
+            RecordTooLarge: The target does not take a record of this size.
+            CorruptRecordError: The batch cannot be read.
+        """
+        outgoing_batches = rebuild(batch, position, limits, skips)
+        for outgoing in outgoing_batches:
+            self.enqueue(outgoing, producer_id)
+        return outgoing_batches[-1].covers + 1 if outgoing_batches else None
+
+    def close_group(self, limits: TargetLimits) -> None:
+        """Close the group: all batches of an answer are queued.
+
+        Raises:
+            BatchRejected: A record cannot be sent. The records before it are queued.
+        """
+
+    def breaks_round(self, refusal: RefusedRecords | None) -> bool:
+        """Return whether a refusal only breaks a round, which begins again and then ends before the refused records."""
+        return False
+
+    def on_failed(self) -> None:
+        """Note that the copy of the partition failed."""
+
+    def joining(self) -> frozenset[int]:
+        """Let the batches that wait join the transaction.
+
+        Returns:
+            The partitions of the target that the transaction then has batches for.
+        """
+        return frozenset(self.numbers)
+
+    @property
+    def all_sent(self) -> bool:
+        """Return whether nothing more is to be appended in the transaction that is ending."""
+        return self.unanswered == 0
+
+    def decided(self, held: Sequence[Ack]) -> tuple[int, int]:
+        """Return the (upstream offset, leader epoch) up to which everything is decided once the transaction ends.
+
+        `held` are the batches that the transaction holds. (-1, -1): it decides nothing.
+        """
+        return (held[-1].outgoing.covers, held[-1].outgoing.leader_epoch) if held else (-1, -1)

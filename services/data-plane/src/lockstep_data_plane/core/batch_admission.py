@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from lockstep_data_plane.core.acked_position import AckedPosition
+from lockstep_data_plane.core.keyed_routing import Routing
 from lockstep_data_plane.core.provenance import Provenance, appended_since
 from lockstep_data_plane.core.quarantine_entry import (
     BatchRejected,
@@ -12,7 +13,6 @@ from lockstep_data_plane.core.quarantine_entry import (
     wholly_skipped,
 )
 from lockstep_data_plane.core.resume_deduplicator import RecordMismatch, ResumeDeduplicator
-from lockstep_data_plane.core.routing import Routing
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.core.transaction_state import TransactionState
 from lockstep_data_plane.record_batch.classify import AbortedTransactions, BatchAction, TargetLimits, classify

@@ -11,7 +11,7 @@ from typing import Any
 
 from lockstep_data_plane.core import events
 from lockstep_data_plane.core.acked_position import AckedPosition
-from lockstep_data_plane.core.append_sequence import Ack
+from lockstep_data_plane.core.append_sequence import Ack, IdentityRouting
 from lockstep_data_plane.core.batch_admission import BatchAdmission
 from lockstep_data_plane.core.effects import (
     FETCHED,
@@ -32,11 +32,11 @@ from lockstep_data_plane.core.effects import (
     TimesReplaced,
 )
 from lockstep_data_plane.core.events import PartitionEvent
+from lockstep_data_plane.core.keyed_routing import Routing
 from lockstep_data_plane.core.phases import READS, RESETS_APPENDS, SENDS, TRANSITIONS, Phase, PhaseEvent
 from lockstep_data_plane.core.provenance import NO_PROVENANCE, Provenance
 from lockstep_data_plane.core.quarantine_entry import BatchRejected, RefusedRecords, refuse_records
 from lockstep_data_plane.core.resume_deduplicator import RecordMismatch
-from lockstep_data_plane.core.routing import IdentityRouting, Routing
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.core.transaction_state import TransactionStage, TransactionState
 from lockstep_data_plane.record_batch.classify import NO_LIMIT, TargetLimits

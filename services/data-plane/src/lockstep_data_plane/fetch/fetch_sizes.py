@@ -8,7 +8,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from lockstep_config.flow.model import FetchSettings
-from lockstep_data_plane.common.in_flight_limits import partition_bytes
+from lockstep_data_plane.core.append_sequence import SLOT_BYTES_PER_S
 from lockstep_data_plane.fetch.memory_budget import FetchBudget, MemoryBudget
 
 COUNTED_S = 0.1
@@ -17,6 +17,18 @@ MUCH_BYTES = 1_600_000
 
 MUCH_LASTS_S = 10.0
 """Seconds for which the second connection goes on after one of the two last brought much."""
+
+COVER = 2.0
+"""Round trips that the bytes in flight cover: the next answer comes in while one is parsed."""
+
+
+def partition_bytes(configured: int, round_trip_s: float, partitions: int, room: int) -> int:
+    """Return the bytes to fetch of each of so many partitions, at least `configured`.
+
+    It is more only as long as two fetches of all partitions fit into `room`, the bytes that the slot may hold.
+    """
+    needed = int(SLOT_BYTES_PER_S * round_trip_s * COVER) // max(1, partitions)
+    return max(configured, min(needed, room // (2 * max(1, partitions))))
 
 
 @dataclass(slots=True)

@@ -14,8 +14,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, NamedTuple
 
-from lockstep_data_plane.common.in_flight_limits import WINDOW, requests_ahead, window
-from lockstep_data_plane.core.append_sequence import InFlightBatch
+from lockstep_data_plane.core.append_sequence import FAR_S, FAR_WINDOW, WINDOW, InFlightBatch, window
 from lockstep_data_plane.core.effects import Append
 from lockstep_data_plane.core.events import ConnectionReady
 from lockstep_data_plane.core.partition_state import PartitionState
@@ -44,10 +43,22 @@ SHARED = 8
 request costs more than the batches in it.
 """
 
+AHEAD = 5
+"""Unanswered requests of a connection to a near broker at most: a broker answers one of a connection at a time."""
+
 BACK_PRESSURE_S = 1.0
 """Seconds for which nothing is sent on a connection after an answer that a limit is exceeded. A partition that makes
 no progress waits longer each time.
 """
+
+
+def requests_ahead(round_trip_s: float) -> int:
+    """Return how many requests a producing connection may have unanswered.
+
+    A request may carry a single batch, and a partition's next one waits until its window allows it. So a far broker
+    gets one request for each batch of the window.
+    """
+    return FAR_WINDOW if round_trip_s >= FAR_S else AHEAD
 
 
 class NoProduceAnswer(RetriableError, ConnectionError):

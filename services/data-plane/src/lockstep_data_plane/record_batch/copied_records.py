@@ -11,7 +11,6 @@ from lockstep_data_plane.record_batch import message_set
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.codecs import LZ4, NONE, CompressionLevels, compress, decompress
 from lockstep_data_plane.record_batch.compiled_module import find_compiled
-from lockstep_data_plane.record_batch.gapped_offsets import GappedOffsets, Stretch
 from lockstep_data_plane.record_batch.layout import (
     CODEC_MASK,
     COVERED,
@@ -22,7 +21,7 @@ from lockstep_data_plane.record_batch.layout import (
     CorruptRecordError,
     scan,
 )
-from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, header_with_crc
+from lockstep_data_plane.record_batch.outgoing_batch import GappedOffsets, OutgoingBatch, Stretch, header_with_crc
 
 Skips = Sequence[tuple[int, int]]
 Copied = tuple[bytes, tuple[Stretch, ...], int, int, int]

@@ -22,7 +22,6 @@ from lockstep_data_plane.record_batch.codecs import (
 )
 from lockstep_data_plane.record_batch.compiled_module import find_compiled
 from lockstep_data_plane.record_batch.copied_records import copy_records
-from lockstep_data_plane.record_batch.gapped_offsets import GappedOffsets
 from lockstep_data_plane.record_batch.layout import (
     CODEC_MASK,
     CRC,
@@ -35,7 +34,7 @@ from lockstep_data_plane.record_batch.layout import (
     CorruptRecordError,
 )
 from lockstep_data_plane.record_batch.message_set import read_messages
-from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, expected_crc
+from lockstep_data_plane.record_batch.outgoing_batch import GappedOffsets, OutgoingBatch, expected_crc
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_state.errors import NeedsDecision
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from lockstep_config import FlowSettings
-from lockstep_data_plane.core.append_sequence import Ack
+from lockstep_data_plane.core.append_sequence import Ack, IdentityRouting
 from lockstep_data_plane.core.effects import (
     PERSISTS,
     Append,
@@ -23,10 +23,10 @@ from lockstep_data_plane.core.effects import (
     StopFetching,
 )
 from lockstep_data_plane.core.events import Acked, AcksDue, Failed, Fetched, Leave, PartitionEvent, TopicChanged
+from lockstep_data_plane.core.keyed_routing import KeyedRouting
 from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.provenance import NO_PROVENANCE, FlowIds
-from lockstep_data_plane.core.routing import IdentityRouting, KeyedRouting
 from lockstep_data_plane.fetch.fetch_request import Delivery
 from lockstep_data_plane.fetch.fetcher import Fetcher
 from lockstep_data_plane.produce.sender import AnsweredBatch, Sender

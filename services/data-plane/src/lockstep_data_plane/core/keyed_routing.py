@@ -1,22 +1,20 @@
-"""The routing of a partition's records to the target: what waits there, and what is in flight (no I/O, no clock).
+"""The routing of a partition's records over all partitions of the target, by key (no I/O, no clock).
 
-With `IdentityRouting`, every batch goes into the partition of the same number, whose log says how far the copy is. With
-`KeyedRouting` (`lockstep.legacy.partitioning=key`, `docs/decisions/0034-partitioning-by-key.md`), records are spread
-over all partitions of the target. Their logs hold the appends of several source partitions. So only committed progress
-says how far one copy is, and the partition always copies in transactions.
+It is used with `lockstep.legacy.partitioning=key` (`docs/decisions/0034-partitioning-by-key.md`). The logs of the
+target hold the appends of several source partitions. So only committed progress says how far one copy is, and the
+partition always copies in transactions.
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from lockstep_data_plane.core.append_sequence import Ack, AppendSequence, InFlightBatch
+from lockstep_data_plane.core.append_sequence import Ack, AppendSequence, IdentityRouting, InFlightBatch, Skips
 from lockstep_data_plane.core.key_partitioner import BatchGroup, KeyPartitioner, StickyPartition
 from lockstep_data_plane.core.quarantine_entry import BatchRejected, RefusedRecords, refused_record, skipped, unread
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, Batch
-from lockstep_data_plane.record_batch.outgoing_batch import as_outgoing
-from lockstep_data_plane.record_batch.rebuild import RecordTooLarge, rebuild
+from lockstep_data_plane.record_batch.rebuild import RecordTooLarge
 from lockstep_state.rows.state_rows import PartitionProgress
 
 GROUP_BYTES = 1024 * 1024
@@ -28,116 +26,6 @@ ROUND_BYTES = 4 * 1024 * 1024
 """The bytes of a round that may wait or be in flight while another group joins it. A partition that drains sends them
 all.
 """
-
-Skips = Sequence[tuple[int, int]]
-
-
-class IdentityRouting(AppendSequence):
-    """The routing of every batch into the partition of the same number, in order."""
-
-    in_one_log = True
-    """All records go into one partition of the target, whose log says how far the copy is."""
-    sends_at_end = False
-    """Batches may be appended also while the transaction is ending."""
-    ends_whole = True
-    """The records that the transaction holds may be committed."""
-
-    def __init__(
-        self,
-        number: int,
-        appends: tuple[int, int, int, int] = (-1, 0, -1, -1),
-        *,
-        others: Iterable[tuple[int, int]] = (),
-        transactional: bool = False,
-        read_back: bool = False,
-    ) -> None:
-        """Begin with nothing queued.
-
-        Args:
-            number: The number of the partition.
-            appends: The producer id, epoch, sequence and downstream offset, as for `AppendSequence`.
-            others: As for `AppendSequence`.
-            transactional: As for `AppendSequence`.
-            read_back: As for `AppendSequence`.
-        """
-        super().__init__(*appends, others, transactional=transactional, read_back=read_back)
-        self.numbers: Sequence[int] = (number,)
-        """The partitions of the target that records go to."""
-
-    def fits(self, partitions: int) -> bool:
-        """Return whether the copy can go on as it is if the target's topic has this number of partitions."""
-        return True
-
-    def spread_over(self, partitions: int) -> "IdentityRouting":
-        """Return the routing to a topic with this number of partitions."""
-        return self
-
-    def begun(self, row: PartitionProgress, end: LastAppend, *, transactional: bool) -> "IdentityRouting":
-        """Return the routing after a resume, with nothing queued: appends follow `end`."""
-        appends = row.producer_id, row.producer_epoch, end.sequence, end.downstream
-        number, others = self.numbers[0], end.others
-        return IdentityRouting(number, appends, others=others, transactional=transactional, read_back=row.read_back)
-
-    def appends_to(self, number: int) -> AppendSequence:
-        """Return the append sequence of that partition of the target."""
-        return self
-
-    def pass_on(self, batch: Batch, producer_id: int) -> bool:
-        """Queue a batch unchanged, and return True; False: its records have to be examined."""
-        self.enqueue(as_outgoing(batch), producer_id)
-        return True
-
-    def queue_records(
-        self, batch: Batch, position: int, limits: TargetLimits, skips: Skips, producer_id: int
-    ) -> int | None:
-        """Queue the records of a batch from upstream offset `position` on.
-
-        Returns:
-            The offset behind these records; None: there are none.
-
-        Raises:
-            BatchRejected: A record cannot be sent (`KeyedRouting`).
-            RecordTooLarge: The target does not take a record of this size.
-            CorruptRecordError: The batch cannot be read.
-        """
-        outgoing_batches = rebuild(batch, position, limits, skips)
-        for outgoing in outgoing_batches:
-            self.enqueue(outgoing, producer_id)
-        return outgoing_batches[-1].covers + 1 if outgoing_batches else None
-
-    def close_group(self, limits: TargetLimits) -> None:
-        """Close the group: all batches of an answer are queued.
-
-        Raises:
-            BatchRejected: A record cannot be sent. The records before it are queued.
-        """
-
-    def breaks_round(self, refusal: RefusedRecords | None) -> bool:
-        """Return whether a refusal only breaks a round, which begins again and then ends before the refused records."""
-        return False
-
-    def on_failed(self) -> None:
-        """Note that the copy of the partition failed."""
-
-    def joining(self) -> frozenset[int]:
-        """Let the batches that wait join the transaction.
-
-        Returns:
-            The partitions of the target that the transaction then has batches for.
-        """
-        return frozenset(self.numbers)
-
-    @property
-    def all_sent(self) -> bool:
-        """Return whether nothing more is to be appended in the transaction that is ending."""
-        return self.unanswered == 0
-
-    def decided(self, held: Sequence[Ack]) -> tuple[int, int]:
-        """Return the (upstream offset, leader epoch) up to which everything is decided once the transaction ends.
-
-        `held` are the batches that the transaction holds. (-1, -1): it decides nothing.
-        """
-        return (held[-1].outgoing.covers, held[-1].outgoing.leader_epoch) if held else (-1, -1)
 
 
 class KeyedRouting:
