@@ -7,7 +7,7 @@ import pytest
 
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.codecs import CODECS, LZ4, CompressionLevels, compress
-from lockstep_data_plane.record_batch.outgoing_batch import stamp
+from lockstep_data_plane.record_batch.layout import stamp
 from lockstep_data_plane.record_batch.rebuild import rebuild
 from tests.support.batch_bytes import batch, record
 from tests.support.jvm import jvm

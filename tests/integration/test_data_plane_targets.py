@@ -5,8 +5,7 @@ import os
 import time
 from datetime import timedelta
 
-from lockstep_data_plane.record_batch.layout import scan
-from lockstep_data_plane.record_batch.outgoing_batch import as_outgoing, stamp
+from lockstep_data_plane.record_batch.layout import as_outgoing, scan, stamp
 from lockstep_kafka.wire.cluster import connect_cluster
 from lockstep_kafka.wire.produce_codec import ProduceAnswer, produce_answer, produce_request
 from tests.support.batch_bytes import batch_bytes, records

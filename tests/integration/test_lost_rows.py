@@ -12,7 +12,7 @@ from kio.schema.errors import ErrorCode
 
 from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.target_log.target_tail import SEARCHED, LastAppend, LogContradiction
-from lockstep_data_plane.record_batch.outgoing_batch import stamp
+from lockstep_data_plane.record_batch.layout import stamp
 from lockstep_data_plane.resume.evidence import read_tail
 from lockstep_kafka.wire.cluster import ClusterClient, connect_cluster
 from lockstep_kafka.wire.optional_requests import active_producers

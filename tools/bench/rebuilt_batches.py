@@ -16,8 +16,7 @@ from lockstep_data_plane.core.append_sequence import Ack, AppendSequence
 from lockstep_data_plane.record_batch import copied_records
 from lockstep_data_plane.record_batch.classify import BatchAction, TargetLimits, classify
 from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, compress, decompress
-from lockstep_data_plane.record_batch.layout import CODEC_MASK, HEADER_SIZE, Batch, scan
-from lockstep_data_plane.record_batch.outgoing_batch import stretches_within
+from lockstep_data_plane.record_batch.layout import CODEC_MASK, HEADER_SIZE, Batch, scan, stretches_within
 from lockstep_data_plane.record_batch.rebuild import read_records, rebuild
 from lockstep_rules.offsets.offset_sync_rule import OffsetSyncRule
 from tests.support.batch_bytes import LOG_APPEND_TIME, LZ4, batch, record

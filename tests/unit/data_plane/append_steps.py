@@ -1,8 +1,7 @@
 """Steps of a chain of appends, for the tests of it."""
 
 from lockstep_data_plane.core.append_sequence import AppendSequence, InFlightBatch
-from lockstep_data_plane.record_batch.layout import Batch, scan
-from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, as_outgoing
+from lockstep_data_plane.record_batch.layout import Batch, OutgoingBatch, as_outgoing, scan
 from tests.support.batch_bytes import batch, records
 
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 
-from lockstep_data_plane.record_batch.coalesce import scan_groups
-from lockstep_data_plane.record_batch.layout import Batch, scan
+from lockstep_data_plane.record_batch.layout import Batch, scan, scan_groups
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from tests.support.batch_bytes import (
     CONTROL,

@@ -29,8 +29,7 @@ from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.core.transaction_state import TransactionState
 from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits
-from lockstep_data_plane.record_batch.layout import Batch
-from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
+from lockstep_data_plane.record_batch.layout import Batch, OutgoingBatch
 from lockstep_state.rows.state_rows import PartitionProgress
 
 ROW = PartitionProgress(topic="t", partition=3, producer_id=4000, producer_epoch=1)

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from lockstep_data_plane.core.append_sequence import AppendSequence, InFlightBatch
 from lockstep_data_plane.record_batch.classify import TargetLimits
-from lockstep_data_plane.record_batch.layout import scan
-from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, as_outgoing
+from lockstep_data_plane.record_batch.layout import OutgoingBatch, as_outgoing, scan
 from lockstep_state.offsets import SEQUENCES
 from tests.support.batch_bytes import (
     DELETE_HORIZON,

@@ -5,8 +5,7 @@ from google_crc32c import value as crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.record_batch.layout import Batch, scan
-from lockstep_data_plane.record_batch.outgoing_batch import stamp
+from lockstep_data_plane.record_batch.layout import Batch, scan, stamp
 from lockstep_data_plane.verify.batch_comparison import Depth, is_copy, is_empty, stamp_difference
 from tests.support.batch_bytes import CONTROL, DELETE_HORIZON, LZ4, TRANSACTIONAL, batch, batch_bytes, records
 

@@ -12,14 +12,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.record_batch import coalesce, copied_records
+from lockstep_data_plane.record_batch import coalesce, copied_records, layout
 from lockstep_data_plane.record_batch.classify import TargetLimits
-from lockstep_data_plane.record_batch.coalesce import MERGED_BYTES, MERGED_UNPACKED, next_outgoing, scan_groups
+from lockstep_data_plane.record_batch.coalesce import MERGED_UNPACKED, next_outgoing
 from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, UNPACKED_AT_MOST
 from lockstep_data_plane.record_batch.compiled_module import find_compiled
 from lockstep_data_plane.record_batch.copied_records import join_batches
-from lockstep_data_plane.record_batch.layout import HEADER_SIZE, SMALL_BYTES, Batch, CorruptRecordError, scan
-from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, as_outgoing
+from lockstep_data_plane.record_batch.layout import (
+    HEADER_SIZE,
+    MERGED_BYTES,
+    SMALL_BYTES,
+    Batch,
+    CorruptRecordError,
+    OutgoingBatch,
+    as_outgoing,
+    scan,
+    scan_groups,
+)
 from tests.support.batch_bytes import (
     CONTROL,
     DELETE_HORIZON,
@@ -159,7 +168,7 @@ def test_a_group_ends_where_it_would_be_too_large() -> None:
 
 
 def test_each_batch_comes_by_itself_without_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coalesce, "find_compiled", lambda: None)
+    monkeypatch.setattr(layout, "find_compiled", lambda: None)
     data = log_of([Part()] * 4)
     assert list(scan_groups(data, any_producer=True)) == list(scan(data))
 

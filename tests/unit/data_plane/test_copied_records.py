@@ -15,8 +15,7 @@ from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.coalesce import MERGED_UNPACKED, next_outgoing
 from lockstep_data_plane.record_batch.compiled_module import find_compiled
 from lockstep_data_plane.record_batch.copied_records import copy_records, join_batches
-from lockstep_data_plane.record_batch.layout import HEADER_SIZE, Batch, scan
-from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, as_outgoing
+from lockstep_data_plane.record_batch.layout import HEADER_SIZE, Batch, OutgoingBatch, as_outgoing, scan
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import rebuild
 from tests.support.batch_bytes import (

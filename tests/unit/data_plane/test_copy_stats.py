@@ -2,7 +2,7 @@
 
 from lockstep_data_plane.core.acked_position import CopyStats
 from lockstep_data_plane.core.append_sequence import Ack
-from lockstep_data_plane.record_batch.outgoing_batch import as_outgoing
+from lockstep_data_plane.record_batch.layout import as_outgoing
 from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, batch, record, records
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.record_batch.outgoing_batch import GappedOffsets, stretches_within
+from lockstep_data_plane.record_batch.layout import GappedOffsets, stretches_within
 
 steps = st.lists(st.sampled_from((1, 1, 1, 2, 9)), max_size=30)
 ascending = steps.map(lambda steps: list(accumulate(steps, initial=7)))

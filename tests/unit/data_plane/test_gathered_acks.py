@@ -3,7 +3,7 @@
 from collections import deque
 
 from lockstep_data_plane.core.append_sequence import GATHERED, GATHERED_BYTES, InFlightBatch
-from lockstep_data_plane.record_batch.outgoing_batch import as_outgoing
+from lockstep_data_plane.record_batch.layout import as_outgoing
 from tests.support.batch_bytes import batch, record
 from tests.unit.data_plane.append_steps import FIVE, chain_of, launch_all, opened, outgoing
 

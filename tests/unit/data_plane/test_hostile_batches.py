@@ -13,11 +13,17 @@ import pytest
 from google_crc32c import value as crc32c
 
 from lockstep_data_plane.core.phases import Phase
-from lockstep_data_plane.record_batch import coalesce, copied_records, rebuild
+from lockstep_data_plane.record_batch import coalesce, copied_records, layout, rebuild
 from lockstep_data_plane.record_batch.classify import BatchAction, TargetLimits, classify
-from lockstep_data_plane.record_batch.coalesce import next_outgoing, scan_groups
-from lockstep_data_plane.record_batch.layout import Batch, CorruptRecordError, scan
-from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, as_outgoing
+from lockstep_data_plane.record_batch.coalesce import next_outgoing
+from lockstep_data_plane.record_batch.layout import (
+    Batch,
+    CorruptRecordError,
+    OutgoingBatch,
+    as_outgoing,
+    scan,
+    scan_groups,
+)
 from lockstep_data_plane.record_batch.rebuild import read_records
 from tests.support.batch_bytes import COMPRESS, GZIP, LOG_APPEND_TIME, LZ4, ZSTD, batch, needs_compiled, record
 from tests.support.hostile_batches import HostileBatches
@@ -86,7 +92,7 @@ def _scanned(data: bytes) -> list[Batch]:
 
 def _in_plain_python(act: Callable[[], object]) -> object:
     with pytest.MonkeyPatch.context() as patch:
-        for module in (rebuild, copied_records, coalesce):
+        for module in (rebuild, copied_records, layout):
             patch.setattr(module, "find_compiled", lambda: None)
         return _outcome(act)
 

@@ -13,7 +13,7 @@ from lockstep_data_plane.admin.offset_admin import (
     refuse_beyond,
     reset_rows,
 )
-from lockstep_data_plane.record_batch.outgoing_batch import EPOCHS
+from lockstep_data_plane.record_batch.layout import EPOCHS
 from lockstep_rules.offsets.run_translator import NoRun, RunTranslator, TranslatedOffset, UpstreamPosition
 from lockstep_state.codecs.connect_offsets import OffsetChange, RefusedOffsets
 from lockstep_state.offsets import DownstreamOffset, UpstreamOffset

@@ -8,7 +8,7 @@ import pytest
 from lockstep_data_plane.core.append_sequence import Ack
 from lockstep_data_plane.progress import offset_sync_writer
 from lockstep_data_plane.progress.offset_sync_writer import OffsetSyncWriter
-from lockstep_data_plane.record_batch.outgoing_batch import as_outgoing
+from lockstep_data_plane.record_batch.layout import as_outgoing
 from lockstep_kafka.common.errors import NotAppended
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_state.codecs.mm2_codec import decode_offset_sync

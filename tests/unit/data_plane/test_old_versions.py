@@ -13,7 +13,7 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
 from lockstep_config.flow.model import FetchSettings
-from lockstep_data_plane.record_batch.outgoing_batch import stamp
+from lockstep_data_plane.record_batch.layout import stamp
 from lockstep_kafka.wire import fetch_codec, produce_codec
 from lockstep_kafka.wire.cluster import PartitionLeader
 from lockstep_kafka.wire.connection import Connection

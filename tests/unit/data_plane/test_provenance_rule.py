@@ -15,8 +15,7 @@ from lockstep_data_plane.core.provenance import (
 from lockstep_data_plane.core.target_log.target_tail import LastAppend, last_append_in
 from lockstep_data_plane.provenance.origin_lookup import rows_in
 from lockstep_data_plane.record_batch.classify import TargetLimits
-from lockstep_data_plane.record_batch.layout import Batch
-from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, as_outgoing
+from lockstep_data_plane.record_batch.layout import Batch, OutgoingBatch, as_outgoing
 from lockstep_state.names import Flow, is_state_topic, state_topic
 from lockstep_state.offsets import SEQUENCES
 from lockstep_state.rows.state_rows import Origin, PartitionProgress

@@ -11,8 +11,14 @@ from lockstep_data_plane.core.append_sequence import AppendSequence
 from lockstep_data_plane.record_batch import pure_python_codec
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.codecs import decompress
-from lockstep_data_plane.record_batch.layout import CODEC_MASK, HEADER_SIZE, Batch, CorruptRecordError, scan
-from lockstep_data_plane.record_batch.outgoing_batch import as_outgoing
+from lockstep_data_plane.record_batch.layout import (
+    CODEC_MASK,
+    HEADER_SIZE,
+    Batch,
+    CorruptRecordError,
+    as_outgoing,
+    scan,
+)
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import read_records, rebuild
 from tests.support.batch_bytes import GZIP, LOG_APPEND_TIME, LZ4, SNAPPY, ZSTD, batch, decoded, record, record_lists

@@ -11,8 +11,7 @@ from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.quarantine_entry import refused_batch, refused_outgoing, refused_record
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.record_batch.classify import TargetLimits
-from lockstep_data_plane.record_batch.layout import Batch, scan
-from lockstep_data_plane.record_batch.outgoing_batch import as_outgoing
+from lockstep_data_plane.record_batch.layout import Batch, as_outgoing, scan
 from lockstep_data_plane.record_batch.rebuild import read_records
 from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import GZIP, batch, record, records

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstep_data_plane.record_batch.classify import TargetLimits
-from lockstep_data_plane.record_batch.layout import CODEC_MASK, Batch, scan
-from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, as_outgoing
+from lockstep_data_plane.record_batch.layout import CODEC_MASK, Batch, OutgoingBatch, as_outgoing, scan
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import RecordTooLarge, build, read_records, rebuild
 from tests.support.batch_bytes import (

@@ -8,10 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.record_batch import outgoing_batch
+from lockstep_data_plane.record_batch import layout
 from lockstep_data_plane.record_batch.compiled_module import find_compiled
-from lockstep_data_plane.record_batch.layout import CRC_AT, HEADER_SIZE, Batch, scan
-from lockstep_data_plane.record_batch.outgoing_batch import add_sequence, expected_crc, stamp, stamped_header
+from lockstep_data_plane.record_batch.layout import (
+    CRC_AT,
+    HEADER_SIZE,
+    Batch,
+    add_sequence,
+    expected_crc,
+    scan,
+    stamp,
+    stamped_header,
+)
 from lockstep_state.offsets import SEQUENCES
 from tests.support.batch_bytes import (
     DELETE_HORIZON,
@@ -70,7 +78,7 @@ def header(data: bytes) -> Batch:
 
 @pytest.mark.parametrize("find", MAKERS)
 def test_a_batch_of_which_each_byte_is_known(find: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outgoing_batch, "find_compiled", find)
+    monkeypatch.setattr(layout, "find_compiled", find)
     content = decoded(GOLDEN_SOURCE, 42)
     assert [(r.offset, r.timestamp, r.key, r.value) for r in content] == [
         (42, 1000, b"k", b"v1"),

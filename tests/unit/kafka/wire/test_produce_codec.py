@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.record_batch.outgoing_batch import stamp
+from lockstep_data_plane.record_batch.layout import stamp
 from lockstep_kafka.wire.cluster import PartitionLeader
 from lockstep_kafka.wire.message_versions import message
 from lockstep_kafka.wire.produce_codec import OWN_ENCODING, PRODUCE_BY_TOPIC_ID, produce_request

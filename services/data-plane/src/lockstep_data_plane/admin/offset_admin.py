@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from lockstep_data_plane.record_batch.outgoing_batch import EPOCHS
+from lockstep_data_plane.record_batch.layout import EPOCHS
 from lockstep_rules.offsets.lag import SILENT_AFTER_S
 from lockstep_runtime.flow.connect_offsets import ConnectOffsets, changed_offsets_answer, listed_offsets_answer
 from lockstep_runtime.flow.context import Answer, FlowContext

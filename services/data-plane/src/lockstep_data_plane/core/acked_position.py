@@ -10,8 +10,7 @@ from typing import Any
 
 from lockstep_data_plane.core.append_sequence import Ack, AppendSequence
 from lockstep_data_plane.core.offset_run_log import RunLog
-from lockstep_data_plane.record_batch.layout import CONTROL, LOG_APPEND_TIME, Batch
-from lockstep_data_plane.record_batch.outgoing_batch import stretches_within
+from lockstep_data_plane.record_batch.layout import CONTROL, LOG_APPEND_TIME, Batch, stretches_within
 from lockstep_rules.offsets.observed_ends import ObservedEnds
 from lockstep_rules.sliding_window import Window
 from lockstep_state.metric import row_metrics

@@ -18,9 +18,10 @@ from typing import NamedTuple
 from lockstep_data_plane.core.quarantine_entry import RefusedRecords
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.record_batch.classify import NO_LIMIT, TargetLimits
-from lockstep_data_plane.record_batch.coalesce import MERGED_BYTES, next_outgoing
-from lockstep_data_plane.record_batch.layout import Batch
-from lockstep_data_plane.record_batch.outgoing_batch import (
+from lockstep_data_plane.record_batch.coalesce import next_outgoing
+from lockstep_data_plane.record_batch.layout import (
+    MERGED_BYTES,
+    Batch,
     OutgoingBatch,
     StampedBatch,
     add_sequence,
@@ -212,8 +213,11 @@ class AppendSequence:
             self._current = self._waiting[0].producer_id
             self._next = add_sequence(self._sequences.get(self._current, -1), 1)
             self._opened = False
-        outgoing, size = next_outgoing(self._waiting, limits)
-        self._held += len(outgoing.data) - size
+        if self._waiting[0].is_large:
+            outgoing = self._waiting.popleft()
+        else:
+            outgoing, size = next_outgoing(self._waiting, limits)
+            self._held += len(outgoing.data) - size
         stamped = (-1, -1, -1) if self._read_back else (self._current, self.epoch, self._next)
         data = stamp(outgoing.data, *stamped, transactional=self._transactional)
         sent = InFlightBatch(outgoing, self._next, data)

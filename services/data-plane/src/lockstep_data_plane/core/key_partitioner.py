@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from lockstep_data_plane.record_batch.classify import TargetLimits
-from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
+from lockstep_data_plane.record_batch.layout import OutgoingBatch
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import build
 from lockstep_state.codecs.murmur2 import partition_for

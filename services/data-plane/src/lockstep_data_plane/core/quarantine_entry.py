@@ -4,8 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lockstep_data_plane.record_batch.codecs import UNPACKED_AT_MOST
-from lockstep_data_plane.record_batch.layout import LARGEST_OFFSET, Batch, scan
-from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, expected_crc
+from lockstep_data_plane.record_batch.layout import LARGEST_OFFSET, Batch, OutgoingBatch, expected_crc, scan
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import read_records
 from lockstep_state.errors import NeedsDecision

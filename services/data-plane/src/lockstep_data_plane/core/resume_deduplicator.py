@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
-from lockstep_data_plane.record_batch.layout import LOG_APPEND_TIME
-from lockstep_data_plane.record_batch.outgoing_batch import stretches_within
+from lockstep_data_plane.record_batch.layout import LOG_APPEND_TIME, stretches_within
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import read_records
 from lockstep_state.errors import RetriableError

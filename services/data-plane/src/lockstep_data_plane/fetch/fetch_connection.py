@@ -11,8 +11,7 @@ from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.provenance import NO_PROVENANCE
 from lockstep_data_plane.fetch.fetch_request import NOTHING, Delivery, FetchRequest, FetchResult
 from lockstep_data_plane.fetch.memory_budget import FetchBudget
-from lockstep_data_plane.record_batch.coalesce import scan_groups
-from lockstep_data_plane.record_batch.layout import Batch
+from lockstep_data_plane.record_batch.layout import Batch, scan_groups
 from lockstep_kafka.wire.cluster import ClusterClient, PartitionLeader
 from lockstep_kafka.wire.connection import BrokerUnreachable, Connection
 from lockstep_kafka.wire.fetch_codec import (

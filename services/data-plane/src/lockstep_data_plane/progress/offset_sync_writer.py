@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Sequence
 
 from lockstep_data_plane.core.append_sequence import Ack
-from lockstep_data_plane.record_batch.outgoing_batch import Stretch, stretches_within
+from lockstep_data_plane.record_batch.layout import Stretch, stretches_within
 from lockstep_kafka.common.errors import ClusterError
 from lockstep_kafka.librdkafka.control_producer import ControlTopicLog
 from lockstep_rules.offsets.offset_sync_rule import OffsetSyncRule

@@ -13,8 +13,7 @@ from lockstep_config.flow.client_settings import client_id
 from lockstep_data_plane.core.append_trial import GAP, AppendFault, AppendTrial, TrialAnswer
 from lockstep_data_plane.log_reader import log_between
 from lockstep_data_plane.record_batch.codecs import NONE
-from lockstep_data_plane.record_batch.layout import Batch
-from lockstep_data_plane.record_batch.outgoing_batch import stamp
+from lockstep_data_plane.record_batch.layout import Batch, stamp
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import build
 from lockstep_kafka.wire.cluster import ClusterClient, KafkaProtocolError, connect_cluster

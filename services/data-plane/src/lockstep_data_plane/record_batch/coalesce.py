@@ -4,41 +4,28 @@ A request costs as much for one record as for hundreds, and a slot's work on a b
 headers, timestamp and order of each record stay. Only batches that wait anyway are merged: no clock decides, and a
 batch that could go at once is never held back.
 
-Compiled code finds groups (`docs/decisions/0072-small-batches-are-judged-in-groups.md`). Without it each batch comes by
-itself, and is merged when it waits.
+Compiled code has found groups (`scan_groups`). Without it each batch comes by itself, and is merged when it waits.
 """
 
 from collections import deque
-from collections.abc import Iterator
 
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.codecs import CompressionLevels
-from lockstep_data_plane.record_batch.compiled_module import find_compiled
 from lockstep_data_plane.record_batch.copied_records import join_batches
-from lockstep_data_plane.record_batch.layout import CODEC_MASK, LOG_APPEND_TIME, SMALL_BYTES, Batch, scan
-from lockstep_data_plane.record_batch.outgoing_batch import ATTRIBUTES_AT, OutgoingBatch, as_outgoing
+from lockstep_data_plane.record_batch.layout import (
+    ATTRIBUTES_AT,
+    CODEC_MASK,
+    LOG_APPEND_TIME,
+    MERGED_BYTES,
+    OutgoingBatch,
+    as_outgoing,
+    scan,
+)
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import build, read_records
 
-MERGED_BYTES = 64 * 1024
-"""The largest size of a group, and of a merged outgoing batch."""
-
 MERGED_UNPACKED = 1024 * 1024
 """The largest uncompressed size of what is merged. To unpack more costs more than the request that it saves."""
-
-
-def scan_groups(records: bytes | memoryview, *, any_producer: bool) -> Iterator[Batch]:
-    """Yield the batches of a fetch response as `scan` does, with small ones in groups.
-
-    The batches of a group have at most `SMALL_BYTES` each, right CRCs, and no missing offset. They have one codec, one
-    leader epoch, and timestamps of producers. None is a marker or part of a transaction. Without `any_producer` they
-    also have one producer id.
-    """
-    compiled = find_compiled()
-    if compiled is None:
-        return scan(records)
-    gather = compiled.gather
-    return scan(records, lambda view, start: gather(view, start, SMALL_BYTES, MERGED_BYTES, any_producer))
 
 
 def next_outgoing(waiting: deque[OutgoingBatch], limits: TargetLimits) -> tuple[OutgoingBatch, int]:
@@ -52,13 +39,13 @@ def next_outgoing(waiting: deque[OutgoingBatch], limits: TargetLimits) -> tuple[
     """
     first = waiting.popleft()
     size = len(first.data)
-    if first.batches == 1 and (size > SMALL_BYTES or not waiting):
+    if first.is_large or (first.batches == 1 and not waiting):
         return first, size
     group, total, kind, limit = [first], size, _kind(first), min(MERGED_BYTES, limits.largest_split)
     for outgoing in waiting:
         added = len(outgoing.data)
         if (
-            (added > SMALL_BYTES and outgoing.batches == 1)
+            outgoing.is_large
             or total + added > limit
             or outgoing.producer_id != first.producer_id
             or _kind(outgoing) != kind

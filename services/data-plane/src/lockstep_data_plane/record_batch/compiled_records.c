@@ -1,6 +1,6 @@
 /* The work on the bytes of each batch: stamps, CRCs, groups of small batches, and copies of records.
  *
- * `stamp` makes the same header as record_batch/outgoing_batch.py, from a batch whose CRC is right. `crc32c` continues a
+ * `stamp` makes the same header as record_batch/layout.py, from a batch whose CRC is right. `crc32c` continues a
  * CRC-32C, by the processor's own instruction if it has one. `gather` finds small batches that follow each other, so that
  * no object is made for each. `join_frames` makes one LZ4 frame of theirs.
  *

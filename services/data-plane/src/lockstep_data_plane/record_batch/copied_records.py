@@ -19,9 +19,12 @@ from lockstep_data_plane.record_batch.layout import (
     PREFIX,
     Batch,
     CorruptRecordError,
+    GappedOffsets,
+    OutgoingBatch,
+    Stretch,
+    header_with_crc,
     scan,
 )
-from lockstep_data_plane.record_batch.outgoing_batch import GappedOffsets, OutgoingBatch, Stretch, header_with_crc
 
 Skips = Sequence[tuple[int, int]]
 Copied = tuple[bytes, tuple[Stretch, ...], int, int, int]

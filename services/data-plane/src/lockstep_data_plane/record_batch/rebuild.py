@@ -32,9 +32,11 @@ from lockstep_data_plane.record_batch.layout import (
     PREFIX,
     Batch,
     CorruptRecordError,
+    GappedOffsets,
+    OutgoingBatch,
+    expected_crc,
 )
 from lockstep_data_plane.record_batch.message_set import read_messages
-from lockstep_data_plane.record_batch.outgoing_batch import GappedOffsets, OutgoingBatch, expected_crc
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_state.errors import NeedsDecision
 

@@ -11,7 +11,7 @@ from lockstep_data_plane.core.provenance import appended_since
 from lockstep_data_plane.core.slot_io import SlotIO
 from lockstep_data_plane.core.target_log.target_tail import LogContradiction, NotReplicated
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
-from lockstep_data_plane.record_batch.outgoing_batch import EPOCHS
+from lockstep_data_plane.record_batch.layout import EPOCHS
 from lockstep_data_plane.resume.evidence import EvidenceReader, read_tail
 from lockstep_data_plane.resume.transaction_runner import TransactionRunner
 from lockstep_kafka.wire.cluster import ClusterClient

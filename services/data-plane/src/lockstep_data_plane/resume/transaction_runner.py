@@ -24,7 +24,7 @@ from lockstep_data_plane.core.slot_io import SlotIO
 from lockstep_data_plane.core.transaction_state import TransactionBoundary, TransactionState
 from lockstep_data_plane.progress.connect_offsets import CommittedProgressReader
 from lockstep_data_plane.record_batch.codecs import NONE
-from lockstep_data_plane.record_batch.outgoing_batch import stamp
+from lockstep_data_plane.record_batch.layout import stamp
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import build
 from lockstep_kafka.common.asyncio_util import cancelled, set_within

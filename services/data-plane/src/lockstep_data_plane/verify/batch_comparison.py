@@ -7,8 +7,14 @@ leader epoch, some attributes, producer id, epoch and sequence, and the CRC.
 from enum import Enum
 
 from lockstep_data_plane.record_batch.checksum import crc32c
-from lockstep_data_plane.record_batch.layout import CONTROL, CRC_FROM, LOG_APPEND_TIME, Batch
-from lockstep_data_plane.record_batch.outgoing_batch import KEPT_ATTRIBUTES, expected_crc
+from lockstep_data_plane.record_batch.layout import (
+    CONTROL,
+    CRC_FROM,
+    KEPT_ATTRIBUTES,
+    LOG_APPEND_TIME,
+    Batch,
+    expected_crc,
+)
 
 _PRODUCER_AT, _PRODUCER_ENDS = 43, 57
 _BEFORE_THE_PRODUCER = slice(23, _PRODUCER_AT)

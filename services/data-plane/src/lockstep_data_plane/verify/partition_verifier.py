@@ -7,8 +7,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 
 from lockstep_data_plane.record_batch.classify import AbortedTransactions
-from lockstep_data_plane.record_batch.layout import LOG_APPEND_TIME, Batch
-from lockstep_data_plane.record_batch.outgoing_batch import expected_crc
+from lockstep_data_plane.record_batch.layout import LOG_APPEND_TIME, Batch, expected_crc
 from lockstep_data_plane.record_batch.rebuild import read_records
 from lockstep_data_plane.verify.agreement_search import SOURCE, TARGET, Agreement, AgreementSearch
 from lockstep_data_plane.verify.batch_comparison import Depth, is_copy, is_empty

@@ -13,7 +13,7 @@ from lockstep_data_plane.core.target_log.content_match import MatchedPosition
 from lockstep_data_plane.core.target_log.fencing import Fencing
 from lockstep_data_plane.core.target_log.log_read_back import ComparedCopy
 from lockstep_data_plane.core.target_log.target_tail import LastAppend, LogContradiction, TargetTail
-from lockstep_data_plane.record_batch.outgoing_batch import add_sequence
+from lockstep_data_plane.record_batch.layout import add_sequence
 from lockstep_rules.offsets.gap_policy import GapCase, GapFound, decide_gap
 from lockstep_state.rows.state_rows import PartitionProgress
 

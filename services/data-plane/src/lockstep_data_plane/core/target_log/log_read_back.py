@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from lockstep_data_plane.core.target_log.content_match import record_content
 from lockstep_data_plane.core.target_log.target_tail import LogContradiction, TargetTail
-from lockstep_data_plane.record_batch.layout import CONTROL, LOG_APPEND_TIME, Batch, CorruptRecordError
-from lockstep_data_plane.record_batch.outgoing_batch import add_sequence
+from lockstep_data_plane.record_batch.layout import CONTROL, LOG_APPEND_TIME, Batch, CorruptRecordError, add_sequence
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import read_records
 from lockstep_state.rows.state_rows import PartitionProgress

@@ -1,8 +1,7 @@
 """The records of ours behind a row that the target's log still holds, and where some are missing (no I/O)."""
 
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
-from lockstep_data_plane.record_batch.layout import CONTROL, LOG_APPEND_TIME, Batch
-from lockstep_data_plane.record_batch.outgoing_batch import add_sequence
+from lockstep_data_plane.record_batch.layout import CONTROL, LOG_APPEND_TIME, Batch, add_sequence
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import read_records
 from lockstep_state.rows.state_rows import PartitionProgress

@@ -9,8 +9,7 @@ beyond the high watermark. Together they show exactly how many records of ours t
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 
-from lockstep_data_plane.record_batch.layout import CONTROL, Batch
-from lockstep_data_plane.record_batch.outgoing_batch import add_sequence
+from lockstep_data_plane.record_batch.layout import CONTROL, Batch, add_sequence
 from lockstep_rules.offsets.gap_policy import GapCase
 from lockstep_state.errors import NeedsDecision, RetriableError
 from lockstep_state.offsets import SEQUENCES

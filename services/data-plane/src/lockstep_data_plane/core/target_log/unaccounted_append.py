@@ -6,8 +6,7 @@ Somebody has copied there before. It was this flow, if the state topic was lost 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 
-from lockstep_data_plane.record_batch.layout import CONTROL, TRANSACTIONAL, Batch
-from lockstep_data_plane.record_batch.outgoing_batch import add_sequence
+from lockstep_data_plane.record_batch.layout import CONTROL, TRANSACTIONAL, Batch, add_sequence
 from lockstep_state.rows.state_rows import PartitionProgress
 
 
