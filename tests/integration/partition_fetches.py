@@ -6,8 +6,7 @@ from lockstep_config.flow.model import DataPlaneSettings, FetchSettings
 from lockstep_data_plane.core.events import Fetched, Resumed
 from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
-from lockstep_data_plane.fetch.fetch_request import Delivery
-from lockstep_data_plane.fetch.fetcher import Fetcher
+from lockstep_data_plane.fetch.fetcher import Delivery, Fetcher
 from lockstep_data_plane.record_batch.classify import AbortedTransactions
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_kafka.wire.cluster import ClusterClient

@@ -16,8 +16,7 @@ import pytest
 from lockstep_config.flow.model import FetchSettings
 from lockstep_data_plane.core.events import Acked, Received
 from lockstep_data_plane.fetch import fetch_sizes
-from lockstep_data_plane.fetch.fetch_request import Delivery
-from lockstep_data_plane.fetch.fetcher import Fetcher
+from lockstep_data_plane.fetch.fetcher import Delivery, Fetcher
 from lockstep_data_plane.produce.sender import AnsweredBatch, NoProduceAnswer, Sender
 from lockstep_kafka.wire.cluster import ClusterClient, connect_cluster
 from lockstep_kafka.wire.connection import Connection

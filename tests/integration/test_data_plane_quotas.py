@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 
 from lockstep_config.flow.model import FetchSettings
 from lockstep_data_plane.core.events import Acked
-from lockstep_data_plane.fetch.fetch_request import Delivery
+from lockstep_data_plane.fetch.fetcher import Delivery
 from lockstep_data_plane.produce.sender import AnsweredBatch, NoProduceAnswer, Sender
 from lockstep_kafka.wire.cluster import connect_cluster
 from lockstep_kafka.wire.connection import Connection

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lockstep_data_plane.core.partition_state import PartitionState
-from lockstep_data_plane.fetch.fetch_request import Delivery
+from lockstep_data_plane.fetch.fetcher import Delivery
 
 
 @dataclass

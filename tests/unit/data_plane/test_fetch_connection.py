@@ -1,4 +1,4 @@
-"""What a connection asks for, in which order, and which partitions it has (`fetch_connection.py`)."""
+"""What a connection asks for, in which order, and which partitions it has (`FetchConnection`)."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,10 +11,9 @@ import pytest
 from lockstep_config.flow.model import FetchSettings
 from lockstep_data_plane.core.events import Received
 from lockstep_data_plane.core.partition_state import PartitionState
-from lockstep_data_plane.fetch.fetch_connection import FetchConnection
 from lockstep_data_plane.fetch.fetch_schedule import SMALL_BYTES
 from lockstep_data_plane.fetch.fetch_sizes import MUCH_BYTES, MUCH_LASTS_S
-from lockstep_data_plane.fetch.fetcher import Fetcher
+from lockstep_data_plane.fetch.fetcher import FetchConnection, Fetcher
 from lockstep_kafka.wire.cluster import PartitionLeader
 from lockstep_kafka.wire.connection import Connection
 from lockstep_kafka.wire.fetch_codec import fetch_request, read_answer, topic_names

@@ -12,10 +12,8 @@ from lockstep_config.flow.model import DataPlaneSettings
 from lockstep_data_plane.core.events import Resumed
 from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
-from lockstep_data_plane.fetch.fetch_connection import FetchConnection
-from lockstep_data_plane.fetch.fetch_request import Delivery, FetchResult
 from lockstep_data_plane.fetch.fetch_schedule import SMALL_BYTES
-from lockstep_data_plane.fetch.fetcher import Fetcher
+from lockstep_data_plane.fetch.fetcher import Delivery, FetchConnection, Fetcher, FetchResult
 from lockstep_data_plane.fetch.memory_budget import MemoryBudget
 from lockstep_kafka.wire.cluster import ClusterClient, PartitionLeader
 from lockstep_kafka.wire.connection import BrokerUnreachable, Connection

@@ -12,7 +12,7 @@ from lockstep_config import FlowSettings
 from lockstep_data_plane.common.single_flight import SingleFlight
 from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.provenance import OWN, FlowIds, ProvenanceRule, batches_with_records, origins_by_producer
-from lockstep_data_plane.fetch.fetch_request import Delivery
+from lockstep_data_plane.fetch.fetcher import Delivery
 from lockstep_data_plane.log_reader import LogCursor
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.provenance.producer_ids import find_origin, new_producer_id, origin_row

@@ -27,8 +27,7 @@ from lockstep_data_plane.core.keyed_routing import KeyedRouting
 from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.provenance import NO_PROVENANCE, FlowIds
-from lockstep_data_plane.fetch.fetch_request import Delivery
-from lockstep_data_plane.fetch.fetcher import Fetcher
+from lockstep_data_plane.fetch.fetcher import Delivery, Fetcher
 from lockstep_data_plane.produce.sender import AnsweredBatch, Sender
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.progress.event_reporter import EventReporter
