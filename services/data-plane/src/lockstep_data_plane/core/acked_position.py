@@ -16,7 +16,7 @@ from lockstep_rules.sliding_window import Window
 from lockstep_state.metric import row_metrics
 from lockstep_state.rows.state_rows import OffsetRuns, PartitionProgress
 
-COUNTED = tuple(name for name, one in row_metrics(PartitionProgress).items() if one.since)
+COUNTED = tuple(name for name, metric in row_metrics(PartitionProgress).items() if metric.since)
 """The fields of the progress row that count from 0 when a slot begins the partition."""
 
 GATHERED_MS = 1_000

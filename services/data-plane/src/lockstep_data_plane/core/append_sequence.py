@@ -21,6 +21,7 @@ from lockstep_data_plane.record_batch.classify import NO_LIMIT, TargetLimits
 from lockstep_data_plane.record_batch.coalesce import next_outgoing
 from lockstep_data_plane.record_batch.layout import (
     MERGED_BYTES,
+    SMALL_BYTES,
     Batch,
     OutgoingBatch,
     StampedBatch,
@@ -209,11 +210,12 @@ class AppendSequence:
 
         The caller sends it at once, on the partition's one connection.
         """
-        if self._waiting[0].producer_id != self._current:
-            self._current = self._waiting[0].producer_id
+        first = self._waiting[0]
+        if first.producer_id != self._current:
+            self._current = first.producer_id
             self._next = add_sequence(self._sequences.get(self._current, -1), 1)
             self._opened = False
-        if self._waiting[0].is_large:
+        if first.batches == 1 and len(first.data) > SMALL_BYTES:  # not worth merging
             outgoing = self._waiting.popleft()
         else:
             outgoing, size = next_outgoing(self._waiting, limits)

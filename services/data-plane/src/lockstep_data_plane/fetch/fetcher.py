@@ -367,12 +367,14 @@ class Fetcher:
         to.put(partition, leader)
 
     def _connection_to(self, broker: int, index: int = 0) -> FetchConnection:
-        found = self._connections.get((broker, index))
-        if found is None:
-            found = FetchConnection(broker, index, self.cluster, self._settings, self._isolation, self._on_result)
-            self._connections[found.key] = found
-            self._tasks.append(asyncio.create_task(self._fetch(found), name=f"fetch from {broker}"))
-        return found
+        fetch_connection = self._connections.get((broker, index))
+        if fetch_connection is None:
+            fetch_connection = FetchConnection(
+                broker, index, self.cluster, self._settings, self._isolation, self._on_result
+            )
+            self._connections[fetch_connection.key] = fetch_connection
+            self._tasks.append(asyncio.create_task(self._fetch(fetch_connection), name=f"fetch from {broker}"))
+        return fetch_connection
 
     def _share_partitions(self, fetch_connection: FetchConnection, now: float) -> None:
         """Give some partitions of a connection to the other one of its broker, between two requests."""

@@ -209,9 +209,9 @@ class ProduceConnection:
             called = leader.topic_id if by_id else partition.target_topic
             if called is not key:  # ids are slow keys, and neighbours have the same one
                 key, numbers = called, by_topic.get(called, {})
-            found = numbers.get(number)
-            answered.append((partition, sent, NOT_MENTIONED if found is None else produce_answer(found)))
-            if found is not None and found.error_code is not NO_ERROR and found.error_code in BACK_PRESSURE:
+            response = numbers.get(number)
+            answered.append((partition, sent, NOT_MENTIONED if response is None else produce_answer(response)))
+            if response is not None and response.error_code is not NO_ERROR and response.error_code in BACK_PRESSURE:
                 is_pressed = True
         if is_pressed:
             self.connection.rest(BACK_PRESSURE_S)
@@ -313,9 +313,9 @@ class Sender:
 
     async def _attach(self, target_partition: TargetPartition, *, alone: bool) -> None:
         leader = self._cluster.require_leader(target_partition.target_tp)
-        known = self._attached.get(target_partition)
+        attached = self._attached.get(target_partition)
         index = self._index(target_partition.partition, leader.broker, alone=alone)
-        if known is not None and _is_usable(known[0].connection) and known[1] == leader:
+        if attached is not None and _is_usable(attached[0].connection) and attached[1] == leader:
             return
         key = (leader.broker, index)
         produce_connection = self._produce_connections.get(key)
@@ -326,8 +326,8 @@ class Sender:
                 produce_connection = self._produce_connections[key] = ProduceConnection(
                     connection, self._cluster.timeouts.replicas, self._on_answers, self._cluster.request_size
                 )
-        if known is not None:
-            known[0].remove(target_partition)
+        if attached is not None:
+            attached[0].remove(target_partition)
         self._attached[target_partition] = (produce_connection, leader)
 
     def _index(self, partition: PartitionState, broker: int, *, alone: bool) -> int:
@@ -345,8 +345,8 @@ class Sender:
     def detach(self, partition: PartitionState) -> None:
         """Remove a partition that leaves this slot or is about to go to other partitions of the target."""
         for target_partition in self._targets.pop(partition, ()):
-            if (known := self._attached.pop(target_partition, None)) is not None:
-                known[0].remove(target_partition)
+            if (attached := self._attached.pop(target_partition, None)) is not None:
+                attached[0].remove(target_partition)
         self._indexes.pop(partition, None)
 
     def ready(self, partition: PartitionState) -> None:

@@ -127,12 +127,12 @@ def _joined(acks: Iterable[Ack]) -> list[tuple[int, Sequence[Stretch]]]:
     Batches without gaps that follow each other in both logs are joined.
     """
     joined: list[tuple[int, Sequence[Stretch]]] = []
-    for outgoing, there, _, _, _ in acks:
+    for outgoing, downstream, _, _, _ in acks:
         stretches = stretches_within(outgoing.offsets)
         if joined and len(stretches) == len(joined[-1][1]) == 1:
             (begin, ((first, _, before),)), ((following, _, count),) = joined[-1], stretches
-            if (first + before, begin + before) == (following, there):
+            if (first + before, begin + before) == (following, downstream):
                 joined[-1] = begin, ((first, 0, before + count),)
                 continue
-        joined.append((there, stretches))
+        joined.append((downstream, stretches))
     return joined

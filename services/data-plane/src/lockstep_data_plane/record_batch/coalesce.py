@@ -17,6 +17,7 @@ from lockstep_data_plane.record_batch.layout import (
     CODEC_MASK,
     LOG_APPEND_TIME,
     MERGED_BYTES,
+    SMALL_BYTES,
     OutgoingBatch,
     as_outgoing,
     scan,
@@ -31,6 +32,8 @@ MERGED_UNPACKED = 1024 * 1024
 def next_outgoing(waiting: deque[OutgoingBatch], limits: TargetLimits) -> tuple[OutgoingBatch, int]:
     """Remove the first batch from `waiting`, merged with small ones behind it, and return it with the size removed.
 
+    The first batch is a group, or has at most `SMALL_BYTES`.
+
     Merged batches have one codec, one timestamp type and one producer id of the flow. Together they have at most
     `MERGED_BYTES`, or what the target takes. What cannot be merged is sent as it is, and a group is then split.
 
@@ -39,13 +42,13 @@ def next_outgoing(waiting: deque[OutgoingBatch], limits: TargetLimits) -> tuple[
     """
     first = waiting.popleft()
     size = len(first.data)
-    if first.is_large or (first.batches == 1 and not waiting):
+    if first.batches == 1 and not waiting:
         return first, size
     group, total, kind, limit = [first], size, _kind(first), min(MERGED_BYTES, limits.largest_split)
     for outgoing in waiting:
         added = len(outgoing.data)
         if (
-            outgoing.is_large
+            (outgoing.batches == 1 and added > SMALL_BYTES)
             or total + added > limit
             or outgoing.producer_id != first.producer_id
             or _kind(outgoing) != kind
@@ -53,7 +56,7 @@ def next_outgoing(waiting: deque[OutgoingBatch], limits: TargetLimits) -> tuple[
             break
         total += added
         group.append(outgoing)
-    merged = _merge(group, kind, limits.levels) if len(group) > 1 or (first.batches > 1 and size <= limit) else None
+    merged = _merge(group, kind, limits.levels) if (first.batches > 1 and size <= limit) or len(group) > 1 else None
     if merged is not None:
         for _ in group[1:]:
             waiting.popleft()

@@ -191,11 +191,6 @@ class OutgoingBatch:
         return len(self.data)
 
     @property
-    def is_large(self) -> bool:
-        """Return whether the batch is no group, and too large to be worth merging."""
-        return self.batches == 1 and len(self.data) > SMALL_BYTES
-
-    @property
     def codec(self) -> int:
         """Return the codec of the records, from the header's attributes."""
         return self.data[ATTRIBUTES_AT] & CODEC_MASK
