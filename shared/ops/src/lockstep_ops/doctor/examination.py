@@ -8,7 +8,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import inf
@@ -129,10 +129,16 @@ class Examination:
             self._clusters[key] = _Cluster(connection, reading, _admin(connection, self._options.ends_at))
             stack.push_async_callback(reading.close)
         names_only = set(self._options.categories) <= {Category.MACHINE, Category.NAMES}
-        readings = [one.reading for one in self._clusters.values()]
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._left_s() if has_end else None):
-                await asyncio.gather(*((one.read_names() if names_only else one.read()) for one in readings))
+        left_s = self._left_s() if has_end else None
+
+        async def read(reading: AccessReader) -> None:
+            try:
+                async with asyncio.timeout(left_s):
+                    await (reading.read_names() if names_only else reading.read())
+            except TimeoutError:
+                reading.give_up(f"no answer within {within_s:g} s")
+
+        await asyncio.gather(*(read(cluster.reading) for cluster in self._clusters.values()))
 
     async def _examine(self, category: Category) -> Iterable[CheckFinding]:
         if category is Category.MACHINE:
