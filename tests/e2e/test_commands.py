@@ -117,18 +117,15 @@ def test_command_names_a_flow_that_never_ran_and_an_unreachable_cluster(
 
 
 def test_probe_reaches_both_clusters_and_sees_a_heartbeat(file: Path, heartbeat: ServiceProcess, pair: Pair) -> None:
-    found = json.loads(lockstep("probe", str(file), "--flow", FLOW, "--output", "json"))
+    printed = lockstep_json("probe", str(file), "--flow", FLOW)
+    assert printed["success"] is True
+    checks = [check for category in printed["categories"] for check in category["checks"]]
     source, _, target = FLOW.partition("->")
-    assert [(one["check"], one["ok"]) for one in found] == [
-        (f"{source} is reached", True),
-        (f"{target} is reached", True),
-        ("two clusters", True),
-        (f"permissions on {source}", True),
-        (f"permissions on {target}", True),
-        (f"heartbeat on {target}", True),
-    ]
+    good = [(check["code"], check["subject"]) for check in checks if check["result"] == "ok"]
+    wanted = [("LD601", source), ("LD601", target), ("LD605", FLOW), ("LD701", FLOW), ("LD701", FLOW), ("LD901", FLOW)]
+    assert [one for one in good if one in wanted] == wanted
     said = lockstep("probe", str(file), "--canary-topic", "unmirrored", code=1)
-    assert f"{FLOW}  failed  canary through unmirrored: {FLOW} does not mirror unmirrored" in said
+    assert f"✗ LD902 {FLOW}: canary: {FLOW} does not mirror unmirrored" in said
 
 
 def test_probe_names_an_unreachable_cluster_and_missing_heartbeats(
@@ -138,9 +135,9 @@ def test_probe_names_an_unreachable_cluster_and_missing_heartbeats(
     gone = tmp_path / "gone.properties"
     gone.write_text(text + f"t{MARK}.bootstrap.servers = 127.0.0.1:1\n")
     said = lockstep("probe", str(gone), "--timeout", "1", code=3)
-    assert f"{FLOW}  failed  {target} is reached: cluster {target} at 127.0.0.1:1 cannot be reached" in said
+    assert f"✗ LD301 {target}: port of each address: 127.0.0.1:1: 127.0.0.1: connection refused" in said
     silent = tmp_path / "silent.properties"
     silent.write_text(text.replace(f"s{MARK}", f"n{MARK}"))
     said = lockstep("probe", str(silent), "--timeout", "5", code=1)
-    assert "none came within 4." in said
+    assert f"✗ LD901 n{FLOW.removeprefix('s')}: heartbeat: none came within " in said
     assert " s: does the service heartbeat run?" in said

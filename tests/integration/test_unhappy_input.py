@@ -79,7 +79,6 @@ CASES = (
     UnhappyCase("failover", ("gone.properties", "--yes", "--cutoff", "now"), 2, "--cutoff needs the source"),
     UnhappyCase("verify run", ("gone.properties", "--follow"), 2, "set it for A->B"),
     UnhappyCase("verify show", ("gone.properties", "orders", "3"), 2, "'orders' names no partition"),
-    _gone("probe"),
     UnhappyCase("handback", ("gone.properties", "--yes", "--stop", "--timeout", "1"), 3, "cannot be reached"),
     UnhappyCase("run", ("gone.properties", "--plan", "none.json"), 2, "none.json cannot be read: No such file"),
     UnhappyCase("plan", ("gone.properties", "--against", "none.yaml", "--timeout", "1"), 3, "cannot be reached"),
@@ -140,7 +139,7 @@ def test_unhappy_input_ends_with_a_sentence_and_changes_nothing(case: UnhappyCas
     assert case.words in found.printed
     assert found.left == {"gone.properties"}
     lines = [line for line in found.printed.splitlines() if line and not line.startswith(("Usage: ", "Try '"))]
-    allowed = 2 if case.command in ("probe", "config check") else 1  # a line for each cluster, and a sum
+    allowed = 2 if case.command == "config check" else 1  # a line for each mistake, and a sum
     assert len(lines) <= allowed, found.printed
 
 
@@ -149,19 +148,24 @@ def test_every_command_has_its_unhappy_cases() -> None:
     assert every == {case.command for case in CASES} | WITHOUT_FILE
 
 
-def test_doctor_of_clusters_that_are_gone_names_the_port(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("command", "arguments", "code"),
+    [("doctor", ("--category", "connection", "--category", "flow"), 1), ("probe", (), 3)],
+)
+def test_check_of_clusters_that_are_gone_names_the_port(
+    tmp_path: Path, command: str, arguments: tuple[str, ...], code: int
+) -> None:
     file = tmp_path / "gone.properties"
     port = free_port()
     servers = "\n".join(f"{one}.bootstrap.servers = 127.0.0.1:{port}" for one in "AB")
     file.write_text(f"clusters = A, B\n{servers}\nA->B.enabled = true\n")
-    arguments = ["doctor", str(file), "--timeout", "1", "--category", "connection", "--category", "flow"]
     done = subprocess.run(
-        [sys.executable, "-m", "lockstep_cli", *arguments],
+        [sys.executable, "-m", "lockstep_cli", command, str(file), "--timeout", "1", *arguments],
         capture_output=True,
         text=True,
         check=False,
         timeout=WITHIN_S,
     )
-    assert (done.returncode, done.stderr) == (1, "")
+    assert (done.returncode, done.stderr) == (code, "")
     for alias in "AB":
         assert f"✗ LD301 {alias}: port of each address: 127.0.0.1:{port}: 127.0.0.1: connection refused" in done.stdout

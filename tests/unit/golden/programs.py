@@ -7,7 +7,6 @@ import logging
 import os
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr
-from dataclasses import asdict
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -19,7 +18,6 @@ from click.testing import CliRunner
 
 from lockstep_cli.command_runner import exit_with
 from lockstep_cli.commands import watch
-from lockstep_cli.commands.probe import ProbeFinding
 from lockstep_cli.commands.version import InstalledVersions
 from lockstep_cli.rendering.report_tables import as_json
 from lockstep_config import Configuration, ConfigurationError, FlowSettings, load
@@ -32,7 +30,7 @@ from lockstep_ops import command_client
 from lockstep_ops.command_request import CommandReply
 from lockstep_ops.doctor.checks import registry
 from lockstep_ops.doctor.checks.check import Category
-from lockstep_ops.doctor.checks.report import CategoryFindings, DoctorReport
+from lockstep_ops.doctor.checks.report import CategoryFindings, DoctorReport, ProbeReport
 from lockstep_ops.exit_codes import CannotUse
 from lockstep_ops.record_decoder import decode
 from lockstep_ops.takeover.handback import plan_hand_back
@@ -127,9 +125,9 @@ def outputs(bodies: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[tuple[s
     report = reported(*rows, replicas={"topic-sync": 1}, unreadable=("x",), ends={("t", 0): 13, ("t", 1): 5})
     yield "status", as_json(report, (), only_trouble=False)
     yield "status --groups --only trouble", as_json(report, ["groups"], only_trouble=True)
-    yield "probe", [asdict(ProbeFinding("A->B", "A is reached", True, "x"))]
     failed = registry.PORTS.failed("A", "x")
-    yield "doctor", DoctorReport((CategoryFindings(Category.CONNECTION, (failed,)),)).as_json()
+    for command, report_of in (("probe", ProbeReport), ("doctor", DoctorReport)):
+        yield command, report_of((CategoryFindings(Category.CONNECTION, (failed,)),)).as_json()
     yield "version", InstalledVersions("0.1.0", "3.11.7", "4.3.0", "17.0.15", "/usr/bin/java").as_json()
     yield "version, without Spark and Java", InstalledVersions("0.1.0", "3.11.7", "", "", "").as_json()
     event = Event(kind="Paused", service="topic-sync", flow="A->B", subject="topic:t", detail={"scope": "topic:t"})

@@ -34,9 +34,12 @@ def target_client(settings: FlowSettings, *, ends_at: float = inf) -> Admin:
     )
 
 
-def connection_client(settings: FlowSettings, alias: str, properties: Mapping[str, str]) -> Admin:
+def connection_client(
+    settings: FlowSettings, alias: str, properties: Mapping[str, str], *, ends_at: float = inf
+) -> Admin:
     """Return a client of a cluster of the flow, over a connection with these properties."""
     grants = needed_access(settings, alias).grants
     access = Access(properties, properties.get("bootstrap.servers", ""), grants)
     conf = client_settings.connection_admin(settings, properties)
-    return Admin(alias, conf, access=access, properties=client_settings.connection_properties(properties))
+    connection = client_settings.connection_properties(properties)
+    return Admin(alias, conf, access=access, properties=connection, ends_at=ends_at)

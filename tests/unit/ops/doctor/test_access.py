@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from lockstep_ops.doctor.access_reader import AccessReader
 from lockstep_ops.doctor.checks.access import judge_connection, judge_login, judge_names, listed
 from lockstep_ops.doctor.checks.access_facts import (
     AccessFacts,
@@ -116,3 +117,14 @@ def test_login_ends_at_the_step_that_failed(changed: dict[str, object], codes: s
 def test_long_lists_name_three_and_count_the_others() -> None:
     assert listed(["a", "b", "c"]) == "a; b; c"
     assert listed("abcde") == "a; b; c and 2 more"
+
+
+@pytest.mark.parametrize(("server", "has_address"), [("127.0.0.1:1", True), ("name:1", False)])
+async def test_reading_that_did_not_end_ends_the_checks_of_its_cluster(server: str, has_address: bool) -> None:
+    reading = AccessReader("A", {"bootstrap.servers": server}, 1.0)
+    if has_address:
+        await reading.read_names()
+    reading.give_up("no answer within 1 s")
+    (finding,) = (judge_connection if has_address else judge_names)(reading.facts)
+    assert (finding.is_fatal, finding.probe_exit) == (True, 3)
+    assert "no answer within 1 s" in finding.detail

@@ -4,7 +4,8 @@ import pytest
 
 from lockstep_ops.doctor.checks import registry
 from lockstep_ops.doctor.checks.check import Category, CheckFinding, Result, until_fatal
-from lockstep_ops.doctor.checks.report import CategoryFindings, DoctorReport
+from lockstep_ops.doctor.checks.report import CategoryFindings, DoctorReport, ProbeReport
+from lockstep_ops.exit_codes import Exit
 from lockstep_state import project_address
 
 TLS = registry.checks_in(Category.TLS)
@@ -43,6 +44,23 @@ def test_exit_code_is_that_of_the_gravest_result(results: list[Result], code: in
     findings = [CheckFinding(registry.CHAIN, "A", result, "x") for result in results]
     assert report(*findings).exit_code == code
     assert report(*findings).as_json()["success"] is (code == 0)
+
+
+@pytest.mark.parametrize(
+    ("findings", "code"),
+    [
+        ((registry.CHAIN.warning("A", "x"), registry.CLOCK.unknown("A", "x")), 0),
+        ((registry.RIGHTS.failed("A->B", "x"), registry.CLOCK.unknown("A", "x")), 1),
+        ((registry.RIGHTS.unknown("A->B", "x", probe_exit=Exit.TROUBLE),), 1),
+        ((registry.PORTS.failed("A", "x", is_fatal=True), registry.RIGHTS.failed("A->B", "x")), 3),
+        ((registry.RIGHTS.unknown("A->B", "x", probe_exit=Exit.NO_ANSWER),), 3),
+        ((), 0),
+    ],
+)
+def test_probe_exits_with_the_gravest_code_of_its_findings(findings: tuple[CheckFinding, ...], code: int) -> None:
+    probed = ProbeReport((CategoryFindings(Category.TLS, findings),))
+    assert probed.exit_code == code
+    assert probed.as_json()["success"] is (code == 0)
 
 
 def test_json_has_each_finding_with_its_page() -> None:

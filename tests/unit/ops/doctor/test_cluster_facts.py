@@ -1,14 +1,19 @@
 """What is said of a cluster that lets us in."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import cast
 
 import pytest
 
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable
 from lockstep_kafka.session.broker_session import clock_reading
 from lockstep_ops.doctor.checks import registry
 from lockstep_ops.doctor.checks.access_facts import AccessFacts, BrokerFacts
 from lockstep_ops.doctor.checks.check import CheckFinding, Result
-from lockstep_ops.doctor.checks.cluster import ClockFacts, ClusterFacts, judge_clock, judge_cluster, judge_two_clusters
+from lockstep_ops.doctor.checks.cluster import ClockFacts, ClusterFacts, judge_clock, judge_cluster
+from lockstep_ops.doctor.cluster_reader import compare_two_clusters
+from lockstep_ops.exit_codes import Exit
 from lockstep_state.kafka.kafka_apis import APIS, UnfitRequest
 
 BROKER = BrokerFacts(1, "a1", 9092, unfit=(), round_trips_s=(0.001, 0.002, 0.003))
@@ -96,6 +101,32 @@ def test_time_between_two_of_ours_is_half_of_them_uncertain() -> None:
     assert (round(reading.ahead_ms), round(reading.error_ms)) == (50, 100)
 
 
-def test_one_cluster_under_two_aliases_fails() -> None:
-    assert judge_two_clusters("A->B", "", "are one cluster").result is Result.FAILED
-    assert judge_two_clusters("A->B", "x and y", "").detail == "cluster ids x and y"
+@dataclass(frozen=True)
+class IdentifiedCluster:
+    """A cluster that says its id, or raises an error."""
+
+    alias: str
+    answer: str | ClusterError
+    bootstrap: str = "broker:9092"
+
+    async def cluster_id(self) -> str:
+        if isinstance(self.answer, ClusterError):
+            raise self.answer
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "result", "probe_exit", "words"),
+    [
+        ("y", Result.OK, Exit.FINE, "cluster ids x and y"),
+        ("x", Result.FAILED, Exit.TROUBLE, "A at broker:9092 and B at broker:9092 are one cluster (x)"),
+        (ClusterUnreachable("B", "broker:9092", "no answer"), Result.FAILED, Exit.NO_ANSWER, "no answer"),
+    ],
+)
+async def test_two_aliases_lead_to_two_clusters(
+    answer: str | ClusterError, result: Result, probe_exit: Exit, words: str
+) -> None:
+    source, target = (cast(Admin, IdentifiedCluster(alias, it)) for alias, it in (("A", "x"), ("B", answer)))
+    finding = await compare_two_clusters("A->B", source, target)
+    assert (finding.result, finding.probe_exit) == (result, probe_exit)
+    assert words in finding.detail

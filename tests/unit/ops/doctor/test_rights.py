@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import cast
 
-import pytest
-
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import Access, Remedy, needed_access, target_grants
 from lockstep_kafka.admin.admin import Admin
@@ -13,10 +11,10 @@ from lockstep_kafka.common.admin_types import Outcome
 from lockstep_kafka.common.errors import NotPermitted, RequestRefused
 from lockstep_ops.doctor.access_reader import AccessReader
 from lockstep_ops.doctor.checks.check import CheckFinding, Result
-from lockstep_ops.doctor.cluster_checks import PathFault, check_source_rights
 from lockstep_ops.doctor.flow_clusters import FlowClusters
 from lockstep_ops.doctor.flow_examination import examine_rights
 from lockstep_ops.doctor.rights import judge_rights
+from lockstep_ops.exit_codes import Exit
 
 EVERYTHING = frozenset({"READ", "WRITE", "CREATE", "DESCRIBE", "ALTER", "ALTER_CONFIGS", "DESCRIBE_CONFIGS"})
 Settings = Callable[..., FlowSettings]
@@ -84,6 +82,7 @@ async def test_rights_that_brokers_omit_are_not_checked(settings: Settings) -> N
     )
     assert [one.result for one in found] == [Result.UNKNOWN, Result.UNKNOWN]
     assert all("are not checked" in one.detail for one in found)
+    assert {one.probe_exit for one in found} == {Exit.FINE}
 
 
 async def test_rights_are_not_ok_where_the_source_hides_its_topics(settings: Settings) -> None:
@@ -94,21 +93,14 @@ async def test_rights_are_not_ok_where_the_source_hides_its_topics(settings: Set
     assert on_source.result is Result.UNKNOWN
     assert on_source.detail.startswith("A shows no topic. It has none, or User:OURS lacks Read on topic *")
     assert on_source.fix.endswith("--operation Read --topic '*'")
+    assert on_source.probe_exit is Exit.TROUBLE
     assert on_target.result is Result.OK
-
-
-async def test_probe_of_rights_fails_where_the_source_hides_its_topics(settings: Settings) -> None:
-    flow = settings("A->B.offset-syncs.topic.location = target")
-    source = cluster(flow, "A", "orders.eu", may=nothing)
-    with pytest.raises(PathFault, match="A shows no topic"):
-        await check_source_rights(source, flow, [], {})
 
 
 async def test_rights_are_ok_where_the_source_has_no_topic_yet(settings: Settings) -> None:
     flow = settings()
     found = await examined(flow, cluster(flow, "A", "bills"), cluster(flow, "B"))
     assert [one.result for one in found] == [Result.OK, Result.OK]
-    assert await check_source_rights(cluster(flow, "A", "bills"), flow, [], {"bills": 1})
 
 
 async def test_rights_are_checked_on_topics_that_exact_cycles_select(settings: Settings) -> None:

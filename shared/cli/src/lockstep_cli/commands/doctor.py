@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from lockstep_ops.exit_codes import TERMINATED, CannotUse
 
 if TYPE_CHECKING:
     from lockstep_config import Configuration, FlowSettings
-    from lockstep_ops.doctor.checks.report import CategoryFindings
+    from lockstep_ops.doctor.checks.report import CategoryFindings, DoctorReport
 
 HELP = """\
 Check the whole path of each flow of FILE, from this machine to a record that arrives, and say what to do about each
@@ -90,12 +90,21 @@ async def command(
     if Category.FLOW not in wanted and (bandwidth or canary_topic is not None):
         raise CannotUse("--bandwidth and --canary-topic belong to the category flow: add --category flow")
     options = DoctorOptions(timeout, wanted, canary_topic, bandwidth)
-    return await _end_in_order(_examine(configuration, settings, options, output))
+    return await _end_in_order(examine(configuration, settings, options, output))
 
 
-async def _examine(
-    configuration: "Configuration", flows: "tuple[FlowSettings, ...]", options: DoctorOptions, output: str
+async def examine(
+    configuration: "Configuration",
+    flows: "tuple[FlowSettings, ...]",
+    options: DoctorOptions,
+    output: str,
+    make_report: "Callable[[tuple[CategoryFindings, ...]], DoctorReport] | None" = None,
 ) -> int:
+    """Examine the flows, and print each category when it is complete, or all as JSON or YAML.
+
+    Returns:
+        The exit code of the report. `make_report` makes it of the categories, if it is not doctor's.
+    """
     from lockstep_cli.rendering.console import console
     from lockstep_cli.rendering.finding_lines import plain_lines, styled_lines, verdict
     from lockstep_cli.rendering.progress_display import ProgressDisplay
@@ -121,6 +130,8 @@ async def _examine(
     progress = WorkProgress()
     with ProgressDisplay(lambda: progress) as display:
         report = await Examination(configuration, flows, options, show, begin).run()
+    if make_report is not None:
+        report = make_report(report.categories)
     if output == "text":
         click.echo(verdict(report))
     else:

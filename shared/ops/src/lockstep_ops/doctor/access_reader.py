@@ -65,8 +65,7 @@ class AccessReader:
 
     async def read_names(self) -> None:
         """Resolve the bootstrap servers."""
-        servers = [_server(entry) for entry in self._properties["bootstrap.servers"].split(",") if entry.strip()]
-        hosts = await asyncio.gather(*(self._resolve(host, port) for host, port in servers))
+        hosts = await asyncio.gather(*(self._resolve(host, port) for host, port in self._servers()))
         self.facts = replace(self.facts, hosts=tuple(hosts))
 
     async def read(self) -> None:
@@ -85,6 +84,17 @@ class AccessReader:
         await self._log_in(*open_at[0])
         if self.session is not None:
             await self._read_brokers(self.session, set(open_at))
+
+    def give_up(self, why: str) -> None:
+        """Take it that no address answers, because reading could not end."""
+        hosts = self.facts.hosts or tuple(HostAddresses(host, port, why=why) for host, port in self._servers())
+        connections = (
+            AddressConnection(one.host, address, one.port, why) for one in hosts for address in one.addresses
+        )
+        self.facts = AccessFacts(self.facts.alias, self.facts.protocol, hosts=hosts, connections=tuple(connections))
+
+    def _servers(self) -> list[tuple[str, int]]:
+        return [_server(entry) for entry in self._properties["bootstrap.servers"].split(",") if entry.strip()]
 
     async def close(self) -> None:
         """Close the connection if it is open."""

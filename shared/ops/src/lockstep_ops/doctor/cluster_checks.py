@@ -1,24 +1,22 @@
-"""The checks that `lockstep probe` and `lockstep doctor` have in common.
+"""Checks by Lockstep's own clients: a cluster is reached, two clusters differ, a heartbeat and a canary arrive.
 
-They are: a cluster is reached, two clusters differ, the rights are granted, a heartbeat and a canary arrive. Each
-returns a text about what it found, or raises. All raise ClusterError. They raise PathFault if something answers and
-is not as it has to be.
+Each returns a text about what it found, or raises. All raise ClusterError. They raise PathFault if something answers
+and is not as it has to be.
 """
 
 import asyncio
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 
 from lockstep_config import FlowSettings
-from lockstep_config.credentials.permissions import Grant, source_grants
 from lockstep_kafka.admin.admin import PROBE, Admin
-from lockstep_kafka.common.errors import AdvertisedAddressUnresolved, ClusterError
+from lockstep_kafka.common.errors import AdvertisedAddressUnresolved, ClusterError, ClusterUnreachable, NotAppended
 from lockstep_kafka.topics.topic_follower import target_follower
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_ops.command_client import producing, wait_for_answer
-from lockstep_ops.permission_reader import hidden_topics, missing_rights, unknown_rights
+from lockstep_ops.exit_codes import Exit
 from lockstep_state.codecs.mm2_codec import MalformedRecord, UnsupportedRecordVersion, decode_heartbeat
 
 LEAST_PROBE_S = 0.5
@@ -27,6 +25,11 @@ LEAST_PROBE_S = 0.5
 
 class PathFault(Exception):
     """Something is not as it has to be. The message says what it is, and what to do."""
+
+
+def probe_exit(exc: Exception) -> Exit:
+    """Return the exit code of `lockstep probe` after an error of a check."""
+    return Exit.NO_ANSWER if isinstance(exc, ClusterUnreachable | NotAppended | TimeoutError) else Exit.TROUBLE
 
 
 async def reach_cluster(cluster: Admin, within: float) -> str:
@@ -71,42 +74,6 @@ async def compare_clusters(source: Admin, target: Admin) -> str:
             "topics whose names begin with either alias are not mirrored"
         )
     return f"{ids[0]} and {ids[1]}"
-
-
-async def check_source_rights(
-    source: Admin, settings: FlowSettings, names: Sequence[str], there: Collection[str]
-) -> str:
-    """Check the rights on the flow's source, as `check_rights`.
-
-    Args:
-        source: The source.
-        settings: The flow.
-        names: Topics that are mirrored, of those that the source lists.
-        there: All topics that the source lists.
-    """
-    sentence = await check_rights(source, source_grants(settings), names, there)
-    if settings.enabled and not names and (hidden := await hidden_topics(source, there)):
-        raise PathFault(str(hidden))
-    return sentence
-
-
-async def check_rights(cluster: Admin, grants: Sequence[Grant], every: Sequence[str], there: Collection[str]) -> str:
-    """Return how many rights are needed, as a text.
-
-    Args:
-        cluster: The cluster.
-        grants: The rights.
-        every: Topics that `*` names.
-        there: Topics that the cluster lists.
-
-    Raises:
-        PathFault: Rights are missing. The message has a line for each.
-    """
-    if missing := await missing_rights(cluster, grants, every, there):
-        raise PathFault("\n    ".join(map(str, missing)))
-    if unknown := await unknown_rights(cluster):
-        return unknown
-    return f"{len(grants)} needed, and what can be asked is there"
 
 
 async def await_heartbeat(settings: FlowSettings, within: float) -> str:

@@ -1,13 +1,16 @@
 """Reads the answers of a cluster that accepts the login: its brokers, its clock, its id."""
 
+import asyncio
+
 from lockstep_config.credentials.permissions import THE_CLUSTER
 from lockstep_kafka.admin.admin import Admin
 from lockstep_kafka.common.errors import ClusterError
 from lockstep_kafka.session.broker_session import QuestionRefused
 from lockstep_ops.doctor.access_reader import AccessReader
+from lockstep_ops.doctor.checks import registry
 from lockstep_ops.doctor.checks.check import CheckFinding
-from lockstep_ops.doctor.checks.cluster import ClockFacts, ClusterFacts, judge_two_clusters
-from lockstep_ops.doctor.cluster_checks import PathFault, compare_clusters, reach_cluster
+from lockstep_ops.doctor.checks.cluster import ClockFacts, ClusterFacts
+from lockstep_ops.doctor.cluster_checks import PathFault, compare_clusters, probe_exit, reach_cluster
 
 BANDWIDTH_HELPS = "With --bandwidth a record on the target shows the clock of a broker there."
 
@@ -15,7 +18,7 @@ BANDWIDTH_HELPS = "With --bandwidth a record on the target shows the clock of a 
 async def read_cluster(
     reading: AccessReader, admin: Admin, within_s: float, *, is_measured_later: bool
 ) -> ClusterFacts:
-    """Ask the cluster with Lockstep's own admin client, and then on the open connection.
+    """Ask the cluster with Lockstep's own admin client, and at the same time on the open connection.
 
     Args:
         reading: The way to the cluster, with the open connection.
@@ -23,28 +26,28 @@ async def read_cluster(
         within_s: The seconds that it may take.
         is_measured_later: The scratch topic shows the clock, so it is not read now.
     """
-    reached, trouble, is_fatal = "", "", False
-    try:
-        reached = await reach_cluster(admin, within_s)
-    except PathFault as exc:
-        trouble = str(exc)
-    except ClusterError as exc:
-        trouble, is_fatal = str(exc), True
-    return ClusterFacts(
-        access=reading.facts,
-        reached=reached,
-        trouble=trouble,
-        is_out_of_reach=is_fatal,
-        clock=await _read_clock(reading, admin, is_measured_later=is_measured_later),
+    (reached, trouble, is_fatal), clock = await asyncio.gather(
+        _reach(admin, within_s), _read_clock(reading, admin, is_measured_later=is_measured_later)
     )
+    return ClusterFacts(access=reading.facts, reached=reached, trouble=trouble, is_out_of_reach=is_fatal, clock=clock)
+
+
+async def _reach(admin: Admin, within_s: float) -> tuple[str, str, bool]:
+    """Return `reached`, `trouble` and `is_out_of_reach` of `ClusterFacts`."""
+    try:
+        return await reach_cluster(admin, within_s), "", False
+    except PathFault as exc:
+        return "", str(exc), False
+    except ClusterError as exc:
+        return "", str(exc), True
 
 
 async def compare_two_clusters(flow: str, source: Admin, target: Admin) -> CheckFinding:
     """Return the finding whether the flow's aliases lead to two clusters."""
     try:
-        return judge_two_clusters(flow, await compare_clusters(source, target), "")
+        return registry.TWO_CLUSTERS.ok(flow, f"cluster ids {await compare_clusters(source, target)}")
     except (PathFault, ClusterError) as exc:
-        return judge_two_clusters(flow, "", str(exc))
+        return registry.TWO_CLUSTERS.failed(flow, str(exc), probe_exit=probe_exit(exc))
 
 
 async def _read_clock(reading: AccessReader, admin: Admin, *, is_measured_later: bool) -> ClockFacts:

@@ -1,6 +1,7 @@
 """Examines the categories of `lockstep doctor` in their order: reads what each needs, and has it judged.
 
-A failure that ends a category for a cluster ends the later ones for it too, and for its flows.
+A failure that ends a category for a cluster ends the later ones for it too, and for its flows. The examination of
+`lockstep probe` has some of the categories, and a time at which it ends.
 """
 
 import asyncio
@@ -9,6 +10,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
+from itertools import chain
+from math import inf
 
 from lockstep_config import Configuration, FlowSettings
 from lockstep_config.resolve.precedence import SIDES, Side
@@ -26,6 +29,7 @@ from lockstep_ops.doctor.checks.limits import judge_limits
 from lockstep_ops.doctor.checks.machine import judge_machine
 from lockstep_ops.doctor.checks.options import DoctorOptions
 from lockstep_ops.doctor.checks.report import CategoryFindings, DoctorReport
+from lockstep_ops.doctor.cluster_checks import probe_exit
 from lockstep_ops.doctor.cluster_connections import (
     ClusterConnection,
     ConnectionKey,
@@ -42,6 +46,15 @@ from lockstep_rules.clusters.cluster_capabilities import Role
 
 WAY = (Category.NAMES, Category.CONNECTION, Category.TLS, Category.LOGIN, Category.CLUSTER, Category.CAPABILITIES)
 """Categories about clusters: each needs those before it, and the later ones need all of them."""
+
+ATTEMPTS = 4
+"""Attempts to connect to a cluster, in a row, for which the time of an examination with an end has to suffice."""
+
+LEAST_S = 1.0
+"""Seconds that an attempt to connect, or a category of a flow, may last in any case."""
+
+GRACE_S = 0.2
+"""Seconds by which a category may outlast its requests, so that their own messages say what they waited for."""
 
 
 @dataclass(slots=True)
@@ -86,7 +99,7 @@ class Examination:
         shown = []
         async with AsyncExitStack() as stack:
             for category in self._needed():
-                self._on_step(category.heading, self._options.within_s)
+                self._on_step(category.heading, self._left_s())
                 if category in WAY and not self._clusters:
                     await self._read_access(stack)
                 found = CategoryFindings(category, tuple(await self._examine(category)))
@@ -102,51 +115,70 @@ class Examination:
             if category in wanted or (category in WAY and at < last):
                 yield category
 
+    def _left_s(self) -> float:
+        """Return the seconds that a request or a wait may last now."""
+        return max(0.0, min(self._options.within_s, self._options.ends_at - time.monotonic()))
+
     async def _read_access(self, stack: AsyncExitStack) -> None:
         """Connect to each cluster on each of its connections, all at once."""
+        within_s, has_end = self._options.within_s, self._options.ends_at != inf
+        attempt_s = max(within_s / ATTEMPTS, min(within_s, LEAST_S)) if has_end else within_s
         for key, connection in cluster_connections(self._flows).items():
             required = required_requests(self._flows, key[0])
-            reading = AccessReader(connection.subject, connection.properties, self._options.within_s, required)
-            self._clusters[key] = _Cluster(connection, reading, _admin(connection))
+            reading = AccessReader(connection.subject, connection.properties, attempt_s, required)
+            self._clusters[key] = _Cluster(connection, reading, _admin(connection, self._options.ends_at))
             stack.push_async_callback(reading.close)
         names_only = set(self._options.categories) <= {Category.MACHINE, Category.NAMES}
-        readings = [one.reading for one in self._clusters.values()]
-        await asyncio.gather(*((one.read_names() if names_only else one.read()) for one in readings))
+        left_s = self._left_s() if has_end else None
+
+        async def read(reading: AccessReader) -> None:
+            try:
+                async with asyncio.timeout(left_s):
+                    await (reading.read_names() if names_only else reading.read())
+            except TimeoutError:
+                reading.give_up(f"no answer within {within_s:g} s")
+
+        await asyncio.gather(*(read(cluster.reading) for cluster in self._clusters.values()))
 
     async def _examine(self, category: Category) -> Iterable[CheckFinding]:
         if category is Category.MACHINE:
             facts = await asyncio.to_thread(read_machine, os.environ)
-            pod = await read_pod(os.environ, self._configuration.sources.files, self._options.within_s)
+            pod = await read_pod(os.environ, self._configuration.sources.files, self._left_s())
             return judge_machine(facts, pod)
         if category in WAY:
             return await self._examine_clusters(category)
-        found: list[CheckFinding] = []
-        for settings in self._flows:
-            found += await self._examine_flow(category, settings)
-        return found
+        if self._options.ends_at == inf:
+            return [one for settings in self._flows for one in await self._examine_flow(category, settings)]
+        # No flow waits for another one that uses up the time.
+        findings = await asyncio.gather(*(self._examine_flow(category, settings) for settings in self._flows))
+        return chain.from_iterable(findings)
 
     async def _examine_clusters(self, category: Category) -> Sequence[CheckFinding]:
         """Return findings about each cluster in the order of the flows, then those about each flow.
 
         Only a category with the check `TWO_CLUSTERS` has findings about a flow.
         """
-        checks = [one for one in registry.checks_in(category) if one is not registry.TWO_CLUSTERS]
-        found: list[CheckFinding] = []
-        for cluster in self._clusters.values():
-            alias = cluster.connection.subject
-            if category is Category.NAMES and self._has_names_of_main(cluster):
-                continue
-            if category is Category.CAPABILITIES and not cluster.connection.is_main:
-                continue
-            if cluster.ended_by is not None:
-                found += [check.not_reached(alias, cluster.ended_by) for check in checks]
-                continue
-            judged = list(until_fatal(alias, checks, await self._judge(category, cluster)))
-            cluster.ended_by = next((one for one in judged if one.is_fatal), None)
-            found += judged
+        clusters = [
+            cluster
+            for cluster in self._clusters.values()
+            if not (category is Category.NAMES and self._has_names_of_main(cluster))
+            and (category is not Category.CAPABILITIES or cluster.connection.is_main)
+        ]
+        findings = await asyncio.gather(*(self._examine_cluster(category, cluster) for cluster in clusters))
+        found = list(chain.from_iterable(findings))
         if category is Category.CLUSTER:
             found += [await self._compare(settings) for settings in self._flows]
         return found
+
+    async def _examine_cluster(self, category: Category, cluster: _Cluster) -> Sequence[CheckFinding]:
+        """Return the findings about one cluster. A fatal one ends its checks, those of later categories too."""
+        checks = [check for check in registry.checks_in(category) if check is not registry.TWO_CLUSTERS]
+        alias = cluster.connection.subject
+        if cluster.ended_by is not None:
+            return [check.not_reached(alias, cluster.ended_by) for check in checks]
+        judged = list(until_fatal(alias, checks, await self._judge(category, cluster)))
+        cluster.ended_by = next((finding for finding in judged if finding.is_fatal), None)
+        return judged
 
     async def _judge(self, category: Category, cluster: _Cluster) -> Iterable[CheckFinding]:
         facts = cluster.reading.facts
@@ -162,7 +194,7 @@ class Examination:
             case Category.CAPABILITIES:
                 return judge_capabilities(facts, self._roles(cluster.connection.alias))
         is_measured_later = self._options.bandwidth and cluster.connection.alias in self._targets
-        read = read_cluster(cluster.reading, cluster.admin, self._options.within_s, is_measured_later=is_measured_later)
+        read = read_cluster(cluster.reading, cluster.admin, self._left_s(), is_measured_later=is_measured_later)
         main, mine = self._main(cluster).reading.facts.cluster_id, facts.cluster_id
         other_id = main if main and mine and main != mine else ""
         return judge_cluster(replace(await read, other_id=other_id))
@@ -207,17 +239,17 @@ class Examination:
             return [check.not_reached(flow, cause) for check in checks]
         source, target = (self._side(settings, side) for side in SIDES)
         clusters = FlowClusters(settings, source.admin, target.admin, source.reading, target.reading)
+        within_s = self._left_s()
         try:
             if category is Category.FLOW:
-                return await examine_flow(clusters, self._options, self._on_step)
-            async with asyncio.timeout(max(self._options.within_s, 1.0)):
+                return await examine_flow(clusters, replace(self._options, within_s=within_s), self._on_step)
+            async with asyncio.timeout(max(within_s, LEAST_S) + GRACE_S):
                 if category is Category.RIGHTS:
                     return await examine_rights(clusters)
                 return list(judge_limits(await read_limits(clusters)))
-        except TimeoutError:
-            return [check.unknown(flow, f"no answer within {self._options.within_s:g} s") for check in checks]
-        except ClusterError as exc:
-            return [check.unknown(flow, str(exc)) for check in checks]
+        except (TimeoutError, ClusterError) as exc:
+            text = str(exc) if isinstance(exc, ClusterError) else f"no answer within {within_s:.3g} s"
+            return [check.unknown(flow, text, probe_exit=probe_exit(exc)) for check in checks]
 
     def _flow_checks(self, category: Category) -> Sequence[DoctorCheck]:
         """Return the checks of a category that these options ask for."""
@@ -230,7 +262,7 @@ class Examination:
         return [one for one in checks if one in wanted or (self._options.bandwidth and one in registry.BANDWIDTH)]
 
 
-def _admin(connection: ClusterConnection) -> Admin:
+def _admin(connection: ClusterConnection, ends_at: float) -> Admin:
     if connection.is_main:
-        return (source_client if connection.side == "source" else target_client)(connection.settings)
-    return connection_client(connection.settings, connection.alias, connection.properties)
+        return (source_client if connection.side == "source" else target_client)(connection.settings, ends_at=ends_at)
+    return connection_client(connection.settings, connection.alias, connection.properties, ends_at=ends_at)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from lockstep_ops.doctor.checks import registry
 from lockstep_ops.doctor.checks.access_facts import AccessFacts, AddressConnection, HostAddresses, LoginOutcome
 from lockstep_ops.doctor.checks.check import CheckFinding
+from lockstep_ops.exit_codes import Exit
 from lockstep_ops.formatting import count_text
 from lockstep_state.opening_step import OpeningStep
 
@@ -92,7 +93,7 @@ def _advertised(facts: AccessFacts) -> CheckFinding:
     text = f"{count_text(len(away), 'broker')} of {len(facts.brokers)} cannot be reached: " + listed(
         f"{one.place} ({one.why})" for one in away
     )
-    return check.failed(facts.alias, text)
+    return check.failed(facts.alias, text, probe_exit=Exit.NO_ANSWER)
 
 
 def judge_login(facts: AccessFacts) -> Iterator[CheckFinding]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from lockstep_ops import marks
+from lockstep_ops.exit_codes import Exit
 from lockstep_ops.findings.finding_kind import FindingKind
 
 
@@ -88,20 +89,32 @@ class DoctorCheck(FindingKind):
     def warning(self, subject: str, detail: str, fix: str = "") -> "CheckFinding":
         return CheckFinding(self, subject, Result.WARNING, detail, fix or self.plain_fix)
 
-    def failed(self, subject: str, detail: str, fix: str = "", *, is_fatal: bool = False) -> "CheckFinding":
+    def failed(
+        self,
+        subject: str,
+        detail: str,
+        fix: str = "",
+        *,
+        is_fatal: bool = False,
+        probe_exit: Exit = Exit.TROUBLE,
+    ) -> "CheckFinding":
         """Return the finding that the check failed.
 
         Args:
             subject: The cluster, flow or machine.
             detail: What is wrong.
             fix: What helps. "": the fix of the check itself.
-            is_fatal: No later check of this subject can be made.
+            is_fatal: No later check of this subject can be made: the cluster cannot be used at all.
+            probe_exit: The exit code of `lockstep probe`. If it is fatal, that is `NO_ANSWER`.
         """
-        return CheckFinding(self, subject, Result.FAILED, detail, fix or self.plain_fix, is_fatal)
+        probe_exit = Exit.NO_ANSWER if is_fatal else probe_exit
+        return CheckFinding(
+            self, subject, Result.FAILED, detail, fix or self.plain_fix, is_fatal=is_fatal, probe_exit=probe_exit
+        )
 
-    def unknown(self, subject: str, detail: str, fix: str = "") -> "CheckFinding":
+    def unknown(self, subject: str, detail: str, fix: str = "", *, probe_exit: Exit = Exit.FINE) -> "CheckFinding":
         """Return the finding that the check could not be made. `fix` says how it can be made."""
-        return CheckFinding(self, subject, Result.UNKNOWN, detail, fix)
+        return CheckFinding(self, subject, Result.UNKNOWN, detail, fix, probe_exit=probe_exit)
 
     def skipped(self, subject: str, detail: str) -> "CheckFinding":
         """Return the finding that there is nothing to check. `detail` says why."""
@@ -128,6 +141,8 @@ class CheckFinding:
     is_fatal: bool = False
     ended_by: str = ""
     """The code of an earlier check, whose failure ended the checks of this subject."""
+    probe_exit: Exit = Exit.FINE
+    """The exit code of `lockstep probe` if nothing graver is found."""
 
     def as_json(self) -> dict[str, str]:
         """Return the finding as JSON values."""

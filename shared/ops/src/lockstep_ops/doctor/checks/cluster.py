@@ -8,6 +8,7 @@ from lockstep_ops.doctor.checks import registry
 from lockstep_ops.doctor.checks.access import listed
 from lockstep_ops.doctor.checks.access_facts import AccessFacts
 from lockstep_ops.doctor.checks.check import CheckFinding, DoctorCheck
+from lockstep_ops.exit_codes import Exit
 from lockstep_ops.formatting import count_text, in_time
 
 SKEW_WARNING_MS = 30_000
@@ -57,7 +58,7 @@ def judge_cluster(facts: ClusterFacts) -> Iterator[CheckFinding]:
     """Yield the findings about one cluster by itself."""
     alias = facts.access.alias
     if facts.trouble:
-        yield registry.REACHED.failed(alias, facts.trouble, is_fatal=facts.is_out_of_reach)
+        yield registry.REACHED.failed(alias, facts.trouble, is_fatal=facts.is_out_of_reach, probe_exit=Exit.NO_ANSWER)
     elif facts.other_id:
         text = (
             f"leads to cluster {facts.access.cluster_id}, and other clients of this alias are led to {facts.other_id}"
@@ -113,10 +114,3 @@ def _round_trip(access: AccessFacts) -> CheckFinding:
     place, slowest = max(medians.items(), key=lambda one: one[1])
     farthest = "" if len(medians) == 1 else f"; the slowest is {place} with {slowest:.1f} ms"
     return registry.ROUND_TRIP.ok(access.alias, f"p50 {median(medians.values()):.1f} ms{farthest}")
-
-
-def judge_two_clusters(flow: str, detail: str, trouble: str) -> CheckFinding:
-    """Return the finding whether the aliases of a flow lead to two clusters."""
-    if trouble:
-        return registry.TWO_CLUSTERS.failed(flow, trouble)
-    return registry.TWO_CLUSTERS.ok(flow, f"cluster ids {detail}")

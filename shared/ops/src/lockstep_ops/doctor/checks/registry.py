@@ -165,7 +165,7 @@ CREDENTIALS = DoctorCheck(
 REACHED = DoctorCheck(
     "LD601",
     "cluster answers",
-    "Lockstep's own client gets the list of brokers. `lockstep probe` checks the same.",
+    "Lockstep's own client gets the list of brokers, and reaches each of them.",
     "See [login and rights](../troubleshoot/login-and-rights.md).",
     category=Category.CLUSTER,
 )
@@ -230,7 +230,8 @@ RIGHTS = DoctorCheck(
 HEARTBEAT = DoctorCheck(
     "LD901",
     "heartbeat",
-    "A heartbeat of the flow arrives on the target. It is awaited if a replica of the service heartbeat runs.",
+    "A heartbeat of the flow arrives on the target. It is awaited if a replica of the service heartbeat runs, by "
+    "`lockstep probe` in any case.",
     "Read `lockstep status` and the log of the service heartbeat.",
     category=Category.FLOW,
 )

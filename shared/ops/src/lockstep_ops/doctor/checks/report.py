@@ -1,4 +1,4 @@
-"""All that `lockstep doctor` found, by category, and the exit code that follows. Pure."""
+"""All that `lockstep doctor` or `lockstep probe` found, by category, and the exit code that follows. Pure."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -23,13 +23,13 @@ class DoctorReport:
 
     categories: tuple[CategoryFindings, ...]
 
-    def _findings(self) -> Iterator[CheckFinding]:
-        for one in self.categories:
-            yield from one.findings
+    def findings(self) -> Iterator[CheckFinding]:
+        for category in self.categories:
+            yield from category.findings
 
     @property
     def counts(self) -> Counter[Result]:
-        return Counter(one.result for one in self._findings())
+        return Counter(finding.result for finding in self.findings())
 
     @property
     def exit_code(self) -> Exit:
@@ -51,3 +51,13 @@ class DoctorReport:
                 for one in self.categories
             ],
         }
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeReport(DoctorReport):
+    """The report of `lockstep probe`, which has exit codes of its own."""
+
+    @property
+    def exit_code(self) -> Exit:
+        """Return the gravest code of the findings: a cluster that does not answer counts more than a failure."""
+        return max((finding.probe_exit for finding in self.findings()), default=Exit.FINE)
