@@ -3,7 +3,6 @@
 It is checked by AWS's published algorithm (Signature Version 4, query string form), written here anew.
 """
 
-import asyncio
 import base64
 import datetime
 import hashlib
@@ -21,8 +20,8 @@ import pytest
 from lockstep_config.clients.iam import IAM_CLIENT_HANDLER, IAM_LOGIN_HANDLER, IAM_MODULE, IamSettings
 from lockstep_config.clients.iam_signer import signed
 from lockstep_config.clients.oauth import OAUTHBEARER_MODULE
-from lockstep_config.clients.token_source import TokenSource, TokenUnavailable
-from lockstep_config.flow.client_settings import aiokafka_connection, source_consumer, target_admin
+from lockstep_config.clients.token_source import TokenSource, TokenUnavailable, shared_token_source
+from lockstep_config.flow.client_settings import source_consumer, target_admin, wire_security
 from lockstep_state.names import Flow
 from tests.support.iam_login import BROKERS, bearer, iam_of, msk, tokens_of
 from tests.unit.config.conftest import LoadText
@@ -103,9 +102,8 @@ def test_a_file_with_both_is_read_and_every_client_has_the_token(load_text: Load
         url = url_of(text)
         assert url.startswith(f"https://kafka.{region}.amazonaws.com/?Action=kafka-cluster%3AConnect&")
         assert parse_qs(urlsplit(url).query)["X-Amz-Signature"] == [signature_by_aws_rules(url, SECRET)]
-        settings = aiokafka_connection(loaded.clusters[alias])
-        assert settings["sasl_mechanism"] == "OAUTHBEARER"
-        assert asyncio.run(settings["sasl_oauth_token_provider"].token()) == text
+        login = wire_security(loaded.clusters[alias])["login"]
+        assert shared_token_source(login.tokens).token().text == text
 
 
 def test_fixed_credentials_and_a_fixed_time_give_one_token(credentials: None, fixed: None) -> None:

@@ -19,7 +19,8 @@ from lockstep_data_plane.verify.offset_map import OffsetMap
 from lockstep_data_plane.verify.partition_verifier import PartitionVerifier
 from lockstep_data_plane.verify.record_alignment import TargetRules
 from lockstep_kafka.wire.cluster import ClusterClient, KafkaProtocolError, PartitionLeader
-from lockstep_kafka.wire.connection import BrokerUnreachable, Connection
+from lockstep_kafka.wire.connection import Connection
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from lockstep_kafka.wire.frame_protocol import EncodedRequest
 from lockstep_kafka.wire.message_versions import message
 from lockstep_runtime.state.unreadable_records import UnreadableRecords

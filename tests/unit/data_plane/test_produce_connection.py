@@ -27,7 +27,8 @@ from lockstep_data_plane.produce.sender import (
 )
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_kafka.wire.cluster import PartitionLeader
-from lockstep_kafka.wire.connection import BrokerUnreachable, Connection
+from lockstep_kafka.wire.connection import Connection
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from lockstep_kafka.wire.frame_protocol import EncodedRequest
 from lockstep_kafka.wire.message_versions import message
 from lockstep_kafka.wire.produce_codec import ProduceAnswer

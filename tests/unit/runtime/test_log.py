@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from mode.services import Service
 
-from lockstep_runtime.membership import faust_app
+from lockstep_runtime.membership import faust_bends
 from lockstep_runtime.telemetry.log import FlowLog, LogFormat, configure
 
 
@@ -102,8 +102,8 @@ def test_root_logger_info_of_libraries_is_debug(log_format: LogFormat) -> None:
 
 
 def test_each_subclass_of_faust_logs_as_the_library() -> None:
-    ours = [one for one in vars(faust_app).values() if isinstance(one, type) and issubclass(one, Service)]
-    ours = [one for one in ours if one.__module__ == faust_app.__name__]
+    ours = [one for one in vars(faust_bends).values() if isinstance(one, type) and issubclass(one, Service)]
+    ours = [one for one in ours if one.__module__ == faust_bends.__name__]
     assert {one.__name__ for one in ours} >= {"App", "Consumer", "Thread", "Unmeasured"}
     assert {one.__name__: one.logger.name.partition(".")[0] for one in ours} == dict.fromkeys(
         (one.__name__ for one in ours), "faust"

@@ -14,7 +14,8 @@ from lockstep_data_plane.fetch.memory_budget import FetchBudget
 from lockstep_data_plane.record_batch.coalesce import scan_groups
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_kafka.wire.cluster import ClusterClient, PartitionLeader
-from lockstep_kafka.wire.connection import BrokerUnreachable, Connection
+from lockstep_kafka.wire.connection import Connection
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from lockstep_kafka.wire.fetch_codec import (
     NOBODY,
     UNKNOWN,

@@ -18,7 +18,8 @@ from lockstep_data_plane.core.append_sequence import InFlightBatch
 from lockstep_data_plane.core.events import ConnectionReady
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_kafka.wire.cluster import ClusterClient, PartitionLeader
-from lockstep_kafka.wire.connection import BrokerUnreachable, Connection
+from lockstep_kafka.wire.connection import Connection
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from lockstep_kafka.wire.error_codes import BACK_PRESSURE
 from lockstep_kafka.wire.frame_protocol import EncodedRequest
 from lockstep_kafka.wire.produce_codec import (

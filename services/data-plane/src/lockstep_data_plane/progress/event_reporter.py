@@ -12,7 +12,7 @@ from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.record_batch.codecs import CODEC_NAMES, NONE
 from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, NotPermitted, ProtocolUnfit, TopicDeleted
 from lockstep_kafka.wire.cluster import ClusterClient, KafkaProtocolError
-from lockstep_kafka.wire.connection import BrokerUnreachable, ProtocolUnfitError, TopicDeletedError
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable, ProtocolUnfitError, TopicDeletedError
 from lockstep_kafka.wire.error_codes import DENIED
 from lockstep_kafka.wire.request_size import SMALL_BYTES
 from lockstep_kafka.wire.unsupported_requests import UnsupportedCase

@@ -16,7 +16,7 @@ from lockstep_kafka.common.errors import (
     RequestUnsupported,
 )
 from lockstep_kafka.wire.cluster import KafkaProtocolError, connect_cluster
-from lockstep_kafka.wire.connection import BrokerUnreachable, ProtocolUnfitError
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable, ProtocolUnfitError
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 from lockstep_state.names import Flow

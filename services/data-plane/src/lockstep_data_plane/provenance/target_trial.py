@@ -16,11 +16,7 @@ from lockstep_data_plane.record_batch.outgoing_batch import stamp
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import build
 from lockstep_kafka.wire.cluster import ClusterClient, KafkaProtocolError, connect_cluster
-from lockstep_kafka.wire.connection import (
-    BrokerUnreachable,
-    ConnectionClosedError,
-    ProtocolUnfitError,
-)
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable, ConnectionClosedError, ProtocolUnfitError
 from lockstep_kafka.wire.error_codes import BACK_PRESSURE, DENIED
 from lockstep_kafka.wire.message_versions import message
 from lockstep_kafka.wire.produce_codec import produce_answer, produce_request

@@ -1,4 +1,6 @@
-"""The SASL mechanisms, each in one record: how a client's Java properties become a login for each client library.
+"""The SASL mechanisms, each in one record: how a client's Java properties become a login.
+
+Our own connections take the login as it is (`lockstep_kafka.wire.sasl`), Faust's too. `to_librdkafka` translates it.
 
 To add a mechanism, add its record to `MECHANISMS`, and run `make docs`. A mechanism that has no record raises
 `Untranslatable`.
@@ -7,7 +9,6 @@ To add a mechanism, add its record to `MECHANISMS`, and run `make docs`. A mecha
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
 
 from lockstep_config.clients.iam import AWS_MSK_IAM, IAM_CLIENT_HANDLER, IAM_LOGIN_HANDLER, IAM_MODULE
 from lockstep_config.clients.oauth import (
@@ -38,26 +39,10 @@ class Credentials:
         """Settings without what cannot be pickled."""
         return {"sasl.mechanism": self.mechanism, "sasl.username": self.username, "sasl.password": self.password}
 
-    def to_aiokafka(self) -> dict[str, Any]:
-        """Keyword arguments for `aiokafka.conn.create_conn`."""
-        return {
-            "sasl_mechanism": self.mechanism,
-            "sasl_plain_username": self.username,
-            "sasl_plain_password": self.password,
-        }
-
-    def to_faust(self) -> tuple[str, dict[str, Any]]:
-        """The class in `faust.auth`, and its arguments."""
-        return "SASLCredentials", {
-            "mechanism": self.mechanism,
-            "username": self.username,
-            "password": self.password,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class TokenLogin:
-    """A login with access tokens, which every client library makes as OAUTHBEARER."""
+    """A login with access tokens, which every client makes as OAUTHBEARER."""
 
     tokens: TokenSettings
 
@@ -71,15 +56,6 @@ class TokenLogin:
 
     def to_librdkafka(self) -> dict[str, str]:
         return {"sasl.mechanism": OAUTHBEARER}
-
-    def to_aiokafka(self) -> dict[str, Any]:
-        from lockstep_config.clients.token_source import aiokafka_provider, shared_token_source
-
-        provider = aiokafka_provider(shared_token_source(self.tokens))
-        return {"sasl_mechanism": OAUTHBEARER, "sasl_oauth_token_provider": provider}
-
-    def to_faust(self) -> tuple[str, dict[str, Any]]:
-        return "OAuthCredentials", {"oauth_cb": self.to_aiokafka()["sasl_oauth_token_provider"]}
 
 
 SaslLogin = Credentials | TokenLogin

@@ -7,7 +7,6 @@ from importlib import import_module
 from io import BytesIO
 from typing import Any, NamedTuple
 
-from aiokafka.errors import KafkaConnectionError
 from kio.serial import entity_reader, entity_writer
 
 from lockstep_kafka.wire.frame_protocol import EncodedRequest
@@ -26,13 +25,11 @@ class MessageFormat(NamedTuple):
     reader: Callable[[memoryview, int], tuple[Any, int]]
 
     def read_answer(self, frame: memoryview) -> Any:
-        """Return the answer in a frame that begins with its correlation id. Raises KafkaConnectionError."""
+        """Return the answer in a frame that begins with its correlation id. Raises ConnectionError."""
         if not self.is_flexible:
             return self.reader(frame, _CORRELATION_ID_SIZE)[0]
         if frame[_CORRELATION_ID_SIZE] != 0:
-            raise KafkaConnectionError(
-                "the broker sent tagged fields in a response header, which no version known here has"
-            )
+            raise ConnectionError("the broker sent tagged fields in a response header, which no version known here has")
         return self.reader(frame, _CORRELATION_ID_SIZE + 1)[0]
 
 

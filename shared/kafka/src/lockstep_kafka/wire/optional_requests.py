@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 from lockstep_kafka.wire.cluster import CONSUMER, ClusterClient, KafkaProtocolError, PartitionLeader
-from lockstep_kafka.wire.connection import ConnectionClosedError, ProtocolUnfitError
+from lockstep_kafka.wire.connection_errors import ConnectionClosedError, ProtocolUnfitError
 from lockstep_kafka.wire.message_versions import filled
 from lockstep_kafka.wire.unsupported_requests import UnsupportedCase
 from lockstep_state.errors import RetriableError

@@ -11,6 +11,7 @@ from lockstep_kafka.common.asyncio_util import done_within, unless_set
 from lockstep_kafka.common.errors import ClusterError, NotPermitted
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.membership.faust_app import build_app
+from lockstep_runtime.membership.faust_bends import go_without_the_thread, leave_with_a_word, listen_to_group
 from lockstep_runtime.membership.flow_runner import FlowRunner
 from lockstep_runtime.membership.group_watch import GroupLost, InstanceTaken
 from lockstep_runtime.state.leadership import SESSION_TIMEOUT
@@ -18,9 +19,6 @@ from lockstep_state.names import COMMANDS_PARTITIONS, commands_topic
 
 JOIN = 60.0
 """Seconds a Faust app gets to start. It fails by itself, and sooner, where no broker answers."""
-
-UNKNOWN_MEMBER = ""
-"""aiokafka's `member_id` once the coordinator has answered a heartbeat with UNKNOWN_MEMBER_ID."""
 
 LEAVE = 3.0
 """Seconds a Faust app gets to stop. Its threads are daemons of a process that is about to end anyway, or of a broker
@@ -61,7 +59,7 @@ class FaustMembership:
     async def leave(self) -> None:
         self._left = True
         self._give_up_place()
-        self._go_without_the_thread()
+        go_without_the_thread(self._app)
         try:
             await done_within(self._app.stop(), LEAVE)
         except Exception as exc:  # noqa: BLE001 - a consumer that hangs or has crashed; the group finds out by itself
@@ -119,67 +117,32 @@ class FaustMembership:
             self._loop.call_soon_threadsafe(self._over.set)
 
     def _give_up_place(self) -> None:
-        """Let the group know that we leave. A static member of aiokafka leaves without a request, and its partitions
-        wait for its session's end. A member without an instance id sends one, and the others have its partitions at
-        once. If no other member shares the work, none waits for the place, and a restart finds it as it was."""
-        if len(self._runner.ctx.leadership.held) == COMMANDS_PARTITIONS:
-            return
-        coordinator = self._coordinator()
-        if coordinator is not None:
-            coordinator._group_instance_id = None
-
-    def _go_without_the_thread(self) -> None:
-        """A Faust app that stops blocks while it waits for its consumer's thread, and our loop with it. It blocks for
-        as long as aiokafka takes to close connections, and for ever where that hangs. The thread ends without us."""
-        worker = getattr(self._thread(), "_thread", None)
-        if worker is not None:
-            worker.stop = lambda: None
-
-    def _coordinator(self) -> Any:
-        """aiokafka's, or None before the consumer has started (a contract test holds the names)."""
-        return getattr(getattr(self._thread(), "_consumer", None), "_coordinator", None)
-
-    def _thread(self) -> Any:
-        """The service in which Faust's consumer lives, or None before it has started."""
-        return getattr(self._app.consumer, "_thread", None)
+        """Leave with a word, so that the others have our partitions at once. If no other member shares the work, none
+        waits for the place, and a restart finds it as it was."""
+        if len(self._runner.ctx.leadership.held) != COMMANDS_PARTITIONS:
+            leave_with_a_word(self._app)
 
     def _listen(self, consumer: Any) -> None:
-        self._listen_to_group(consumer._coordinator)
-        consumer._fetcher._fetch_task.add_done_callback(self._reading_ended)
+        listen_to_group(consumer, self)
 
-    def _reading_ended(self, reading: "asyncio.Task[None]") -> None:
-        """End the membership with aiokafka's fetcher. When that fails, the member goes on in its group, and gets no
-        command any more."""
-        if not reading.cancelled() and (error := reading.exception()) is not None and not self._left:
-            self._end_from_thread(self._trouble(error.__cause__ or error))
+    # -- what the group says, in the thread of Faust's consumer (`faust_bends.GroupListener`) --------------------------
 
-    def _listen_to_group(self, coordinator: Any) -> None:
-        """aiokafka does not report when its group last answered, nor that another member has taken its place. So its
-        heartbeat is wrapped (a contract test holds the names).
+    def now(self) -> float:
+        return self._runner.ctx.clock.monotonic()
 
-        It raises an error of the group in the read that waits at that moment, and does nothing until then. Faust reads
-        the records by another way. If nothing waits, as before the first assignment, the error is lost. The member
-        sends no heartbeat and does not join again. So the method that gives the error away is wrapped too.
-        """
-        beat, push = coordinator._do_heartbeat, coordinator._push_error_to_user
+    def heartbeat_answered(self, asked_at: float) -> None:
+        if not self._left:
+            self._runner.on_heartbeat(asked_at)
 
-        async def heard_beat() -> bool:
-            asked = self._runner.ctx.clock.monotonic()
-            answered: bool = await beat()
-            if answered and not self._left:
-                self._runner.on_heartbeat(asked)
-            elif answered:
-                return answered
-            elif coordinator.member_id == UNKNOWN_MEMBER and (self._left or self._runner.ctx.heard):
-                # The session has not ended, so our place went to a member that joined under our instance's name. To
-                # join under it again would put that one out, which would put us out, and so on.
-                coordinator._group_instance_id = None
-                self._end_from_thread(self._instance_taken())
-            return answered
+    def place_is_taken(self) -> bool:
+        if not self._left and not self._runner.ctx.heard:
+            return False
+        self._end_from_thread(self._instance_taken())
+        return True
 
-        def heard_error(error: BaseException) -> Any:
+    def group_failed(self, error: BaseException) -> None:
+        self._end_from_thread(self._trouble(error))
+
+    def reading_failed(self, error: BaseException) -> None:
+        if not self._left:
             self._end_from_thread(self._trouble(error))
-            return push(error)
-
-        coordinator._do_heartbeat = heard_beat
-        coordinator._push_error_to_user = heard_error
