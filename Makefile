@@ -49,7 +49,7 @@ demo: setup spark-archive ## two Kafka clusters mirrored both ways, live, and co
 
 test: setup spark-archive ## every test that takes at most 12 minutes together, on real brokers (WITHOUT=tests/unit leaves a folder out)
 	@# In two halves that take as long: tests with brokers wait more than they compute.
-	$(call side_by_side,$(UNIT) -rs $(addprefix --ignore=,tests/kube $(SLOW) $(WITHOUT)) tests,$(PY) -m pytest -q -rs -m "not long" $(SLOW))
+	$(call side_by_side,$(UNIT) -rsR $(addprefix --ignore=,tests/kube $(SLOW) $(WITHOUT)) tests,$(PY) -m pytest -q -rsR -m "not long" $(SLOW))
 
 setup: $(SYNCED) java $(PREPARED) ## Python packages, Java and Kafka, on a fresh machine too (the others do it by themselves)
 

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -165,6 +166,19 @@ def running(mirror: Mirror) -> Mirror:
     ended = {service.module: service.ended for service in (mirror.topic_sync, mirror.data_plane) if not service.running}
     assert not ended, f"ended with {ended}, and every test behind it fails\n{mirror.said_last()}"
     return mirror
+
+
+WITHOUT_BROKERS = ("unit", "chart")
+RUNS_AGAIN = pytest.mark.flaky(reruns=1, only_rerun=["NeverHappened", "TimeoutExpired"])
+"""A test with brokers runs once more if it waited in vain: all processes of both halves of `make test` share two cores.
+What it compared and found different fails at once, and long tests run once. The summary names what ran again."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        folder = item.path.relative_to(Path(__file__).parent).parts[0]
+        if folder not in WITHOUT_BROKERS and item.get_closest_marker("long") is None:
+            item.add_marker(RUNS_AGAIN)
 
 
 @pytest.hookimpl(wrapper=True)

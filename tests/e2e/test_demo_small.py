@@ -6,12 +6,14 @@ import sys
 from pathlib import Path
 
 import psutil
+import pytest
 
 from tools.demo.__main__ import arguments
 
-DEMO_WITHIN = 280.0  # half a minute on a quiet machine; other tests may share the cores
+DEMO_WITHIN = 600.0  # half a minute on a quiet machine; other tests may share the cores
 
 
+@pytest.mark.timeout(DEMO_WITHIN + 60)
 def test_demo_proves_its_claims_and_leaves_nothing_behind(tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "tools.demo", "--duration", "5"],

@@ -1,18 +1,15 @@
 """Clusters as nobody sells them: each lacks several things at once. They are copied exactly, or refused by name."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Pair
-from tests.support.broker import Broker, started
 from tests.support.cluster_expectations import Role
 from tests.support.cluster_profile import ClusterProfile, ConfigRules, ReplicationRule
 from tests.support.eventually import wait_until
-from tests.support.proxy import Proxy
-from tests.support.whole_life import WITHIN, LifeCluster, WholeLife
+from tests.support.profiled_life import Brokers, begin_life, profiled_brokers
+from tests.support.whole_life import WITHIN, WholeLife
 
 pytestmark = pytest.mark.long
 
@@ -39,10 +36,10 @@ COPIED: dict[str, tuple[Role, ClusterProfile]] = {
         Role.SOURCE,
         ClusterProfile(versions=OLDEST, absent=NO_CONFIGS | {"offset_for_leader_epoch", "list_groups"}),
     ),
+    "does not announce InitProducerId": (Role.TARGET, ClusterProfile(absent=frozenset({"init_producer_id"}))),
+    "closes at InitProducerId": (Role.TARGET, ClusterProfile(closes_on=frozenset({"init_producer_id"}))),
 }
 REFUSED: dict[str, tuple[ClusterProfile, str]] = {
-    "does not announce InitProducerId": (ClusterProfile(absent=frozenset({"init_producer_id"})), "InitProducerId"),
-    "closes at InitProducerId": (ClusterProfile(closes_on=frozenset({"init_producer_id"})), "InitProducerId"),
     "closes at CreateTopics": (ClusterProfile(closes_on=frozenset({"create_topics"})), "create topic"),
     "takes no compaction": (
         ClusterProfile(configs=ConfigRules(refused=frozenset({"cleanup.policy"}))),
@@ -53,33 +50,26 @@ REFUSED: dict[str, tuple[ClusterProfile, str]] = {
 
 
 @pytest.fixture(scope="module")
-def clusters() -> Iterator[Pair]:
-    with ExitStack() as stack:
-        a, b = (Broker(alias, authorizer=True, behind=stack.enter_context(Proxy())) for alias in ("A", "B"))
-        stack.enter_context(started(a, b))
-        yield Pair(a, b)
+def clusters() -> Iterator[Brokers]:
+    with profiled_brokers() as brokers:
+        yield brokers
 
 
-def begin(folder: Path, clusters: Pair, role: Role, profile: ClusterProfile) -> WholeLife:
-    ends: dict[Role, LifeCluster] = {}
-    for end, broker in ((Role.SOURCE, clusters.a), (Role.TARGET, clusters.b)):
-        assert broker.proxy is not None
-        broker.proxy.answer_as(profile if end is role else ClusterProfile())
-        ends[end] = LifeCluster(bootstrap=broker.bootstrap, address=broker.proxy.bootstrap)
-    life = WholeLife(folder, ends[Role.SOURCE], ends[Role.TARGET], codecs=("none", "gzip", "snappy", "lz4"))
+def begin(folder: Path, clusters: Brokers, role: Role, profile: ClusterProfile) -> WholeLife:
+    life = begin_life(folder, clusters, role, profile, codecs=("none", "gzip", "snappy", "lz4"))
     life.write(0, FEW // 2)
     return life
 
 
 @pytest.mark.parametrize("name", COPIED)
-def test_copy_with_invented_cluster_is_exact_over_a_kill(tmp_path: Path, clusters: Pair, name: str) -> None:
+def test_copy_with_invented_cluster_is_exact_over_a_kill(tmp_path: Path, clusters: Brokers, name: str) -> None:
     life = begin(tmp_path, clusters, *COPIED[name])
     with life.running() as run:
         life.copy_over_kill(run, FEW // 2, FEW, groups="list_groups" not in COPIED[name][1].absent)
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_target_that_lacks_what_is_needed_is_refused_by_name(tmp_path: Path, clusters: Pair, name: str) -> None:
+def test_target_that_lacks_what_is_needed_is_refused_by_name(tmp_path: Path, clusters: Brokers, name: str) -> None:
     profile, word = REFUSED[name]
     life = begin(tmp_path, clusters, Role.TARGET, profile)
 

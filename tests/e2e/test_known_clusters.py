@@ -1,19 +1,15 @@
 """Whole lives of flows from and to clusters that are no Apache Kafka of today, as the table of expectations says."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from lockstep_state.rows.state_rows import AclStatus
-from tests.conftest import Pair
-from tests.support.broker import Broker, started
 from tests.support.cluster_expectations import EXPECTED, Role
-from tests.support.cluster_profile import ClusterProfile
 from tests.support.known_clusters import KNOWN_CLUSTERS
-from tests.support.proxy import Proxy
-from tests.support.whole_life import CODECS, LifeCluster, WholeLife
+from tests.support.profiled_life import Brokers, begin_life, profiled_brokers
+from tests.support.whole_life import CODECS, WholeLife
 
 RECORDS, FEW = 20_000, 2_000
 """Those of the long test, and of the short one."""
@@ -29,26 +25,17 @@ EVENTS = (
 
 
 @pytest.fixture(scope="module")
-def clusters() -> Iterator[Pair]:
-    """Two brokers of their own: profiles cut the connections of everybody behind a proxy."""
-    with ExitStack() as stack:
-        a, b = (Broker(alias, authorizer=True, behind=stack.enter_context(Proxy())) for alias in ("A", "B"))
-        stack.enter_context(started(a, b))
-        yield Pair(a, b)
+def clusters() -> Iterator[Brokers]:
+    with profiled_brokers() as brokers:
+        yield brokers
 
 
-def begin(folder: Path, clusters: Pair, name: str, role: Role, records: int) -> WholeLife:
+def begin(folder: Path, clusters: Brokers, name: str, role: Role, records: int) -> WholeLife:
     """Let one cluster answer by its profile, and write the records of the source."""
     expected, profile = EXPECTED[name, role], KNOWN_CLUSTERS[name].profile
-    ends: dict[Role, LifeCluster] = {}
-    for end, broker in ((Role.SOURCE, clusters.a), (Role.TARGET, clusters.b)):
-        assert broker.proxy is not None
-        broker.proxy.answer_as(profile if end is role else ClusterProfile())
-        lacks = expected.lacks if end is role else frozenset[str]()
-        ends[end] = LifeCluster(bootstrap=broker.bootstrap, address=broker.proxy.bootstrap, lacks=lacks)
     refused = profile.refused_codecs if role is Role.SOURCE else {}
     codecs = [codec for number, codec in enumerate(CODECS) if number not in refused]
-    life = WholeLife(folder, ends[Role.SOURCE], ends[Role.TARGET], *expected.lines, codecs=codecs)
+    life = begin_life(folder, clusters, role, profile, *expected.lines, lacks=expected.lacks, codecs=codecs)
     life.write_table()
     life.write(0, records)
     return life
@@ -60,7 +47,7 @@ def check_events(life: WholeLife, name: str, role: Role) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("name", "role"), CASES)
-def test_life_with_known_cluster_is_exact(tmp_path: Path, clusters: Pair, name: str, role: Role) -> None:
+def test_life_with_known_cluster_is_exact(tmp_path: Path, clusters: Brokers, name: str, role: Role) -> None:
     life = begin(tmp_path, clusters, name, role, RECORDS // 2)
     _, hazards = life.plan()
     assert hazards.keys() & HAZARDS == EXPECTED[name, role].hazards
@@ -74,7 +61,7 @@ def test_life_with_known_cluster_is_exact(tmp_path: Path, clusters: Pair, name: 
 
 
 @pytest.mark.parametrize(("name", "role"), SHORT)
-def test_copy_with_known_cluster_is_exact_over_a_kill(tmp_path: Path, clusters: Pair, name: str, role: Role) -> None:
+def test_copy_with_known_cluster_is_exact_over_a_kill(tmp_path: Path, clusters: Brokers, name: str, role: Role) -> None:
     life = begin(tmp_path, clusters, name, role, FEW // 2)
     with life.running() as run:
         life.copy_over_kill(run, FEW // 2, FEW)

@@ -18,6 +18,7 @@ class Result(StrEnum):
 
     EXACT = "exact"
     IN_TRANSACTIONS = "exact, in transactions"
+    READ_BACK = "exact, and the target's log is read back"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +57,8 @@ LYING = "its answers about leader epochs are not believed: its log decides"
 WHOLE_CONFIGS = "configs are read and written as a whole"
 NO_CODECS = "batches are copied without compression"
 FEW_TOPICS = "topics are few: plan counts those that a flow needs"
+FROZEN = "a writer that was frozen may double a batch, and that is reported"
+DOUBLED = "records of control topics may be appended twice"
 MARKERS = "offsets of copies differ by the markers of transactions"
 
 NO_EVENTS: frozenset[str] = frozenset()
@@ -151,6 +154,14 @@ EXPECTED: Mapping[tuple[str, Role], Expectation] = MappingProxyType(
         ("no-producer-ids", SOURCE): Expectation(),
         ("no-producer-ids", TARGET): Expectation(
             result=Result.IN_TRANSACTIONS, lost=(MARKERS,), events=frozenset({"AppendModeChosen"})
+        ),
+        ("no-producer-id-given", SOURCE): Expectation(),
+        ("no-producer-id-given", TARGET): Expectation(
+            result=Result.READ_BACK,
+            lost=(FROZEN, DOUBLED),
+            hazards=frozenset({"LS029"}),
+            lacks=frozenset({"InitProducerId", "AddPartitionsToTxn"}),
+            events=frozenset({"AppendModeChosen"}),
         ),
         ("lying-epochs", SOURCE): Expectation(lost=(LYING,), events=UNSUPPORTED),
         ("lying-epochs", TARGET): Expectation(),

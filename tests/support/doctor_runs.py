@@ -35,7 +35,8 @@ class DoctorRun:
 
 
 def run_doctor(file: Path, *arguments: str, code: int = 0) -> DoctorRun:
-    """Ends with this exit code."""
-    body = json.loads(lockstep("doctor", file, *arguments, "--output", "json", code=code))
+    """Run `doctor`, which has to end with this exit code. Each answer may take longer than by default."""
+    patience = () if "--timeout" in arguments else ("--timeout", "30")
+    body = json.loads(lockstep("doctor", file, *arguments, *patience, "--output", "json", code=code))
     assert body["success"] is (code == 0)
     return DoctorRun(tuple(check for category in body["categories"] for check in category["checks"]))

@@ -56,8 +56,11 @@ DOCUMENTED = (
     ),
     DocumentedCluster(
         title="Oracle OCI Streaming",
-        source=WORKS,
-        target="does not work: it has no InitProducerId",
-        documents=(Document("https://github.com/helidon-io/helidon/issues/6718", "2026-11"),),
+        source=f"{WORKS}, if no topic of Lockstep is on it",
+        target="does not work: it has no compacted topics",
+        documents=(
+            Document("https://docs.cloud.oracle.com/iaas/Content/Streaming/Tasks/kafkacompatibility.htm", "2026-11"),
+            Document("https://github.com/helidon-io/helidon/issues/6718", "2026-11"),
+        ),
     ),
 )

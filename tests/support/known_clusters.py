@@ -249,6 +249,16 @@ NO_PRODUCER_IDS = KnownCluster(
     profile=ClusterProfile(forgets_producers=True),
 )
 
+NO_PRODUCER_ID_GIVEN = KnownCluster(
+    title="A target that gives no producer ids",
+    profile=ClusterProfile(absent=OF_TRANSACTIONS | {"init_producer_id"}),
+    documents=(
+        Document("https://github.com/apache/iggy/issues/3545", "2026-09"),
+        Document("https://github.com/KafScale/platform/issues/28", "2025-12"),
+    ),
+    guesses=("all else is as in Kafka, and topics may be compacted",),
+)
+
 LYING_EPOCHS = KnownCluster(
     title="Alibaba ApsaraMQ for Kafka",
     profile=ClusterProfile(says_epochs_end_at_zero=True),
@@ -319,6 +329,7 @@ KNOWN_CLUSTERS: Mapping[str, KnownCluster] = MappingProxyType(
         "ursa": URSA,
         "event-hubs": EVENT_HUBS,
         "no-producer-ids": NO_PRODUCER_IDS,
+        "no-producer-id-given": NO_PRODUCER_ID_GIVEN,
         "lying-epochs": LYING_EPOCHS,
         "kafka-2.1": KAFKA_2_1,
     }

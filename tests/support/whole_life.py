@@ -220,8 +220,7 @@ class WholeLife:
 
     def status_text(self) -> str:
         """Return what `status` prints for people."""
-        words = [sys.executable, "-m", "lockstep_cli", "status", str(self._file)]
-        return subprocess.run(words, capture_output=True, text=True, timeout=WITHIN, check=False).stdout
+        return self._run("status").stdout
 
     def _products(self) -> Mapping[str, str]:
         return {alias: cluster.product for alias, cluster in self.clusters.items() if cluster.product}
@@ -260,11 +259,14 @@ class WholeLife:
 
     def _answer(self, command: str, *arguments: str) -> tuple[int, dict[str, Any]]:
         """Return the exit code of a command about the file, and what it prints as JSON."""
-        words = [sys.executable, "-m", "lockstep_cli", command, str(self._file), "--output", "json", *arguments]
-        ran = subprocess.run(words, capture_output=True, text=True, timeout=WITHIN, check=False)
+        ran = self._run(command, "--output", "json", *arguments)
         assert "Traceback" not in ran.stderr, ran.stderr
         assert ran.stdout, ran.stderr
         return ran.returncode, json.loads(ran.stdout)
+
+    def _run(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        words = [sys.executable, "-m", "lockstep_cli", command, str(self._file), *arguments]
+        return subprocess.run(words, capture_output=True, text=True, timeout=WITHIN, check=False)
 
 
 def _next_records(bootstrap: str, topic: str, offsets: Mapping[int, int]) -> Mapping[int, Any]:

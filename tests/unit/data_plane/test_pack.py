@@ -8,7 +8,7 @@ import pytest
 from lockstep_data_plane import pack
 
 
-def test_archive_needs_every_package_below_the_data_plane_and_nothing_of_spark() -> None:
+def test_archive_needs_packages_below_the_data_plane_and_no_spark() -> None:
     names = pack.needed().keys()
     below = ("data-plane", "runtime", "kafka", "config", "rules", "state")
     assert {name for name in names if name.startswith("lockstep")} == {f"lockstep-kafka-{name}" for name in below}

@@ -4,9 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep_data_plane.provenance.producer_ids import find_origin, last_origin
+from lockstep_data_plane.provenance.producer_ids import (
+    CHOSEN_IDS,
+    chosen_producer_id,
+    find_origin,
+    last_origin,
+    origin_row,
+)
 from lockstep_state.names import Flow
-from lockstep_state.rows.state_rows import Origin, PartitionProgress
+from lockstep_state.rows.state_rows import Origin, PartitionProgress, decode_row
 
 FLOW = Flow("A", "B")
 OURS = Origin(producer_id=4000, source="A", target="B", origin_cluster_id="id-a", target_cluster_id="id-b")
@@ -49,3 +55,15 @@ def test_last_origin_without_a_copy_is_the_last_of_a_driver() -> None:
     passed_on = replace(OURS, producer_id=4002, origin_cluster_id="id-c", at_ms=3)
     assert last_origin([first, passed_on, rebuilt], FLOW, "id-b") == rebuilt
     assert last_origin([first], FLOW, "another target") is None
+
+
+def test_chosen_id_is_the_same_for_the_same_clusters_only() -> None:
+    chosen = chosen_producer_id("id-a", "id-b")
+    assert chosen == chosen_producer_id("id-a", "id-b")
+    assert len({chosen, chosen_producer_id("id-c", "id-b"), chosen_producer_id("id-a", "id-c")}) == 3
+    assert CHOSEN_IDS <= chosen < 2**53, "every reader of JSON keeps it exact"
+
+
+def test_row_of_a_chosen_id_is_read_as_it_was_written() -> None:
+    row = origin_row(chosen_producer_id("id-a", "id-b"), FLOW, "id-a", "id-b", "read-back")
+    assert decode_row(*row.encode()) == row

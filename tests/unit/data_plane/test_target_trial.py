@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from tests.support.memory_cluster import MemoryLog
 from tests.unit.data_plane.engine_scene import EngineCluster
 
 NOT_LEADER, DENIED, FENCED = 6, 29, 90
-TOO_LARGE, INVALID_TIMESTAMP, UNSUPPORTED_VERSION, POLICY_VIOLATION, UNKNOWN_SERVER_ERROR = 10, 32, 35, 44, -1
+TOO_LARGE, INVALID_TIMESTAMP, POLICY_VIOLATION, UNKNOWN_SERVER_ERROR = 10, 32, 44, -1
 
 
 class Target:
@@ -123,8 +124,29 @@ async def test_target_trial_that_is_not_permitted_finds_nothing(target: Target) 
         await target.trial.find_faults()
 
 
-async def test_target_trial_closed_on_init_producer_id_names_the_request(target: Target) -> None:
-    target.clients[0].closes_on = ["init_producer_id"]
-    with pytest.raises(KafkaProtocolError, match="closes the connection at each InitProducerId") as found:
+@pytest.mark.parametrize(
+    "how",
+    [{"closes_on": ["init_producer_id"]}, {"unknown_apis": ["init_producer_id"]}, {"fencing_codes": [35]}],
+    ids=str,
+)
+async def test_target_trial_where_no_id_is_given_appends_without(how: dict[str, list[Any]], target: Target) -> None:
+    for name, value in how.items():
+        setattr(target.clients[0], name, value)
+    assert await target.trial.find_faults() == (AppendFault.IDS_ABSENT,)
+    (stored,) = target.log._batches[1:]
+    assert stored.producer == (-1, -1, -1)
+
+
+async def test_target_trial_without_ids_of_a_topic_that_refuses_all_is_refused(target: Target) -> None:
+    target.clients[0].unknown_apis = ["init_producer_id"]
+    target.clients[0].append_codes.extend([TOO_LARGE] * 1000)
+    with pytest.raises(KafkaProtocolError) as found:
         await target.trial.find_faults()
-    assert found.value.code == UNSUPPORTED_VERSION
+    assert found.value.code == TOO_LARGE
+
+
+async def test_target_trial_that_closes_once_at_an_id_finds_nothing(target: Target) -> None:
+    client = target.clients[0]
+    client.closes_on = ["init_producer_id"]
+    asyncio.get_running_loop().call_later(0.005, setattr, client, "closes_on", [])
+    assert await target.trial.find_faults() == ()

@@ -1,4 +1,4 @@
-"""`schemas.md` has the rows, events and commands as they are declared."""
+"""`docs/reference/schemas.md` has the rows, events and commands as they are declared."""
 
 from tools.docs.schema_page import PAGE, filled
 from tools.docs.schemas import generated

@@ -75,11 +75,16 @@ def test_versions_of_a_cluster_are_those_of_all_its_brokers() -> None:
 
 @pytest.mark.parametrize("transactions", [False, True])
 def test_source_needs_no_request_of_a_producer(*, transactions: bool) -> None:
-    source, target = (needed_apis(role, transactions=transactions) for role in BOTH)
+    source, target = (needed_apis(role, transactions=transactions, keeps_names=False) for role in BOTH)
     assert source == {"fetch", "list_offsets", "metadata"}
     assert source < target <= APIS.keys()
-    assert ("end_txn" in target) is transactions
+    assert ("end_txn" in target) is ("init_producer_id" in target) is transactions
     assert not {"describe_producers", "offset_for_leader_epoch"} & (source | target), "there is a way without them"
+
+
+def test_target_needs_producer_ids_where_topics_keep_their_names() -> None:
+    renamed, same = (needed_apis(Role.TARGET, transactions=False, keeps_names=keeps) for keeps in (False, True))
+    assert same - renamed == {"init_producer_id"}
 
 
 @pytest.mark.parametrize("capability", CAPABILITIES, ids=lambda capability: capability.name)

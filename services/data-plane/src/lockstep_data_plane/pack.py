@@ -15,7 +15,7 @@ from importlib import metadata
 from pathlib import Path
 
 PREFIX = "lockstep-kafka-"
-"""Of our own distributions. Their packages are named without `kafka`."""
+"""Names of our own distributions begin so. Their packages are named without `kafka`."""
 
 ROOT = f"{PREFIX}data-plane"
 SPARKS_OWN = frozenset({"pyspark", "py4j"})

@@ -6,7 +6,7 @@ import pytest
 
 from lockstep_config import FlowSettings, load
 from lockstep_ops.doctor.cluster_connections import cluster_connections, main_key, required_requests
-from lockstep_state.kafka.kafka_apis import OF_BOTH, OF_TARGET, OF_TRANSACTIONS
+from lockstep_state.kafka.kafka_apis import OF_BOTH, OF_PRODUCER_IDS, OF_TARGET, OF_TRANSACTIONS
 
 BOTH = ("A->B.enabled = true", "B->A.enabled = true")
 
@@ -59,7 +59,12 @@ def test_connection_has_no_settings_that_only_copy(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "of_target"), [("", OF_TARGET), ("B.exactly.once.source.support = enabled", OF_TRANSACTIONS)]
+    ("line", "of_target"),
+    [
+        ("", OF_TARGET),
+        ("replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy", OF_PRODUCER_IDS),
+        ("B.exactly.once.source.support = enabled", OF_TRANSACTIONS),
+    ],
 )
 def test_requests_of_a_cluster_are_those_of_its_role(tmp_path: Path, line: str, of_target: tuple[str, ...]) -> None:
     flows = flows_of(tmp_path, "A->B.enabled = true", line)

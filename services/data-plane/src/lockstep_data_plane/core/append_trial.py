@@ -25,6 +25,7 @@ class AppendFault(StrEnum):
         member.words = words
         return member
 
+    IDS_ABSENT = "ids-absent", "gives no producer ids (InitProducerId)"
     IDS_REFUSED = "ids-refused", "refuses a batch with a producer id"
     IDS_LOST = "ids-lost", "does not keep producer id, epoch and sequence of a batch in its log"
     GAPS_TAKEN = "gaps-taken", "takes a batch whose sequence does not follow"

@@ -1,5 +1,6 @@
 """The flow's producer id: got once, kept in state, used by every slot for ever (`kafka-wire.md` §0, §4)."""
 
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,6 +22,9 @@ from lockstep_runtime.flow.context import FlowContext
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 from lockstep_state.names import Flow
 from lockstep_state.rows.state_rows import Origin, PartitionProgress, Row
+
+CHOSEN_IDS = 2**52
+"""From here on producer ids are chosen, up to what every reader of JSON keeps exact."""
 
 MODE_TEXTS = {
     AppendMode.TRANSACTIONS: "copies in transactions: markers take offsets on the target",
@@ -77,14 +81,25 @@ def origin_row(
 
 
 async def new_producer_id(settings: FlowSettings) -> int:
-    """Return a producer id that the target has never given to anybody. Raises BrokerUnreachable, KafkaProtocolError."""
+    """Return a producer id that the target has never given to anybody. Raises BrokerUnreachable, and
+    KafkaProtocolError, with UNSUPPORTED_VERSION if it gives none."""
     properties = settings.clients.data_producer
     target = connect_cluster(settings.flow.target, properties, client_id(settings, "producer-id", properties))
     try:
         await target.refresh([])
-        return (await new_producer(target))[0]
+        producer = await new_producer(target)
     finally:
         await target.close()
+    if producer is None:
+        text = f"cluster {target.alias} gives no producer ids (InitProducerId)"
+        raise KafkaProtocolError(int(KafkaErrorCode.UNSUPPORTED_VERSION), text, target.alias)
+    return producer[0]
+
+
+def chosen_producer_id(origin_cluster_id: str, target_cluster_id: str) -> int:
+    """Return the number that stands for an origin where the target's log is read back, so that no batch has it. Two
+    drivers choose the same one. No cluster gives it: brokers count from 0."""
+    return CHOSEN_IDS + zlib.crc32(f"{origin_cluster_id}/{target_cluster_id}".encode())
 
 
 async def flow_origin(ctx: FlowContext) -> Origin:
@@ -96,7 +111,8 @@ async def flow_origin(ctx: FlowContext) -> Origin:
         before = ctx.state.position
         with _as_cluster_errors(ctx):
             appends = await _choose_appends(ctx)
-            producer_id = await new_producer_id(ctx.settings)
+            is_chosen = appends == AppendMode.READ_BACK
+            producer_id = chosen_producer_id(*ids) if is_chosen else await new_producer_id(ctx.settings)
         await ctx.state.write(origin_row(producer_id, ctx.flow, *ids, appends))
         await ctx.state.changed(before)
     return await settle_appends(ctx, found)
@@ -141,7 +157,8 @@ async def try_target(settings: FlowSettings) -> tuple[AppendMode | None, tuple[A
     trial = TargetTrial(settings)
     try:
         faults = await trial.find_faults()
-        transactions = bool(faults) and await trial.has_transactions()
+        asks = bool(faults) and AppendFault.IDS_ABSENT not in faults  # a transaction begins with InitProducerId
+        transactions = asks and await trial.has_transactions()
         return choose_mode(faults, transactions=transactions, keeps_names=settings.keeps_names), faults
     finally:
         await trial.close()

@@ -80,12 +80,14 @@ class TargetTrial:
     async def _try(self) -> tuple[AppendFault, ...]:
         for cluster in (self._first, self._second):
             await cluster.refresh([self._tp[0]])
-        producer_id, epoch = await new_producer(self._first)
+        producer = await new_producer(self._first)
+        if producer is None:
+            await self._append_plain()
+            return (AppendFault.IDS_ABSENT,)
+        producer_id, epoch = producer
         first = await self._append(self._first, producer_id, epoch, 0)
         if not first.is_taken:
-            plain = await self._append(self._first, NO_PRODUCER, NO_PRODUCER, NO_PRODUCER)
-            if not plain.is_taken:  # so it says nothing of producer ids
-                raise self._refused(first.code)
+            await self._append_plain(first)
             return (AppendFault.IDS_REFUSED,)
         again = await self._append(self._first, producer_id, epoch, 0)
         gap = await self._append(self._first, producer_id, epoch, GAP)
@@ -96,6 +98,13 @@ class TargetTrial:
         log = await self._read_back(first.base_offset, last)
         trial = AppendTrial(producer_id, epoch, first, again, gap, elsewhere, next_epoch, earlier_epoch, log)
         return trial.find_faults()
+
+    async def _append_plain(self, with_id: TrialAnswer | None = None) -> None:
+        """Append a batch without producer id, after one with an id was answered so. Raises KafkaProtocolError if it is
+        not taken either: then that says nothing of producer ids."""
+        plain = await self._append(self._first, NO_PRODUCER, NO_PRODUCER, NO_PRODUCER)
+        if not plain.is_taken:
+            raise self._refused((with_id or plain).code)
 
     async def has_transactions(self) -> bool:
         """Return whether transactions do what a copy needs of them. A record of the trial is aborted, the log has it
@@ -187,19 +196,21 @@ class TargetTrial:
         return [batch async for batches, _ in log_between(self._first, self._tp, offset, end) for batch in batches]
 
 
-async def new_producer(cluster: ClusterClient) -> tuple[int, int]:
-    """Return a producer id that the cluster has never given to anybody, and its epoch. Raises BrokerUnreachable and
-    KafkaProtocolError. The latter has UNSUPPORTED_VERSION if the connection is closed at the request each time."""
+async def new_producer(cluster: ClusterClient) -> tuple[int, int] | None:
+    """Return a producer id that the cluster has never given to anybody, and its epoch. None: it gives none. Brokers do
+    not announce InitProducerId, refuse its version, or close the connection at it each time. Raises BrokerUnreachable
+    and KafkaProtocolError."""
 
     async def ask() -> Any:
         connection = await cluster.any_connection()
+        if not connection.announces("init_producer_id"):
+            return None
         m = message("init_producer_id", connection.version("init_producer_id"), "request")
         return await connection.call(m.InitProducerIdRequest(transactional_id=None, transaction_timeout=timedelta(0)))
 
     answer = await _ask_again(ask)
-    if answer is None:
-        text = f"cluster {cluster.alias} closes the connection at each InitProducerId"
-        raise KafkaProtocolError(int(KafkaErrorCode.UNSUPPORTED_VERSION), text, cluster.alias)
+    if answer is None or answer.error_code == KafkaErrorCode.UNSUPPORTED_VERSION:
+        return None
     if answer.error_code != KafkaErrorCode.NONE:
         raise KafkaProtocolError(int(answer.error_code), f"cluster {cluster.alias}: a producer id", cluster.alias)
     return int(answer.producer_id), int(answer.producer_epoch)

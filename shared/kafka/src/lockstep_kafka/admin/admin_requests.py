@@ -336,8 +336,11 @@ class AdminRequests:
         They answer another request at once, and announced their versions anew between the two attempts."""
         if code != KafkaError._TRANSPORT or asked == REACH:
             return False
+        closes = self._closes.count
         if not self._closes.closes_again(asked, began, time.monotonic()):
             return False
+        if closes == self._closes.count:
+            return True  # another subject of a request at which the brokers were asked already
         try:
             await self._metadata(ANSWERS_AT_ONCE_S, OFFSETS_TOPIC)
         except ClusterUnreachable:

@@ -13,7 +13,7 @@ AGAIN_WITHIN_S = 60.0
 
 class _Close(NamedTuple):
     began: float = -inf
-    at: float = -inf
+    closed_at: float = -inf
     is_second: bool = False
 
 
@@ -23,7 +23,7 @@ class ClosedRequests:
     def __init__(self) -> None:
         self._last: dict[Hashable, _Close] = {}
         self.count = 0
-        """How many requests ended so."""
+        """Number of requests at which brokers closed the connection."""
 
     def closes_again(self, kind: Hashable, began: float, now: float) -> bool:
         """Note a close, and return whether the former request of this kind ended so, too. What was under way at the
@@ -37,7 +37,7 @@ class ClosedRequests:
         former = self._last.get(kind, _Close())
         if began == former.began != inf:
             return former.is_second
-        is_second = now - former.at <= AGAIN_WITHIN_S and began >= former.at
+        is_second = now - former.closed_at <= AGAIN_WITHIN_S and began >= former.closed_at
         self._last[kind] = _Close(began, now, is_second)
         self.count += 1
         return is_second

@@ -25,6 +25,7 @@ from lockstep_kafka.wire.message_versions import message
 from lockstep_kafka.wire.request_framing import ANSWER_BYTES, NUMBER, FramedRequest, PendingRequest, RequestFraming
 from lockstep_kafka.wire.sasl_session import SaslSession
 from lockstep_kafka.wire.version_choice import choose_version
+from lockstep_state.kafka.kafka_apis import APIS, NO_VERSIONS
 from lockstep_state.opening_step import OpeningStep
 
 NO_TIME = timedelta(0)
@@ -207,6 +208,10 @@ class Connection:
         """Return the newest version of an API that both sides know. `oldest`: none before it serves. Raises
         ProtocolUnfitError if there is none."""
         return choose_version(api, oldest, self._versions, f"{self.host}:{self.port}", self.alias)
+
+    def announces(self, api: str) -> bool:
+        """Return whether both sides know an API in a version."""
+        return APIS[api].common_version(*self._versions.get(APIS[api].key, NO_VERSIONS)) is not None
 
     def ask(self, entity: Any, seen: Callable[[Any], None] | None = None) -> asyncio.Future[Any]:
         """Send a request, and return its answer's future. It is sent at once unless the connection is to log in again

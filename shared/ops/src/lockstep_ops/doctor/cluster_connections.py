@@ -89,8 +89,11 @@ def cluster_connections(flows: Sequence[FlowSettings]) -> dict[ConnectionKey, Cl
 def required_requests(flows: Iterable[FlowSettings], alias: str) -> frozenset[str]:
     """Return the requests (of `kafka_apis.APIS`) that the flows cannot do without on one cluster."""
     roles = ((settings, Role.TARGET if settings.flow.target == alias else Role.SOURCE) for settings in flows)
-    needed = (needed_apis(role, transactions=settings.data_plane.exactly_once) for settings, role in roles)
-    return needed_apis(Role.SOURCE, transactions=False).union(*needed)
+    needed = (
+        needed_apis(role, transactions=settings.data_plane.exactly_once, keeps_names=settings.keeps_names)
+        for settings, role in roles
+    )
+    return needed_apis(Role.SOURCE, transactions=False, keeps_names=False).union(*needed)
 
 
 def _clients(uses: Iterable[_Use], every: Sequence[_Use]) -> str:

@@ -21,6 +21,7 @@ async def add_capabilities(
         reading = await cluster.versions(client_id(settings, "plan", properties))
     except (SessionRefused, QuestionRefused, OSError) as why:
         return state, f"which requests {state.alias} knows is not known: {why}"
-    needed = needed_apis(role, transactions=settings.data_plane.exactly_once)
+    transactions, keeps_names = settings.data_plane.exactly_once, settings.keeps_names
+    needed = needed_apis(role, transactions=transactions, keeps_names=keeps_names)
     missing = tuple(missing_capabilities(reading.versions, [role], cluster.refused_requests))
     return replace(state, product=reading.kind, lacks=missing, unfit=unfit_requests(reading.versions, needed)), ""

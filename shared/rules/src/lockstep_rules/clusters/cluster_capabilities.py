@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from lockstep_rules.clusters.cluster_kind import ApiVersions
-from lockstep_state.kafka.kafka_apis import OF_BOTH, OF_TARGET, OF_TRANSACTIONS
+from lockstep_state.kafka.kafka_apis import OF_BOTH, OF_PRODUCER_IDS, OF_TARGET, OF_TRANSACTIONS
 from lockstep_state.kafka.kafka_requests import KafkaRequest as Request
 
 
@@ -84,6 +84,11 @@ CAPABILITIES: tuple[Capability, ...] = (
     Capability(
         *(Request.PRODUCE, 8, _TARGET, Cost.WORK),
         "the target does not say which records of a batch it refuses, so the partition halts, and none is quarantined",
+    ),
+    Capability(
+        *(Request.INIT_PRODUCER_ID, 0, _TARGET, Cost.WORK),
+        "there are no producer ids. The target's log is read back: one batch of a partition is in flight, and a writer "
+        "that was frozen may double it. Records of control topics may be appended twice",
     ),
     Capability(
         *(Request.ADD_PARTITIONS_TO_TXN, 0, _TARGET, Cost.WORK),
@@ -169,8 +174,16 @@ def shared_versions(brokers: Iterable[ApiVersions]) -> dict[int, tuple[int, int]
     return {key: (oldest, newest) for key, (oldest, newest) in ranges.items() if oldest <= newest}
 
 
-def needed_apis(role: Role, *, transactions: bool) -> frozenset[str]:
-    """Return the requests, by their name in `kafka_apis.APIS`, without which a cluster cannot have this role."""
+def needed_apis(role: Role, *, transactions: bool, keeps_names: bool) -> frozenset[str]:
+    """Return the requests, by their name in `kafka_apis.APIS`, without which a cluster cannot have this role.
+
+    Args:
+        role: What the cluster is in the flow.
+        transactions: The flow copies in transactions, as its file asks.
+        keeps_names: Topics have the same names on both clusters.
+    """
     if role is Role.SOURCE:
         return frozenset(OF_BOTH)
-    return frozenset(OF_TRANSACTIONS if transactions else OF_TARGET)
+    if transactions:
+        return frozenset(OF_TRANSACTIONS)
+    return frozenset(OF_PRODUCER_IDS if keeps_names else OF_TARGET)

@@ -53,10 +53,13 @@ APIS: Mapping[str, KafkaApi] = MappingProxyType(
 OF_BOTH = ("metadata", "list_offsets", "fetch")
 """Requests that brokers of source and target must know: the target's log is read where a copy resumes."""
 
-OF_TARGET = (*OF_BOTH, "produce", "init_producer_id")
+OF_TARGET = (*OF_BOTH, "produce")
 """Requests that brokers of a target must know. Without the others a copy has another way, or no transactions."""
 
-OF_TRANSACTIONS = (*OF_TARGET, "find_coordinator", "add_partitions_to_txn", "end_txn")
+OF_PRODUCER_IDS = (*OF_TARGET, "init_producer_id")
+"""Requests that brokers of a target must know where topics keep their names: a copy is known by its producer id."""
+
+OF_TRANSACTIONS = (*OF_PRODUCER_IDS, "find_coordinator", "add_partitions_to_txn", "end_txn")
 """Requests that brokers of a target must know whose flow copies in transactions."""
 
 NO_VERSIONS = (0, -1)

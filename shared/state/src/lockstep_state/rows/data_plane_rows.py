@@ -323,7 +323,7 @@ class Origin(Row):
     the id.
 
     The flow's producer id for an origin is in the *first* such row in the log whose target cluster id is the target's
-    present one.
+    present one. Where the log is read back, no batch has it, and Lockstep chooses it: 2^52 and more.
     """
 
     producer_id: ProducerId

@@ -1,1 +1,1 @@
-"""Where a copy continues, as the target's log shows it."""
+"""Find in the target's log where a copy continues."""

@@ -1,0 +1,88 @@
+"""Find out whether a cluster gives producer ids. Without one an idempotent producer of librdkafka appends nothing.
+
+librdkafka says so where brokers do not announce InitProducerId. Where they announce it and close the connection at it,
+or refuse it in each version, it asks for ever and says nothing.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+
+from confluent_kafka import KafkaError
+
+from lockstep_config.credentials.permissions import Access
+from lockstep_kafka.session.broker_session import QuestionRefused, SessionRefused
+from lockstep_kafka.session.cluster_reader import open_first_session
+from lockstep_state.kafka.kafka_errors import KafkaErrorCode
+from lockstep_state.kafka.kafka_requests import KafkaRequest
+
+WITHOUT_IDS = frozenset({KafkaError._UNSUPPORTED_FEATURE, int(KafkaErrorCode.UNSUPPORTED_VERSION)})
+"""Codes by which an idempotent producer ends that gets no producer id."""
+
+NO_IDS = "the cluster gives no producer ids (InitProducerId)"
+
+ASKED_AFTER_S = 2.0
+"""How long records wait for a first acknowledgement before the cluster is asked."""
+
+TRIES = 2
+"""So often a connection is closed at the request before that is the answer: a broker that stops closes it, too."""
+
+ANSWERED_WITHIN_S = 5.0
+
+
+async def refuses_producer_ids(login: Mapping[str, str], client_id: str) -> bool:
+    """Return whether a cluster that answers gives no producer ids.
+
+    Args:
+        login: Java properties of a client.
+        client_id: By which brokers know it.
+
+    Returns:
+        True if brokers do not announce InitProducerId, refuse its version, or close the connection at it each time.
+        False if they answer in another way, or if no broker lets us in now.
+    """
+    try:
+        for _ in range(TRIES):
+            session = await open_first_session(login, client_id, ANSWERED_WITHIN_S)
+            try:
+                if KafkaRequest.INIT_PRODUCER_ID not in session.versions:
+                    return True
+                return await session.producer_id_code() == KafkaErrorCode.UNSUPPORTED_VERSION
+            except QuestionRefused as refused:
+                if not refused.is_closed:
+                    return False
+            finally:
+                session.close()
+    except (SessionRefused, OSError):
+        return False
+    return True
+
+
+class ProducerIdQuestion:
+    """Ask a cluster, for one producer, whether it gives producer ids."""
+
+    def __init__(self, access: Access, client_id: str) -> None:
+        self._login, self._client_id = access.login, client_id
+        self._waits_since: float | None = None
+        self._asking: Future[None] | None = None
+
+    def ask_if_due(self, loop: asyncio.AbstractEventLoop, on_refused: Callable[[], None]) -> None:
+        """Ask in `loop`, from another thread, if records have waited since `ASKED_AFTER_S`. The answer that there are
+        none calls `on_refused` there. A loop that is closed asks nothing."""
+        now = time.monotonic()
+        self._waits_since = self._waits_since or now
+        is_asking = self._asking is not None and not self._asking.done()
+        if not self._login or is_asking or now - self._waits_since < ASKED_AFTER_S or loop.is_closed():
+            return
+        self._waits_since = now
+        self._asking = asyncio.run_coroutine_threadsafe(self._ask(on_refused), loop)
+
+    async def _ask(self, on_refused: Callable[[], None]) -> None:
+        if await refuses_producer_ids(self._login, self._client_id):
+            on_refused()
+
+    def close(self) -> None:
+        """Ask no longer."""
+        if self._asking is not None:
+            self._asking.cancel()
