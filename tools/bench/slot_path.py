@@ -53,6 +53,8 @@ BASE_OFFSET = struct.Struct(">q")
 FRAME_PREFIX = 4
 HEADER = struct.Struct(">hhi")
 NO_TAGS = b"\0"
+CLIENT_ID = "slot"
+CLIENT_HEADER_SIZE = 2 + len(CLIENT_ID) + len(NO_TAGS)
 PAYLOADS = {"16k": (16 << 10, LZ4), "1k": (1 << 10, LZ4), "1k_none": (1 << 10, 0)}
 """By name: how many bytes of keys and values a batch has, and its codec."""
 
@@ -114,7 +116,7 @@ class FramedConnection(Connection):
     """A real connection. A broker in memory takes its frames, and answers each a turn of the loop later."""
 
     def __init__(self, cluster: FramedCluster, fetches: bool) -> None:
-        super().__init__("broker", 9092, client_id="slot")
+        super().__init__("broker", 9092, client_id=CLIENT_ID)
         known = _MemoryConnection(cluster)
         self._versions = known._versions
         self._cluster = cluster
@@ -130,7 +132,7 @@ class FramedConnection(Connection):
     def write(self, frame: bytes) -> None:
         """In the place of the socket."""
         with self._cluster.time_used.counted():
-            at = FRAME_PREFIX + HEADER.size + len(self._client_id_header)
+            at = FRAME_PREFIX + HEADER.size + CLIENT_HEADER_SIZE
             request, _ = self._read(memoryview(frame), at)
             out = BytesIO()
             out.write(frame[FRAME_PREFIX + 4 : FRAME_PREFIX + 8] + NO_TAGS)  # the number of the request

@@ -305,7 +305,7 @@ async def test_no_answer_in_time_closes_the_connection() -> None:
     made, stream = connection()
     made.question_s = 0.01
     closed = asyncio.Event()
-    made.close = lambda *_, **__: closed.set()  # type: ignore[method-assign]  # the real one would close a socket
+    made.close = lambda *_, **__: closed.set()  # type: ignore[method-assign, assignment]  # the real one would close a socket
     with pytest.raises(BrokerUnreachable, match=r"no answer within 0.01 s"):
         await made.call(describe("ab"))
     assert closed.is_set()

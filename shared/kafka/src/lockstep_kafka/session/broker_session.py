@@ -8,12 +8,11 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 from lockstep_config.clients.token_source import TokenUnavailable
 from lockstep_kafka.wire.connection import Connection
-from lockstep_kafka.wire.connection_errors import BrokerUnreachable, ConnectionClosedError, innermost
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable, innermost
 from lockstep_kafka.wire.message_versions import filled, message
 from lockstep_kafka.wire.metadata_codec import metadata_request
 from lockstep_rules.clusters.cluster_kind import ApiVersions
@@ -44,13 +43,12 @@ class SessionRefused(Exception):
 
 class QuestionRefused(Exception):
     """A broker did not answer a question. `is_denied`: for lack of a permission. `is_unknown`: its version does not
-    know the question. `is_closed`: it closed the connection instead."""
+    know the question."""
 
-    def __init__(self, why: str, *, is_denied: bool = False, is_unknown: bool = False, is_closed: bool = False) -> None:
+    def __init__(self, why: str, *, is_denied: bool = False, is_unknown: bool = False) -> None:
         super().__init__(why)
         self.is_denied = is_denied
         self.is_unknown = is_unknown
-        self.is_closed = is_closed
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +140,6 @@ class BrokerSession:
         answer = await self._call(request)
         return bool(answer.cluster_authorized_operations != OPERATIONS_NOT_SAID)
 
-    async def producer_id_code(self) -> int:
-        """Return the error code of an answer to InitProducerId. Raises QuestionRefused."""
-        answer = await self._ask("init_producer_id", _new_producer_request)
-        return int(answer.error_code)
-
     async def round_trips(self, count: int) -> tuple[float, ...]:
         """Seconds that so many small requests took, one after the other. Raises QuestionRefused."""
         seconds = []
@@ -200,11 +193,7 @@ class BrokerSession:
         try:
             return await self._connection.call(entity)
         except OSError as exc:
-            raise QuestionRefused(innermost(exc), is_closed=isinstance(exc, ConnectionClosedError)) from exc
-
-
-def _new_producer_request(m: Any) -> Any:
-    return m.InitProducerIdRequest(transactional_id=None, transaction_timeout=timedelta(0))
+            raise QuestionRefused(innermost(exc)) from exc
 
 
 def clock_reading(node: str, at_ms: float, before_s: float, after_s: float) -> ClockReading:

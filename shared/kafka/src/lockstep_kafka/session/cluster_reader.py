@@ -59,19 +59,12 @@ async def says_cluster_operations(properties: Mapping[str, str], client_id: str,
 
     Raises SessionRefused and OSError, as `read_cluster_versions`, and QuestionRefused.
     """
-    session = await open_first_session(properties, client_id, timeout_s)
+    arguments = await _arguments(properties, client_id, timeout_s)
+    session = await _open_first(bootstrap_addresses(properties), arguments)
     try:
         return await session.says_cluster_operations()
     finally:
         session.close()
-
-
-async def open_first_session(properties: Mapping[str, str], client_id: str, timeout_s: float) -> BrokerSession:
-    """Return an open session with the first bootstrap server that answers.
-
-    Raises SessionRefused and OSError, as `read_cluster_versions`.
-    """
-    return await _open_first(bootstrap_addresses(properties), await _arguments(properties, client_id, timeout_s))
 
 
 async def _arguments(properties: Mapping[str, str], client_id: str, timeout_s: float) -> dict[str, Any]:

@@ -142,10 +142,8 @@ class Connection:
 
         Raises OSError, TimeoutError, and what is among them: TokenUnavailable, SaslRefused.
         """
-        self._gone = gone = asyncio.get_running_loop().create_future()
-        frames = FrameProtocol(
-            self._answered, self._lost, lambda: gone.done() or gone.set_result(None), self._largest_answer
-        )
+        self._gone = asyncio.get_running_loop().create_future()
+        frames = FrameProtocol(self._answered, self._lost, self._note_gone, self._largest_answer)
         async with asyncio.timeout(self._opening_s):
             self._writer = await dial(frames, self.host, self.port, self._ssl_context)
         try:
@@ -164,6 +162,10 @@ class Connection:
         answer = await self.answer_at_once(message("api_versions", 0, "request").ApiVersionsRequest())
         self.round_trip_s = time.monotonic() - asked_at
         self._versions = {int(api.api_key): (int(api.min_version), int(api.max_version)) for api in answer.api_keys}
+
+    def _note_gone(self) -> None:
+        if self._gone is not None and not self._gone.done():
+            self._gone.set_result(None)
 
     def _lost(self, exc: Exception | None) -> None:
         if self._writer is not None:
