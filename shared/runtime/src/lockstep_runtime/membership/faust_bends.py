@@ -15,7 +15,7 @@ import faust
 import faust.app  # Faust imports its parts when they are first used: do it before the loop runs, not in the midst of it
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.conn import CloseReason
-from aiokafka.errors import KafkaConnectionError, KafkaError
+from aiokafka.errors import KafkaConnectionError, KafkaError, UnknownError, for_code
 from aiokafka.protocol.metadata import MetadataRequest
 from faust.transport.drivers import aiokafka as driver
 from mode import Service
@@ -142,28 +142,37 @@ class App(faust.App):
 
 
 class _Answer:
-    """How an answer to a request of aiokafka is read."""
+    """How an answer to a request of aiokafka is read. `note_code` is given its error code, if it has one."""
 
-    def __init__(self, struct: Any) -> None:
+    def __init__(self, struct: Any, note_code: Callable[[int], None]) -> None:
         self._struct = struct
+        self._note_code = note_code
         self.is_flexible = bool(struct.FLEXIBLE_VERSION)
 
     def read_answer(self, frame: memoryview) -> Any:
         """Return aiokafka's answer."""
         content = BytesIO(frame)
         self._struct.parse_response_header(content)
-        return self._struct.RESPONSE_TYPE.decode(content)
+        answer = self._struct.RESPONSE_TYPE.decode(content)
+        if (code := getattr(answer, "error_code", None)) is not None:
+            self._note_code(code)
+        return answer
 
 
 class AiokafkaConnection:
     """One of our connections, as aiokafka's client uses one of its own."""
 
     def __init__(
-        self, connection: Connection, timeout_s: float, on_closed: Callable[[Any, CloseReason], None] | None
+        self,
+        connection: Connection,
+        timeout_s: float,
+        on_closed: Callable[[Any, CloseReason], None] | None,
+        note_code: Callable[[int], None],
     ) -> None:
         self._connection = connection
         self._timeout_s = timeout_s
         self._on_closed = on_closed
+        self._note_code = note_code
         connection.on_closed = self._ended
 
     def _ended(self, cause: BaseException | None) -> None:
@@ -181,7 +190,8 @@ class AiokafkaConnection:
     def send(self, request: Any, expect_response: bool = True) -> Awaitable[Any]:  # it only consumes
         """Send a request of aiokafka at once, and return what waits for its answer. Raises KafkaConnectionError."""
         struct = in_all_versions(request).prepare(self._connection.versions)
-        encoded = EncodedRequest(struct.API_KEY, struct.API_VERSION, (struct.encode(),), format=_Answer(struct))
+        answer_format = _Answer(struct, self._note_code)
+        encoded = EncodedRequest(struct.API_KEY, struct.API_VERSION, (struct.encode(),), format=answer_format)
         try:
             asked = self._connection.ask(encoded)
         except BrokerUnreachable as exc:
@@ -207,6 +217,8 @@ class OurClient(AIOKafkaClient):  # type: ignore[misc]  # aiokafka ships no type
     connect again to a broker that refuses: aiokafka tries ten times a second."""
 
     connection_settings: Mapping[str, Any]
+    unnamed_code = 0
+    """The error code of the last answer if aiokafka has no name for it. It calls each such error UnknownError."""
     _sync_task: "asyncio.Task[None] | None"
 
     async def bootstrap(self) -> None:
@@ -256,7 +268,10 @@ class OurClient(AIOKafkaClient):  # type: ignore[misc]  # aiokafka ships no type
         self, host: str, port: int, on_closed: Callable[[Any, CloseReason], None] | None
     ) -> AiokafkaConnection:
         connection = await open_with_pause(host, port, self.connection_settings)
-        return AiokafkaConnection(connection, self._request_timeout_ms / 1000, on_closed)
+        return AiokafkaConnection(connection, self._request_timeout_ms / 1000, on_closed, self._note_code)
+
+    def _note_code(self, code: int) -> None:
+        self.unnamed_code = code if for_code(code) is UnknownError else 0
 
 
 def _use_our_connections(client: Any, settings: Mapping[str, Any]) -> None:
@@ -284,8 +299,8 @@ class GroupListener(Protocol):
     def place_is_taken(self) -> bool:
         """Note that the group knows our member no more. Return whether another has our instance's place."""
 
-    def group_failed(self, error: BaseException) -> None:
-        """Note an error of the group that ends the membership."""
+    def group_failed(self, error: BaseException, unnamed_code: int) -> None:
+        """Note an error of the group that ends the membership. `unnamed_code`: as `OurClient.unnamed_code`."""
 
     def reading_failed(self, error: BaseException) -> None:
         """Note that records are read no more. The member stays in its group."""
@@ -314,7 +329,7 @@ def listen_to_group(consumer: Any, listener: GroupListener) -> None:
         return answered
 
     def heard_error(error: BaseException) -> Any:
-        listener.group_failed(error)
+        listener.group_failed(error, consumer._client.unnamed_code)
         return push(error)
 
     def reading_ended(reading: "asyncio.Task[None]") -> None:

@@ -15,6 +15,8 @@ from lockstep_runtime.membership.faust_bends import go_without_the_thread, leave
 from lockstep_runtime.membership.flow_runner import FlowRunner
 from lockstep_runtime.membership.group_watch import GroupLost, InstanceTaken
 from lockstep_runtime.state.leadership import SESSION_TIMEOUT
+from lockstep_state.kafka.kafka_error_names import error_name
+from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 from lockstep_state.names import COMMANDS_PARTITIONS, commands_topic
 
 JOIN = 60.0
@@ -65,7 +67,7 @@ class FaustMembership:
         except Exception as exc:  # noqa: BLE001 - a consumer that hangs or has crashed; the group finds out by itself
             self._runner.ctx.log.debug("left the group without a word", f"{type(exc).__name__}: {exc}")
 
-    def _trouble(self, reason: BaseException | None) -> ClusterError:
+    def _trouble(self, reason: BaseException | None, unnamed_code: int = 0) -> ClusterError:
         ctx = self._runner.ctx
         for kind, name in (
             ("group", self._app.conf.id),
@@ -74,16 +76,16 @@ class FaustMembership:
             if type(reason).__name__ == f"{kind.capitalize()}AuthorizationFailedError":
                 remedy = ctx.target.access.remedy(kind, name, "Read")
                 return NotPermitted(ctx.target.alias, "READ", f"{kind} {name}", remedy)
-        if "FencedInstance" in f"{type(reason).__name__}: {reason}":
-            return self._instance_taken()
-        return GroupLost(ctx.target.alias, self._sentence(reason))
+        return GroupLost(ctx.target.alias, self._sentence(reason, unnamed_code))
 
     def _instance_taken(self) -> InstanceTaken:
         return InstanceTaken(self._runner.ctx.target.alias, self._app.conf.id, self._runner.ctx.instance)
 
-    def _sentence(self, reason: BaseException | None) -> str:
+    def _sentence(self, reason: BaseException | None, unnamed_code: int) -> str:
         group = self._app.conf.id
         why = "it ended" if reason is None else f"{type(reason).__name__}: {reason}"
+        if unnamed_code:
+            why = error_name(unnamed_code)
         if "InvalidSessionTimeout" in why:
             why = (
                 f"the brokers allow no session of {SESSION_TIMEOUT:.0f} s: set their group.min.session.timeout.ms to "
@@ -140,8 +142,9 @@ class FaustMembership:
         self._end_from_thread(self._instance_taken())
         return True
 
-    def group_failed(self, error: BaseException) -> None:
-        self._end_from_thread(self._trouble(error))
+    def group_failed(self, error: BaseException, unnamed_code: int) -> None:
+        is_taken = unnamed_code == KafkaErrorCode.FENCED_INSTANCE_ID
+        self._end_from_thread(self._instance_taken() if is_taken else self._trouble(error, unnamed_code))
 
     def reading_failed(self, error: BaseException) -> None:
         if not self._left:
