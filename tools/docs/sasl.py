@@ -1,20 +1,30 @@
-"""The table of mechanisms in `tls-and-sasl.md`, from their records: `python -m tools.docs.sasl` writes it anew.
+"""Write the tables of mechanisms and of logins in `tls-and-sasl.md` from their records: `python -m tools.docs.sasl`.
 
-It is between the lines that name it; the text around it is written by hand."""
+Each is between the lines that name it; the text around it is written by hand."""
 
 import re
 from pathlib import Path
 
-from lockstep_config.clients.sasl import MECHANISMS, SaslMechanism
+from lockstep_config.clients.sasl import LOGIN_PARTS, MECHANISMS, SaslMechanism
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "tls-and-sasl.md"
-BLOCK = re.compile(r"(<!-- mechanisms -->\n).*?(?=<!-- end -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- (mechanisms|logins) -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 
 def filled(page: str) -> str:
-    """The page with its table as the mechanisms are now."""
+    """Return the page with its tables as the records are now."""
+    tables = {"mechanisms": _mechanisms(), "logins": _logins()}
+    return BLOCK.sub(lambda block: "\n".join((block[1], *tables[block[2]], "\n")), page)
+
+
+def _mechanisms() -> list[str]:
     head = "| `sasl.mechanism` | login module | options it needs | Strimzi's type | the login |\n|---|---|---|---|---|"
-    return BLOCK.sub(lambda block: "\n".join((f"{block[1]}", head, *map(_row, MECHANISMS.values()), "\n")), page)
+    return [head, *map(_row, MECHANISMS.values())]
+
+
+def _logins() -> list[str]:
+    head = "| of the login | setting of librdkafka | Lockstep's own connections |\n|---|---|---|"
+    return [head, *(f"| {part.name} | `{part.librdkafka}` | {part.ours} |" for part in LOGIN_PARTS)]
 
 
 def _row(mechanism: SaslMechanism) -> str:

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_config.clients.sasl import MECHANISMS, SaslMechanism, read_login
+from lockstep_config.clients.sasl import MECHANISMS, SaslMechanism, librdkafka_login, read_login
 from lockstep_config.keys.client_keys import Untranslatable
-from lockstep_kafka.wire.sasl import mechanism_name
 from tools.docs.sasl import PAGE, filled
 
 
@@ -15,8 +14,8 @@ def test_login_of_every_mechanism_is_the_same_for_each_client(mechanism: SaslMec
     options = "".join(f' {option}="the {option}"' for option in mechanism.required)
     properties = {"sasl.mechanism": mechanism.name, "sasl.oauthbearer.token.endpoint.url": tmp_path.as_uri()}
     login = read_login({**properties, "sasl.jaas.config": f"{mechanism.login_module} required{options};"})
-    librdkafka = login.to_librdkafka()
-    assert librdkafka["sasl.mechanism"] == mechanism_name(login)
+    librdkafka = librdkafka_login(login)
+    assert librdkafka["sasl.mechanism"] == login.mechanism
     assert librdkafka.get("sasl.username") == login.principal_name()
 
 

@@ -1,8 +1,7 @@
 """Why a broker cannot be asked: errors of connections, and their sentences (no I/O)."""
 
-from lockstep_config.clients.sasl import Credentials, SaslLogin
+from lockstep_config.clients.sasl import SaslLogin, librdkafka_login
 from lockstep_kafka.common.auth_errors import login_name, refused_login
-from lockstep_kafka.wire.sasl import mechanism_name
 from lockstep_state.errors import RetriableError
 from lockstep_state.reasons.reason import Reason
 from lockstep_state.reasons.reason_catalogue import format_sentence
@@ -47,7 +46,5 @@ def innermost(exc: BaseException) -> str:
 
 def failure_sentence(host: str, port: int, exc: BaseException, login: SaslLogin | None) -> str:
     """Return why a connection ended, or could not be opened, with its address. `login`: as whom it logs in."""
-    who = {} if login is None else {"sasl.mechanism": mechanism_name(login)}
-    if isinstance(login, Credentials):
-        who["sasl.username"] = login.username
+    who = {} if login is None else librdkafka_login(login)
     return f"{host}:{port}: {refused_login(innermost(exc), login_name(who))}"

@@ -7,7 +7,6 @@ import hmac
 import secrets
 from collections.abc import Awaitable, Callable
 
-from lockstep_config.clients.oauth import OAUTHBEARER
 from lockstep_config.clients.sasl import Credentials, SaslLogin
 from lockstep_config.clients.token_source import shared_token_source
 from lockstep_state.errors import RetriableError
@@ -22,11 +21,6 @@ _QUOTED = {ord("="): "=3D", ord(","): "=2C"}
 
 class SaslRefused(RetriableError, ConnectionError):
     """The broker does not offer the mechanism, refuses the login, or does not prove that it knows the password."""
-
-
-def mechanism_name(login: SaslLogin) -> str:
-    """Return the mechanism that the broker is asked for."""
-    return login.mechanism if isinstance(login, Credentials) else OAUTHBEARER
 
 
 async def authenticate(login: SaslLogin, send: SendToken) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from lockstep_config.clients.sasl import SaslLogin
 from lockstep_kafka.wire.message_versions import message
-from lockstep_kafka.wire.sasl import SaslRefused, authenticate, mechanism_name
+from lockstep_kafka.wire.sasl import SaslRefused, authenticate
 from lockstep_state.kafka.kafka_error_names import error_name
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 from lockstep_state.opening_step import OpeningStep
@@ -115,7 +115,7 @@ class SaslSession:
             self._due = asyncio.get_running_loop().call_later(due_s, self.begin_login)
 
     async def _log_in_once(self) -> None:
-        mechanism = mechanism_name(self._login)
+        mechanism = self._login.mechanism
         self._peer.step = OpeningStep.MECHANISM
         request = message("sasl_handshake", HANDSHAKE_VERSION, "request").SaslHandshakeRequest(mechanism=mechanism)
         answer = await self._peer.answer_at_once(request)
