@@ -258,10 +258,10 @@ async def _forward(
             rewritten = rewrite(chunk)
             if rewritten is None:
                 continue
+            way.passed += len(chunk)  # before the write: who has read the chunk finds it counted
+            carry(len(chunk))
             writer.write(rewritten)
             await writer.drain()
-            way.passed += len(chunk)
-            carry(len(chunk))
 
     try:
         async with asyncio.TaskGroup() as both:

@@ -14,7 +14,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from lockstep_config import FlowSettings, load
-from lockstep_config.clients.sasl import MECHANISMS
 from lockstep_config.flow import client_settings as clients
 from lockstep_config.keys.client_keys import CLIENT, CONNECTION
 from lockstep_data_plane.admin.legacy_group import commit_metadata
@@ -50,11 +49,6 @@ EVENT_CALLS = ("event", "_event", "TopicEvent", "Answer")
 """Their first text is an event's kind, or (`ProduceAnswer`) a verb's answer; the rest is its detail."""
 NO_DETAIL = {"text", "loud", "quiet", "answers", "level"}
 """Keywords of these calls that are not in the event."""
-LOG_CALLS = ("say", "warn", "debug", "failed", "warning", "error", "info")
-LOG_OWNERS = ("log", "_log", "_say")
-"""How what is called ends, before the dot."""
-NO_MESSAGES = {"info", "warning", "%s"}
-"""First texts of such calls that are no messages."""
 HAPPENED_CALLS, ANSWER_CALLS, MEMBER_CALLS = ("happened",), ("Answer",), ("App",)
 ROUND_CALLS, SPAN_CALLS, NOTE_CALLS, ADMIN_CALLS = (
     ("every",),
@@ -268,11 +262,6 @@ def client_id(role: str) -> str:
 
 
 # -- keys of clients ---------------------------------------------------------------------------------------------------
-
-
-def sasl_options() -> set[str]:
-    """What mechanisms need in a JAAS line; the table in `tls-and-sasl.md` is made of it."""
-    return {option for mechanism in MECHANISMS.values() for option in mechanism.required}
 
 
 def client_keys() -> Iterator[tuple[str, ...]]:

@@ -73,12 +73,6 @@ def _detail(call: Called) -> set[str]:
     return words | {"reason"} if "cause" in words else words  # `cause_detail` writes both
 
 
-def words() -> Iterator[str]:
-    """Words in capitals within: kinds of events, names of connectors, of Java's and Kafka's. Options of SASL mechanisms
-    are on their page."""
-    return iter(sorted(texts_like(CAMEL_CASE) - sources.sasl_options()))
-
-
 def commands() -> Iterator[str]:
     """Which service answers what, by which event; a command of each verb about each scope that it is for."""
     yield _head("scopes")
@@ -245,17 +239,8 @@ def pages() -> Iterator[str]:
 
 
 def logs() -> Iterator[str]:
-    """What a line says in `message`, with the keys beside it."""
-    yield from _as_json(programs.logged())
-    yield _head("messages")
-    found: dict[str, set[str]] = {}
-    for call in calls(*sources.LOG_CALLS):
-        if call.owner.endswith(sources.LOG_OWNERS):
-            for message in set(call.args[0] if call.args else ()) - sources.NO_MESSAGES:
-                found.setdefault(message, set()).update({*call.keywords, *call.keys})
-    for message, keys in sorted(found.items()):
-        joined = " ".join(sorted(keys - {"level", "extra", "exc_info"}))
-        yield f"{message}: {joined}".rstrip(": ")
+    """Yield log lines as JSON. Their keys and the form of their time are public, their wording is not."""
+    return _as_json(programs.logged())
 
 
 def spans() -> Iterator[str]:
@@ -282,7 +267,6 @@ def _named_calls(names: Iterable[str]) -> Iterator[str]:
 FORMATS: Mapping[str, Callable[[], Iterator[str]]] = {
     "keys": keys,
     "events": events,
-    "words": words,
     "commands": commands,
     "mirror_records": mirror_records,
     "names": names,

@@ -13,11 +13,6 @@ REGISTRIES = re.compile(
 )
 PRIVATE_KEY = re.compile("-----BEGIN [A-Z ]*PRIVATE" + " KEY-----")
 
-CODE = (".py", ".c", ".sh", ".tpl", ".js", ".css")
-LINES_AT_MOST = 350
-ONE_FILE = "services/data-plane/src/lockstep_data_plane/record_batch/compiled_records.c"
-"""One file with everything compiled, so that it stays optional (decision 0066)."""
-
 
 def _lines_with(pattern: re.Pattern[str]) -> list[str]:
     return [
@@ -49,9 +44,3 @@ def test_files_end_with_one_newline() -> None:
         name for name, text in tracked_texts().items() if text and (not text.endswith("\n") or text.endswith("\n\n"))
     ]
     assert not loose
-
-
-def test_code_has_350_lines_a_file_at_most() -> None:
-    lines = {name: text.count("\n") for name, text in tracked_texts().items() if name.endswith(CODE)}
-    assert ONE_FILE in lines
-    assert {name: count for name, count in lines.items() if count > LINES_AT_MOST and name != ONE_FILE} == {}
