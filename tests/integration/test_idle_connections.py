@@ -11,8 +11,8 @@ import pytest
 
 from lockstep_data_plane.core.events import Acked
 from lockstep_data_plane.produce.sender import AnsweredBatch, Sender
+from lockstep_kafka.messages.produce_codec import ProduceAnswer
 from lockstep_kafka.wire.cluster import connect_cluster
-from lockstep_kafka.wire.produce_codec import ProduceAnswer
 from lockstep_runtime.util.clock import now_ms
 from tests.conftest import Pair
 from tests.integration.partition_fetches import copying, fetched_elsewhere
@@ -103,7 +103,7 @@ async def test_socket_is_kept_alive_and_closed_when_idle_for_long(
         connected = connection._writer.get_extra_info("socket")
         assert connected.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
         assert connected.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 60
-        assert connection._idle_end._after_s == idle_s
+        assert connection._max_idle_s == idle_s
     finally:
         await cluster.close()
 

@@ -18,9 +18,9 @@ from confluent_kafka import KafkaException
 
 from lockstep_config.clients.azure import SPRINGS_HANDLERS
 from lockstep_config.flow.client_settings import wire_connection
+from lockstep_kafka.messages.message_versions import message
 from lockstep_kafka.wire.connection import Connection
 from lockstep_kafka.wire.connection_errors import BrokerUnreachable
-from lockstep_kafka.wire.message_versions import message
 from tests.support.broker import started
 from tests.support.clusters import (
     Record,

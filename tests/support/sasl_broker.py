@@ -12,7 +12,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from lockstep_kafka.wire.message_versions import message
+from lockstep_kafka.messages.message_versions import message
 from tests.support.kafka_frame import LENGTH_BYTES, Frame, read_frame, written_frame
 
 APIS = {18: ("api_versions", "ApiVersions", 0), 17: ("sasl_handshake", "SaslHandshake", 1)}

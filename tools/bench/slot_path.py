@@ -34,8 +34,8 @@ from lockstep_data_plane.progress.offset_sync_writer import OffsetSyncWriter
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.slot.engine import SlotEngine
 from lockstep_kafka.librdkafka.control_producer import ControlTopicLog
+from lockstep_kafka.messages.message_versions import message
 from lockstep_kafka.wire.connection import Connection
-from lockstep_kafka.wire.message_versions import message
 from lockstep_runtime.state.unreadable_records import UnreadableRecords
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog

@@ -26,14 +26,13 @@ from lockstep_data_plane.produce.sender import (
     connection_index,
 )
 from lockstep_data_plane.record_batch.classify import TargetLimits
-from lockstep_kafka.wire.cluster import PartitionLeader
+from lockstep_kafka.messages.message_versions import EncodedRequest, message
+from lockstep_kafka.messages.metadata_codec import PartitionLeader
+from lockstep_kafka.messages.produce_codec import ProduceAnswer
+from lockstep_kafka.messages.request_size import SMALL_BYTES, RequestSize
 from lockstep_kafka.wire.connection import Connection
 from lockstep_kafka.wire.connection_errors import BrokerUnreachable
-from lockstep_kafka.wire.frame_protocol import EncodedRequest
-from lockstep_kafka.wire.message_versions import message
-from lockstep_kafka.wire.produce_codec import ProduceAnswer
 from lockstep_kafka.wire.request_framing import PendingRequest
-from lockstep_kafka.wire.request_size import SMALL_BYTES, RequestSize
 from lockstep_state.kafka.kafka_apis import APIS
 from tests.support.batch_bytes import batch, record, records
 from tests.support.eventually import eventually

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from tests.support.source_modules import source_modules
 
 WIRE = {
-    "lockstep_kafka.wire.message_versions",
+    "lockstep_kafka.messages.message_versions",
     "lockstep_runtime.membership.aiokafka_requests",
     "lockstep_runtime.membership.faust_bends",
 }

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lockstep_kafka.messages.message_versions import EncodedRequest, message
 from lockstep_kafka.wire.connection import Connection
 from lockstep_kafka.wire.connection_errors import BrokerUnreachable
-from lockstep_kafka.wire.frame_protocol import KEPT_BYTES, READ_BYTES, EncodedRequest, FrameProtocol
-from lockstep_kafka.wire.message_versions import message
+from lockstep_kafka.wire.frame_protocol import KEPT_BYTES, READ_BYTES, FrameProtocol
 from lockstep_kafka.wire.request_framing import ANSWER_BYTES
 from lockstep_state.kafka.kafka_apis import APIS
 from tests.support.eventually import eventually

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from lockstep_config.clients.sasl import Credentials
+from lockstep_kafka.messages.message_versions import message
 from lockstep_kafka.wire.connection import Connection
 from lockstep_kafka.wire.connection_errors import BrokerUnreachable, ConnectionClosedError
-from lockstep_kafka.wire.message_versions import message
 from lockstep_kafka.wire.sasl import SaslRefused
 from lockstep_kafka.wire.sasl_session import EARLIEST, LATEST, SHORTEST_S, SaslSession, login_after
 from tests.support.eventually import eventually

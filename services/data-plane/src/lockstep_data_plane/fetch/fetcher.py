@@ -18,7 +18,8 @@ from lockstep_data_plane.fetch.fetch_sizes import FetchSizes
 from lockstep_data_plane.fetch.memory_budget import FetchBudget, MemoryBudget
 from lockstep_data_plane.fetch.preferred_replica import PreferredReplicas
 from lockstep_kafka.common.asyncio_util import cancelled, set_within
-from lockstep_kafka.wire.cluster import ClusterClient, PartitionLeader
+from lockstep_kafka.messages.metadata_codec import PartitionLeader
+from lockstep_kafka.wire.cluster import ClusterClient
 from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 
 

@@ -17,19 +17,20 @@ from lockstep_data_plane.common.in_flight_limits import WINDOW, requests_ahead, 
 from lockstep_data_plane.core.append_sequence import InFlightBatch
 from lockstep_data_plane.core.events import ConnectionReady
 from lockstep_data_plane.core.machine import PartitionMachine
-from lockstep_kafka.wire.cluster import ClusterClient, PartitionLeader
-from lockstep_kafka.wire.connection import Connection
-from lockstep_kafka.wire.connection_errors import BrokerUnreachable
-from lockstep_kafka.wire.error_codes import BACK_PRESSURE
-from lockstep_kafka.wire.frame_protocol import EncodedRequest
-from lockstep_kafka.wire.produce_codec import (
+from lockstep_kafka.messages.message_versions import EncodedRequest
+from lockstep_kafka.messages.metadata_codec import PartitionLeader
+from lockstep_kafka.messages.produce_codec import (
     NO_ERROR,
     PRODUCE_BY_TOPIC_ID,
     ProduceAnswer,
     produce_answer,
     produce_request,
 )
-from lockstep_kafka.wire.request_size import SMALL_BYTES, USUAL_BYTES, RequestSize
+from lockstep_kafka.messages.request_size import SMALL_BYTES, USUAL_BYTES, RequestSize
+from lockstep_kafka.wire.cluster import ClusterClient
+from lockstep_kafka.wire.connection import Connection
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable
+from lockstep_kafka.wire.error_codes import BACK_PRESSURE
 from lockstep_state.errors import RetriableError
 from lockstep_state.offsets import TopicPartition
 

@@ -14,11 +14,11 @@ from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.record_batch.outgoing_batch import stamp
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import build
+from lockstep_kafka.messages.produce_codec import produce_answer, produce_request
 from lockstep_kafka.wire.cluster import ClusterClient, KafkaProtocolError, connect_cluster
 from lockstep_kafka.wire.connection_errors import BrokerUnreachable, ConnectionClosedError, ProtocolUnfitError
 from lockstep_kafka.wire.error_codes import BACK_PRESSURE, DENIED
 from lockstep_kafka.wire.optional_requests import ask_again, new_producer
-from lockstep_kafka.wire.produce_codec import produce_answer, produce_request
 from lockstep_kafka.wire.transaction_coordinator import Producer, ProducerFenced, TransactionCoordinators
 from lockstep_runtime.util.clock import now_ms
 from lockstep_state.events import Event

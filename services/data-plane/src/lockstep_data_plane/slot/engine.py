@@ -28,7 +28,7 @@ from lockstep_data_plane.slot.error_handler import ErrorHandler
 from lockstep_data_plane.slot.partition_task import PartitionTasks
 from lockstep_data_plane.slot.slot_clusters import connect_clusters
 from lockstep_data_plane.slot.target_limits import target_limits
-from lockstep_kafka.wire.produce_codec import ProduceAnswer
+from lockstep_kafka.messages.produce_codec import ProduceAnswer
 from lockstep_runtime.state.unreadable_records import PassOver
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog

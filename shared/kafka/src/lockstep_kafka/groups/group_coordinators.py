@@ -15,11 +15,11 @@ from confluent_kafka import KafkaError, KafkaException
 
 from lockstep_config.flow.client_settings import wire_connection
 from lockstep_kafka.common.admin_types import GroupOffset
+from lockstep_kafka.messages.coordinator_codec import GROUP_KEY, coordinator_request, read_coordinator
+from lockstep_kafka.messages.message_versions import message
 from lockstep_kafka.wire.cluster import bootstrap_addresses
 from lockstep_kafka.wire.connection import Connection
 from lockstep_kafka.wire.connection_errors import ProtocolUnfitError
-from lockstep_kafka.wire.coordinator_codec import GROUP_KEY, coordinator_request, read_coordinator
-from lockstep_kafka.wire.message_versions import message
 from lockstep_kafka.wire.paused_opening import open_with_pause
 from lockstep_state.offsets import TopicPartition
 

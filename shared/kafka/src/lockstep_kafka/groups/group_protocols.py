@@ -8,7 +8,7 @@ describe, and brokers refuse nothing.
 from collections.abc import Mapping
 
 from lockstep_kafka.common.errors import RequestRefused
-from lockstep_kafka.wire.message_versions import message
+from lockstep_kafka.messages.message_versions import message
 from lockstep_kafka.wire.one_answer import connected
 from lockstep_state.kafka.kafka_error_names import error_name
 

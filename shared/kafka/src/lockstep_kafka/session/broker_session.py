@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from lockstep_config.clients.token_source import TokenUnavailable
+from lockstep_kafka.messages.message_versions import filled, message
+from lockstep_kafka.messages.metadata_codec import metadata_request
 from lockstep_kafka.wire.connection import Connection
 from lockstep_kafka.wire.connection_errors import BrokerUnreachable, innermost
-from lockstep_kafka.wire.message_versions import filled, message
-from lockstep_kafka.wire.metadata_codec import metadata_request
 from lockstep_rules.clusters.cluster_kind import ApiVersions
 from lockstep_state.kafka.kafka_apis import APIS, UnfitRequest, unfit_requests
 from lockstep_state.kafka.kafka_error_names import error_name

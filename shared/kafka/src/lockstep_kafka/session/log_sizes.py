@@ -5,7 +5,7 @@ from typing import Any
 
 from lockstep_kafka.common.error_verdicts import error_verdict
 from lockstep_kafka.common.errors import NotPermitted, RequestRefused
-from lockstep_kafka.wire.message_versions import message
+from lockstep_kafka.messages.message_versions import message
 from lockstep_kafka.wire.one_answer import connected
 from lockstep_state.kafka.kafka_error_names import error_name
 from lockstep_state.kafka.kafka_errors import ErrorMeaning

@@ -6,19 +6,18 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from uuid import UUID
 
 from lockstep_config.flow.client_settings import wire_connection
+from lockstep_kafka.messages.message_versions import filled, message
+from lockstep_kafka.messages.metadata_codec import PartitionLeader, metadata_request, read_topics
+from lockstep_kafka.messages.request_size import RequestSize
 from lockstep_kafka.wire.connection import Connection
 from lockstep_kafka.wire.connection_errors import BrokerUnreachable, ProtocolUnfitError, TopicDeletedError
 from lockstep_kafka.wire.error_codes import LED_ELSEWHERE
 from lockstep_kafka.wire.link_bytes import LinkBytes
-from lockstep_kafka.wire.message_versions import filled, message
-from lockstep_kafka.wire.metadata_codec import metadata_request, read_topics
-from lockstep_kafka.wire.request_size import RequestSize
 from lockstep_kafka.wire.throttle_notice import ThrottleNotice
 from lockstep_kafka.wire.timeouts import USUAL, Timeouts, timeouts_from
 from lockstep_kafka.wire.unsupported_requests import UnsupportedRequests
@@ -44,15 +43,6 @@ UNKNOWN_TOPIC = (KafkaErrorCode.NONE, 0, None)
 SYSTEMS_CHOICE = "-1"
 """The system sizes a socket's buffers itself, as the line asks for it. Java's clients have 64 and 128 KiB by default,
 which is too little for a far broker."""
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionLeader:
-    """The leader of a partition in the newest metadata."""
-
-    broker: int
-    epoch: int
-    topic_id: UUID | None
 
 
 class KafkaProtocolError(RetriableError):

@@ -16,17 +16,22 @@ from typing import Any
 
 from lockstep_config.clients.sasl import SaslLogin
 from lockstep_kafka.common.asyncio_util import error_retrieved
-from lockstep_kafka.wire.connection_errors import BrokerUnreachable, ConnectionClosedError, failure_sentence
+from lockstep_kafka.common.auth_errors import NOT_A_BROKER
+from lockstep_kafka.messages.message_versions import message
+from lockstep_kafka.wire.connection_errors import (
+    BrokerUnreachable,
+    ConnectionClosedError,
+    ProtocolUnfitError,
+    failure_sentence,
+)
 from lockstep_kafka.wire.dial import dial
 from lockstep_kafka.wire.frame_protocol import FrameProtocol
-from lockstep_kafka.wire.idle_end import IdleEnd
 from lockstep_kafka.wire.link_bytes import LinkCount
-from lockstep_kafka.wire.message_versions import message
 from lockstep_kafka.wire.request_framing import ANSWER_BYTES, NUMBER, FramedRequest, PendingRequest, RequestFraming
 from lockstep_kafka.wire.sasl_session import SaslSession
-from lockstep_kafka.wire.version_choice import choose_version
-from lockstep_state.kafka.kafka_apis import APIS, NO_VERSIONS
+from lockstep_state.kafka.kafka_apis import APIS, NO_VERSIONS, versions_text
 from lockstep_state.opening_step import OpeningStep
+from lockstep_state.reasons.reason_catalogue import ReasonCode
 
 NO_TIME = timedelta(0)
 
@@ -126,7 +131,8 @@ class Connection:
         self.port = port
         self.link = LinkCount()
         self._opening_s = opening_s
-        self._idle_end = IdleEnd(self, max_idle_s)
+        self._max_idle_s = max_idle_s
+        self._idle_check: asyncio.TimerHandle | None = None
         self._ssl_context = ssl_context
         self._login = login
         self._session = None if login is None else SaslSession(self, login, waits_s, self._send_held)
@@ -154,7 +160,8 @@ class Connection:
             self.close()
             raise
         self.step = OpeningStep.OPEN
-        self._idle_end.start()
+        if self._max_idle_s is not None:
+            self._check_idle_in(self._max_idle_s, self._max_idle_s)
 
     async def _learn_versions(self) -> None:
         self.step = OpeningStep.VERSIONS
@@ -207,9 +214,32 @@ class Connection:
         return dict(self._versions)
 
     def version(self, api: str, oldest: int = 0) -> int:
-        """Return the newest version of an API that both sides know. `oldest`: none before it serves. Raises
-        ProtocolUnfitError if there is none."""
-        return choose_version(api, oldest, self._versions, f"{self.host}:{self.port}", self.alias)
+        """Return the newest version of an API that both sides know.
+
+        Args:
+            api: Its name in `kafka_apis.APIS`.
+            oldest: None before it serves.
+
+        Raises:
+            ProtocolUnfitError: There is none.
+            BrokerUnreachable: It is a KRaft controller.
+        """
+        ours = APIS[api].since(oldest)
+        theirs = self._versions.get(ours.key, NO_VERSIONS)
+        version = ours.common_version(*theirs)
+        if version is not None:
+            return version
+        address = f"{self.host}:{self.port}"
+        if api == "metadata" and theirs[1] < 0:
+            raise BrokerUnreachable(f"{address}: {NOT_A_BROKER}", self.alias)
+        reason = ReasonCode.REQUEST_UNFIT.to_reason(
+            cluster=self.alias,
+            broker=address,
+            request=ours.name,
+            theirs=versions_text(*theirs),
+            ours=versions_text(ours.oldest, ours.newest),
+        )
+        raise ProtocolUnfitError(self.alias, reason)
 
     def announces(self, api: str) -> bool:
         """Return whether both sides know an API in a version."""
@@ -264,7 +294,8 @@ class Connection:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
-            self._idle_end.cancel()
+            if self._idle_check is not None:
+                self._idle_check.cancel()
             if self._session is not None:
                 self._session.end()
             self._fail_questions(cause)
@@ -286,6 +317,17 @@ class Connection:
 
     def _failure(self, exc: BaseException) -> str:
         return failure_sentence(self.host, self.port, exc, self._login)
+
+    def _check_idle_in(self, seconds: float, max_idle_s: float) -> None:
+        self._idle_check = asyncio.get_running_loop().call_later(seconds, self._close_if_idle, max_idle_s)
+
+    def _close_if_idle(self, max_idle_s: float) -> None:
+        if self.unanswered:  # the limits of answers end it
+            self._check_idle_in(max_idle_s, max_idle_s)
+        elif (left_s := max_idle_s - self.silent_s) > 0:
+            self._check_idle_in(left_s, max_idle_s)
+        else:
+            self.close()
 
     def rest(self, seconds: float) -> None:
         """Let nothing be asked for so long, because the broker wants it so."""

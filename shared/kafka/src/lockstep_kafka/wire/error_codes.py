@@ -1,12 +1,10 @@
 """What an error code of a broker means for a partition (`kafka-wire.md` §1), derived from Kafka's table; which
 exceptions pass while a slot tries again."""
 
+from lockstep_kafka.messages.fetch_codec import DIVERGED
 from lockstep_state.errors import RetriableError
 from lockstep_state.kafka.kafka_errors import ErrorMeaning, codes_that_mean, error_meaning, error_sentence
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode as Code
-
-DIVERGED = -2
-"""Not a code of Kafka's: an answer without an error that names a diverging epoch."""
 
 _DIVERGED = "the log does not hold what was fetched before the position (diverging epoch)"
 

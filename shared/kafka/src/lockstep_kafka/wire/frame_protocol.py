@@ -5,8 +5,7 @@ hundreds of megabytes a second that is a third of a slot's time."""
 
 import asyncio
 import struct
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable
 
 READ_BYTES = 64 * 1024
 """Read at once while no large frame is under way: several small answers, or the beginning of a large one."""
@@ -15,8 +14,6 @@ KEPT_BYTES = 16 * 1024 * 1024
 """A buffer larger than this is given back once its frame was taken."""
 
 SIZE = struct.Struct(">i")
-
-Parts = Sequence[bytes | memoryview]
 
 
 class FrameProtocol(asyncio.BufferedProtocol):
@@ -94,26 +91,3 @@ class FrameProtocol(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._on_lost(exc)
         self._on_gone()
-
-
-class AnswerFormat(Protocol):
-    """How the messages of an API are framed in one version, and how an answer is read."""
-
-    @property
-    def is_flexible(self) -> bool:
-        """Whether headers have tags (KIP-482)."""
-
-    def read_answer(self, frame: memoryview) -> Any:
-        """Return the answer in a frame that begins with its correlation id. Raises ConnectionError."""
-
-
-class EncodedRequest(NamedTuple):
-    """A request whose bytes, all but its header, are put together already."""
-
-    api_key: int
-    version: int
-    parts: Parts
-    asked_bytes: int = 0
-    """So many bytes are asked for; a far longer answer is refused."""
-    format: "AnswerFormat | None" = None
-    """How the answer is read; None: as kio reads it."""

@@ -5,9 +5,10 @@ from collections.abc import Awaitable, Callable, Mapping, Set
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from lockstep_kafka.wire.cluster import CONSUMER, ClusterClient, KafkaProtocolError, PartitionLeader
+from lockstep_kafka.messages.message_versions import filled, message
+from lockstep_kafka.messages.metadata_codec import PartitionLeader
+from lockstep_kafka.wire.cluster import CONSUMER, ClusterClient, KafkaProtocolError
 from lockstep_kafka.wire.connection_errors import ConnectionClosedError, ProtocolUnfitError
-from lockstep_kafka.wire.message_versions import filled, message
 from lockstep_kafka.wire.unsupported_requests import UnsupportedCase
 from lockstep_state.errors import RetriableError
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode

@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from lockstep_kafka.wire.flexible_encoding import NO_TAGS
-from lockstep_kafka.wire.frame_protocol import AnswerFormat, EncodedRequest
-from lockstep_kafka.wire.message_versions import encoded, message_format
+from lockstep_kafka.messages.flexible_encoding import NO_TAGS
+from lockstep_kafka.messages.message_versions import AnswerFormat, EncodedRequest, encoded, message_format
 
 NUMBER = struct.Struct(">i")
 _HEADER = struct.Struct(">hhi")

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from lockstep_config.clients.sasl import SaslLogin
-from lockstep_kafka.wire.message_versions import message
+from lockstep_kafka.messages.message_versions import message
 from lockstep_kafka.wire.sasl import SaslRefused, authenticate
 from lockstep_state.kafka.kafka_error_names import error_name
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from lockstep_kafka.common.backoff import Backoff
+from lockstep_kafka.messages.coordinator_codec import TRANSACTION_KEY, coordinator_request, read_coordinator
+from lockstep_kafka.messages.message_versions import message
 from lockstep_kafka.wire.cluster import ClusterClient, KafkaProtocolError
 from lockstep_kafka.wire.connection_errors import BrokerUnreachable
-from lockstep_kafka.wire.coordinator_codec import TRANSACTION_KEY, coordinator_request, read_coordinator
-from lockstep_kafka.wire.message_versions import message
 from lockstep_state.errors import RetriableError
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 from lockstep_state.offsets import TopicPartition

@@ -21,9 +21,9 @@ from faust.transport.drivers import aiokafka as driver
 from mode import Service
 from mode.supervisors import CrashingSupervisor
 
+from lockstep_kafka.messages.message_versions import EncodedRequest
 from lockstep_kafka.wire.connection import Connection
 from lockstep_kafka.wire.connection_errors import BrokerUnreachable
-from lockstep_kafka.wire.frame_protocol import EncodedRequest
 from lockstep_kafka.wire.paused_opening import open_with_pause
 from lockstep_runtime.membership.aiokafka_requests import in_all_versions
 

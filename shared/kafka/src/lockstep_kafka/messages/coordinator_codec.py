@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from lockstep_kafka.wire.message_versions import message
+from lockstep_kafka.messages.message_versions import message
 
 GROUP_KEY, TRANSACTION_KEY = 0, 1
 """Kinds of what is looked up."""

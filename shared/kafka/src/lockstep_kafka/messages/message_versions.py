@@ -1,20 +1,44 @@
 """Messages of Kafka by API and version: how they are framed, and how kio fills and reads them (no I/O)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import cache
 from importlib import import_module
 from io import BytesIO
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from kio.serial import entity_reader, entity_writer
 
-from lockstep_kafka.wire.frame_protocol import EncodedRequest
 from lockstep_state.kafka.kafka_apis import APIS
+
+Parts = Sequence[bytes | memoryview]
 
 NAMES = {api.key: name for name, api in APIS.items()}
 
 _CORRELATION_ID_SIZE = 4
+
+
+class AnswerFormat(Protocol):
+    """How the messages of an API are framed in one version, and how an answer is read."""
+
+    @property
+    def is_flexible(self) -> bool:
+        """Whether headers have tags (KIP-482)."""
+
+    def read_answer(self, frame: memoryview) -> Any:
+        """Return the answer in a frame that begins with its correlation id. Raises ConnectionError."""
+
+
+class EncodedRequest(NamedTuple):
+    """A request whose bytes, all but its header, are put together already."""
+
+    api_key: int
+    version: int
+    parts: Parts
+    asked_bytes: int = 0
+    """So many bytes are asked for; a far longer answer is refused."""
+    format: "AnswerFormat | None" = None
+    """How the answer is read; None: as kio reads it."""
 
 
 class MessageFormat(NamedTuple):
