@@ -7,9 +7,10 @@ from importlib import import_module
 from io import BytesIO
 from typing import Any, NamedTuple, Protocol
 
-from kio.serial import entity_reader, entity_writer
-
+from lockstep_kafka.messages.kio_loader import load_kio
 from lockstep_state.kafka.kafka_apis import APIS
+
+_kio = load_kio()
 
 Parts = Sequence[bytes | memoryview]
 
@@ -68,7 +69,7 @@ def message_format(key: int, version: int) -> MessageFormat:
     """Return the format of an API's messages in this version."""
     api = NAMES[key]
     answer = getattr(message(api, version, "response"), f"{APIS[api].name}Response")
-    return MessageFormat(answer.__flexible__, entity_reader(answer))
+    return MessageFormat(answer.__flexible__, _kio.entity_reader(answer))
 
 
 @cache
@@ -86,5 +87,5 @@ def filled(kind: type, **values: Any) -> Any:
 def encoded(entity: Any, asked_bytes: int = 0) -> EncodedRequest:
     """Return a message of kio's as it is sent. `asked_bytes`: as `EncodedRequest` has them."""
     body = BytesIO()
-    entity_writer(type(entity))(body, entity)
+    _kio.entity_writer(type(entity))(body, entity)
     return EncodedRequest(int(entity.__api_key__), int(entity.__version__), [body.getvalue()], asked_bytes)
