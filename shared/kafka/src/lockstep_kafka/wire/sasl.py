@@ -69,6 +69,6 @@ async def _authenticate_by_scram(login: Credentials, send: SendToken) -> None:
         raise SaslRefused("the broker does not prove that it knows the password (SCRAM: its signature is wrong)")
 
 
-def _attributes(message: str) -> dict[str, str]:
-    """Return the attributes of a message of SCRAM by their letters."""
-    return {letter: value for letter, _, value in (part.partition("=") for part in message.split(","))}
+def _attributes(token: str) -> dict[str, str]:
+    """Return the attributes of a token of SCRAM by their letters."""
+    return {letter: value for letter, _, value in (part.partition("=") for part in token.split(","))}
