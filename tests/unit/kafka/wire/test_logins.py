@@ -1,7 +1,7 @@
 """Our connections log in by every mechanism, and show every kind of certificate."""
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -107,6 +107,23 @@ async def test_scram_broker_that_does_not_know_the_password_is_refused() -> None
         properties = {"security.protocol": "SASL_PLAINTEXT", **by_password("SCRAM-SHA-512")}
         with pytest.raises(BrokerUnreachable, match="does not prove that it knows the password"):
             await opened(broker.port, properties)
+
+
+async def test_scram_answer_that_cannot_be_read_is_a_refused_login() -> None:
+    def garbled() -> Generator[bytes, bytes, bool]:
+        _, _, nonce = (yield b"").rpartition(b"r=")
+        yield b"r=" + nonce + b",s=&,i=many"
+        return True
+
+    async with SaslBroker("SCRAM-SHA-512", garbled).serving() as broker:
+        properties = {"security.protocol": "SASL_PLAINTEXT", **by_password("SCRAM-SHA-512")}
+        with pytest.raises(BrokerUnreachable, match="no answer of SCRAM"):
+            await opened(broker.port, properties)
+
+
+async def test_name_that_cannot_be_encoded_is_an_unreachable_broker() -> None:
+    with pytest.raises(BrokerUnreachable, match="label"):
+        await Connection.open("x" * 64 + ".example", 9092, {"client_id": "test"})
 
 
 async def test_scram_exchange_is_that_of_the_standards_example(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,10 @@ async def dial(
 ) -> asyncio.Transport:
     """Connect to a broker, and let this protocol take what it sends. `ssl_context` None: without TLS. Raises OSError,
     and what a handshake raises is among it."""
-    transport, _ = await asyncio.get_running_loop().create_connection(lambda: protocol, host, port, ssl=ssl_context)
+    try:
+        transport, _ = await asyncio.get_running_loop().create_connection(lambda: protocol, host, port, ssl=ssl_context)
+    except UnicodeError as exc:  # a part of the name is longer than 63 characters
+        raise OSError(f"the name cannot be resolved: {exc}") from exc
     _keep_alive(transport.get_extra_info("socket"))
     return transport
 

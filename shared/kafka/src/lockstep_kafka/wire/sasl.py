@@ -27,7 +27,7 @@ async def authenticate(login: SaslLogin, send: SendToken) -> None:
     """Exchange the tokens of one login with the broker.
 
     Raises:
-        SaslRefused: The broker does not prove that it knows the password.
+        SaslRefused: The broker does not prove that it knows the password, or does not speak SCRAM.
         TokenUnavailable: There is no access token to log in with.
     """
     if not isinstance(login, Credentials):
@@ -36,7 +36,10 @@ async def authenticate(login: SaslLogin, send: SendToken) -> None:
         extensions = "".join(f"\1{key}={value}" for key, value in source.extensions.items())
         await send(f"n,,\1auth=Bearer {token}{extensions}\1\1".encode())
     elif login.mechanism.startswith(_SCRAM_PREFIX):
-        await _authenticate_by_scram(login, send)
+        try:
+            await _authenticate_by_scram(login, send)
+        except (KeyError, ValueError) as exc:
+            raise SaslRefused(f"the broker sent what is no answer of SCRAM: {exc!r}") from exc
     else:
         await send("\0".join((login.username, login.username, login.password)).encode())
 
