@@ -17,7 +17,7 @@ async def dial(
     try:
         transport, _ = await asyncio.get_running_loop().create_connection(lambda: protocol, host, port, ssl=ssl_context)
     except UnicodeError as exc:  # a part of the name is longer than 63 characters
-        raise OSError(f"the name cannot be resolved: {exc}") from exc
+        raise OSError(f"the name cannot be resolved: {exc}") from None
     _keep_alive(transport.get_extra_info("socket"))
     return transport
 

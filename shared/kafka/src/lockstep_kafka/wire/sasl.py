@@ -39,7 +39,7 @@ async def authenticate(login: SaslLogin, send: SendToken) -> None:
         try:
             await _authenticate_by_scram(login, send)
         except (KeyError, ValueError) as exc:
-            raise SaslRefused(f"the broker sent what is no answer of SCRAM: {exc!r}") from exc
+            raise SaslRefused(f"the broker sent what is no answer of SCRAM: {exc!r}") from None
     else:
         await send("\0".join((login.username, login.username, login.password)).encode())
 
