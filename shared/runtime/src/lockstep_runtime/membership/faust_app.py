@@ -24,11 +24,10 @@ def build_app(ctx: FlowContext, listen: Callable[[Any], None], instance: str | N
     """Build a Faust app with our settings: nothing but one group member that follows one topic. `listen` as in App.
     `instance`: as what it joins, so that it finds its former place; None: as a new member."""
     settings = ctx.settings
-    hosts, name = settings.target.bootstrap.split(","), f"{settings.flow}|{ctx.service}"
     app = App(
         service_group(ctx.service, ctx.flow, settings.group_id),
-        broker=[f"kafka://{host}" for host in hosts],
-        broker_client_id=name,
+        broker=[f"kafka://{host}" for host in settings.target.bootstrap.split(",")],
+        broker_client_id=f"{settings.flow}|{ctx.service}",
         broker_session_timeout=SESSION_TIMEOUT,
         broker_rebalance_timeout=15.0,
         broker_heartbeat_interval=HEARTBEAT_EVERY,
@@ -48,5 +47,6 @@ def build_app(ctx: FlowContext, listen: Callable[[Any], None], instance: str | N
         autodiscover=False,
     )
     app.listen = listen
-    app.connection_settings = wire_connection(settings.target.properties, name, REQUEST_S) | {"waits_s": WAITS_S}
+    client_id = app.conf.broker_client_id
+    app.connection_settings = wire_connection(settings.target.properties, client_id, REQUEST_S) | {"waits_s": WAITS_S}
     return app
