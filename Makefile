@@ -14,9 +14,6 @@ IMAGES  := $(if $(BASE),--base $(BASE)) $(if $(JAVA_BASE),--java-base $(JAVA_BAS
            $(if $(BUILDER),--builder $(BUILDER)) $(if $(REPOSITORY),--repository $(REPOSITORY)) $(if $(TAG),--tag $(TAG)) \
            $(if $(OFFLINE),--offline) $(if $(PUSH),--push)
 
-PAGES   := address bench_figures chart client_keys clusters commands configuration conformance doctor events metrics permissions plan_hazards plan_schema sasl schemas schema_page strimzi \
-           switch_reasons values_schema
-
 # What runs beside something else writes no cache: both would.
 UNIT := $(PY) -m pytest -q -m "not long" -p no:cacheprovider
 LONG := $(PY) -m pytest -q -rs -m long --durations=15 -p no:cacheprovider
@@ -35,10 +32,12 @@ wait $$beside; beside=$$?; wait $$besides; besides=$$?; trap - EXIT INT TERM; \
 cat build/beside.txt build/besides.txt; exit $$((here | beside | besides))
 endef
 
-export DURATION KEEP ONLY SEED SOURCE TIMELINE
+KUBELAB ?= $(abspath ../shared/kubelab)
+
+export DURATION KEEP KUBELAB ONLY SEED SOURCE TIMELINE
 
 .DEFAULT_GOAL := help
-.PHONY: help release push-chart demo test setup check bench docs faults test-long e2e images kube-tools spark-operator lock audit sbom clean clean-all java spark-archive
+.PHONY: help release push-chart demo test setup check bench docs faults test-long e2e helm images kube-tools spark-operator lock audit sbom clean clean-all java spark-archive
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -65,7 +64,8 @@ bench: setup spark-archive ## Lockstep beside MirrorMaker 2 on the same brokers 
 	@$(PY) -m tools.bench
 
 docs: $(SYNCED) ## write the generated pages and the chart's schema anew, from the declarations in the code
-	@set -e; $(PY) .ci/requirements.py; for page in $(PAGES); do $(PY) -m tools.docs.$$page; done
+	@$(PY) .ci/requirements.py
+	@$(PY) -m tools.docs
 
 faults: setup spark-archive ## break a running Lockstep in every way and count what is lost or doubled (ONLY=kill, SEED=1)
 	@$(PY) -m tests.faults
@@ -74,17 +74,21 @@ test-long: setup spark-archive ## the long tests (about an hour, more on slow co
 	@# In three parts that take as long: each waits much of its time.
 	$(call side_by_side,$(LONG) $(PART_1),$(LONG) $(addprefix --ignore=,$(PART_1) $(PART_2)) tests,$(LONG) $(PART_2))
 
-e2e: setup ## install the chart on a real Kubernetes, break it and count (starts one with kube-tools; under 12 minutes)
+e2e: setup ## install the chart on a real Kubernetes, break it and count (KUBECONFIG=, or a kubelab starts one; under 12 minutes)
 	@$(PY) -m tests.kube
 
 images: $(SYNCED) ## the container images, with docker, podman or buildah (BASE=, JAVA_BASE=, REPOSITORY=, TAG=, BUILDER=, OFFLINE=1, PUSH=1)
 	@$(PY) .ci/images.py $(IMAGES)
 
 spark-operator: setup ## build the Apache Spark operator, which e2e then runs too (SOURCE=a git clone of it; about a minute)
-	@$(PY) -m tools.kubelab.spark_operator
+	@$(PY) -m tests.support.spark_operator
 
-kube-tools: ## build the Kubernetes that e2e runs on, and helm, kubeconform and the like (once, about 5 minutes; Debian 12, root, Go)
-	@tools/kubelab/ensure
+kube-tools: ## build the Kubernetes of a kubelab for e2e, and helm, kubeconform and the like (KUBELAB=; once, 5 minutes; Debian 12, root, Go)
+	@test -x $(KUBELAB)/ensure || { echo "kube-tools: set KUBELAB to the folder of a kubelab, which is not at $(KUBELAB)" >&2; exit 2; }
+	@$(KUBELAB)/ensure
+
+helm: ## build helm alone into .cache/helm, for the tests of the chart where no kubelab is (Go 1.26)
+	@GOBIN=$(CURDIR)/.cache/helm go install -ldflags "-s -w $(foreach part,Major=1 Minor=36,-X helm.sh/helm/v3/pkg/chartutil.k8sVersion$(part) -X helm.sh/helm/v3/pkg/lint/rules.k8sVersion$(part))" helm.sh/helm/v3/cmd/helm@v3.21.4
 
 lock: $(if $(findstring .cache,$(UV)),$(UV)) ## resolve requirements.lock anew from the pyproject files (UPGRADE=1 moves every pin)
 	$(PYTHON) .ci/lock.py write --uv $(UV) $(if $(UPGRADE),--upgrade)

@@ -254,7 +254,7 @@ def main() -> None:
     except NotReleasable as why:
         sys.exit(f"release: {why}")
     if not given.helm:
-        sys.stderr.write("release: without the chart, for there is no helm (make kube-tools builds one)\n")
+        sys.stderr.write("release: without the chart, for there is no helm (make helm builds one into .cache/helm)\n")
     sys.stdout.writelines(f"{file.relative_to(REPOSITORY)}\n" for file in files)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tools.kubelab.tools import WHY, tools
+from tests.support.kubelab import WHY_HELM, WHY_TOOLS, helm, tools
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CHART = REPOSITORY / "deploy" / "helm" / "lockstep"
@@ -26,16 +26,16 @@ SEEDS: tuple[Path, ...] = tuple(
 )
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-NEEDS_TOOLS = pytest.mark.skipif(tools() is None, reason=WHY)
-NEEDS_HELM = pytest.mark.skipif(
-    tools() is None and shutil.which("helm") is None, reason=f"helm is not on PATH, and {WHY}"
-)
+NEEDS_TOOLS = pytest.mark.skipif(tools() is None, reason=WHY_TOOLS)
+NEEDS_PINNED_HELM = pytest.mark.skipif(helm() is None, reason=WHY_HELM)
+"""For what depends on the version of Helm and on the Kubernetes that it renders for."""
+NEEDS_HELM = pytest.mark.skipif(helm() is None and shutil.which("helm") is None, reason=WHY_HELM)
 """For what any Helm can do."""
 
 
 def run(*command: str | Path, cwd: Path = REPOSITORY, stdin: str = "") -> subprocess.CompletedProcess[str]:
     """One of the tools: the built one, else that on PATH. Nothing of it asks a cluster."""
-    folder, path = tools(), os.environ["PATH"]
+    folder, path = helm(), os.environ["PATH"]
     environment = {**os.environ, "PATH": f"{folder}:{path}" if folder else path, "KUBECONFIG": "/dev/null"}
     return subprocess.run(
         command, cwd=cwd, env=environment, input=stdin, capture_output=True, text=True, check=False, timeout=120

@@ -11,10 +11,10 @@ from click.testing import CliRunner, Result
 
 from lockstep_cli.__main__ import main
 from lockstep_config.strimzi.api_versions import API_VERSIONS
-from tests.chart.helm import CHART, NEEDS_TOOLS, SEEDS, Objects, refused, rendered
+from tests.chart.helm import CHART, NEEDS_PINNED_HELM, SEEDS, Objects, refused, rendered
 from tests.chart.test_workloads import EVERYTHING, resource, v1
 
-pytestmark = NEEDS_TOOLS
+pytestmark = NEEDS_PINNED_HELM
 
 GOOD = resource({"from": "A", "to": "B", **EVERYTHING})
 IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"

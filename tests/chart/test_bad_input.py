@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.chart.helm import NEEDS_TOOLS, SEEDS, refused, rendered
+from tests.chart.helm import NEEDS_PINNED_HELM, SEEDS, refused, rendered
 from tests.chart.test_workloads import EVERYTHING, resource, v1
 
-pytestmark = NEEDS_TOOLS
+pytestmark = NEEDS_PINNED_HELM
 
 FLOW = {"from": "A", "to": "B", **EVERYTHING}
 GOOD = resource(FLOW)

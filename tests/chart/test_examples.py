@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from tests.chart.helm import CHART, NEEDS_HELM, NEEDS_TOOLS, Objects, rendered, run
+from tests.support import spark_operator
 from tests.support.deployments import EXAMPLES, KIND, documents
-from tools.kubelab import spark_operator
-from tools.kubelab.tools import KIT
+from tests.support.kubelab import KIT
 
 pytestmark = NEEDS_HELM
 

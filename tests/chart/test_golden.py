@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.chart.golden import OUTLINES, WHOLE, golden, outlines, whole
-from tests.chart.helm import NEEDS_TOOLS
+from tests.chart.helm import NEEDS_PINNED_HELM
 
-pytestmark = NEEDS_TOOLS
+pytestmark = NEEDS_PINNED_HELM
 
 STALE = "look at what changed, and write it anew: python -m tests.chart.golden"
 

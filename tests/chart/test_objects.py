@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.chart.helm import CHART, NAMESPACE, NEEDS_TOOLS, RELEASE, Objects, refused, rendered
+from tests.chart.helm import CHART, NAMESPACE, NEEDS_PINNED_HELM, RELEASE, Objects, refused, rendered
 from tests.chart.test_workloads import EVERYTHING, resource
 
-pytestmark = NEEDS_TOOLS
+pytestmark = NEEDS_PINNED_HELM
 
 CI = {file.stem.removesuffix("-values"): file for file in CHART.glob("ci/*-values.yaml")}
 

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 
 from lockstep_cli.__main__ import main
 from lockstep_config.text.yaml_nodes import read_yaml
-from tests.chart.helm import NEEDS_TOOLS, SEEDS, refused, rendered
+from tests.chart.helm import NEEDS_PINNED_HELM, SEEDS, refused, rendered
 
-pytestmark = NEEDS_TOOLS
+pytestmark = NEEDS_PINNED_HELM
 
 NUMBERS = """
 apiVersion: kafka.strimzi.io/v1beta2

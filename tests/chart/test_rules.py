@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tools.docs.watched import RULES, alerts, dashboard, expressions, filled_in
+from tests.support.watched import RULES, alerts, dashboard, expressions, filled_in
 
 TESTS = sorted((Path(__file__).parent / "rules").glob("*.yaml"))
 PROMTOOL = shutil.which("promtool")

@@ -9,9 +9,9 @@ from lockstep_config import Configuration, load
 from lockstep_config.flow.model import FlowSettings
 from lockstep_state import project_address
 from lockstep_state.names import Flow
-from tests.chart.helm import CHART, NEEDS_TOOLS, rendered
+from tests.chart.helm import CHART, NEEDS_PINNED_HELM, rendered
 
-pytestmark = NEEDS_TOOLS
+pytestmark = NEEDS_PINNED_HELM
 
 RACK = "/etc/lockstep/rack/rack.properties"
 

@@ -7,8 +7,8 @@ import pytest
 
 from tests.chart.golden import WHOLE
 from tests.chart.helm import CHART, NEEDS_TOOLS, SEEDS, rendered, run
-from tools.kubelab import spark_operator
-from tools.kubelab.tools import KIT
+from tests.support import spark_operator
+from tests.support.kubelab import KIT
 
 pytestmark = NEEDS_TOOLS
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.chart.helm import CHART, NEEDS_TOOLS, Objects, refused, rendered, run
+from tests.chart.helm import CHART, NEEDS_PINNED_HELM, Objects, refused, rendered, run
 from tests.chart.test_workloads import EVERYTHING, resource
 
-pytestmark = NEEDS_TOOLS
+pytestmark = NEEDS_PINNED_HELM
 
 CI = {file.stem.removesuffix("-values"): file for file in CHART.glob("ci/*-values.yaml")}
 FLOW: dict[str, Any] = {"from": "A", "to": "B", **EVERYTHING}

@@ -10,9 +10,9 @@ from lockstep_config.loader.configuration import configured
 from lockstep_config.strimzi.resource import read_resource
 from lockstep_config.text.properties import PropertiesText
 from lockstep_ops.services import plan_services
-from tests.chart.helm import NEEDS_TOOLS, SEEDS, Objects, refused, rendered
+from tests.chart.helm import NEEDS_PINNED_HELM, SEEDS, Objects, refused, rendered
 
-pytestmark = NEEDS_TOOLS
+pytestmark = NEEDS_PINNED_HELM
 
 
 def resource(*mirrors: dict[str, Any], **spec: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from tests.support.eventually import wait_until
 from tests.support.mirror import ports_of
 from tests.support.proxy import Proxy
 from tests.support.shifted_clock import ShiftedClock, can_shift
-from tools.bench.systems import SYSTEMS, System, SystemRun
+from tests.support.systems import SYSTEMS, System, SystemRun
 
 PARTITIONS = 4
 LOCKSTEP = SYSTEMS["lockstep"]

@@ -14,7 +14,7 @@ from tests.faults.deployment import PARTITIONS, Deployment
 from tests.faults.numbered import Writer, read_numbers
 from tests.faults.scene import Scene
 from tests.faults.striking import Fault
-from tools.bench.systems import SystemEnded
+from tests.support.systems import SystemEnded
 
 COLUMNS = ("fault", "times", "records", "lost", "doubled", "out of order", "went on after, s")
 """Of each table that shows outcomes."""

@@ -15,7 +15,7 @@ from lockstep_acl_sync.app import AclSync
 from lockstep_acl_sync.binding_ledger import BindingLedger
 from lockstep_config import load
 from lockstep_kafka.common.errors import LeadershipLost
-from lockstep_rules.acls.binding_ownership import LOOKS_APART
+from lockstep_rules.acls.binding_ownership import MIN_REVOKED_S
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_state.acl_binding import AclBinding
 from lockstep_state.names import state_topic
@@ -100,7 +100,7 @@ def test_revoked_own_acl_is_revoked_on_the_target(scene: AclScene) -> None:
         assert "lockstep.acls.delete.max=2 at once" in row.notes[0]
         first_look = row.at_ms
         assert process.status(str(scene.flow))["revoked"] == 3
-        until(lambda: time.time() * 1e3 - first_look > 1e3 * (LOOKS_APART + 1.5), what="looks that agree")
+        until(lambda: time.time() * 1e3 - first_look > 1e3 * (MIN_REVOKED_S + 1.5), what="looks that agree")
         assert readers(scene) == {"User:anna", "User:bert", "User:carl", "User:dora", "User:local"}
 
         # One comes back, and the other two looks agree about.
@@ -196,7 +196,7 @@ def test_leader_that_wakes_revokes_nothing(scene: AclScene) -> None:
         psutil.Process(old.pid).resume()
         until(lambda: old.said("standing down"))
         woken = time.monotonic()
-        until(lambda: time.monotonic() - woken > LOOKS_APART + 3, what="rounds enough")
+        until(lambda: time.monotonic() - woken > MIN_REVOKED_S + 3, what="rounds enough")
         assert readers(scene) == {"User:anna", "User:kept"}
         assert len(scene.events_of_kind("AclDeleted")) == 1
         assert rows(scene)["User:anna"].phase == "owned"

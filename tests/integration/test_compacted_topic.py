@@ -59,7 +59,7 @@ async def test_topic_is_read_to_its_end_and_followed(broker_b: Broker, topic_nam
     write(broker_b, topic_name, b"1", b"2")
     async with followed(Values(broker_b, topic_name)) as values:
         await asyncio.wait_for(values.loaded(), 15.0)
-        assert (values.fold, values.trouble, values.generation) == ([b"1", b"2"], "", 1)
+        assert (values.fold, values.trouble, values.readings) == ([b"1", b"2"], "", 1)
         write(broker_b, topic_name, b"3")
         await eventually(lambda: values.fold == [b"1", b"2", b"3"])
 
@@ -99,4 +99,4 @@ async def test_re_created_topic_is_read_again_even_if_longer(broker_b: Broker, t
         write(broker_b, topic_name, b"a", b"b", b"c")
         await values.verify()
         await eventually(lambda: values.fold == [b"a", b"b", b"c"])
-        assert values.generation == 2
+        assert values.readings == 2

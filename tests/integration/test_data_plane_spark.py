@@ -108,13 +108,13 @@ async def main():
         context.parallelize([1], 1).mapPartitions(lambda _: time.sleep(600) or []).collect()
 
     async def becomes(wanted):
-        while await spark.is_at_work(silent) != wanted:
+        while await spark.is_task_running(silent) != wanted:
             await asyncio.sleep(0.1)
 
-    assert not await spark.is_at_work(silent)
+    assert not await spark.is_task_running(silent)
     running = asyncio.create_task(in_thread("job", job))
     await asyncio.wait_for(becomes(True), 30)
-    assert not await spark.is_at_work(other)
+    assert not await spark.is_task_running(other)
     await spark.cancel(silent)
     await asyncio.wait([running])
     assert running.exception() is not None

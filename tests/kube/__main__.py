@@ -1,11 +1,11 @@
 """`make e2e`: the tests of the chart on a real Kubernetes.
 
-On a machine that can run `tools/kubelab` it makes the images, starts a cluster for itself and brokers beside it. On any
-other it uses kubectl's current context, and what the environment names:
+With `KUBECONFIG`, or with the addresses below, it uses kubectl's current context and what the environment names:
 
 LOCKSTEP_E2E_SOURCE, LOCKSTEP_E2E_TARGET  bootstrap servers of two clusters, reachable from here and from pods
 LOCKSTEP_E2E_REPOSITORY, LOCKSTEP_E2E_TAG  where `make images` and a push have put the images
 
+Otherwise a kubelab (`KUBELAB`, else ../shared/kubelab) makes the images and starts a cluster and brokers for it.
 What stands on the command line goes to pytest.
 """
 
@@ -15,7 +15,7 @@ import sys
 import time
 
 from tests.kube import images
-from tools.kubelab.tools import KIT
+from tests.support.kubelab import KIT, is_here
 
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-m", "kube", "-p", "no:cacheprovider", "tests/kube")
 NEEDED = ("LOCKSTEP_E2E_SOURCE", "LOCKSTEP_E2E_TARGET")
@@ -44,16 +44,19 @@ def say(what: str) -> None:
 
 def main() -> None:
     arguments = sys.argv[1:]
-    if all(os.environ.get(name) for name in NEEDED):
+    if os.environ.get("KUBECONFIG") or all(os.environ.get(name) for name in NEEDED):
         sys.exit(on_the_current_context(arguments))
-    if subprocess.run([str(KIT / "lab"), "--check"], check=False).returncode == 0:
-        try:
-            sys.exit(in_a_lab(arguments))
-        except (images.NotBuilt, subprocess.CalledProcessError) as failed:
-            say(str(failed))
-            sys.exit(1)
-    say("no cluster of our own can run here (the reason is above), so kubectl's current context is used")
-    sys.exit(on_the_current_context(arguments))
+    if not is_here():
+        say(f"set KUBECONFIG to a cluster of yours, or KUBELAB to the folder of a kubelab, which is not at {KIT}")
+        sys.exit(2)
+    if subprocess.run([str(KIT / "lab"), "--check"], check=False).returncode:
+        say("a kubelab cannot run on this machine (the reason is above): set KUBECONFIG to a cluster of yours")
+        sys.exit(2)
+    try:
+        sys.exit(in_a_lab(arguments))
+    except (images.NotBuilt, subprocess.CalledProcessError) as failed:
+        say(str(failed))
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ from lockstep_state.names import Flow
 from tests.kube import images
 from tests.kube.kubernetes import CommandFailed, Namespace, environment, run
 from tests.support.broker import Broker, started
+from tests.support.kubelab import KIT
 from tests.support.mirror import MirroredFlow
-from tools.kubelab.tools import KIT
 
 GROUP = "mirrormaker2-cluster"
 """The name of a flow's instance, where a Strimzi resource does not say another."""

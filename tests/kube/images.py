@@ -5,8 +5,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from tests.support.kubelab import KIT
 from tests.support.processes import tail
-from tools.kubelab.tools import KIT
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 LOG = CHECKOUT / "build" / "images.log"

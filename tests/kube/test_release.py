@@ -18,7 +18,7 @@ from tests.kube.usage import MEBIBYTE, usage_of
 from tests.support.clusters import Record, commit_offset, committed_offset, create_topic, end_offsets, produce
 from tests.support.eventually import wait_until
 from tests.support.traffic import Traffic
-from tools.docs.watched import RULES, dashboard, expressions, filled_in
+from tests.support.watched import RULES, dashboard, expressions, filled_in
 
 RELEASE, FLOW = "mirror", "a->b"
 ORDERS, PAYMENTS, AFTER_THE_KILL = "orders", "payments", "orders-after-the-kill"

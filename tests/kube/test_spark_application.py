@@ -13,10 +13,10 @@ from tests.kube.conftest import Stage
 from tests.kube.course import pauses, say
 from tests.kube.kubernetes import is_ready, name_of, run
 from tests.kube.resource import mirror_maker
+from tests.support import spark_operator
 from tests.support.clusters import create_topic
 from tests.support.eventually import wait_until
 from tests.support.traffic import Traffic
-from tools.kubelab import spark_operator
 
 RELEASE, NAME, FLOW, ORDERS = "operated", "operated", "a->b", "operated-orders"
 APPLICATIONS = "sparkapplications.spark.apache.org"

@@ -39,7 +39,7 @@ async def acting_context(
     await facts.start()
     ctx.open(facts, ControlTopicLog(facts, events_topic(flow)))
     topic = state_topic(flow)
-    ctx.state.open(ControlTopicLog(facts, topic), ctx.leadership.saw_leader, wants)
+    ctx.state.open(ControlTopicLog(facts, topic), ctx.leadership.read_claim, wants)
     try:
         async with TopicFollower(conf, topic, on_records=ctx.state.receive, alias=flow.target) as follower:
             await follower.caught_up()
@@ -48,8 +48,8 @@ async def acting_context(
             term = await ctx.state.claim(me) or await ctx.state.claim(me)
             ctx.leadership.claimed(0, term)
             await ctx.state.changed(term - 1)
-            ctx.heard_at = float("inf")  # nobody asks the group here
-            assert ctx.acting
+            ctx.heartbeat_at = float("inf")  # nobody asks the group here
+            assert ctx.is_acting
             yield ctx
     finally:
         await facts.stop()

@@ -6,9 +6,12 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import pytest
 from aiokafka import codec as codecs
 from google_crc32c import value as crc32c
+from hypothesis import strategies as st
 
+from lockstep_data_plane.record_batch.compiled_module import find_compiled
 from lockstep_data_plane.record_batch.layout import Batch, scan
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 
@@ -29,6 +32,24 @@ DECOMPRESS: dict[int, Any] = {
     LZ4: codecs.lz4_decode,
     ZSTD: codecs.zstd_decode,
 }
+
+
+needs_compiled = pytest.mark.skipif(find_compiled() is None, reason="built without a C compiler")
+
+few_bytes = st.none() | st.binary(max_size=12)
+names = st.text(max_size=4) | st.sampled_from(["", "a", "a", "ü"])
+times = st.sampled_from([-1, 0]) | st.integers(-(2**40), 2**41)
+
+
+@st.composite
+def record_lists(draw: st.DrawFn) -> list[PlainRecord]:
+    """Records in offset order, with gaps, from an offset on; times before, at and after 1970."""
+    offset, content = draw(st.integers(0, 2**40)), []
+    for _ in range(draw(st.integers(1, 8))):
+        headers = tuple(draw(st.lists(st.tuples(names, few_bytes), max_size=3)))
+        content.append(PlainRecord(offset, draw(times), draw(few_bytes), draw(few_bytes), headers))
+        offset += draw(st.sampled_from([1, 1, 1, 2, 7]))
+    return content
 
 
 def record(

@@ -145,16 +145,17 @@ def produce(
     *,
     codec: str = "none",
     idempotent: bool = False,
-    settings: Mapping[str, str] | None = None,
+    settings: Mapping[str, str | bool] | None = None,
+    within: float = TIMEOUT * 3,
 ) -> int:
-    """Writes records in order and returns how many once all are acknowledged.
+    """Writes records in order and returns how many once all are acknowledged, `within` so much after the last one.
 
     `codec` is none, gzip, snappy, lz4 or zstd; `settings` are librdkafka's (`linger.ms` 0 makes one batch of each).
     `idempotent` gives the batches a producer id and costs half a second, for which librdkafka waits to ask for it.
     """
     order = {"enable.idempotence": "true"} if idempotent else {"max.in.flight.requests.per.connection": "1"}
     producer = Producer({"compression.type": codec, **_producer(bootstrap), **order, **(settings or {})})
-    return _write(producer, topic, records)
+    return _write(producer, topic, records, within)
 
 
 def produce_transaction(
@@ -265,7 +266,7 @@ def _producer(bootstrap: str) -> dict[str, str]:
     return {"bootstrap.servers": bootstrap, "partitioner": "murmur2_random", "queue.buffering.max.messages": "1000000"}
 
 
-def _write(producer: Producer, topic: str, records: Iterable[Record]) -> int:
+def _write(producer: Producer, topic: str, records: Iterable[Record], within: float = TIMEOUT * 3) -> int:
     failures: list[KafkaError] = []
 
     def delivered(error: KafkaError | None, message: Message) -> None:
@@ -290,7 +291,7 @@ def _write(producer: Producer, topic: str, records: Iterable[Record]) -> int:
         written += 1
         if written % 1000 == 0:
             producer.poll(0)
-    left = producer.flush(TIMEOUT * 3)
+    left = producer.flush(within)
     if failures:
         raise KafkaException(failures[0])
     if left:

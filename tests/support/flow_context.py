@@ -23,6 +23,7 @@ def flow_context(
     pauses_itself: bool = False,
     lines: str = "",
     tracing: Tracing = NO_TRACING,
+    clock: Clock | None = None,
 ) -> FlowContext:
     """One that stands by, and has read nothing yet. `lines`: more of the file, from line 5."""
     path = folder / "mm2.properties"
@@ -36,21 +37,28 @@ def flow_context(
         target=Admin("B", nowhere),
         leadership=Leadership(service, divided=divided),
         metrics=Metrics(),
-        clock=Clock(),
+        clock=clock or Clock(),
         divided=divided,
         pauses_itself=pauses_itself,
         tracing=tracing,
     )
 
 
-def leading(folder: Path, service: str, *terms: tuple[int, int], divided: bool = False, lines: str = "") -> FlowContext:
+def leading(
+    folder: Path,
+    service: str,
+    *terms: tuple[int, int],
+    divided: bool = False,
+    lines: str = "",
+    clock: Clock | None = None,
+) -> FlowContext:
     """Leads the partitions, each in its term, and was heard from just now."""
-    ctx = flow_context(folder, service, divided=divided, lines=lines)
+    ctx = flow_context(folder, service, divided=divided, lines=lines, clock=clock)
     ctx.leadership.assigned({partition for partition, _ in terms})
     for partition, term in terms:
         ctx.leadership.claimed(partition, term)
-        ctx.leadership.saw_leader(leader_label(service, partition, divided=divided), "one", term)
-    ctx.heard_at = ctx.clock.monotonic()
+        ctx.leadership.read_claim(leader_label(service, partition, divided=divided), "one", term)
+    ctx.heartbeat_at = ctx.clock.monotonic()
     return ctx
 
 

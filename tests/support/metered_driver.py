@@ -14,7 +14,7 @@ from lockstep_kafka.topics.topic_reader import Record
 from lockstep_rules.offsets.lag import LogRange
 from lockstep_rules.switch.switch_readiness import SwitchLimits
 from lockstep_runtime.flow.context import Clock
-from lockstep_runtime.state.desired_state import DesiredState
+from lockstep_runtime.state.desired_state import DesiredStateView
 from lockstep_runtime.state.state_log import StateLog
 from lockstep_runtime.state.unreadable_records import UnreadableRecords
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
@@ -66,7 +66,7 @@ class Leads:
 
     others: bool = False
 
-    def others_since(self, term: int, instance: str) -> bool:
+    def claimed_by_others(self, term: int, instance: str) -> bool:
         assert (term, instance) == (1, "me")
         return self.others
 
@@ -76,12 +76,12 @@ class Driver:
 
     def __init__(self) -> None:
         self.now, self.service = T, "data-plane"
-        self.flow, self.settings, self.metrics, self.acting = FLOW, Settings(), Metrics(), True
+        self.flow, self.settings, self.metrics, self.is_acting = FLOW, Settings(), Metrics(), True
         self.term, self.instance, self.leadership = 1, "me", Leads()
         self.clock = Clock(wall_ms=lambda: self.now, monotonic=lambda: self.now / 1000)
         self.state = StateLog(UnreadableRecords(FlowLog("data-plane", FLOW)), self.clock.wall_ms, lambda _: 0)
-        self.rounds = Rounds(FailureTracker(FlowLog("data-plane", FLOW)))
-        self.elsewhere = FailureTracker(FlowLog("data-plane", FLOW))
+        self.periodic = Rounds(FailureTracker(FlowLog("data-plane", FLOW)))
+        self.remote_troubles = FailureTracker(FlowLog("data-plane", FLOW))
         self.unreadable = UnreadableRecords(FlowLog("data-plane", FLOW))
         self.log = FlowLog("data-plane", FLOW)
         self.kept: dict[int, SlotRun] = {0: SlotRun("r1")}
@@ -92,8 +92,8 @@ class Driver:
         self.say(MirroredTopic(source_topic="t", target_topic="A.t", partitions=2, target_partitions=2))
 
     @property
-    def wanted(self) -> DesiredState:
-        return DesiredState(self.state.rows)
+    def desired_state(self) -> DesiredStateView:
+        return DesiredStateView(self.state.rows)
 
     def say(self, *rows: Row) -> None:
         for row in rows:

@@ -4,8 +4,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.eventually import wait_until
 from tests.support.services import ServiceProcess
+from tests.support.watched import watched
 from tools.docs.metrics import declared_by
-from tools.docs.watched import watched
 
 Page = dict[str, list[tuple[dict[str, str], float]]]
 """By name of a sample: label values and value of each."""

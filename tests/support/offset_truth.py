@@ -4,6 +4,8 @@ killed and continued."""
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from hypothesis import strategies as st
+
 from lockstep_data_plane.core.offset_run_log import RunLog
 from lockstep_rules.offsets.offset_runs import RunMap, Translation
 from lockstep_state.offsets import UpstreamOffset
@@ -16,6 +18,19 @@ StateRow = OffsetRuns | PartitionProgress
 FIRST = PartitionProgress(
     topic="t", partition=0, producer_id=4000, source_topic_id="source", target_topic_id="target", downstream=-1
 )
+
+
+@st.composite
+def logs(draw: st.DrawFn, begin: tuple[int, int] = (0, 0), most: int = 12) -> list[Stretch]:
+    """Stretches with gaps in either log, in both or in none."""
+    up, down = (at + draw(st.integers(0, 3)) for at in begin)
+    stretches: list[Stretch] = []
+    for _ in range(draw(st.integers(1, most))):
+        count = draw(st.integers(1, 6))
+        stretches.append((up, down, count))
+        up += count + draw(st.sampled_from((0, 0, 1, 1, 4)))
+        down += count + draw(st.sampled_from((0, 0, 0, 1, 3)))
+    return stretches
 
 
 def exact_places(slot_spans: Iterable[Stretch]) -> dict[int, int]:

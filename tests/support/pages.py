@@ -52,6 +52,14 @@ async def got(
     return int(head.split()[1]), body
 
 
+def pages_access(folder: Path, *, tls: bool) -> tuple[AccessPolicy, ssl.SSLContext | None]:
+    """Return the policy of pages with or without TLS, and what trusts them."""
+    if not tls:
+        return AccessPolicy(), None
+    made, key = certificate(folder, "one")
+    return AccessPolicy(certificate=made, key=key), ssl.create_default_context(cafile=str(made))
+
+
 def certificate(folder: Path, name: str) -> tuple[Path, Path]:
     """A new certificate for `localhost` and its key."""
     if shutil.which("openssl") is None:

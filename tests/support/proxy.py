@@ -45,10 +45,11 @@ class _Connection:
 
 
 class Proxy:
-    """Listens on a free port of 127.0.0.1 once it is made; `Broker(behind=proxy)` tells it where to forward."""
+    """Listens on 127.0.0.1 once it is made, on a free port or the given one; `Broker(behind=proxy)` tells it where to
+    forward."""
 
-    def __init__(self) -> None:
-        self._socket = socket.create_server(("127.0.0.1", 0))
+    def __init__(self, port: int = 0) -> None:
+        self._socket = socket.create_server(("127.0.0.1", port))
         self.port: int = self._socket.getsockname()[1]
         self._to: tuple[str, int] | None = None
         self._refusing = False

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -39,14 +39,18 @@ class SwitchScene:
         topics: int = 2,
         hooks: bool = True,
         source_address: str = "",
+        application: Callable[[Sequence[str]], Application] | None = None,
     ) -> None:
-        """`source_address`: where Lockstep reaches A, if that is not where the application does."""
+        """`source_address`: where Lockstep reaches A, if that is not where the application does. `application`: makes
+        another one than usual for the topics."""
         self.mark = unique_name("sw").replace("-", "")
         self.a, self.b = a, b
         self.there, self.back = Flow(f"a{self.mark}", f"b{self.mark}"), Flow(f"b{self.mark}", f"a{self.mark}")
         self.identity = identity
         self.topics = [f"{self.mark}-orders{number}" for number in range(topics)]
-        self.app = Application(f"{self.mark}-billing", self.topics, partitions=PARTITIONS)
+        group = f"{self.mark}-billing"
+        made = application or (lambda topics: Application(group, topics, partitions=PARTITIONS))
+        self.app = made(self.topics)
         self.calls: list[dict[str, Any]] = []
         self.refused_hooks: set[str] = set()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -75,22 +79,32 @@ class SwitchScene:
         self.flow_back = MirroredFlow(self.back, b.bootstrap, a.bootstrap)
 
     @contextmanager
-    def running(self) -> Iterator["SwitchScene"]:
-        """Lockstep for both flows, and the application on A, until the target follows it."""
+    def hooks_served(self, partitions: int = PARTITIONS) -> Iterator[None]:
+        """The topics are there, and hooks are answered."""
         for topic in self.topics:
             for broker in (self.a, self.b):
-                create_topic(broker.bootstrap, topic, partitions=PARTITIONS)
-        serving = threading.Thread(target=self._server.serve_forever, daemon=True)
-        serving.start()
+                create_topic(broker.bootstrap, topic, partitions=partitions)
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
         with ExitStack() as stack:
             stack.callback(self._server.server_close)
             stack.callback(self._server.shutdown)
+            yield
+
+    @contextmanager
+    def running(self) -> Iterator["SwitchScene"]:
+        """Lockstep for both flows, and the application on A, until the target follows it."""
+        with ExitStack() as stack:
+            stack.enter_context(self.hooks_served())
             self.run = LockstepRun(self.file)
             stack.callback(self._end_run)
             stack.enter_context(self.app)
             self.start_on(self.there.source)
             self.wait_followed(self.flow_there)
             yield self
+
+    def fence(self) -> None:
+        """End the application, as the hook does."""
+        self.app.stop()
 
     def start_on(self, alias: str) -> None:
         """Start the application on the cluster with this alias."""
@@ -212,7 +226,7 @@ class SwitchScene:
         if hook in self.refused_hooks:
             return 500
         if hook == "fence":
-            self.app.stop()
+            self.fence()
         elif hook == "redirect":
             self.start_on(call["target"])
         elif hook == "after" and call["result"] == "aborted":

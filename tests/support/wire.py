@@ -7,6 +7,7 @@ import socket
 import struct
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from functools import cache
 from importlib import import_module
 from typing import Any
 from uuid import uuid4
@@ -119,18 +120,36 @@ def _checked(answer: Any) -> Any:
 
 def _ask(bootstrap: str, request: Any) -> Any:
     """The answer of the first address of `bootstrap` that takes the connection."""
-    # In flexible versions the headers, of requests and of answers, end with an empty tag buffer.
-    tags = b"\0" if request.__flexible__ else b""
+    with _connected(bootstrap) as connection, connection.makefile("rb") as stream:
+        connection.sendall(frame(request))
+        (length,) = struct.unpack(">i", stream.read(4))
+        return answer_of(type(request), stream.read(length))
+
+
+def frame(request: Any) -> bytes:
+    """A request as it is sent, with its length and the correlation id 1."""
+    kind: Any = type(request)
+    write, _, tags = _codec(kind)
     out = io.BytesIO()
     out.write(struct.pack(">ihhih", 0, int(request.__api_key__), int(request.__version__), 1, -1) + tags)
-    entity_writer(type(request))(out, request)
+    write(out, request)
     struct.pack_into(">i", out.getbuffer(), 0, out.tell() - 4)
-    module = import_module(type(request).__module__.removesuffix("request") + "response")
-    answer = getattr(module, type(request).__name__.removesuffix("Request") + "Response")
-    with _connected(bootstrap) as connection, connection.makefile("rb") as stream:
-        connection.sendall(out.getvalue())
-        (length,) = struct.unpack(">i", stream.read(4))
-        return entity_reader(answer)(stream.read(length), 4 + len(tags))[0]
+    return out.getvalue()
+
+
+def answer_of(request: Any, body: bytes) -> Any:
+    """The response to a request of this type, from what follows its length."""
+    _, read, tags = _codec(request)
+    return read(body, 4 + len(tags))[0]
+
+
+@cache
+def _codec(request: Any) -> tuple[Any, Any, bytes]:
+    """What writes the request, what reads its response, and how the headers of both end in its version."""
+    module = import_module(request.__module__.removesuffix("request") + "response")
+    answer = getattr(module, request.__name__.removesuffix("Request") + "Response")
+    # In flexible versions the headers, of requests and of answers, end with an empty tag buffer.
+    return entity_writer(request), entity_reader(answer), b"\0" if request.__flexible__ else b""
 
 
 def _connected(bootstrap: str) -> socket.socket:

@@ -1,4 +1,4 @@
-"""``make bench``: Lockstep beside MirrorMaker 2 and beside the limit of the brokers. See ``bench.md``."""
+"""``make bench``: Lockstep beside MirrorMaker 2 and beside the limit of the brokers (``docs/internals/bench.md``)."""
 
 import argparse
 import json
@@ -14,55 +14,44 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
+from confluent_kafka import KafkaException
 from rich.console import Console
 
 from tests.support import kafka_jars
 from tests.support.broker import BrokerDied
 from tests.support.eventually import NeverHappened
 from tests.support.java import find_java, java_version
+from tests.support.systems import SYSTEMS
 from tools.bench import recorded
-from tools.bench.brokers import two_clusters
+from tools.bench.clusters import two_clusters
 from tools.bench.distance import Distance
-from tools.bench.figures import Part
-from tools.bench.flat_keys import failures, flat
-from tools.bench.killing import KILLS
-from tools.bench.load import NotLoaded
-from tools.bench.outcome import Scalar
-from tools.bench.parts import BY_DEFAULT, PARTS, run
-from tools.bench.report import markdown, show
+from tools.bench.outages import KILLS
+from tools.bench.parts import BY_DEFAULT, PARTS
+from tools.bench.results import Result, Scalar, flat, markdown, show
 from tools.bench.slow_cores import NotTaken, slow_cores
 from tools.bench.stage import PARTITIONS, Stage
-from tools.bench.systems import SYSTEMS
 
 WIDTH = 110  # where there is no terminal to ask
-SIZES = (
-    ("RECORDS", 6_000_000, "records of a throughput part"),
-    ("BYTES", 5_000_000_000, "keys and values of the backlog of catch_up"),
-    ("BATCH_BYTES", 256 << 10, "largest batch in the source's log, before compression"),
-    ("LATENCY_SECONDS", 30, "how long latency is measured"),
-    ("WARM_UP_SECONDS", 15, "how long it is not, before that"),
-)
+OPTIONS: Mapping[str, tuple[float, str]] = {
+    "RECORDS": (6_000_000, "records of a throughput part"),
+    "BYTES": (5_000_000_000, "keys and values of the backlog of catch_up"),
+    "BATCH_BYTES": (256 << 10, "largest batch in the source's log, before compression"),
+    "LATENCY_SECONDS": (30, "how long latency is measured"),
+    "WARM_UP_SECONDS": (15, "how long it is not, before that"),
+    "SLOW_CORES": (0.0, "the share of each core that a process of real-time priority takes, as on a busy host"),
+    "SEED": (secrets.randbelow(1_000_000), "the moments of kills; drawn if none is given"),
+}
 
 
 def arguments(environ: Mapping[str, str]) -> argparse.Namespace:
-    """The command line; what is not given there is taken from the environment, as make hands it on."""
+    """Read the command line; what is not given there is taken from the environment, as make hands it on."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--only", default=environ.get("ONLY") or "all", help=f"with commas: {', '.join(PARTS)}")
     parser.add_argument("--systems", default=environ.get("SYSTEMS") or ",".join(SYSTEMS), help="with commas")
-    for name, default, what in SIZES:
+    for name, (default, what) in OPTIONS.items():
+        kind = type(default)
         option = "--" + name.lower().replace("_", "-")
-        parser.add_argument(option, type=int, default=int(environ.get(name) or default), help=f"{what} ({default})")
-    parser.add_argument(
-        "--slow-cores",
-        type=float,
-        default=float(environ.get("SLOW_CORES") or 0),
-        metavar="SHARE",
-        help="how much of each core a process of real-time priority takes, as on a busy host (0)",
-    )
-    seed = environ.get("SEED")
-    parser.add_argument(
-        "--seed", type=int, default=int(seed) if seed else secrets.randbelow(1_000_000), help="the moments of kills"
-    )
+        parser.add_argument(option, type=kind, default=kind(environ.get(name) or default), help=f"{what} (%(default)s)")
     parser.add_argument("--output", type=Path, default=Path("build/bench"))
     parser.add_argument(
         "--record",
@@ -73,9 +62,9 @@ def arguments(environ: Mapping[str, str]) -> argparse.Namespace:
     chosen = parser.parse_args()
     chosen.parts = BY_DEFAULT if chosen.only == "all" else tuple(chosen.only.split(","))
     chosen.systems = tuple(chosen.systems.split(","))
-    for given, known in ((chosen.parts, PARTS), (chosen.systems, tuple(SYSTEMS))):
-        if unknown := [each for each in given if each not in known]:
-            parser.error(f"unknown: {', '.join(unknown)}; known: {', '.join(known)}")
+    for given, choices in ((chosen.parts, PARTS), (chosen.systems, SYSTEMS)):
+        if unknown := [each for each in given if each not in choices]:
+            parser.error(f"unknown: {', '.join(unknown)}; known: {', '.join(choices)}")
     if not 0 <= chosen.slow_cores < 1:
         parser.error("--slow-cores is a share of a core: 0.33 takes a third")
     if chosen.records < PARTITIONS:
@@ -84,20 +73,18 @@ def arguments(environ: Mapping[str, str]) -> argparse.Namespace:
 
 
 def command(chosen: argparse.Namespace, part: str) -> str:
-    """The command that measures `part` in the same way."""
-    settings: list[tuple[str, object, object]] = [
-        (name, getattr(chosen, name.lower()), default) for name, default, _ in SIZES
-    ]
-    settings += [("SYSTEMS", ",".join(chosen.systems), ",".join(SYSTEMS)), ("SLOW_CORES", chosen.slow_cores, 0)]
+    """Return the command that measures a part in the same way."""
+    usual: dict[str, object] = {name: value for name, (value, _) in OPTIONS.items() if name != "SEED"}
+    given = {name: getattr(chosen, name.lower()) for name in usual}
+    usual["SYSTEMS"], given["SYSTEMS"] = ",".join(SYSTEMS), ",".join(chosen.systems)
     if part == KILLS:
-        settings.append(("SEED", chosen.seed, None))
-    return " ".join(
-        [f"make bench ONLY={part}", *(f"{name}={value}" for name, value, usual in settings if value != usual)]
-    )
+        given["SEED"] = chosen.seed
+    settings = (f"{name}={value}" for name, value in given.items() if value != usual.get(name))
+    return " ".join([f"make bench ONLY={part}", *settings])
 
 
 def environment() -> Mapping[str, Scalar]:
-    """What the figures depend on besides the code; the load says whether the machine was quiet."""
+    """Return what the figures depend on besides the code; the load says whether the machine was quiet."""
     return {
         "cores": os.cpu_count() or 0,
         "memory_gib": round(psutil.virtual_memory().total / (1 << 30), 1),
@@ -130,7 +117,7 @@ def main() -> int:
     def say(line: str) -> None:
         console.print(line, style="dim", markup=False, highlight=False, soft_wrap=True)
 
-    around, parts = {**environment(), "slow_cores": chosen.slow_cores}, list[Part]()
+    around, results = {**environment(), "slow_cores": chosen.slow_cores}, list[Result]()
     commit = recorded.commit_of_checkout() if chosen.record else ""
     source_afar, target_afar = Distance(), Distance()
     try:
@@ -155,31 +142,31 @@ def main() -> int:
                 say=say,
             )
             for name in chosen.parts:
-                parts.append(run(stage, name))
-                write(chosen.output, parts, around)
-    except (BrokerDied, NotLoaded, NotTaken, NeverHappened) as broken:
+                results.append(PARTS[name].run(stage))
+                write(chosen.output, results, around)
+    except (BrokerDied, KafkaException, NotTaken, NeverHappened, TimeoutError) as broken:
         console.print(f"The bench itself could not go on: {broken}", style="red", markup=False)
         return 1
-    show(parts, console)
+    show(results, console)
     say(f"Written: {chosen.output}/latest.md, {chosen.output}/latest.json; logs in {chosen.output}/logs")
     if chosen.record:
         runs = recorded.runs_of(
-            flat(parts, around),
+            flat(results, around),
             chosen.parts,
             date=datetime.now(UTC).date().isoformat(),
             commit=commit,
             commands={part: command(chosen, part) for part in chosen.parts},
         )
-        recorded.write(recorded.replaced(recorded.read(), runs, PARTS))
+        recorded.write(recorded.replaced(recorded.read(), runs, tuple(PARTS)))
         say(f"Recorded: {', '.join(run.part for run in runs) or 'nothing, as each part failed'}. `make docs` shows it")
-    return 1 if failures(parts) else 0
+    return 1 if any(result.failures() for result in results) else 0
 
 
-def write(output: Path, parts: Sequence[Part], around: Mapping[str, Scalar]) -> None:
-    """After each part, so that a bench that is cut short leaves what it has."""
+def write(output: Path, results: Sequence[Result], around: Mapping[str, Scalar]) -> None:
+    """Write what there is after each part, so that a bench that is cut short leaves it."""
     output.mkdir(parents=True, exist_ok=True)
-    (output / "latest.md").write_text(markdown(parts, around))
-    (output / "latest.json").write_text(json.dumps(flat(parts, around), indent=2) + "\n")
+    (output / "latest.md").write_text(markdown(results, around))
+    (output / "latest.json").write_text(json.dumps(flat(results, around), indent=2) + "\n")
 
 
 if __name__ == "__main__":

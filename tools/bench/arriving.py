@@ -6,31 +6,24 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
-from confluent_kafka import Producer
-
+from tests.support.clusters import Record, produce
 from tests.support.eventually import NeverHappened, wait_until
-from tools.bench.clusters import Clusters
-from tools.bench.figures import percentile
-from tools.bench.latency import Course, Lost, reading, writing
-from tools.bench.readings import Readings
-from tools.bench.systems import System, SystemEnded, SystemRun
-from tools.bench.wire import Connection, end_offsets
+from tests.support.systems import SystemEnded
+from tools.bench.latency import Course, course_of, read_until, reading, warm, writing
+from tools.bench.results import Readings, Row, Scalar, Systems, percentile
+from tools.bench.stage import PARTITIONS, Part, Stage, Trial
+from tools.bench.wire import end_offsets
 
-FIRST_RECORD_WITHIN_S = 240.0
+NEW_TOPIC, TEN_TOPICS = "new_topic", "ten_topics"
 MIRRORED_WITHIN_S = 120.0
-CHECK_INTERVAL_S = 0.005
-TIMES = 10
-PAUSE_S = 5.0
-WARM_UP_S = 20.0
-MINUTE_S = 60.0
-TOGETHER = 10
+TIMES, PAUSE_S = 10, 5.0
+WARM_UP_S, MINUTE_S = 20.0, 60.0
+TOGETHER, BUSY_PER_S = 10, 1_000
 
 
 def longest_gap(arrived: Sequence[float], began: float, ended: float) -> float:
-    """The longest time without an arrival between ``began`` and ``ended``, both edges included.
+    """Return the longest time without an arrival between ``began`` and ``ended``, both edges included.
 
     ``arrived`` is in ascending order; arrivals outside are passed over.
     """
@@ -39,7 +32,7 @@ def longest_gap(arrived: Sequence[float], began: float, ended: float) -> float:
 
 
 def gaps(arrived: Sequence[Sequence[float]], began: float, added: float, ended: float) -> Mapping[str, float]:
-    """The longest gap of any partition before and from the moment when topics were added."""
+    """Return the longest gap of any partition before and from the moment when topics were added."""
     before = max(longest_gap(each, began, added) for each in arrived)
     after = max(longest_gap(each, added, ended) for each in arrived)
     return {
@@ -50,116 +43,138 @@ def gaps(arrived: Sequence[Sequence[float]], began: float, added: float, ended: 
     }
 
 
-def new_topics(clusters: Clusters, partitions: int, first: str, system: System, file: Path, log: Path) -> Readings:
+def _has_record(stage: Stage, topic: str) -> bool:
+    return sum(end_offsets(stage.clusters.target, f"A.{topic}", PARTITIONS)) > 0
+
+
+def _create_with_record(stage: Stage, topic: str) -> None:
+    stage.clusters.create(stage.clusters.source, topic, PARTITIONS)
+    produce(stage.clusters.source, topic, [Record(value=b"first", partition=0)], settings={"linger.ms": "0"})
+
+
+def new_topics(stage: Stage, first: str, trial: Trial) -> Readings:
     """Create a topic with one record, some times over, and wait for it on the target.
 
     From just before the topic is created. Raises SystemEnded.
     """
     draw, seconds = random.Random(1), []
-    with SystemRun(system, file, log) as run, Connection(clusters.target) as target:
-        _wait_mirrored(run, target, first, partitions, FIRST_RECORD_WITHIN_S, 0.1)
+    with trial.copying(stage.clusters.target, f"A.{first}") as (run, *_):
         for turn in range(TIMES):
-            time.sleep(PAUSE_S + draw.uniform(0.0, PAUSE_S))  # the system's own rhythm must not decide
-            began = time.monotonic()
-            _create_with_record(clusters, f"new-{turn}", partitions)
-            _wait_mirrored(run, target, f"new-{turn}", partitions, MIRRORED_WITHIN_S, CHECK_INTERVAL_S)
+            run.sleep(PAUSE_S + draw.uniform(0.0, PAUSE_S))  # the system's own rhythm must not decide
+            began, name = time.monotonic(), f"new-{turn}"
+            _create_with_record(stage, name)
+            copied = partial(_has_record, stage, name)
+            run.wait(copied, within=MIRRORED_WITHIN_S, every=0.005, otherwise=f"nothing of {name} was copied")
             seconds.append(time.monotonic() - began)
     ordered = sorted(seconds)
     return Readings(
         values={"median_s": percentile(ordered, 0.5), "longest_s": ordered[-1], "shortest_s": ordered[0]},
         notes=["each, s: " + ", ".join(f"{each:.2f}" for each in seconds)],
-        log=log.name,
     )
 
 
-def ten_topics(course: Course, clusters: Clusters, system: System, file: Path, log: Path) -> Readings:
+def ten_topics(stage: Stage, course: Course, trial: Trial) -> Readings:
     """Ten topics at once while the course is under way; its partitions' arrivals before and from then on.
 
     Raises SystemEnded and Lost.
     """
     remote = f"A.{course.topic}"
-    with SystemRun(system, file, log) as run, writing(course) as writer, Connection(course.target) as target:
-        _wait_mirrored(run, target, course.topic, course.partitions, FIRST_RECORD_WITHIN_S, 0.1)
-        writer.at_full_rate()
-        values = _two_minutes(course, course.target, remote, partial(_add, clusters, course.partitions), run.check)
-    return Readings(values=values, log=log.name)
+
+    def add() -> float:
+        names = [f"added-{number}" for number in range(TOGETHER)]
+        for name in names:
+            _create_with_record(stage, name)
+        try:
+            wait_until(lambda: all(_has_record(stage, name) for name in names), within=MIRRORED_WITHIN_S)
+        except NeverHappened as never:
+            raise SystemEnded(f"the topics were not all copied within {MIRRORED_WITHIN_S:.0f} s") from never
+        return time.monotonic()
+
+    with writing(course) as writer, trial.copying(course.clusters.target, remote) as (run, *_):
+        writer.per_s = course.per_s
+        return Readings(values=_two_minutes(course.clusters.target, remote, add, run.check))
 
 
-def ten_topics_unmirrored(course: Course, clusters: Clusters) -> Readings:
-    """The same without a mirror: writer and reader on the source, and ten topics created on both clusters, for that is
-    what any mirror has to do. Raises Lost."""
+def ten_topics_unmirrored(stage: Stage, course: Course) -> Readings:
+    """Measure it without a mirror: ten topics are created on both clusters, for that is what any mirror has to do.
+
+    Raises Lost.
+    """
 
     def add() -> float:
         for number in range(TOGETHER):
-            _create_with_record(clusters, f"added-{number}", course.partitions)
-            clusters.create(clusters.target, f"A.added-{number}", course.partitions)
+            _create_with_record(stage, f"added-{number}")
+            stage.clusters.create(stage.clusters.target, f"A.added-{number}", PARTITIONS)
         return time.monotonic()
 
     with writing(course) as writer:
-        writer.at_full_rate()
-        return Readings(values=_two_minutes(course, course.source, course.topic, add, lambda: None))
+        writer.per_s = course.per_s
+        return Readings(values=_two_minutes(course.clusters.source, course.topic, add, lambda: None))
 
 
 def _two_minutes(
-    course: Course, reads: str, topic: str, add: Callable[[], float], check: Callable[[], None]
+    bootstrap: str, topic: str, add: Callable[[], float], check: Callable[[], None]
 ) -> Mapping[str, float]:
-    """The longest gaps of a reader there in the minute before ``add`` is called, and from then on."""
-    with reading(reads, topic, course.partitions) as read, ThreadPoolExecutor(1) as beside:
-        arrived: list[list[float]] = [[] for _ in range(course.partitions)]
-        _read_arrivals(read.consumer, arrived, time.monotonic() + WARM_UP_S, check)
-        for each in arrived:
-            each.clear()
+    """Return the longest gaps of a reader in the minute before `add` is called, and from then on.
+
+    `add` returns when all topics had their first record.
+    """
+    with reading(bootstrap, topic, PARTITIONS) as consumer, ThreadPoolExecutor(1) as beside:
+        arrived: list[list[float]] = [[] for _ in range(PARTITIONS)]
+
+        def read(until: float) -> None:
+            read_until(consumer, until, check, lambda each, ns: arrived[each.partition() or 0].append(ns / 1e9))
+
+        read(time.monotonic() + WARM_UP_S)
         began = time.monotonic()
-        _read_arrivals(read.consumer, arrived, began + MINUTE_S, check)
+        read(began + MINUTE_S)
         added = time.monotonic()
         adding = beside.submit(add)
-        _read_arrivals(read.consumer, arrived, added + MINUTE_S, check)
+        read(added + MINUTE_S)
         ended = time.monotonic()
         duration_s = adding.result() - added
     return {**gaps(arrived, began, added, ended), "all_mirrored_s": duration_s}
 
 
-def _add(clusters: Clusters, partitions: int) -> float:
-    """Create the topics and wait until each has its record on the target; when that was, by the monotonic clock."""
-    names = [f"added-{number}" for number in range(TOGETHER)]
-    for name in names:
-        _create_with_record(clusters, name, partitions)
-    with Connection(clusters.target) as target:
-        for name in names:
-            _wait_mirrored(None, target, name, partitions, MIRRORED_WITHIN_S, 0.05)
-    return time.monotonic()
+def _new_topic(stage: Stage) -> tuple[Mapping[str, Scalar], Systems]:
+    first = "new-before"
+    before = partial(stage.fresh, first, records=PARTITIONS)
+    measure = partial(new_topics, stage, first)
+    return {"partitions": PARTITIONS}, stage.each(NEW_TOPIC, "new-.*", measure, before=before, systems=stage.ours)
 
 
-def _create_with_record(clusters: Clusters, topic: str, partitions: int) -> None:
-    clusters.create(clusters.source, topic, partitions)
-    producer = Producer({"bootstrap.servers": clusters.source, "linger.ms": 0, "acks": "all"})
-    producer.produce(topic, b"first", partition=0)
-    if producer.flush(MIRRORED_WITHIN_S):
-        raise Lost(f"the first record of {topic} was not taken")
+def _ten_topics(stage: Stage) -> tuple[Mapping[str, Scalar], Systems]:
+    course = course_of(stage, "busy", BUSY_PER_S)
+    warm(stage, course)
+    before = partial(stage.fresh, course.topic)
+    before()
+    unmirrored = stage.attempt(TEN_TOPICS, "no mirror", partial(ten_topics_unmirrored, stage, course))
+    measure = partial(ten_topics, stage, course)
+    systems = stage.each(TEN_TOPICS, "busy, added-.*", measure, before=before, systems=stage.ours)
+    return {"per_s": BUSY_PER_S, "partitions": PARTITIONS}, {**systems, "floor": unmirrored}
 
 
-def _wait_mirrored(
-    run: SystemRun | None, target: Connection, topic: str, partitions: int, within_s: float, every_s: float
-) -> None:
-    def mirrored() -> bool:
-        if run is not None:
-            run.check()
-        return sum(end_offsets(target, f"A.{topic}", partitions)) > 0
-
-    try:
-        wait_until(mirrored, within=within_s, every=every_s)
-    except NeverHappened as never:
-        raise SystemEnded(f"nothing of {topic} was copied within {within_s:.0f} s") from never
-
-
-def _read_arrivals(consumer: Any, arrived: Sequence[list[float]], until: float, check: Callable[[], None]) -> None:
-    checked = time.monotonic()
-    while (now := time.monotonic()) < until:
-        message = consumer.poll(min(0.1, until - now))
-        if message is not None:
-            if message.error():
-                raise Lost(f"the reader: {message.error()}")
-            arrived[message.partition()].append(time.monotonic())
-        if now - checked > 1:
-            check()
-            checked = now
+PARTS = (
+    Part(
+        name=NEW_TOPIC,
+        title="New topic to its first mirrored record",
+        measure=_new_topic,
+        rows=(
+            Row("median, s", "median_s", 2, "at most 3"),
+            Row("longest, s", "longest_s", 2, "at most 5"),
+            Row("shortest, s", "shortest_s", 2),
+        ),
+    ),
+    Part(
+        name=TEN_TOPICS,
+        title="Ten topics added under load",
+        measure=_ten_topics,
+        rows=(
+            Row("longest gap between arrivals, ms: the minute before", "longest_gap_before_ms"),
+            Row("  the minute from when they were added", "longest_gap_ms"),
+            Row("  how much longer", "longest_gap_over_before_ms", 0, "at most 50"),
+            Row("  to the minute before", "gap_ratio", 2),
+            Row("until each had its first mirrored record, s", "all_mirrored_s", 1),
+        ),
+    ),
+)

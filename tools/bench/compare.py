@@ -3,27 +3,20 @@ end.
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from hashlib import sha256
 from itertools import zip_longest
-from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from tests.support.message_stream import read_messages
-from tools.bench.wire import ends_everywhere, to_each
+from tools.bench.stage import PARTITIONS, Lost
+from tools.bench.wire import end_offsets
 
 SAMPLES = 9  # stretches of each partition, evenly spread, the first and the last record included
 STRETCH = 100
 READ_S = 30.0
 FETCH_BYTES = 64 * 1024  # of a partition at a time: little is read beyond a stretch
-
-COMMITTED = {"isolation.level": "read_committed"}  # a copy may be made in transactions
-
-Content = tuple[bytes | None, bytes | None, object, tuple[int, int]]
-
-
-class Differs(Exception):
-    """The copy is not the source; the message says where."""
 
 
 def places(end: int, samples: int = SAMPLES, stretch: int = STRETCH) -> list[tuple[int, int]]:
@@ -34,94 +27,88 @@ def places(end: int, samples: int = SAMPLES, stretch: int = STRETCH) -> list[tup
     return [(round(each * step), round(each * step) + stretch) for each in range(samples)]
 
 
-def compare(source: str, target: str, topic: str, remote: str, partitions: int) -> int:
-    """Raises Differs at the first difference.
+def compare(source: str, target: str, topic: str, remote: str) -> int:
+    """Compare ends and samples. Raises Lost at the first difference.
 
     Returns how many records were compared by key, value, headers and timestamp.
     """
-    with to_each(source) as ours, to_each(target) as theirs:
-        upstream, downstream = ends_everywhere(ours, topic, partitions), ends_everywhere(theirs, remote, partitions)
+    upstream, downstream = end_offsets(source, topic, PARTITIONS), end_offsets(target, remote, PARTITIONS)
     if upstream != downstream:
-        raise Differs(f"end offsets {downstream} on the target, {upstream} on the source")
+        raise Lost(f"end offsets {downstream} on the target, {upstream} on the source")
     compared = 0
     wanted = [places(end) for end in upstream]
     for number in range(max(map(len, wanted), default=0)):
-        stretches = {partition: found[number] for partition, found in enumerate(wanted) if number < len(found)}
+        stretches = {partition: each[number] for partition, each in enumerate(wanted) if number < len(each)}
         originals, copies = _read(source, topic, stretches), _read(target, remote, stretches)
         for (partition, offset), original in sorted(originals.items()):
             if original != copies.get((partition, offset)):
-                raise Differs(f"the record at {offset} of partition {partition} is not the source's")
+                raise Lost(f"the record at {offset} of partition {partition} is not the source's")
             compared += 1
     return compared
 
 
-def compare_in_order(source: str, target: str, topic: str, remote: str, partitions: int) -> int:
+def compare_in_order(source: str, target: str, topic: str, remote: str) -> int:
     """As `compare`, for a source whose offsets have gaps: every record, by its place, whatever its offset.
 
-    Raises Differs at the first difference. Returns how many records were compared.
+    Raises Lost at the first difference. Returns how many records were compared.
     """
     compared = 0
-    for partition in range(partitions):
-        pairs = zip_longest(_read_all(source, topic, partition), _read_all(target, remote, partition))
-        for original, copied in pairs:
+    for partition in range(PARTITIONS):
+        for original, copied in zip_longest(_read_all(source, topic, partition), _read_all(target, remote, partition)):
             if original != copied:
                 place = "the target has no more" if copied is None else "it is not the source's"
-                raise Differs(f"record {compared} in order, in partition {partition}: {place}")
+                raise Lost(f"record {compared} in order, in partition {partition}: {place}")
             compared += 1
     return compared
 
 
-def _read_all(bootstrap: str, topic: str, partition: int) -> Iterator[Content]:
-    settings = {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False}
-    consumer = Consumer(settings | {"auto.offset.reset": "error", "enable.partition.eof": True, **COMMITTED})
-    try:
-        consumer.assign([TopicPartition(topic, partition, 0)])
-        for message in read_messages(consumer, READ_S, lambda: f"{topic}-{partition} was not read to its end"):
-            error = message.error()
-            if error is None:
-                yield _content(message)
-            elif error.code() == KafkaError._PARTITION_EOF:
-                return
-            else:
-                raise Differs(f"{topic}-{partition}: {error}")
-    except TimeoutError as late:
-        raise Differs(str(late)) from late
-    finally:
-        consumer.close()
+def _messages(
+    bootstrap: str, topic: str, starts: Mapping[int, int], **settings: object
+) -> Iterator[tuple[Consumer, Message]]:
+    """Yield what is read from these offsets on, with the consumer. Raises Lost if nothing arrives for long."""
+    own = {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False}
+    with closing(Consumer({**own, "auto.offset.reset": "error", **settings})) as consumer:
+        consumer.assign([TopicPartition(topic, partition, start) for partition, start in starts.items()])
+        try:
+            for message in read_messages(consumer, READ_S, lambda: f"{topic} was not read to the end"):
+                if (error := message.error()) is not None and error.code() != KafkaError._PARTITION_EOF:
+                    raise Lost(f"{topic}-{message.partition()}: {error}")
+                yield consumer, message
+        except TimeoutError as late:
+            raise Lost(str(late)) from late
+
+
+def _read_all(bootstrap: str, topic: str, partition: int) -> Iterator[bytes]:
+    # A copy may be made in transactions.
+    settings = {"enable.partition.eof": True, "isolation.level": "read_committed"}
+    for _, message in _messages(bootstrap, topic, {partition: 0}, **settings):
+        if message.error() is not None:
+            return
+        yield _digest(message)
 
 
 def _read(bootstrap: str, topic: str, wanted: Mapping[int, tuple[int, int]]) -> Mapping[tuple[int, int], bytes]:
-    """The records from one offset up to another of each partition, by partition and offset: a digest of each. All
-    partitions are read together, for each change of an assignment costs a tenth of a second."""
-    settings = {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False}
-    consumer = Consumer(settings | {"auto.offset.reset": "error", "max.partition.fetch.bytes": FETCH_BYTES})
-    found: dict[tuple[int, int], bytes] = {}
+    """Return a digest of each record in these ranges of offsets, by partition and offset.
+
+    All partitions are read together, for each change of an assignment costs a tenth of a second.
+    """
+    digests: dict[tuple[int, int], bytes] = {}
     left = {partition: end - start for partition, (start, end) in wanted.items()}
-    try:
-        consumer.assign([TopicPartition(topic, partition, start) for partition, (start, _) in wanted.items()])
-        for message in read_messages(consumer, READ_S, lambda: f"{topic}: partitions {sorted(left)} were not read"):
-            if message.error():
-                raise Differs(f"{topic}-{message.partition()}: {message.error()}")
-            partition, offset = message.partition() or 0, message.offset() or 0
-            if partition not in left or offset >= wanted[partition][1]:
-                continue
-            found[partition, offset] = _digest(message)
-            left[partition] -= 1
-            if not left[partition]:
-                del left[partition]
-                consumer.pause([TopicPartition(topic, partition)])
-            if not left:
-                break
-        return found
-    except TimeoutError as late:
-        raise Differs(str(late)) from late
-    finally:
-        consumer.close()
+    starts = {partition: start for partition, (start, _) in wanted.items()}
+    for consumer, message in _messages(bootstrap, topic, starts, **{"max.partition.fetch.bytes": FETCH_BYTES}):
+        partition, offset = message.partition() or 0, message.offset() or 0
+        if partition not in left or offset >= wanted[partition][1]:
+            continue
+        digests[partition, offset] = _digest(message)
+        left[partition] -= 1
+        if not left[partition]:
+            del left[partition]
+            consumer.pause([TopicPartition(topic, partition)])
+        if not left:
+            break
+    return digests
 
 
-def _content(message: Any) -> Content:
-    return message.key(), message.value(), message.headers(), message.timestamp()
-
-
-def _digest(message: Any) -> bytes:
-    return sha256(repr(_content(message)).encode()).digest()
+def _digest(message: Message) -> bytes:
+    content = message.key(), message.value(), message.headers(), message.timestamp()
+    return sha256(repr(content).encode()).digest()

@@ -6,9 +6,7 @@ MM2's own store of offset syncs, from the jars, replays the same topic beside ou
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -22,43 +20,30 @@ from tests.support.eventually import wait_until
 from tests.support.jvm import call, jvm
 from tests.support.services import ServiceProcess
 from tools.bench.clusters import Clusters
-from tools.bench.figures import MEBIBYTE
-from tools.bench.readings import Readings
-from tools.bench.systems import System
+from tools.bench.results import MEBIBYTE, Readings, Row, Scalar, Systems
+from tools.bench.stage import Part, Stage, Trial
 
+CONTROL_PLANE = "control_plane"
+TOPICS, GROUPS, OFFSET_SYNCS = 10_000, 1_000, 1_000_000
 WITHIN_S = 600.0
-REST_S = 20.0
-PERIOD_S = 60.0
-AT_ONCE = 500
+REST_S, PERIOD_S = 20.0, 60.0
 ADMIN_S = 120.0
 FLOW = "A->B"
 SYNCS, CHECKPOINTS, GROUPED = "mm2-offset-syncs.B.internal", "A.checkpoints.internal", "many-groups"
-GROUP_PARTITIONS = 10
-SYNC_PARTITIONS = 100
+GROUP_PARTITIONS, SYNC_PARTITIONS = 10, 100
 
 until = partial(wait_until, within=WITHIN_S, every=0.1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Many:
-    """How much there is."""
-
-    clusters: Clusters
-    topics: int = 10_000
-    groups: int = 1_000
-    syncs: int = 1_000_000
-
-
-def many_topics(many: Many, system: System, file: Path, log: Path) -> Readings:
-    """Topics of one partition: mirrored for the first time, found as they are after a restart, and looked at."""
-    names = [f"many-{number:05d}" for number in range(many.topics)]
-    client = admin(many.clusters.source)
-    for piece in _pieces(names):
+def many_topics(clusters: Clusters, trial: Trial) -> Mapping[str, float]:
+    """Measure topics of one partition: mirrored for the first time, checked after a restart, then at rest."""
+    client = admin(clusters.source)
+    for piece in _pieces([f"many-{number:05d}" for number in range(TOPICS)], 500):
         for future in client.create_topics([NewTopic(name, 1, 1) for name in piece], request_timeout=ADMIN_S).values():
             future.result(ADMIN_S)
-    with _service("topic-sync", file) as service:
+    with _service("topic-sync", trial) as service:
         began = time.perf_counter()
-        until(lambda: _mirrored(service) >= many.topics, what="all topics are mirrored")
+        until(lambda: _status(service).get("topics", {}).get("mirrored", 0) >= TOPICS, what="all topics are mirrored")
         mirrored_s = time.perf_counter() - began
         service.kill()
         began = time.perf_counter()
@@ -66,59 +51,51 @@ def many_topics(many: Many, system: System, file: Path, log: Path) -> Readings:
         until(lambda: _rounds(service, "topic refresh") >= 1, what="all topics are looked at")
         planned_s = time.perf_counter() - began
         used, rounds = _at_rest(service, "topic refresh")
-        held = _held(service)
-    return Readings(
-        values={
+        return {
             "topics_mirrored_s": mirrored_s,
             "topics_planned_s": planned_s,
             "topics_round_cpu_s": used / rounds,
             "topics_cpu_share": used / PERIOD_S,
-            "topics_rss_mib": held,
-        },
-        log=log.name,
-    )
+            "topics_rss_mib": _held(service),
+        }
 
 
-def many_groups(many: Many, system: System, file: Path, log: Path) -> Readings:
-    """Groups in ten partitions each: all moved while nobody was there, then looked at while none moves."""
-    source, target = many.clusters.source, many.clusters.target
+def many_groups(clusters: Clusters, trial: Trial) -> Mapping[str, float]:
+    """Measure groups in ten partitions each: all moved while no service ran, then checked while none moves."""
+    source, target = clusters.source, clusters.target
     for bootstrap, topic in ((source, GROUPED), (target, f"A.{GROUPED}")):
         create_topic(bootstrap, topic, partitions=GROUP_PARTITIONS)
         produce(bootstrap, topic, [Record(value=b"x", partition=n % GROUP_PARTITIONS) for n in range(10_000)])
     create_topic(source, SYNCS, configs={"cleanup.policy": "compact"})
     _write_syncs(source, GROUPED, GROUP_PARTITIONS, [100])
-    _commit(source, [f"group-{number:04d}" for number in range(many.groups)], 100)
-    with _service("checkpoint", file) as service:
+    _commit(source, [f"group-{number:04d}" for number in range(GROUPS)], 100)
+    wanted = GROUPS * GROUP_PARTITIONS
+    with _service("checkpoint", trial) as service:
         service.hear("leading", within=WITHIN_S)
         began = time.perf_counter()
-        until(partial(_has, target, many.groups * GROUP_PARTITIONS), what="every group has its checkpoints")
+        until(lambda: sum(end_offsets(target, CHECKPOINTS).values()) >= wanted, what="every group has its checkpoints")
         first_s = time.perf_counter() - began
         used, rounds = _at_rest(service, "checkpoint emission")
-        held = _held(service)
-    return Readings(
-        values={
+        return {
             "groups_first_s": first_s,
             "groups_round_s": PERIOD_S / rounds,
             "groups_round_cpu_s": used / rounds,
-            "groups_rss_mib": held,
+            "groups_rss_mib": _held(service),
         }
-    )
 
 
-def many_syncs(many: Many, system: System, file: Path, log: Path) -> Readings:
-    """Offset syncs replayed at the start of the checkpoint service, and by the store of MM2's checkpoint task."""
-    source = many.clusters.source
+def many_syncs(clusters: Clusters, trial: Trial) -> Mapping[str, float]:
+    """Measure the replay of offset syncs at the start of the checkpoint service, and by MM2's own store."""
+    source = clusters.source
     create_topic(source, SYNCS, configs={"cleanup.policy": "compact"})
-    _write_syncs(source, "many-syncs", SYNC_PARTITIONS, range(0, 100 * many.syncs // SYNC_PARTITIONS, 100))
-    with _service("checkpoint", file) as service:
+    _write_syncs(source, "many-syncs", SYNC_PARTITIONS, range(0, 100 * OFFSET_SYNCS // SYNC_PARTITIONS, 100))
+    with _service("checkpoint", trial) as service:
         service.hear("leading", within=WITHIN_S)
         began = time.perf_counter()
         until(lambda: _status(service).get("offset_syncs", {}).get("read"), what="all offset syncs are read")
         ours_s, held = time.perf_counter() - began, _held(service)
-        assert service.status(FLOW)["offset_syncs"]["position"] >= many.syncs - 1
-    return Readings(
-        values={"syncs_replayed_s": ours_s, "syncs_java_s": _java_replay(many.clusters), "syncs_rss_mib": held}
-    )
+        assert service.status(FLOW)["offset_syncs"]["position"] >= OFFSET_SYNCS - 1
+    return {"syncs_replayed_s": ours_s, "syncs_java_s": _java_replay(clusters), "syncs_rss_mib": held}
 
 
 def _java_replay(clusters: Clusters) -> float:
@@ -147,11 +124,11 @@ def _java_replay(clusters: Clusters) -> float:
 
 
 @contextmanager
-def _service(name: str, file: Path) -> Iterator[ServiceProcess]:
-    lines = file.read_text().splitlines()
+def _service(name: str, trial: Trial) -> Iterator[ServiceProcess]:
+    lines = trial.file.read_text().splitlines()
     lines += ["topics = many-.*", "groups = group-.*", "emit.checkpoints.interval.seconds = 1"]
     lines += ["refresh.groups.interval.seconds = 1"]
-    own = file.with_name(f"{file.stem}-{name}.properties")
+    own = trial.file.with_name(f"{trial.file.stem}-{name}.properties")
     own.write_text("\n".join(line for line in lines if not line.startswith("A->B.topics")) + "\n")
     with ServiceProcess(f"lockstep_{name.replace('-', '_')}", own, FLOW, instance="bench") as service:
         service.wait_ready()
@@ -160,9 +137,9 @@ def _service(name: str, file: Path) -> Iterator[ServiceProcess]:
 
 def _write_syncs(bootstrap: str, topic: str, partitions: int, offsets: Sequence[int]) -> None:
     def records() -> Iterator[Record]:
-        for at in offsets:
+        for offset in offsets:
             for number in range(partitions):
-                sync = OffsetSync(topic, number, UpstreamOffset(at), DownstreamOffset(at))
+                sync = OffsetSync(topic, number, UpstreamOffset(offset), DownstreamOffset(offset))
                 key, value = encode_offset_sync(sync)
                 yield Record(key=key, value=value, partition=0)
 
@@ -176,43 +153,39 @@ def _commit(bootstrap: str, groups: Sequence[str], offset: int) -> None:
     def committed(piece: Sequence[str]) -> bool:
         """Also once the coordinators of a new cluster have settled."""
         asked = [client.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(g, places)])[g] for g in piece]
-        return all(place.error is None for one in asked for place in one.result(ADMIN_S).topic_partitions)
+        return all(place.error is None for future in asked for place in future.result(ADMIN_S).topic_partitions)
 
     for piece in _pieces(groups, 50):
         until(partial(committed, piece), what=f"groups from {piece[0]} on have moved")
 
 
-def _has(bootstrap: str, checkpoints: int) -> bool:
-    return sum(end_offsets(bootstrap, CHECKPOINTS).values()) >= checkpoints
-
-
-def _pieces(items: Sequence[str], size: int = AT_ONCE) -> Iterator[Sequence[str]]:
-    return (items[at : at + size] for at in range(0, len(items), size))
+def _pieces(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
 
 
 def _status(service: ServiceProcess) -> Mapping[str, Any]:
-    """What it says of the flow; nothing while it is too busy to answer."""
+    """Return what its status page says of the flow; nothing while it is too busy to answer."""
     try:
         return service.status(FLOW)
     except TimeoutError:
         return {}
 
 
-def _mirrored(service: ServiceProcess) -> int:
-    found: int = _status(service).get("topics", {}).get("mirrored", 0)
-    return found
-
-
 def _at_rest(service: ServiceProcess, work: str) -> tuple[float, float]:
     """CPU seconds, and how many rounds of this work there were, in `PERIOD_S` with nothing to do."""
+
+    def cpu() -> float:
+        times = psutil.Process(service.pid).cpu_times()
+        return float(times.user + times.system)
+
     time.sleep(REST_S)
-    rounds, used = _rounds(service, work), _cpu(service)
+    rounds, used = _rounds(service, work), cpu()
     time.sleep(PERIOD_S)
-    return _cpu(service) - used, _rounds(service, work) - rounds
+    return cpu() - used, _rounds(service, work) - rounds
 
 
 def _rounds(service: ServiceProcess, work: str) -> float:
-    """How often that was done."""
+    """Return how many rounds of this work were done."""
     try:
         lines = service.page("/metrics")[1].splitlines()
     except TimeoutError:
@@ -221,10 +194,44 @@ def _rounds(service: ServiceProcess, work: str) -> float:
     return sum(float(line.rpartition(" ")[2]) for line in samples)
 
 
-def _cpu(service: ServiceProcess) -> float:
-    times = psutil.Process(service.pid).cpu_times()
-    return float(times.user + times.system)
-
-
 def _held(service: ServiceProcess) -> float:
     return float(psutil.Process(service.pid).memory_info().rss) / MEBIBYTE
+
+
+def _measured(stage: Stage, trial: Trial) -> Readings:
+    """Each of the three on clean clusters. Topics last: so many take minutes to delete."""
+    values: dict[str, float] = {}
+    for what, measure in (("groups", many_groups), ("syncs", many_syncs), ("topics", many_topics)):
+        stage.say(f"{CONTROL_PLANE}: {what}")
+        stage.clusters.begin_anew()
+        values |= measure(stage.clusters, trial)
+    return Readings(values=values)
+
+
+def _control_plane(stage: Stage) -> tuple[Mapping[str, Scalar], Systems]:
+    systems = stage.each(CONTROL_PLANE, "none", partial(_measured, stage), systems=stage.ours)
+    return {"topics": TOPICS, "groups": GROUPS, "syncs": OFFSET_SYNCS}, systems
+
+
+PARTS = (
+    Part(
+        name=CONTROL_PLANE,
+        title="Control services: 10,000 topics; 1,000 groups in ten partitions; 1,000,000 offset syncs",
+        measure=_control_plane,
+        by_default=False,
+        rows=(
+            Row("topics: until all are on the target for the first time, s", "topics_mirrored_s", 1),
+            Row("  from a restart until all were checked, s", "topics_planned_s", 1, "below 10"),
+            Row("  a steady round, CPU s", "topics_round_cpu_s", 2, "below 1"),
+            Row("  at rest, % of a core", "topics_cpu_share", 1, times=100),
+            Row("  RSS of topic-sync, MiB", "topics_rss_mib", 0, "below 150"),
+            Row("groups: from leading until every checkpoint is there, s", "groups_first_s", 1, "below 10"),
+            Row("  a steady round, once a second asked for, s", "groups_round_s", 1, "below 10"),
+            Row("    CPU s", "groups_round_cpu_s", 2),
+            Row("  RSS of checkpoint with these groups, MiB", "groups_rss_mib", 0, "below 150"),
+            Row("syncs: replayed, s", "syncs_replayed_s", 1),
+            Row("  by MM2's store, s", "syncs_java_s", 1),
+            Row("  RSS of checkpoint with these syncs, MiB", "syncs_rss_mib", 0, "below 150"),
+        ),
+    ),
+)

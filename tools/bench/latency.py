@@ -8,27 +8,26 @@ what they cost is measured by letting them talk on the source topic itself (the 
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
-from tests.support.eventually import NeverHappened, wait_until
-from tools.bench.figures import Busy, Latency
+from tests.support.systems import RELAY, System, SystemRun
+from tests.support.tree_usage import CompilerAccount, used_by
+from tools.bench.clusters import Clusters
 from tools.bench.orders import Orders
-from tools.bench.systems import System, SystemEnded, SystemRun
-from tools.bench.usage import CompilerAccount, used_by
-from tools.bench.wire import Connection, end_offsets
+from tools.bench.results import OURS, SHIPPED, TUNED, TWO_SLOTS, Readings, Row, Scalar, Systems, percentile
+from tools.bench.stage import PARTITIONS, Lost, Part, Stage, Trial
+from tools.bench.wire import end_offsets
 
-FIRST_RECORD_WITHIN_S = 240.0
 ARRIVE_WITHIN_S = 60.0
 HELLO_PER_S = 20  # until the first record has come through, so that no backlog of the start is left when it counts
 BUSY_PER_S = 4_000
-BUSY_S = 20.0  # as long as both brokers were warmed without a mirror
+BUSY_S = 20.0  # both brokers are warmed for so long without a mirror, and with each system
 QUIET_S, QUIET_SHARE = 10.0, 0.02  # the brokers' compilers are quiet if they use less of a core for so long
 QUIET_WITHIN_S = 120.0
 SWITCH_INTERVAL_S = 0.0002  # the writer must not keep the interpreter while the reader has a record in hand
@@ -36,88 +35,90 @@ ACKNOWLEDGED_EACH = 7  # of so many records one is asked when the source acknowl
 POLLED_S = 0.001  # librdkafka waits whole milliseconds; shorter waits are slept, acknowledgements taken at their ends
 ASIDE_S = 1.0  # before and after what is measured: nothing is read while processes are looked at
 STAMP_AT = slice(12, 31)  # {"sent_ns":"0000000000000000000",...
+QUANTILES = {"p50": 0.5, "p99": 0.99, "p99_9": 0.999}
+WRITTEN = ("p50", "p99")
+"""Those of what the writer alone takes."""
+
+NOTE = (
+    "{measured_s:g} s after {warm_up_s:g} s of warm-up, {partitions} partitions, no linger in the writer; from just "
+    "before produce on A to the arrival at a consumer of B. Lockstep with one slot, as MM2 as shipped has one task. "
+    "Relay: the least of a mirror, which sends on what it fetches and does nothing else. No mirror: the same writer "
+    "and reader, both on A. Until A has it: until A acknowledged the record to the writer, whatever mirrors it."
+)
 
 
-class Lost(Exception):
-    """Records that were written did not arrive."""
+def _rows() -> Iterator[Row]:
+    for name in QUANTILES:
+        words = f"{name.replace('_', '.')} ms"
+        yield Row(words, f"{name}_ms", 2 if name == "p50" else 1)
+        yield Row(f"  {words} to shipped MM2", f"{name}_ms", to=SHIPPED, ratio=f"{name}_ratio")
+        yield Row("", f"{name}_ms", to=TUNED, ratio=f"{name}_ratio")
+    yield Row("longest, ms", "max_ms", 1)
+    for name in WRITTEN:
+        yield Row(f"{name} ms until A has it", f"{name}_acknowledged_ms", 2)
+    yield Row("CPU, % of a core", "cpu_share", times=100)
+    yield Row("  both brokers", "brokers_cpu_share", times=100)
+    yield Row("  their JIT compilers", "compilers_cpu_share", 1, times=100)
+    yield Row("  writer and reader", "bench_cpu_share", times=100)
+    yield Row("records/s offered", "offered_per_s")
+    yield Row("records measured", "samples")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Course:
-    """What is written: records per second, for how many seconds, after how many that do not count. `brokers`: the ids
-    of both brokers' processes."""
+    """What is written: records per second, for how many seconds, after how many that do not count."""
 
-    source: str
-    target: str
+    clusters: Clusters
     topic: str
-    partitions: int
     per_s: int
     warm_up_s: float
     measured_s: float
-    brokers: Sequence[int] = ()
 
 
-@dataclass(slots=True)
-class _Arrivals:
-    """What the reader saw: sent and arrived, in nanoseconds of the process's monotonic clock."""
-
-    pairs: list[tuple[int, int]] = field(default_factory=list)
+def course_of(stage: Stage, topic: str, per_s: int) -> Course:
+    """Return a course between the clusters of the stage."""
+    return Course(stage.clusters, topic, per_s, stage.warm_up_s, stage.measured_s)
 
 
-def floor(course: Course) -> Latency:
+def warm(stage: Stage, course: Course) -> None:
+    """Let both brokers compile what they do for single records, or whoever is measured first pays for it: a broker's
+    compiler takes whole cores for half a minute."""
+    stage.say(f"{course.per_s} records/s: warming both brokers")
+    for broker in (stage.clusters.target, stage.clusters.source):
+        stage.clusters.begin_anew()
+        stage.clusters.create(broker, course.topic, PARTITIONS)
+        floor(Course(replace(stage.clusters, source=broker), course.topic, BUSY_PER_S, 0.0, BUSY_S))
+
+
+def floor(course: Course) -> Readings:
     """Writer and reader on the source topic, without a mirror. Raises Lost."""
     with writing(course) as writer:
-        return _measure(course, writer, course.source, course.topic)
+        return _measure(course, writer, course.clusters.source, course.topic)
 
 
-def latency(course: Course, system: System, file: Path, log: Path) -> Latency:
+def latency(course: Course, trial: Trial) -> Readings:
     """One system between writer and reader. Raises SystemEnded and Lost."""
     remote = f"A.{course.topic}"
-    with SystemRun(system, file, log) as run, writing(course) as writer:
-        with Connection(course.target) as target:
-
-            def mirrored() -> bool:
-                run.check()
-                return sum(end_offsets(target, remote, course.partitions)) > 0
-
-            try:
-                wait_until(mirrored, within=FIRST_RECORD_WITHIN_S, every=0.1)
-            except NeverHappened as never:
-                raise SystemEnded(f"nothing was copied within {FIRST_RECORD_WITHIN_S:.0f} s") from never
-            _warm(course, run, writer, target, remote)
-        found = _measure(course, writer, course.target, remote, run)
-    return replace(found, log=log.name)
+    with writing(course) as writer, trial.copying(course.clusters.target, remote) as (run, copied, _):
+        _warm(course, run, writer, copied)
+        return _measure(course, writer, course.clusters.target, remote, run)
 
 
-def _warm(course: Course, run: SystemRun, writer: "Writer", target: Connection, remote: str) -> None:
+def _warm(course: Course, run: SystemRun, writer: "Writer", copied: Callable[[], int]) -> None:
     """Mirror at a high rate for a while, then at the rate that is measured until the brokers' compilers are quiet, but
     not for ever. Brokers compile what a client often asks of them. Without this the first system would pay for it."""
-    writer.at(max(course.per_s, BUSY_PER_S))
-    _wait(run, BUSY_S)
-    writer.at(course.per_s)
-    compilers, began = CompilerAccount(course.brokers), time.monotonic()
+    writer.per_s = max(course.per_s, BUSY_PER_S)
+    run.sleep(BUSY_S)
+    writer.per_s = course.per_s
+    compilers, began = CompilerAccount(course.clusters.brokers), time.monotonic()
     used, share = compilers.read(), 1.0
     while share > QUIET_SHARE and time.monotonic() - began < QUIET_WITHIN_S:
-        _wait(run, QUIET_S)
+        run.sleep(QUIET_S)
         used, before = compilers.read(), used
         share = (used - before) / QUIET_S
-    writer.at(HELLO_PER_S)
-
-    def caught_up() -> bool:
-        run.check()
-        return sum(end_offsets(target, remote, course.partitions)) >= len(writer.sent) - HELLO_PER_S
-
-    try:
-        wait_until(caught_up, within=ARRIVE_WITHIN_S, every=0.1)
-    except NeverHappened as never:
-        raise SystemEnded(f"not caught up with {BUSY_S:.0f} s at {BUSY_PER_S} records/s") from never
-
-
-def _wait(run: SystemRun, seconds: float) -> None:
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        run.check()
-        time.sleep(1.0)
+    writer.per_s = HELLO_PER_S
+    otherwise = f"not caught up with {BUSY_S:.0f} s at {BUSY_PER_S} records/s"
+    run.wait(lambda: copied() >= len(writer.sent) - HELLO_PER_S, within=ARRIVE_WITHIN_S, otherwise=otherwise)
 
 
 class Writer:
@@ -126,22 +127,13 @@ class Writer:
     def __init__(self, course: Course) -> None:
         self._course = course
         self._ending = threading.Event()
-        self._per_s = HELLO_PER_S
         self._thread = threading.Thread(target=self._write, name="writer")
+        self.per_s = HELLO_PER_S
         self.refused: list[str] = []
         self.sent: list[int] = []
         self.acknowledged: list[tuple[int, float]] = []
         """When it was sent, and the seconds until its acknowledgement, of every `ACKNOWLEDGED_EACH`th record."""
-
-    def start(self) -> None:
         self._thread.start()
-
-    def at_full_rate(self) -> None:
-        self.at(self._course.per_s)
-
-    def at(self, per_s: int) -> None:
-        """From now on at this rate."""
-        self._per_s = per_s
 
     def end(self) -> None:
         self._ending.set()
@@ -157,17 +149,11 @@ class Writer:
             self.acknowledged.append((sent, message.latency()))
 
     def _write(self) -> None:
-        producer = Producer(
-            {
-                "bootstrap.servers": self._course.source,
-                "linger.ms": 0,
-                "acks": "all",
-                "on_delivery": self._delivered,
-            }
-        )
+        conf: dict[str, Any] = {"bootstrap.servers": self._course.clusters.source, "linger.ms": 0, "acks": "all"}
+        producer = Producer({**conf, "on_delivery": self._delivered})
         orders, number, due = Orders.drawn(), 0, time.perf_counter()
         while not self._ending.is_set():
-            due += 1 / self._per_s
+            due += 1 / self.per_s
             while (early := due - time.perf_counter()) > 0:
                 if early < POLLED_S:
                     time.sleep(early)
@@ -175,8 +161,8 @@ class Writer:
                     producer.poll(early)
             now = time.monotonic_ns()
             value = b'{"sent_ns":"%019d",' % now + orders.value(number)[1:]
-            said = partial(self._checked_at, now) if number % ACKNOWLEDGED_EACH == 0 else None
-            producer.produce(self._course.topic, value, orders.key(number), number % self._course.partitions, said)
+            on_delivery = partial(self._checked_at, now) if number % ACKNOWLEDGED_EACH == 0 else None
+            producer.produce(self._course.topic, value, orders.key(number), number % PARTITIONS, on_delivery)
             producer.poll(0)
             self.sent.append(now)
             number += 1
@@ -185,11 +171,10 @@ class Writer:
 
 @contextmanager
 def writing(course: Course) -> Iterator[Writer]:
-    """A writer that trickles until it is told to write at full rate."""
+    """Yield a writer that trickles until it is given another rate."""
     usual = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     writer = Writer(course)
-    writer.start()
     try:
         yield writer
     finally:
@@ -197,87 +182,119 @@ def writing(course: Course) -> Iterator[Writer]:
         sys.setswitchinterval(usual)
 
 
-def _measure(course: Course, writer: Writer, bootstrap: str, topic: str, run: SystemRun | None = None) -> Latency:
+@contextmanager
+def reading(bootstrap: str, topic: str, partitions: int) -> Iterator[Consumer]:
+    """Yield a consumer that waits for nothing, at the present ends of the partitions."""
+    conf = {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False}
+    at_once = {"fetch.min.bytes": 1, "fetch.wait.max.ms": 100, "fetch.queue.backoff.ms": 1}
+    ends = end_offsets(bootstrap, topic, partitions)
+    with closing(Consumer({**conf, **at_once})) as consumer:
+        consumer.assign([TopicPartition(topic, partition, end) for partition, end in enumerate(ends)])
+        yield consumer
+
+
+def read_until(
+    consumer: Consumer, deadline: float, check: Callable[[], None], on_message: Callable[[Message, int], object]
+) -> None:
+    """Call `on_message` with each message and when it came (monotonic nanoseconds), up to the deadline. Raises Lost."""
+    checked = time.monotonic()
+    while (now := time.monotonic()) < deadline:
+        message = consumer.poll(min(0.1, deadline - now))
+        if message is not None:
+            arrived = time.monotonic_ns()
+            if message.error():
+                raise Lost(f"the reader: {message.error()}")
+            on_message(message, arrived)
+        if now - checked > 1:
+            check()
+            checked = now
+
+
+def _measure(course: Course, writer: Writer, bootstrap: str, topic: str, run: SystemRun | None = None) -> Readings:
     """Read from now on; count what was sent between the end of the warm-up and the end of the measured time."""
     check: Callable[[], None] = (lambda: None) if run is None else run.check
-    compilers = CompilerAccount(course.brokers)
+    compilers = CompilerAccount(course.clusters.brokers)
+    pairs: list[tuple[int, int]] = []  # sent and arrived, in nanoseconds of the process's monotonic clock
 
-    def used() -> tuple[float, Busy]:
-        return time.monotonic(), Busy(
-            system=run.use().total if run is not None else 0.0,
-            brokers=used_by(course.brokers),
-            compilers=compilers.read(),
-            bench=time.process_time(),
-        )
+    def used() -> tuple[float, Mapping[str, float]]:
+        seconds = {"brokers_cpu_share": used_by(course.clusters.brokers), "compilers_cpu_share": compilers.read()}
+        seconds |= {"cpu_share": run.use().total} if run is not None else {}
+        return time.monotonic(), {**seconds, "bench_cpu_share": time.process_time()}
 
-    writer.at_full_rate()
-    with reading(bootstrap, topic, course.partitions) as read:
-        _read_until(read, time.monotonic() + course.warm_up_s - ASIDE_S, check)
+    writer.per_s = course.per_s
+    with reading(bootstrap, topic, PARTITIONS) as consumer:
+
+        def read(seconds: float) -> None:
+            read_until(
+                consumer,
+                time.monotonic() + seconds,
+                check,
+                lambda message, arrived: pairs.append((int((message.value() or b"")[STAMP_AT]), arrived)),
+            )
+
+        read(course.warm_up_s - ASIDE_S)
         since, before = used()
-        _read_until(read, time.monotonic() + ASIDE_S, check)
+        read(ASIDE_S)
         first = time.monotonic_ns()
-        _read_until(read, time.monotonic() + course.measured_s, check)
+        read(course.measured_s)
         last = time.monotonic_ns()
-        _read_until(read, time.monotonic() + ASIDE_S, check)
+        read(ASIDE_S)
         until, after = used()
         writer.end()
         counted = [each for each in writer.sent if first <= each < last]
         deadline = time.monotonic() + ARRIVE_WITHIN_S
-        while len(taken := [pair for pair in read.arrivals.pairs if first <= pair[0] < last]) < len(counted):
+        while len(taken := [pair for pair in pairs if first <= pair[0] < last]) < len(counted):
             if time.monotonic() > deadline:
-                raise Lost(
-                    f"{len(counted) - len(taken)} of {len(counted)} records did not arrive; {writer.refused[:1]}"
-                )
-            _read_until(read, time.monotonic() + 0.5, check)
+                missing = len(counted) - len(taken)
+                raise Lost(f"{missing} of {len(counted)} records did not arrive; {writer.refused[:1]}")
+            read(0.5)
     if len(taken) != len(counted):
         raise Lost(f"{len(taken)} records arrived of {len(counted)}")
-    return Latency(
-        ordered_ms=tuple(sorted((arrived - sent) / 1e6 for sent, arrived in taken)),
-        acknowledged_ms=tuple(sorted(took * 1e3 for sent, took in writer.acknowledged if first <= sent < last)),
-        busy=after.since(before, until - since),
-        offered_per_s=len(counted) / course.measured_s,
+    arrived = [(arrived_ns - sent) / 1e6 for sent, arrived_ns in taken]
+    acknowledged = [took * 1e3 for sent, took in writer.acknowledged if first <= sent < last]
+    shares = {name: (after[name] - before[name]) / (until - since) for name in after}
+    return Readings(
+        values=latency_values(arrived, acknowledged) | shares | {"offered_per_s": len(counted) / course.measured_s}
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Reader:
-    consumer: Any
-    arrivals: _Arrivals
+def latency_values(arrived_ms: Sequence[float], acknowledged_ms: Sequence[float]) -> dict[str, float]:
+    """Return the quantiles of the arrivals at the reader, and of the acknowledgements by the source."""
+    ordered, written = sorted(arrived_ms), sorted(acknowledged_ms)
+    values = {f"{name}_ms": percentile(ordered, quantile) for name, quantile in QUANTILES.items()}
+    values |= {f"{name}_acknowledged_ms": percentile(written, QUANTILES[name]) for name in WRITTEN}
+    return {**values, "max_ms": ordered[-1], "samples": len(ordered)}
 
 
-@contextmanager
-def reading(bootstrap: str, topic: str, partitions: int) -> Iterator[Reader]:
-    """A consumer that waits for nothing, at the present ends of the partitions."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": "unused",
-            "enable.auto.commit": False,
-            "fetch.min.bytes": 1,
-            "fetch.wait.max.ms": 100,
-            "fetch.queue.backoff.ms": 1,
+def by_slots(systems: Sequence[System]) -> Sequence[System]:
+    """Ours with one slot, for MM2 as shipped has one task and ours is compared with that; then as it is elsewhere."""
+    split: list[System] = []
+    for system in systems:
+        if system.name == OURS:
+            split += [replace(system, settings=lambda codec: {"tasks.max": "1"}), replace(system, name=TWO_SLOTS)]
+        else:
+            split.append(system)
+    return split
+
+
+def _part(name: str, per_s: int) -> Part:
+    def measure(stage: Stage) -> tuple[Mapping[str, Scalar], Systems]:
+        course = course_of(stage, f"orders-{per_s}", per_s)
+        warm(stage, course)
+        again = partial(stage.fresh, course.topic)
+        again()
+        lowest = stage.attempt(name, "floor", partial(floor, course))
+        beside = [*by_slots(stage.systems), *([RELAY] if stage.ours else [])]
+        systems = stage.each(name, course.topic, partial(latency, course), before=again, systems=beside)
+        facts: dict[str, Scalar] = {
+            "per_s": per_s,
+            "partitions": PARTITIONS,
+            "warm_up_s": stage.warm_up_s,
+            "measured_s": stage.measured_s,
         }
-    )
-    with Connection(bootstrap) as connection:
-        ends = end_offsets(connection, topic, partitions)
-    consumer.assign([TopicPartition(topic, partition, end) for partition, end in enumerate(ends)])
-    try:
-        yield Reader(consumer, _Arrivals())
-    finally:
-        consumer.close()
+        return facts, {**systems, "floor": lowest}
+
+    return Part(name=name, title=f"Latency, {per_s} records/s", rows=tuple(_rows()), measure=measure, notes=(NOTE,))
 
 
-def _read_until(read: Reader, deadline: float, check: Callable[[], None]) -> None:
-    pairs, poll = read.arrivals.pairs, read.consumer.poll
-    checked = time.monotonic()
-    while (now := time.monotonic()) < deadline:
-        message = poll(min(0.1, deadline - now))
-        if message is None:
-            continue
-        arrived = time.monotonic_ns()
-        if message.error():
-            raise Lost(f"the reader: {message.error()}")
-        pairs.append((int(message.value()[STAMP_AT]), arrived))
-        if now - checked > 1:
-            check()
-            checked = now
+PARTS = (_part("latency_500", 500), _part("latency_5000", 5_000))

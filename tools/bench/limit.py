@@ -5,41 +5,31 @@ batches it found to a topic of the other cluster, in requests that were made rea
 once is what it says.
 """
 
-import struct
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
-from tools.bench.wire import Connection, fetch_frame, fetched, produce_frame, produced, record_count, whole_batches
+from lockstep_data_plane.record_batch.layout import Batch, scan
+from tools.bench.wire import Connection, fetch_frame, fetched, produce_frame, produced
 
 CONNECTIONS = 4  # on two cores more gain nothing; each serves its share of the partitions
 PARTITION_MAX_BYTES = 4 << 20
 FETCH_MAX_BYTES = 48 << 20
 REQUEST_BYTES = 1 << 20
 IN_FLIGHT = 4  # produce requests a connection has under way
+NO_OFFSET = bytes(8)
 
 Share = TypeVar("Share")
 Content = TypeVar("Content")
-OnBatch = Callable[[int, bytes, int, int], None]
 
 Batches = Mapping[int, deque[bytes]]
 """Of each partition its batches, base offset zero, in the order of the log."""
 
 Requests = Sequence[Sequence[bytes]]
-
-
-def fetch_only(bootstrap: str, topic: str, ends: Sequence[int]) -> float:
-    """Seconds that reading every partition from 0 to its end takes. Raises BrokerRefused."""
-
-    def read(share: Mapping[int, int]) -> None:
-        _read(bootstrap, topic, share, lambda partition, records, start, end: None)
-
-    began = time.perf_counter()
-    _each(read, _shares(dict(enumerate(ends))))
-    return time.perf_counter() - began
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,34 +43,30 @@ class LogShape:
 
 def log_shape(bootstrap: str, topic: str, ends: Sequence[int]) -> LogShape:
     """Read the whole log and count. Raises BrokerRefused."""
-    sizes: list[int] = []
-    counts: list[int] = []
+    sizes = [(len(batch.data), batch.record_count) for _, batch in _batches(bootstrap, topic, dict(enumerate(ends)))]
+    return LogShape(len(sizes), sum(size for size, _ in sizes), sum(count for _, count in sizes))
 
-    def count(partition: int, records: bytes, start: int, end: int) -> None:
-        sizes.append(end - start)
-        counts.append(record_count(records, start))
 
-    _read(bootstrap, topic, dict(enumerate(ends)), count)
-    return LogShape(len(sizes), sum(sizes), sum(counts))
+def fetch_only(bootstrap: str, topic: str, ends: Sequence[int]) -> float:
+    """Seconds that reading every partition from 0 to its end takes. Raises BrokerRefused."""
+    read = partial(_batches, bootstrap, topic)
+    return _timed(lambda share: deque(read(share), maxlen=0), _shares(dict(enumerate(ends))))
 
 
 def read_batches(bootstrap: str, topic: str, ends: Sequence[int]) -> Batches:
     """Every batch of the topic, made ready to be appended elsewhere. Raises BrokerRefused."""
-    found: dict[int, deque[bytes]] = defaultdict(deque)
-
-    def keep(partition: int, records: bytes, start: int, end: int) -> None:
-        found[partition].append(struct.pack(">q", 0) + records[start + 8 : end])
-
-    _read(bootstrap, topic, dict(enumerate(ends)), keep)
-    return found
+    batches: dict[int, deque[bytes]] = defaultdict(deque)
+    for partition, batch in _batches(bootstrap, topic, dict(enumerate(ends))):
+        batches[partition].append(NO_OFFSET + batch.data[8:])
+    return batches
 
 
 def requests(topic: str, batches: Batches) -> Requests:
-    """The produce requests of each connection, serialised.
+    """Return the produce requests of each connection, serialised.
 
     Empties ``batches``, so that the bytes lie in memory only once.
     """
-    return [_frames(topic, share) for share in _shares(batches)]
+    return [list(_frames(topic, share)) for share in _shares(batches)]
 
 
 def produce_only(bootstrap: str, requests: Requests) -> float:
@@ -88,35 +74,30 @@ def produce_only(bootstrap: str, requests: Requests) -> float:
 
     def write(share: Sequence[bytes]) -> None:
         with Connection(bootstrap) as connection:
-            under_way = 0
-            for frame in share:
-                if under_way == IN_FLIGHT:
+            for number, frame in enumerate(share):
+                if number >= IN_FLIGHT:
                     produced(connection.receive())
-                    under_way -= 1
                 connection.send(frame)
-                under_way += 1
-            for _ in range(under_way):
+            for _ in share[-IN_FLIGHT:]:
                 produced(connection.receive())
 
-    began = time.perf_counter()
-    _each(write, requests)
-    return time.perf_counter() - began
+    return _timed(write, requests)
 
 
 def both_at_once(source: str, topic: str, ends: Sequence[int], target: str, requests: Requests) -> float:
     """Seconds until every partition was read and every request was acknowledged, done side by side: what a copy that
     costs nothing would take on these cores. Raises BrokerRefused."""
+    both = (partial(fetch_only, source, topic, ends), partial(produce_only, target, requests))
+    return _timed(lambda act: act(), both)
+
+
+def _timed(act: Callable[[Share], object], shares: Sequence[Share]) -> float:
+    """Seconds until all shares are done, each on a thread of its own."""
     began = time.perf_counter()
-    with ThreadPoolExecutor(2) as pool:
-        for done in (pool.submit(fetch_only, source, topic, ends), pool.submit(produce_only, target, requests)):
-            done.result()
-    return time.perf_counter() - began
-
-
-def _each(act: Callable[[Share], None], shares: Sequence[Share]) -> None:
     with ThreadPoolExecutor(len(shares)) as pool:
         for done in [pool.submit(act, share) for share in shares]:
             done.result()
+    return time.perf_counter() - began
 
 
 def _shares(by_partition: Mapping[int, Content]) -> list[dict[int, Content]]:
@@ -126,36 +107,33 @@ def _shares(by_partition: Mapping[int, Content]) -> list[dict[int, Content]]:
     return shares
 
 
-def _read(bootstrap: str, topic: str, ends: Mapping[int, int], on_batch: OnBatch) -> None:
+def _batches(bootstrap: str, topic: str, ends: Mapping[int, int]) -> Iterator[tuple[int, Batch]]:
+    """Each batch up to these ends, with its partition."""
     positions = dict.fromkeys(ends, 0)
+    sizes = {"partition_max_bytes": PARTITION_MAX_BYTES, "max_bytes": FETCH_MAX_BYTES}
     with Connection(bootstrap) as connection:
         while positions:
-            connection.send(
-                fetch_frame(topic, positions, partition_max_bytes=PARTITION_MAX_BYTES, max_bytes=FETCH_MAX_BYTES)
-            )
+            connection.send(fetch_frame(topic, positions, **sizes))
             for partition, records in fetched(connection.receive()):
-                for start, end, after in whole_batches(records):
-                    on_batch(partition, records, start, end)
-                    positions[partition] = after
+                for batch in scan(records):
+                    yield partition, batch
+                    positions[partition] = batch.last_offset + 1
             # The fetched partitions go to the back, so that the response limit does not starve the last ones.
-            positions = {partition: at for partition, at in reversed(positions.items()) if at < ends[partition]}
+            positions = {number: start for number, start in reversed(positions.items()) if start < ends[number]}
 
 
-def _frames(topic: str, share: Batches) -> list[bytes]:
-    """Requests of about `REQUEST_BYTES`, one batch of each partition at most, the partitions advancing side by side."""
+def _frames(topic: str, share: Batches) -> Iterator[bytes]:
+    """Yield requests of about `REQUEST_BYTES`, with one batch of a partition at most; all partitions advance alike."""
     queues = dict(share)
-    frames: list[bytes] = []
     while queues:
         request: list[tuple[int, bytes]] = []
         size = 0
         for partition, queue in list(queues.items()):
             if request and size + len(queue[0]) > REQUEST_BYTES:
                 continue
-            batch = queue.popleft()
-            request.append((partition, batch))
-            size += len(batch)
+            request.append((partition, queue.popleft()))
+            size += len(request[-1][1])
             del queues[partition]
             if queue:
                 queues[partition] = queue  # at the back: whoever was left out comes first in the next request
-        frames.append(produce_frame(topic, request))
-    return frames
+        yield produce_frame(topic, request)

@@ -11,8 +11,7 @@ import random
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager
 from pathlib import Path
 
 from confluent_kafka.admin import NewTopic
@@ -31,26 +30,19 @@ OUR_RACK = "rack-2"
 PARTITIONS = 6
 WITHIN_S = 180.0
 WORDS = ("order", "payment", "customer", "address", "city", "article", "amount", "price", "delivery", "status")
-
-ZSTD = ("{flow}.producer.override.compression.type = zstd", "{flow}.lockstep.recompress = true")
+RACK = "{source}.consumer.client.rack = " + OUR_RACK
 CASES: Mapping[str, tuple[str, ...]] = {
     "as the brokers' clients do by default": (),
-    "client.rack": ("{source}.consumer.client.rack = " + OUR_RACK,),
-    "client.rack, recompressed to zstd": ("{source}.consumer.client.rack = " + OUR_RACK, *ZSTD),
+    "client.rack": (RACK,),
+    "client.rack, recompressed to zstd": (
+        RACK,
+        "{flow}.producer.override.compression.type = zstd",
+        "{flow}.lockstep.recompress = true",
+    ),
 }
 
-
-@dataclass(frozen=True, slots=True)
-class LinkCost:
-    """Bytes of one copy: received from the source's racks, sent to the target."""
-
-    received: Mapping[str, int]
-    sent: int
-
-    @property
-    def across(self) -> int:
-        """Bytes that came from other racks than ours."""
-        return sum(count for rack, count in self.received.items() if rack != OUR_RACK)
+LinkCost = tuple[int, int, int]
+"""Bytes of one copy: received, those of it that came from other racks than ours, and sent to the target."""
 
 
 def numbered_orders(count: int) -> Iterator[Record]:
@@ -65,48 +57,34 @@ def numbered_orders(count: int) -> Iterator[Record]:
 def clusters() -> Iterator[tuple[str, str]]:
     """Start three brokers in three racks and one without; yield both addresses."""
     racks = {**THREE, "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"}
-    with ExitStack() as stack:
-        quorum = Quorum.with_nodes(len(NODES))
-        three = [
-            Broker(f"T{node}", properties={**racks, "broker.rack": f"rack-{node}"}, quorum=quorum, node=node)
-            for node in NODES
-        ]
-        target = Broker("O")
-        stack.enter_context(started(target, *three))
+    quorum, target = Quorum.with_nodes(len(NODES)), Broker("O")
+    three = [
+        Broker(f"T{node}", properties={**racks, "broker.rack": f"rack-{node}"}, quorum=quorum, node=node)
+        for node in NODES
+    ]
+    with started(target, *three):
         source = ",".join(broker.bootstrap for broker in three)
         wait_for_brokers(source, len(NODES))
         yield source, target.bootstrap
 
 
-def create_replicated(bootstrap: str, topic: str) -> str:
-    """Create a topic whose partitions each rack leads in turn, and which all of them hold."""
-    turns = [[NODES[(number + step) % len(NODES)] for step in range(len(NODES))] for number in range(PARTITIONS)]
-    new = NewTopic(topic, num_partitions=PARTITIONS, replica_assignment=turns)
-    client = admin(bootstrap)
-    client.create_topics([new])[topic].result(WITHIN_S)
-    return topic
-
-
 def measure(folder: Path, number: int, bootstrap: Sequence[str], topic: str, lines: Sequence[str]) -> LinkCost:
     """Copy the topic by a flow of its own with these lines, from its beginning to its end."""
     flow = Flow(f"a{number}", f"b{number}")
-    named = [line.format(flow=flow, source=flow.source) for line in lines]
     plain = ("tasks.max = 1", f"{flow}.enabled = true", f"{flow}.topics = {topic}")
     quiet = ("heartbeats.replication.enabled = false", "offset-syncs.topic.replication.factor = 1")
-    (folder / str(number)).mkdir()
-    file = two_cluster_file(
-        folder / str(number), (flow.source, bootstrap[0]), (flow.target, bootstrap[1]), *plain, *quiet, *named
-    )
-    mirrored = MirroredFlow(flow, *bootstrap)
-    records = sum(end_offsets(bootstrap[0], topic).values())
+    named = [line.format(flow=flow, source=flow.source) for line in lines]
+    (own := folder / str(number)).mkdir()
+    both = (flow.source, bootstrap[0]), (flow.target, bootstrap[1])
+    mirrored, records = MirroredFlow(flow, *bootstrap), sum(end_offsets(bootstrap[0], topic).values())
 
     def is_copied() -> bool:
         return sum(progress.upstream + 1 for progress in mirrored.progress(topic).values()) >= records
 
-    with Mirror(file, [mirrored]):
+    with Mirror(two_cluster_file(own, *both, *plain, *quiet, *named), [mirrored]):
         wait_until(is_copied, within=WITHIN_S)
-        before = _cost(mirrored)
-        wait_until(lambda: _cost(mirrored).sent > before.sent, within=WITHIN_S)  # the row follows the last batch
+        *_, sent = _cost(mirrored)
+        wait_until(lambda: _cost(mirrored)[2] > sent, within=WITHIN_S)  # the row follows the last batch
         return _cost(mirrored)
 
 
@@ -114,30 +92,33 @@ def _cost(mirrored: MirroredFlow) -> LinkCost:
     counts = [count for row in mirrored.rows(SlotStatus) for count in row.link_bytes]
     source = mirrored.flow.source
     received = {rack: n for alias, way, rack, n in counts if (alias, way) == (source, "received")}
-    return LinkCost(received, sum(n for alias, way, _, n in counts if alias != source and way == "sent"))
+    sent = sum(n for alias, way, _, n in counts if alias != source and way == "sent")
+    return sum(received.values()), sum(n for rack, n in received.items() if rack != OUR_RACK), sent
 
 
-def main() -> int:
-    """Print a line for each case; exit code 0."""
+def main() -> None:
+    """Print a line for each case."""
     parser = argparse.ArgumentParser(prog="python -m tools.bench.link_cost", description=__doc__)
     parser.add_argument("--records", type=int, default=300_000, help="records of about 400 bytes (300,000)")
     parser.add_argument("--codec", default="lz4", help="of the producers: none, gzip, snappy, lz4 or zstd (lz4)")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="lockstep-link-") as work, clusters() as bootstrap:
-        topic = create_replicated(bootstrap[0], "orders")
+        turns = [[NODES[(number + step) % len(NODES)] for step in range(len(NODES))] for number in range(PARTITIONS)]
+        new = NewTopic("orders", num_partitions=PARTITIONS, replica_assignment=turns)  # each rack leads in turn
+        client = admin(bootstrap[0])
+        client.create_topics([new])["orders"].result(WITHIN_S)
         orders = list(numbered_orders(chosen.records))
-        produce(bootstrap[0], topic, orders, codec=chosen.codec)
+        produce(bootstrap[0], "orders", orders, codec=chosen.codec)
         size = sum(len(record.value or b"") for record in orders)
         sys.stdout.write(f"records: {size / 1e6:.1f} MB uncompressed, {chosen.codec}\n")
         for number, (case, lines) in enumerate(CASES.items()):
-            cost = measure(Path(work), number, bootstrap, topic, lines)
+            received, across, sent = measure(Path(work), number, bootstrap, "orders", lines)
             sys.stdout.write(
-                f"{case}: {sum(cost.received.values()) / 1e6:.1f} MB received, {cost.across / 1e6:.1f} MB of it from "
-                f"other racks; {cost.sent / 1e6:.1f} MB sent\n"
+                f"{case}: {received / 1e6:.1f} MB received, {across / 1e6:.1f} MB of it from other racks; "
+                f"{sent / 1e6:.1f} MB sent\n"
             )
             sys.stdout.flush()
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

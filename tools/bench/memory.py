@@ -8,86 +8,65 @@ counts it for each. In MiB.
 import argparse
 import sys
 import tempfile
-import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
 
 from tests.support.broker import prepare, two_brokers
 from tests.support.clusters import Record, create_topic, end_offsets, produce
-from tests.support.eventually import wait_until
 from tests.support.mm2 import properties
-from tools.bench.figures import OURS
-from tools.bench.systems import SYSTEMS, SystemRun, with_processes
+from tests.support.systems import SYSTEMS, SystemRun, with_processes
+from tools.bench.results import OURS
 
 WITHIN_S = 120.0
 PARTITIONS, RECORDS = 6, 6_000
 MIB = 2**20
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessMemory:
-    """One process, in bytes."""
-
-    name: str
-    pss: int
-    rss: int
+KINDS = {
+    "lockstep_data_plane.spark.pyspark_daemon": "Python daemon of the slots",
+    "lockstep_runtime.service.shared_process": "control services",
+    "lockstep_cli": "lockstep run",
+}
 
 
 def name_process(command: Sequence[str], *, is_child_of_same: bool) -> str:
-    """What a process of a run is, by its command line. `is_child_of_same`: its parent has the same one (a slot)."""
+    """Return what a process of a run is, by its command line. `is_child_of_same`: as its parent has (a slot)."""
     if command[0].endswith("java"):
         return "Spark's JVM"
-    if "lockstep_data_plane.spark.pyspark_daemon" in command:
-        return "slot" if is_child_of_same else "Python daemon of the slots"
-    if "lockstep_runtime.service.shared_process" in command:
-        return "control services"
-    if "lockstep_cli" in command:
-        return "lockstep run"
-    found = [word.removeprefix("lockstep_").replace("_", "-") for word in command if word.startswith("lockstep_")]
-    return found[0] if found else command[0]
+    kind = next((kind for module, kind in KINDS.items() if module in command), "")
+    if is_child_of_same and "daemon" in kind:
+        return "slot"
+    own = (word.removeprefix("lockstep_").replace("_", "-") for word in command if word.startswith("lockstep_"))
+    return kind or next(own, command[0])
 
 
-def read_memory(run: psutil.Process) -> list[ProcessMemory]:
-    """Of the run and all that it started."""
-    found = []
+def memory_table(run: psutil.Process) -> str:
+    """Return a row for each kind of process of the run, the largest first, and their sum."""
+    counts: Counter[str] = Counter()
+    bytes_of: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
     for process in (run, *run.children(recursive=True)):
         command = process.cmdline()
         if not command:
             continue  # it has ended, and its parent has not waited for it
-        parent = process.parent()
-        memory = process.memory_full_info()
-        same = parent is not None and parent.cmdline() == command
-        found.append(ProcessMemory(name_process(command, is_child_of_same=same), memory.pss, memory.rss))
-    return found
+        parent, memory = process.parent(), process.memory_full_info()
+        kind = name_process(command, is_child_of_same=parent is not None and parent.cmdline() == command)
+        for name in (kind, "all"):
+            counts[name] += 1
+            bytes_of[name] = bytes_of[name][0] + memory.pss, bytes_of[name][1] + memory.rss
+    rows = sorted(bytes_of.items(), key=lambda item: (item[0] == "all", -item[1][0]))
+    cells = (f"| {name} | {counts[name]} | {pss / MIB:.0f} | {rss / MIB:.0f} |" for name, (pss, rss) in rows)
+    return "\n".join(["| process | how many | PSS | RSS |", "|---|---:|---:|---:|", *cells])
 
 
-def as_table(processes: Iterable[ProcessMemory]) -> str:
-    """A row for each kind of process, the largest first, and their sum."""
-    by_name: dict[str, list[ProcessMemory]] = {}
-    for one in processes:
-        by_name.setdefault(one.name, []).append(one)
-    lines = ["| process | how many | PSS | RSS |", "|---|---:|---:|---:|"]
-    for name, those in sorted(by_name.items(), key=lambda item: -sum(one.pss for one in item[1])):
-        lines.append(_row(name, those))
-    return "\n".join([*lines, _row("all", [one for those in by_name.values() for one in those])])
-
-
-def _row(name: str, those: Sequence[ProcessMemory]) -> str:
-    pss, rss = sum(one.pss for one in those), sum(one.rss for one in those)
-    return f"| {name} | {len(those)} | {pss / MIB:.0f} | {rss / MIB:.0f} |"
-
-
-def main() -> int:
+def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m tools.bench.memory", description=__doc__)
     parser.add_argument("--processes", action="store_true", help="each service in a process of its own")
     parser.add_argument("--rest", type=float, default=60.0, metavar="SECONDS", help="at rest before it is read")
     chosen = parser.parse_args()
     prepare(lambda line: None)
-    lockstep = SYSTEMS[OURS]
+    lockstep = with_processes(SYSTEMS[OURS]) if chosen.processes else SYSTEMS[OURS]
     with tempfile.TemporaryDirectory(prefix="lockstep-memory-") as folder, two_brokers() as (a, b):
         file, log = Path(folder, "mm2.properties"), Path(folder, "lockstep.log")
         settings = {**lockstep.settings("none"), "B->A.enabled": "true"}
@@ -97,17 +76,16 @@ def main() -> int:
             topic = create_topic(source.bootstrap, f"{alias.lower()}-orders", partitions=PARTITIONS)
             produce(source.bootstrap, topic, [Record(value=b"x" * 500, partition=n % 6) for n in range(RECORDS)])
             copies[target.bootstrap] = f"{alias}.{topic}"
-        with SystemRun(with_processes(lockstep) if chosen.processes else lockstep, file, log) as run:
-
-            def are_copied() -> bool:
-                run.check()
-                return all(sum(end_offsets(*copy).values()) >= RECORDS for copy in copies.items())
-
-            wait_until(are_copied, within=WITHIN_S, every=0.5, what="both topics are copied")
-            time.sleep(chosen.rest)
-            sys.stdout.write(as_table(read_memory(psutil.Process(run.pid))) + "\n")
-    return 0
+        with SystemRun(lockstep, file, log) as run:
+            run.wait(
+                lambda: all(sum(end_offsets(*copy).values()) >= RECORDS for copy in copies.items()),
+                within=WITHIN_S,
+                every=0.5,
+                otherwise="the topics are not copied",
+            )
+            run.sleep(chosen.rest)
+            sys.stdout.write(memory_table(psutil.Process(run.pid)) + "\n")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -37,7 +37,7 @@ class ModelledFleet:
 
     @classmethod
     def modelled(cls, partitions: int, bytes_per_s: float, seed: int = SEED) -> "ModelledFleet":
-        """So many partitions, which move so much together."""
+        """Return so many partitions, which move so much together."""
         random = Random(seed)
         sizes: list[int] = []
         while (left := partitions - sum(sizes)) > 0:
@@ -60,7 +60,7 @@ class ModelledFleet:
         return list(self.rates)
 
     def with_topics(self, count: int, partitions: int) -> "ModelledFleet":
-        """The same and so many new topics, which move nothing yet."""
+        """Return the same fleet with so many new topics, which move nothing yet."""
         first = len(self.topics)
         added = [modelled_topic(f"added-{number:03d}", partitions, first + number) for number in range(count)]
         none = {(topic.source_topic, number): 0.0 for topic in added for number in range(partitions)}
@@ -68,7 +68,7 @@ class ModelledFleet:
 
 
 def modelled_topic(name: str, partitions: int, number: int) -> MirroredTopic:
-    """The row of a topic that is mirrored, as topic-sync writes it."""
+    """Return the row of a topic that is mirrored, as topic-sync writes it."""
     return MirroredTopic(
         source_topic=name,
         target_topic=f"A.{name}",

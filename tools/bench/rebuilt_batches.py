@@ -12,19 +12,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from rich.console import Console
 
 from lockstep_data_plane.core.acked_position import AckedPosition
-from lockstep_data_plane.core.append_sequence import AppendSequence
+from lockstep_data_plane.core.append_sequence import Ack, AppendSequence
 from lockstep_data_plane.record_batch import copied_records
 from lockstep_data_plane.record_batch.classify import BatchAction, TargetLimits, classify
 from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, compress, decompress
 from lockstep_data_plane.record_batch.gapped_offsets import stretches_within
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, HEADER_SIZE, Batch, scan
-from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
 from lockstep_data_plane.record_batch.rebuild import read_records, rebuild
 from lockstep_rules.offsets.offset_sync_rule import OffsetSyncRule
 from tests.support.batch_bytes import LOG_APPEND_TIME, LZ4, batch, record
 from tests.support.message_sets import Message, message_set
-from tools.bench.compacted import EACH
 from tools.bench.orders import Orders
+from tools.bench.throughput import EACH
 
 NOW = 1_790_000_000_000
 BATCH_BYTES = (1 << 14, 1 << 18)
@@ -38,19 +37,19 @@ Stage = Callable[[], object]
 
 
 def compacted(messages: Sequence[Message], end: int) -> Sequence[Batch]:
-    """The batch that the cleaner leaves."""
+    """Return the batch that the cleaner leaves."""
     left = [record(m.offset, m.value, key=m.key, timestamp=m.timestamp) for m in messages if m.offset % EACH]
     return [batch(left, base_offset=messages[0].offset, last_offset=end - 1, codec=LZ4)]
 
 
 def appended_in_time(messages: Sequence[Message], end: int) -> Sequence[Batch]:
-    """A whole batch with the time of the broker."""
+    """Return a whole batch with the time of the broker."""
     whole = [record(m.offset, m.value, key=m.key, timestamp=m.timestamp) for m in messages]
     return [batch(whole, codec=LZ4, attributes=LOG_APPEND_TIME, max_timestamp=NOW)]
 
 
 def old_set(magic: int, codec: int) -> Make:
-    """A message set of an old format."""
+    """Return what makes a message set of an old format."""
     return lambda messages, end: list(scan(message_set(magic, messages, codec)))
 
 
@@ -65,54 +64,29 @@ CASES: Mapping[str, Make] = {
 
 def batches(make: Make, batch_bytes: int, records: int) -> list[Batch]:
     """At least so many records."""
-    orders, each, found = Orders.drawn(), batch_bytes // RECORD_BYTES, list[Batch]()
+    orders, each, made = Orders.drawn(), batch_bytes // RECORD_BYTES, list[Batch]()
     for first in range(0, records, each):
         numbers = range(first, first + each)
         content = [Message(n, b"customer-%09d" % n, orders.value(n), NOW + n // 3) for n in numbers]
-        found += make(content, first + each)
-    return found
+        made += make(content, first + each)
+    return made
 
 
-class Acknowledgements:
-    """What a slot does once the target has acknowledged what it rebuilt: offset runs, and the rule of offset syncs."""
-
-    def __init__(self, rebuilt: Sequence[OutgoingBatch]) -> None:
-        sequence, downstream = AppendSequence(1, 0, -1, -1), 0
-        self._acks = []
-        for outgoing in rebuilt:
-            sequence.enqueue(outgoing)
-            self._acks += sequence.on_ack(sequence.launch(), downstream)
-            downstream += outgoing.count
-        self._sequence = sequence
-
-    def fold(self) -> None:
-        """All of them, as at the beginning."""
-        acked, rule = AckedPosition("t", 0, OFFSET_LAG_MAX), OffsetSyncRule(OFFSET_LAG_MAX)
-        acked.appended(self._acks, self._sequence)
-        for ack in self._acks:
-            rule.on_stretches(ack.downstream, stretches_within(ack.outgoing.offsets))
-
-
-def stages(found: Sequence[Batch]) -> Iterator[tuple[str, Stage]]:
-    """Each by its name."""
-    rebuilt = [outgoing for one in found for outgoing in rebuild(one, 0, NO_LIMITS)]
+def stages(source: Sequence[Batch]) -> Iterator[tuple[str, Stage]]:
+    """Yield each stage by its name."""
+    rebuilt = [outgoing for original in source for outgoing in rebuild(original, 0, NO_LIMITS)]
+    payloads = [(outgoing.data[HEADER_SIZE:], outgoing.data[22] & CODEC_MASK) for outgoing in rebuilt]
+    plain = [(decompress(*payload), payload[1]) for payload in payloads if payload[1]]
+    sequence, acks, downstream = AppendSequence(1, 0, -1, -1), list[Ack](), 0
+    for outgoing in rebuilt:
+        sequence.enqueue(outgoing)
+        acks += sequence.on_ack(sequence.launch(), downstream)
+        downstream += outgoing.count
 
     def judge() -> None:
-        for one in found:
-            if classify(one, 0, NO_LIMITS, aborted=False)[0] is not BatchAction.REBUILD:
+        for original in source:
+            if classify(original, 0, NO_LIMITS, aborted=False)[0] is not BatchAction.REBUILD:
                 raise ValueError("the case is none that is rebuilt")
-
-    def decode() -> None:
-        for outgoing in rebuilt:
-            decompress(outgoing.data[HEADER_SIZE:], outgoing.data[22] & CODEC_MASK)
-
-    plain = [decompress(one.data[HEADER_SIZE:], one.data[22] & CODEC_MASK) for one in rebuilt]
-    codecs = [outgoing.data[22] & CODEC_MASK for outgoing in rebuilt]
-
-    def encode() -> None:
-        for payload, codec in zip(plain, codecs, strict=True):
-            if codec:
-                compress(payload, codec, JAVAS_LEVELS)
 
     def send() -> None:
         sequence = AppendSequence(1, 0, -1, -1)
@@ -120,23 +94,30 @@ def stages(found: Sequence[Batch]) -> Iterator[tuple[str, Stage]]:
             sequence.enqueue(outgoing)
             sequence.on_ack(sequence.launch(), 0)
 
+    def acknowledge() -> None:
+        """Do what a slot does once the target has acknowledged: offset runs, and the rule of offset syncs."""
+        acked, rule = AckedPosition("t", 0, OFFSET_LAG_MAX), OffsetSyncRule(OFFSET_LAG_MAX)
+        acked.appended(acks, sequence)
+        for ack in acks:
+            rule.on_stretches(ack.downstream, stretches_within(ack.outgoing.offsets))
+
     yield "judge", judge
-    yield "rebuild", lambda: [rebuild(one, 0, NO_LIMITS) for one in found]
-    yield "of it decompress", decode
-    yield "of it compress", encode
-    yield "only read", lambda: [list(read_records(one)) for one in found]
+    yield "rebuild", lambda: [rebuild(original, 0, NO_LIMITS) for original in source]
+    yield "of it decompress", lambda: [decompress(*payload) for payload in payloads]
+    yield "of it compress", lambda: [compress(*payload, JAVAS_LEVELS) for payload in plain]
+    yield "only read", lambda: [list(read_records(original)) for original in source]
     yield "stamp", send
-    yield "acknowledge", Acknowledgements(rebuilt).fold
+    yield "acknowledge", acknowledge
 
 
 def cpu_seconds(stage: Stage, rounds: int) -> float:
-    """The least that a round took."""
-    found = []
+    """Return the least that a round took."""
+    seconds = []
     for _ in range(rounds):
         began = time.process_time()
         stage()
-        found.append(time.process_time() - began)
-    return min(found)
+        seconds.append(time.process_time() - began)
+    return min(seconds)
 
 
 def main() -> None:
@@ -151,9 +132,9 @@ def main() -> None:
         copied_records.find_compiled = lambda: None  # type: ignore[assignment, attr-defined]  # as without a C compiler
     for name, make in CASES.items():
         for batch_bytes in BATCH_BYTES if not asked.case or name in asked.case else ():
-            found = batches(make, batch_bytes, asked.records)
-            count = sum(len(list(read_records(one))) for one in found)
-            took = [(stage, 1e6 * cpu_seconds(run, asked.rounds) / count) for stage, run in stages(found)]
+            source = batches(make, batch_bytes, asked.records)
+            count = sum(len(list(read_records(original))) for original in source)
+            took = [(stage, 1e6 * cpu_seconds(run, asked.rounds) / count) for stage, run in stages(source)]
             figures = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in took)
             console.print(f"{name}, {batch_bytes >> 10} KB: {figures}", highlight=False, soft_wrap=True)
 

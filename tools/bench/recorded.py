@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tools.bench.outcome import Scalar
+from tools.bench.results import Scalar
 
 FILE = Path(__file__).with_suffix(".json")
 
@@ -33,12 +33,12 @@ class Run:
 
 
 def read(file: Path = FILE) -> list[Run]:
-    """The recorded runs, in the order of the file."""
+    """Return the recorded runs, in the order of the file."""
     return [Run(**entry) for entry in json.loads(file.read_text())]
 
 
 def replaced(recorded: Iterable[Run], runs: Sequence[Run], order: Sequence[str]) -> list[Run]:
-    """`recorded` with `runs` in the place of those of the same parts, in the order of `order`."""
+    """Return `recorded` with `runs` in the place of those of the same parts, in the order of `order`."""
     by_part = {run.part: run for run in (*recorded, *runs)}
     return [by_part[part] for part in order if part in by_part]
 
@@ -51,7 +51,7 @@ def write(runs: Iterable[Run], file: Path = FILE) -> None:
 def runs_of(
     keys: Mapping[str, Scalar], parts: Sequence[str], *, date: str, commit: str, commands: Mapping[str, str]
 ) -> list[Run]:
-    """The runs of one bench from its flat keys. A part in which a system failed is left out."""
+    """Return the runs of one bench from its flat keys. A part in which a system failed is left out."""
     machine = "{cores} cores, {memory_gib} GiB, additions {additions_s} s".format(
         **{name: keys[f"environment.{name}"] for name in ("cores", "memory_gib", "additions_s")}
     )
@@ -67,7 +67,7 @@ def runs_of(
 
 
 def commit_of_checkout() -> str:
-    """The commit of this checkout, with `-dirty` if tracked files were changed."""
+    """Return the commit of this checkout, with `-dirty` if tracked files were changed."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=8", "--exclude=*"]
     done = subprocess.run(command, cwd=FILE.parent, capture_output=True, text=True, check=True)
     return done.stdout.strip()

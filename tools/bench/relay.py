@@ -15,6 +15,7 @@ from typing import Any
 
 from lockstep_config import load
 from lockstep_config.flow.model import FetchSettings
+from lockstep_data_plane.record_batch.layout import scan
 from lockstep_kafka.messages.fetch_codec import fetch_request, read_answer, topic_names
 from lockstep_kafka.messages.fetch_session import FetchSession, Wanted
 from lockstep_kafka.messages.metadata_codec import PartitionLeader
@@ -24,7 +25,7 @@ from lockstep_kafka.wire.connection import Connection
 from lockstep_state.names import Flow
 from lockstep_state.offsets import TopicPartition
 from tools.bench.clusters import Clusters
-from tools.bench.wire import BrokerRefused, whole_batches
+from tools.bench.wire import BrokerRefused
 
 FETCH = FetchSettings()
 PRODUCE_TIMEOUT = timedelta(seconds=30)
@@ -44,7 +45,7 @@ class Relay:
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run(self, wanted: list[Wanted]) -> None:
-        """For ever. Raises BrokerRefused, BrokerUnreachable, KafkaConnectionError."""
+        """Relay for ever. Raises BrokerRefused, BrokerUnreachable, KafkaConnectionError."""
         self._next = {each[0]: each for each in wanted}
         self._names = topic_names(wanted)
         self._fetch(wanted)
@@ -56,18 +57,18 @@ class Relay:
         self._source.ask(request, self._fetched).add_done_callback(self._end_if_failed)
 
     def _fetched(self, answer: Any) -> None:
-        """Called as soon as the answer is read."""
+        """Send on what an answer has, as soon as it is read."""
         moved: list[Wanted] = []
         batches: dict[TopicPartition, deque[bytes]] = defaultdict(deque)
-        for found in read_answer(self._next, answer, self._names):
-            if found.code:
-                raise BrokerRefused(f"fetch of {found.tp[0]}-{found.tp[1]}: error {found.code}")
-            for start, end, after in whole_batches(found.records):
-                batches[self._remote, found.tp[1]].append(NO_OFFSET + found.records[start + 8 : end])
-                tp, leader, _, before = self._next[found.tp]
-                self._next[found.tp] = (tp, leader, after, before)
-            if found.records:
-                moved.append(self._next[found.tp])
+        for fetched in read_answer(self._next, answer, self._names):
+            if fetched.code:
+                raise BrokerRefused(f"fetch of {fetched.tp[0]}-{fetched.tp[1]}: error {fetched.code}")
+            for batch in scan(fetched.records):
+                batches[self._remote, fetched.tp[1]].append(NO_OFFSET + batch.data[8:])
+                tp, leader, _, before = self._next[fetched.tp]
+                self._next[fetched.tp] = (tp, leader, batch.last_offset + 1, before)
+            if fetched.records:
+                moved.append(self._next[fetched.tp])
         self._session.answered(answer.session_id)
         while batches:
             each = [(tp, self._to[tp[1]], queue.popleft()) for tp, queue in batches.items()]
@@ -78,9 +79,9 @@ class Relay:
 
     def _appended(self, answer: Any) -> None:
         for topic in answer.responses:
-            for found in topic.partition_responses:
-                if found.error_code is not NO_ERROR:
-                    raise BrokerRefused(f"produce to {self._remote}-{found.index}: {found.error_code}")
+            for appended in topic.partition_responses:
+                if appended.error_code is not NO_ERROR:
+                    raise BrokerRefused(f"produce to {self._remote}-{appended.index}: {appended.error_code}")
 
     def _end_if_failed(self, asked: asyncio.Future[Any]) -> None:
         if not asked.cancelled() and (trouble := asked.exception()) is not None and not self._ended.done():

@@ -63,7 +63,7 @@ class PlanningScene:
 
     def read(self, rows: Sequence[Row]) -> None:
         """Let the rows come through the state topic."""
-        self.ctx.heard_at = self.ctx.clock.monotonic()
+        self.ctx.heartbeat_at = self.ctx.clock.monotonic()
         first = self.ctx.state.position + 1
         encoded = [replace(row, at_ms=self.time.now_ms).encode() for row in rows]
         self.ctx.state.receive(
@@ -198,7 +198,7 @@ def _leading_context(folder: Path, modelled: ModelledClock) -> FlowContext:
     leadership = Leadership("data-plane", divided=False)
     leadership.assigned({0})
     leadership.claimed(0, 1)
-    leadership.saw_leader(leader_label("data-plane", 0, divided=False), "bench", 1)
+    leadership.read_claim(leader_label("data-plane", 0, divided=False), "bench", 1)
     nowhere = {"bootstrap.servers": "127.0.0.1:1"}
     return FlowContext(
         "data-plane",

@@ -3,9 +3,7 @@
 `python -m tools.bench.slow_cores CORE SHARE` is one such process. It needs root, or CAP_SYS_NICE.
 """
 
-import argparse
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -29,11 +27,11 @@ def slow_cores(share: float) -> Iterator[None]:
     """Take this share (0 to below 1) of each core that this process may use, until the end. Raises NotTaken."""
     with ExitStack() as stack, tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder:
         log = Path(folder, "slow_cores.log")
-        started: list[subprocess.Popen[bytes]] = []
-        for core in sorted(os.sched_getaffinity(0)) if share > 0 else ():
-            command = [sys.executable, "-m", "tools.bench.slow_cores", str(core), str(share)]
-            started.append(processes.spawn(command, output=log))
-            stack.callback(processes.end, started[-1])
+        command = (sys.executable, "-m", "tools.bench.slow_cores")
+        cores = sorted(os.sched_getaffinity(0)) if share > 0 else []
+        started = [processes.spawn([*command, str(core), str(share)], output=log) for core in cores]
+        for process in started:
+            stack.callback(processes.end, process)
         if started:
             time.sleep(STARTS_WITHIN_S)
         if any(process.poll() is not None for process in started):
@@ -42,7 +40,7 @@ def slow_cores(share: float) -> Iterator[None]:
 
 
 def occupy(core: int, share: float) -> None:
-    """For ever. Raises PermissionError."""
+    """Take a part of the core for ever. Raises PermissionError."""
     os.sched_setaffinity(0, {core})
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
     busy_s, rest_s, clock = share * PERIOD_S, (1 - share) * PERIOD_S, time.perf_counter
@@ -53,14 +51,5 @@ def occupy(core: int, share: float) -> None:
         time.sleep(rest_s)
 
 
-def main() -> None:
-    """Take a part of a core until a signal ends the process."""
-    parser = argparse.ArgumentParser(prog="python -m tools.bench.slow_cores", description=__doc__)
-    parser.add_argument("core", type=int)
-    parser.add_argument("share", type=float, help="how much of the core, 0.33 for a third")
-    chosen = parser.parse_args()
-    occupy(chosen.core, chosen.share)
-
-
 if __name__ == "__main__":
-    main()
+    occupy(int(sys.argv[1]), float(sys.argv[2]))

@@ -1,38 +1,98 @@
-"""How each system is run, whatever is measured: on clean clusters, one after the other, failures shown as failed."""
+"""A part of the bench, and how each system is run for it: on clean clusters, one after the other, failures as such."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from confluent_kafka import KafkaException
 
-from tests.support.eventually import NeverHappened
 from tests.support.mm2 import properties
-from tools.bench.catching_up import NoRoom
+from tests.support.systems import System, SystemEnded, SystemRun
 from tools.bench.clusters import Clusters
-from tools.bench.compare import Differs
 from tools.bench.distance import Distance
-from tools.bench.figures import OURS
-from tools.bench.latency import Course, Lost, floor
-from tools.bench.load import load
-from tools.bench.outcome import Failed
-from tools.bench.systems import System, SystemEnded
-from tools.bench.wire import BrokerRefused
+from tools.bench.limit import LogShape, log_shape
+from tools.bench.orders import Loaded, load
+from tools.bench.results import OURS, Failed, Readings, Result, Row, Scalar, Systems
+from tools.bench.wire import BrokerRefused, end_offsets, ends_of
 
 PARTITIONS = 8
-WARM_PER_S = 4_000
-WARM_S = 20.0
+FIRST_RECORD_WITHIN_S = 240.0
+STANDSTILL_S = 60.0
+POLL_S = 0.02  # between two looks at the target's end offsets: the error of the window's length
+
+
+class Lost(Exception):
+    """Records that were written did not arrive, or are others than the source's; the message says which."""
+
 
 # What a system, or a broker under load, may do wrong; anything else is our mistake and ends the bench with a traceback.
-WRONG = (SystemEnded, Differs, Lost, NoRoom, BrokerRefused, NeverHappened, KafkaException, OSError)
+# A wait of the tests' helpers ends with an AssertionError.
+WRONG = (SystemEnded, Lost, BrokerRefused, AssertionError, KafkaException, OSError)
 
-NOTHING: Mapping[str, str] = MappingProxyType({})
+T = TypeVar("T")
 
-Measured = TypeVar("Measured")
-Measure = Callable[[System, Path, Path], Measured]
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A system that is to be measured, with the file that it gets and the log that it writes."""
+
+    system: System
+    file: Path
+    log: Path
+
+    def running(self) -> SystemRun:
+        """Return what starts it on entry and ends it on exit."""
+        return SystemRun(self.system, self.file, self.log)
+
+    @contextmanager
+    def copying(
+        self, target: str, remote: str, *, committed: bool = False, every: float = 0.1
+    ) -> Iterator[tuple[SystemRun, Callable[[], int], int]]:
+        """Run it, and wait for a record in the remote topic. Yield the run, what counts the records there (with
+        `committed`, offsets), and how many there were at first. Raises SystemEnded."""
+        with self.running() as run, ends_of(target, remote, PARTITIONS, committed=committed) as ends:
+            copied = lambda: sum(ends())  # noqa: E731
+            first = run.wait(copied, within=FIRST_RECORD_WITHIN_S, every=every, otherwise="nothing was copied")
+            yield run, copied, first
+
+    def with_lines(self, name: str, lines: Sequence[str]) -> "Trial":
+        """Return the same system with more lines in a file of its own, and a log of its own."""
+        file = self.file.with_suffix(f".{name}.properties")
+        file.write_text("\n".join([self.file.read_text(), *lines, ""]))
+        return Trial(self.system, file, self.log.with_suffix(f".{name}.log"))
+
+
+Measure = Callable[[Trial], Readings]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """A source topic that is filled, and what is to be said of it.
+
+    Attributes:
+        gaps: The offsets of the source are not those of the copy.
+        markers: The copy has markers of transactions, which take offsets too.
+    """
+
+    clusters: Clusters
+    topic: str
+    codec: str
+    loaded: Loaded
+    facts: Mapping[str, Scalar]
+    gaps: bool = False
+    markers: bool = False
+
+    @property
+    def remote(self) -> str:
+        """The topic on B under MM2's default policy."""
+        return f"A.{self.topic}"
+
+    def copied_by(self, trial: Trial) -> AbstractContextManager[tuple[SystemRun, Callable[[], int], int]]:
+        """As `Trial.copying` of its topic, looked at so often that it says when the first record came."""
+        return trial.copying(self.clusters.target, self.remote, committed=self.markers, every=POLL_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,67 +118,113 @@ class Stage:
         """What has an absolute figure to reach is measured for Lockstep alone."""
         return [system for system in self.systems if system.name == OURS]
 
-    def fresh(self, topic: str) -> None:
-        """Both clusters without topics and groups, but for this empty one on the source. Raises NeverHappened."""
-        self.clusters.begin_anew(keep=[])
-        self.clusters.create(self.clusters.source, topic, PARTITIONS)
+    def fresh(
+        self,
+        topic: str,
+        *,
+        records: int = 0,
+        codec: str = "none",
+        configs: Mapping[str, str] | None = None,
+        key_of: Callable[[int], bytes] | None = None,
+    ) -> Loaded:
+        """Leave nothing on both clusters but this topic on the source, with so many records.
 
-    def fresh_with_records(self, topic: str) -> None:
-        """As `fresh`, with a record in each partition. Raises NotLoaded too."""
-        self.fresh(topic)
-        load(
-            self.clusters.source,
-            topic,
-            records=PARTITIONS,
-            partitions=PARTITIONS,
-            codec="none",
-            batch_bytes=self.batch_bytes,
-        )
+        Raises KafkaException and NeverHappened.
+        """
+        source = self.clusters.source
+        self.clusters.begin_anew()
+        self.clusters.create(source, topic, PARTITIONS, configs)
+        size = {"records": records, "partitions": PARTITIONS, "batch_bytes": self.batch_bytes}
+        return load(source, topic, **size, codec=codec, key_of=key_of)
 
-    def warm(self, course: Course) -> None:
-        """Let both brokers compile what they do for single records, or whoever is measured first pays for it: a
-        broker's compiler takes whole cores for half a minute."""
-        self.say(f"{course.per_s} records/s: warming both brokers")
-        for broker in (course.target, course.source):
-            self.clusters.begin_anew(keep=[])
-            self.clusters.create(broker, course.topic, PARTITIONS)
-            floor(replace(course, source=broker, per_s=WARM_PER_S, warm_up_s=0.0, measured_s=WARM_S))
+    def loaded(self, part: str, codec: str = "lz4", **how: Any) -> Workload:
+        """Fill the source topic of a part, as `fresh` does."""
+        topic, source = f"orders-{part}", self.clusters.source
+        self.say(f"{part}: loading {self.records:,} records")
+        loaded = self.fresh(topic, records=self.records, codec=codec, **how)
+        facts: dict[str, Scalar] = {
+            "records": loaded.records,
+            "record_bytes": loaded.record_bytes,
+            "codec": codec,
+            "partitions": PARTITIONS,
+            **log_facts(log_shape(source, topic, end_offsets(source, topic, PARTITIONS))),
+        }
+        return Workload(clusters=self.clusters, topic=topic, codec=codec, loaded=loaded, facts=facts)
 
-    def logs(self) -> Path:
-        """The folder of what the systems say; made where it is missing."""
+    def trial(self, name: str, system: System, topic: str, codec: str, settings: Mapping[str, str]) -> Trial:
+        """Write the file of a system. `settings` go over what it has, also over where it finds its clusters."""
+        file = self.work / f"{name}-{system.name}.properties"
+        given = {**system.settings(codec), **settings}
+        file.write_text(properties(self.clusters.source, self.clusters.target, topic, given))
+        return Trial(system, file, self.log(name, system))
+
+    def log(self, name: str, system: System) -> Path:
+        """Return where a system logs, in a folder that is there."""
         logs = self.output / "logs"
         logs.mkdir(parents=True, exist_ok=True)
-        return logs
+        return logs / f"{name}-{system.name}.log"
 
     def each(
         self,
         part: str,
         topic: str,
-        codec: str,
-        measure: Measure[Measured],
+        measure: Measure,
         *,
-        before: Callable[[], None],
+        keep: Sequence[str] = (),
+        before: Callable[[], object] | None = None,
+        codec: str = "none",
         systems: Sequence[System] | None = None,
-        settings: Mapping[str, str] = NOTHING,
-    ) -> Mapping[str, Measured | Failed]:
-        """Every system in turn, after ``before`` has removed what the one before it left; ``settings`` go into the file
-        of each, also over where it finds its clusters."""
-        logs = self.logs()
-        found = {}
+        settings: Mapping[str, str] | None = None,
+        called: str = "",
+    ) -> Systems:
+        """Measure every system in turn, on clusters without what the one before it left: there are the topics to keep,
+        or what `before` has made."""
+        measured: dict[str, Readings | Failed] = {}
         for system in self.systems if systems is None else systems:
-            before()
-            file, log = self.work / f"{part}-{system.name}.properties", logs / f"{part}-{system.name}.log"
-            settings_of_run = {**system.settings(codec), **settings}
-            file.write_text(properties(self.clusters.source, self.clusters.target, topic, settings_of_run))
-            found[system.name] = self.attempt(part, system.name, log.name, partial(measure, system, file, log))
-        return found
+            before() if before else self.clusters.begin_anew(keep)
+            trial = self.trial(called or part, system, topic, codec, settings or {})
+            measured[system.name] = self.attempt(part, system.name, partial(measure, trial), trial.log)
+        return measured
 
-    def attempt(self, part: str, what: str, log: str, measure: Callable[[], Measured]) -> Measured | Failed:
-        """What was measured; or Failed, where a system or a broker did something wrong (`WRONG`)."""
+    def attempt(self, part: str, what: str, measure: Callable[[], T], log: Path | None = None) -> T | Failed:
+        """Return what was measured; or Failed, where a system or a broker did something wrong (`WRONG`)."""
         self.say(f"{part}: {what}")
         try:
             return measure()
         except WRONG as wrong:
-            failed = Failed(reason=f"{type(wrong).__name__}: {wrong}", log=log)
+            failed = Failed(reason=f"{type(wrong).__name__}: {wrong}", log=log.name if log else "")
             self.say(f"{part}: {what} {failed}")
             return failed
+
+
+def log_facts(shape: LogShape) -> dict[str, Scalar]:
+    """Return the batches of a log, and what they have on average."""
+    return {
+        "batches": shape.batches,
+        "batch_records": shape.records / shape.batches,
+        "batch_stored_bytes": shape.stored / shape.batches,
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A part of the bench: what it is called, the rows of its table, and what measures it.
+
+    Attributes:
+        notes: Sentences below the table, with the facts in braces. Without them the facts are listed.
+        measure: Gives the facts, and what was read of each system. Raises KafkaException and NeverHappened where the
+            preparation, not a system, fails.
+        by_default: Whether it runs if no part is named.
+    """
+
+    name: str
+    title: str
+    rows: Sequence[Row]
+    measure: Callable[[Stage], tuple[Mapping[str, Scalar], Systems]]
+    notes: Sequence[str] = ()
+    by_default: bool = True
+
+    def run(self, stage: Stage) -> Result:
+        """Measure it."""
+        facts, systems = self.measure(stage)
+        return Result(name=self.name, title=self.title, rows=self.rows, notes=self.notes, facts=facts, systems=systems)

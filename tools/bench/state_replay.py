@@ -10,7 +10,6 @@ import json
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import psutil
@@ -27,7 +26,7 @@ from lockstep_runtime.state.state_fold import StateFold
 from lockstep_state.names import Flow, state_topic
 from lockstep_state.rows.state_rows import Row, decode_row
 from lockstep_topic_sync.app import TopicSync
-from tools.bench.figures import MEBIBYTE
+from tools.bench.results import MEBIBYTE
 
 SLOT = "slot"
 WANTS: Mapping[str, frozenset[type[Row]]] = {
@@ -37,20 +36,12 @@ WANTS: Mapping[str, frozenset[type[Row]]] = {
     "checkpoint": CheckpointFlow.wants,
     "data-plane": Driver.wants,
 }
+READERS = (*WANTS, SLOT)
+"""Those that read the whole state topic."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayCost:
-    """`grown_mib`: by how much the resident memory has grown once everything is read."""
-
-    records: int
-    seconds: float
-    cpu_s: float
-    grown_mib: float
-
-
-async def replay(settings: FlowSettings, fold: Callable[[Record], object]) -> ReplayCost:
-    """Read all there is now."""
+async def replay(settings: FlowSettings, fold: Callable[[Record], object]) -> dict[str, float]:
+    """Read all there is now. Return what that took, and by how much the resident memory has grown (`grown_mib`)."""
     records = 0
 
     def receive(batch: Sequence[Record]) -> None:
@@ -67,11 +58,11 @@ async def replay(settings: FlowSettings, fold: Callable[[Record], object]) -> Re
     seconds, cpu_s = time.perf_counter() - began, time.process_time() - cpu
     gc.collect()
     grown = (process.memory_info().rss - resident) / MEBIBYTE
-    return ReplayCost(records=records, seconds=seconds, cpu_s=cpu_s, grown_mib=grown)
+    return {"records": records, "seconds": seconds, "cpu_s": cpu_s, "grown_mib": grown}
 
 
 def fold_of_reader(reader: str) -> Callable[[Record], object]:
-    """What the reader does with each record."""
+    """Return what the reader does with each record."""
     if reader == SLOT:
         rows, others = ProgressRows(), dict[bytes, Row | None]()
 
@@ -88,10 +79,10 @@ def fold_of_reader(reader: str) -> Callable[[Record], object]:
 
 
 def main() -> None:
-    """The flow is A->B."""
+    """Print what it takes to read the state topic of the flow A->B."""
     file, reader = sys.argv[1:]
     cost = asyncio.run(replay(load(Path(file), {}).flow(Flow("A", "B")), fold_of_reader(reader)))
-    sys.stdout.write(f"{json.dumps(asdict(cost))}\n")
+    sys.stdout.write(f"{json.dumps(cost)}\n")
 
 
 if __name__ == "__main__":

@@ -2,30 +2,34 @@
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 
 from lockstep_state.names import Flow
 from lockstep_state.rows.state_rows import Verification, VerifiedPartition
-from tests.support.eventually import NeverHappened, wait_until
+from tests.support.eventually import NeverHappened
 from tests.support.mirror import MirroredFlow
-from tools.bench.readings import Readings
-from tools.bench.systems import System, SystemEnded, SystemRun
-from tools.bench.throughput import POLL_S, Workload
-from tools.bench.usage import used_by
-from tools.bench.wire import ends_everywhere, to_each
+from tests.support.systems import SystemEnded, SystemRun
+from tests.support.tree_usage import used_by
+from tools.bench.results import Readings, Row, Scalar, Systems
+from tools.bench.stage import PARTITIONS, POLL_S, Part, Stage, Trial, Workload
+from tools.bench.wire import ends_of
 
+VERIFY = "verify"
 WITHIN_S = 300.0
 DEPTHS = ("bytes", "crc", "record")
 SLOTS = 2
-SETTINGS = {"lockstep.verify.tasks.max": str(SLOTS)}
 PAIRS = 3
 """Copies without and with a verification beside them, in turn."""
 SHARE = 0.5
 """Of the copy's own rate, at which it is verified while it grows."""
 PACE = 0.4
 """Of what a copy alone reaches: a copy that leaves processors idle, as one that keeps up with its producers."""
+
+GrowingCopy = tuple[float, float, float]
+"""A copy: records a second, how many of them were verified meanwhile, and CPU seconds of Lockstep and both brokers for
+a million records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,146 +42,166 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class GrowingCopy:
-    """A copy: records a second, how many of them were verified meanwhile, and CPU seconds of Lockstep and both
-    brokers."""
+class Verifying:
+    """A workload that is copied by a flow, again and again."""
 
-    copied_per_s: float
-    verified_per_s: float
-    cpu_s_per_million: float
-
-
-def verifying(work: Workload, say: Callable[[str], None], system: System, file: Path, log: Path) -> Readings:
-    """Copy a topic, and have it compared as a whole at each depth. Then copy it with and without a verification.
-    Raises SystemEnded."""
-    flow = MirroredFlow(Flow("A", "B"), work.clusters.source, work.clusters.target)
-    found: dict[str, Comparison] = {}
-    try:
-        with SystemRun(system, file, log) as run:
-            _wait_copied(work, run)
-            flow.wait_written_down(work.topic)
-            for depth in DEPTHS:
-                say(f"verify: {depth}")
-                found[depth] = _compared(flow, work, run, depth)
-        say("verify: copies without and with it")
-        beside = _beside(flow, work, system, file, log, found["bytes"].record_bytes)
-    except NeverHappened as never:
-        raise SystemEnded(f"not done within {WITHIN_S:.0f} s: {never}") from never
-    values = {f"{depth}_records_per_s": one.records_per_s for depth, one in found.items()}
-    values |= {f"{depth}_cpu_s_per_million": one.cpu_s_per_million for depth, one in found.items()}
-    values["record_to_bytes_cpu"] = found["record"].cpu_s_per_million / found["bytes"].cpu_s_per_million
-    return Readings(values={**values, **beside}, log=log.name)
-
-
-def _compared(flow: MirroredFlow, work: Workload, run: SystemRun, depth: str) -> Comparison:
-    """One request, from its answer to its end."""
-    time.sleep(2.0)  # what the copy or the request before has left to write
-    before = run.use()
-    answer = flow.ask("verify", f"topic:{work.topic}", depth=depth, again=True)
-    if answer.kind != "VerificationStarted":
-        raise SystemEnded(f"the request was answered by {answer}")
-
-    def ended() -> bool:
-        run.check()
-        request = flow.rows(Verification)
-        return bool(request) and request[0].id == answer.answers and request[0].phase == "ended"
-
-    wait_until(ended, within=WITHIN_S, every=0.5, what=f"compared by {depth}")
-    cpu = run.use().since(before).total
-    rows = sorted(_rows(flow, work), key=lambda row: row.partition)
-    records = sum(row.records for row in rows)
-    wrong = [row for row in rows if row.differences or row.not_verified or row.cause]
-    if records != work.loaded.records or wrong:
-        raise SystemEnded(f"{records} of {work.loaded.records} records are equal; {wrong[:1]}")
-    busy_s = max(sum(row.busy_ms for row in rows[slot::SLOTS]) / 1e3 for slot in range(SLOTS))
-    return Comparison(records / busy_s, cpu * 1e6 / records, sum(row.bytes for row in rows) / records)
-
-
-def _beside(
-    flow: MirroredFlow, work: Workload, system: System, file: Path, log: Path, record_bytes: float
-) -> dict[str, float]:
-    """What a verification that follows the copy costs it."""
-    taken = _Copies(flow, work, system, file, log, record_bytes)
-    alone, beside = taken.in_turn("", ())
-    pace = alone.copied_per_s * PACE * record_bytes
-    paced, paced_beside = taken.in_turn("paced-", (f"lockstep.max.bytes.per.second = {round(pace)}",))
-    return {
-        "copy_alone_per_s": alone.copied_per_s,
-        "copy_beside_per_s": beside.copied_per_s,
-        "verified_beside_per_s": beside.verified_per_s,
-        "copy_lost_percent": (1 - beside.copied_per_s / alone.copied_per_s) * 100,
-        "copy_alone_cpu_s_per_million": alone.cpu_s_per_million,
-        "copy_beside_cpu_s_per_million": beside.cpu_s_per_million,
-        "copy_cpu_percent": (beside.cpu_s_per_million / alone.cpu_s_per_million - 1) * 100,
-        "paced_alone_per_s": paced.copied_per_s,
-        "paced_beside_per_s": paced_beside.copied_per_s,
-        "paced_verified_per_s": paced_beside.verified_per_s,
-        "paced_lost_percent": (1 - paced_beside.copied_per_s / paced.copied_per_s) * 100,
-    }
-
-
-@dataclass(frozen=True, slots=True)
-class _Copies:
-    """Copies of one topic, one after the other."""
-
-    flow: MirroredFlow
     work: Workload
-    system: System
-    file: Path
-    log: Path
-    record_bytes: float
+    trial: Trial
+    flow: MirroredFlow
 
-    def in_turn(self, name: str, lines: Sequence[str]) -> tuple[GrowingCopy, GrowingCopy]:
-        """Without and with a verification, with these lines of configuration: the medians of several pairs."""
+    def rows(self) -> list[VerifiedPartition]:
+        return [row for row in self.flow.rows(VerifiedPartition) if row.topic == self.work.topic]
+
+    def wait_copied(self, run: SystemRun, records: int) -> int:
+        """Wait until so many records are copied. Return how many there are then."""
+        with ends_of(self.work.clusters.target, self.work.remote, PARTITIONS) as ends:
+
+            def copied() -> int:
+                count = sum(ends())
+                return count if count >= records else 0
+
+            return run.wait(copied, within=WITHIN_S, every=POLL_S, otherwise=f"{records} records are not copied")
+
+    def compare(self, run: SystemRun, depth: str) -> Comparison:
+        """Ask for one comparison of the whole topic, and wait for its end."""
+        time.sleep(2.0)  # what the copy or the request before has left to write
+        before = run.use()
+        answer = self.flow.ask("verify", f"topic:{self.work.topic}", depth=depth, again=True)
+        if answer.kind != "VerificationStarted":
+            raise SystemEnded(f"the request was answered by {answer}")
+
+        def ended() -> bool:
+            request = self.flow.rows(Verification)
+            return bool(request) and request[0].id == answer.answers and request[0].phase == "ended"
+
+        run.wait(ended, within=WITHIN_S, every=0.5, otherwise=f"not compared by {depth}")
+        cpu = run.use().since(before).total
+        rows = sorted(self.rows(), key=lambda row: row.partition)
+        records = sum(row.records for row in rows)
+        wrong = [row for row in rows if row.differences or row.not_verified or row.cause]
+        if records != self.work.loaded.records or wrong:
+            raise SystemEnded(f"{records} of {self.work.loaded.records} records are equal; {wrong[:1]}")
+        busy_s = max(sum(row.busy_ms for row in rows[slot::SLOTS]) / 1e3 for slot in range(SLOTS))
+        return Comparison(records / busy_s, cpu * 1e6 / records, sum(row.bytes for row in rows) / records)
+
+    def copy(self, name: str, lines: Sequence[str]) -> GrowingCopy:
+        """Measure the second half of a copy: everything has started by then."""
+        work, trial = self.work, self.trial.with_lines(name, lines)
+        work.clusters.begin_anew([work.topic])
+        with trial.running() as run:
+            half = self.wait_copied(run, work.loaded.records // 2)
+            began, cpu, brokers = run.elapsed(), run.use(), used_by(work.clusters.brokers)
+            before = sum(row.records for row in self.rows())
+            copied, ended = self.wait_copied(run, work.loaded.records) - half, run.elapsed()
+            used_s = run.use().since(cpu).total + used_by(work.clusters.brokers) - brokers
+            verified = sum(row.records for row in self.rows()) - before
+        return copied / (ended - began), verified / (ended - began), used_s * 1e6 / copied
+
+    def in_turn(self, name: str, record_bytes: float, lines: Sequence[str]) -> tuple[GrowingCopy, GrowingCopy]:
+        """Copy without and with a verification, with these lines of configuration: the medians of several pairs."""
         alone: list[GrowingCopy] = []
         beside: list[GrowingCopy] = []
         for number in range(PAIRS):
-            alone.append(self._one(f"{name}alone{number}", lines))
+            alone.append(self.copy(f"{name}alone{number}", lines))
             # Both logs are read, by all slots together.
-            allowed = statistics.median(one.copied_per_s for one in alone) * SHARE * self.record_bytes * 2 / SLOTS
+            allowed = statistics.median(rate for rate, _, _ in alone) * SHARE * record_bytes * 2 / SLOTS
             verify = ("lockstep.verify.enabled = true", f"lockstep.verify.max.bytes.per.second = {round(allowed)}")
-            beside.append(self._one(f"{name}beside{number}", (*lines, *verify)))
+            beside.append(self.copy(f"{name}beside{number}", (*lines, *verify)))
         return _medians(alone), _medians(beside)
 
-    def _one(self, name: str, lines: Sequence[str]) -> GrowingCopy:
-        file = self.file.with_suffix(f".{name}.properties")
-        file.write_text("\n".join([self.file.read_text(), *lines, ""]))
-        return _copy(self.flow, self.work, self.system, file, self.log.with_suffix(f".{name}.log"))
+
+def _medians(copies: Sequence[GrowingCopy]) -> GrowingCopy:
+    rate, verified, cpu = (statistics.median(each) for each in zip(*copies, strict=True))
+    return rate, verified, cpu
 
 
-def _medians(courses: Sequence[GrowingCopy]) -> GrowingCopy:
-    return GrowingCopy(
-        statistics.median(one.copied_per_s for one in courses),
-        statistics.median(one.verified_per_s for one in courses),
-        statistics.median(one.cpu_s_per_million for one in courses),
+def verifying(work: Workload, say: Callable[[str], None], trial: Trial) -> Readings:
+    """Copy a topic, and have it compared as a whole at each depth. Then copy it with and without a verification.
+    Raises SystemEnded."""
+    clusters = work.clusters
+    flow = MirroredFlow(Flow("A", "B"), clusters.source, clusters.target)
+    verification = Verifying(work, trial, flow)
+    comparisons: dict[str, Comparison] = {}
+    try:
+        with trial.running() as run:
+            verification.wait_copied(run, work.loaded.records)
+            flow.wait_written_down(work.topic)
+            for depth in DEPTHS:
+                say(f"{VERIFY}: {depth}")
+                comparisons[depth] = verification.compare(run, depth)
+        say(f"{VERIFY}: copies without and with it")
+        size = comparisons["bytes"].record_bytes
+        alone, beside = verification.in_turn("", size, ())
+        pace = f"lockstep.max.bytes.per.second = {round(alone[0] * PACE * size)}"
+        paced, paced_beside = verification.in_turn("paced-", size, (pace,))
+    except NeverHappened as never:
+        raise SystemEnded(f"not done in time: {never}") from never
+    values = {f"{depth}_records_per_s": comparison.records_per_s for depth, comparison in comparisons.items()}
+    values |= {f"{depth}_cpu_s_per_million": comparison.cpu_s_per_million for depth, comparison in comparisons.items()}
+    return Readings(
+        values={
+            **values,
+            "record_to_bytes_cpu": comparisons["record"].cpu_s_per_million / comparisons["bytes"].cpu_s_per_million,
+            "copy_alone_per_s": alone[0],
+            "copy_beside_per_s": beside[0],
+            "verified_beside_per_s": beside[1],
+            "copy_lost_percent": (1 - beside[0] / alone[0]) * 100,
+            "copy_alone_cpu_s_per_million": alone[2],
+            "copy_beside_cpu_s_per_million": beside[2],
+            "copy_cpu_percent": (beside[2] / alone[2] - 1) * 100,
+            "paced_alone_per_s": paced[0],
+            "paced_beside_per_s": paced_beside[0],
+            "paced_verified_per_s": paced_beside[1],
+            "paced_lost_percent": (1 - paced_beside[0] / paced[0]) * 100,
+        }
     )
 
 
-def _copy(flow: MirroredFlow, work: Workload, system: System, file: Path, log: Path) -> GrowingCopy:
-    """The second half of a copy: everything has started by then."""
-    work.clusters.begin_anew([work.topic])
-    with SystemRun(system, file, log) as run:
-        half = _wait_copied(work, run, work.loaded.records // 2)
-        began, cpu, brokers = run.elapsed(), run.use(), used_by(work.clusters.brokers)
-        before = sum(row.records for row in _rows(flow, work))
-        copied, ended = _wait_copied(work, run) - half, run.elapsed()
-        used_s = run.use().since(cpu).total + used_by(work.clusters.brokers) - brokers
-        verified = sum(row.records for row in _rows(flow, work)) - before
-    return GrowingCopy(copied / (ended - began), verified / (ended - began), used_s * 1e6 / copied)
+def _verify(stage: Stage) -> tuple[Mapping[str, Scalar], Systems]:
+    work = stage.loaded(VERIFY)
+    systems = stage.each(
+        VERIFY,
+        work.topic,
+        partial(verifying, work, stage.say),
+        keep=[work.topic],
+        codec=work.codec,
+        systems=stage.ours,
+        settings={"lockstep.verify.tasks.max": str(SLOTS)},
+    )
+    return work.facts, systems
 
 
-def _wait_copied(work: Workload, run: SystemRun, records: int | None = None) -> int:
-    """Wait until so many records are copied, or all: how many there are then."""
-    wanted = work.loaded.records if records is None else records
-    with to_each(work.clusters.target) as target:
+def _depth_rows() -> list[Row]:
+    wanted = {"bytes": "at least 1,000,000"}
+    return [
+        row
+        for depth in DEPTHS
+        for row in (
+            Row(f"{depth}: records/s", f"{depth}_records_per_s", 0, wanted.get(depth, "")),
+            Row(f"{depth}: CPU s per million", f"{depth}_cpu_s_per_million", 2),
+        )
+    ]
 
-        def there() -> int:
-            run.check()
-            found = sum(ends_everywhere(target, work.remote, work.partitions))
-            return found if found >= wanted else 0
 
-        return wait_until(there, within=WITHIN_S, every=POLL_S, what=f"{wanted} records are copied")
-
-
-def _rows(flow: MirroredFlow, work: Workload) -> list[VerifiedPartition]:
-    return [row for row in flow.rows(VerifiedPartition) if row.topic == work.topic]
+PARTS = (
+    Part(
+        name=VERIFY,
+        title="Verification of a copy, two slots",
+        measure=_verify,
+        rows=(
+            *_depth_rows(),
+            Row("CPU of record to bytes", "record_to_bytes_cpu", 1, "at least 2"),
+            Row("copy alone: records/s", "copy_alone_per_s"),
+            Row("copy that is verified as it grows: records/s", "copy_beside_per_s"),
+            Row("  verified meanwhile: records/s", "verified_beside_per_s"),
+            Row("  fewer records/s, %", "copy_lost_percent", 1, "under 10"),
+            Row("copy alone: CPU s per million, brokers too", "copy_alone_cpu_s_per_million", 2),
+            Row("copy that is verified: CPU s per million, brokers too", "copy_beside_cpu_s_per_million", 2),
+            Row("  more CPU, %", "copy_cpu_percent", 1, "under 10"),
+            Row("copy limited to 0.4 of that: records/s", "paced_alone_per_s"),
+            Row("  that is verified as it grows", "paced_beside_per_s"),
+            Row("  verified meanwhile, records/s", "paced_verified_per_s"),
+            Row("  fewer records/s than without, %", "paced_lost_percent", 1, "under 10"),
+        ),
+    ),
+)

@@ -22,18 +22,18 @@ from tests.support import broker, processes
 from tests.support.broker import BrokerDied
 from tests.support.java import NoJava
 from tests.support.kafka_jars import JarsUnavailable, WrongChecksum
+from tools.bench.results import percentile
 from tools.demo import timeline
 from tools.demo.play import DemoFailed, Play
 from tools.demo.scene import FLOWS
 from tools.demo.screen import Screen
-from tools.demo.snapshot import quantile
 
 INTERRUPTED = 130
 PAGES = r"http://[0-9.]+:[0-9]+"
 
 
 def arguments(given: Sequence[str], environ: Mapping[str, str]) -> argparse.Namespace:
-    """The command line; what is not given there is taken from the environment, as make hands it on."""
+    """Read the command line; what is not given there is taken from the environment, as make hands it on."""
     parser = argparse.ArgumentParser(prog="python -m tools.demo", description="Mirror two real clusters, and prove it.")
     duration, keep = float(environ.get("DURATION") or 30.0), bool(environ.get("KEEP"))
     timed = bool(environ.get("TIMELINE"))
@@ -97,7 +97,7 @@ def _figures(play: Play) -> list[tuple[str, str]]:
         text = f"{times.first_record:.1f} s (clusters and topics {times.clusters_up:.1f} s, Lockstep {lockstep:.1f} s)"
         figures.append(("cold start to the first mirrored record", text))
     if play.latencies:
-        p50, p99 = quantile(play.latencies, 0.50), quantile(play.latencies, 0.99)
+        p50, p99 = (percentile(sorted(play.latencies), share) for share in (0.50, 0.99))
         text = f"p50 {p50:.1f} ms, p99 {p99:.1f} ms, {len(play.latencies):,} records"
         figures.append(("written here until read there", text))
     return figures

@@ -8,29 +8,20 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from confluent_kafka import ConsumerGroupTopicPartitions
-from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AdminClient
 
 from lockstep_state.codecs.mm2_codec import Checkpoint
 from tests.support import clusters, processes
+from tests.support.acls import acls_of
 from tests.support.broker import Broker, started
 from tests.support.topic_comparison import compare
 from tools.demo import scene, verdict
-from tools.demo.group import GroupReader
-from tools.demo.probe import Probe
+from tools.demo.actors import Actor, GroupReader, Probe, Traffic
 from tools.demo.scene import FLOWS, GROUP, OFFSET_LAG_MAX, READ, SHOP, remote
-from tools.demo.snapshot import Snapshot
-from tools.demo.traffic import Traffic
+from tools.demo.screen import Snapshot
 from tools.demo.verdict import Finding, GroupMove
 from tools.demo.watch import Watch
 
@@ -52,14 +43,6 @@ LOCKSTEP_ENDS_WITHIN = 10.0
 
 Show = Callable[[Snapshot], None]
 Say = Callable[[str], None]
-
-
-class Part(Protocol):
-    """What runs on a thread of its own; `stop` may be called twice."""
-
-    def start(self) -> None: ...
-
-    def stop(self) -> None: ...
 
 
 class DemoFailed(Exception):
@@ -105,7 +88,7 @@ class Play:
         self._ends.close()
 
     def perform(self, seconds: float) -> list[Finding]:
-        """From nothing to the findings. Raises DemoFailed, and what clients raise when a cluster does not answer."""
+        """Play it all. Raises DemoFailed, and what clients raise when a cluster does not answer."""
         self._start_clusters()
         traffic = {alias: Traffic(alias, address) for alias, address in self.bootstrap.items()}
         self._group = on_a = GroupReader(self.bootstrap["A"], READ)
@@ -150,7 +133,7 @@ class Play:
         return [verdict.judge_traffic(refused), *self._compare(written), *self._judge_the_rest(move, written[READ])]
 
     def end_lockstep(self) -> Finding:
-        """Ends the run as `kill` would and sees whether it keeps its promise."""
+        """End the run as `kill` would, and return whether it ended in time."""
         began = time.monotonic()
         exit_code = processes.end(self._lockstep, within=LOCKSTEP_ENDS_WITHIN + 2)
         took = time.monotonic() - began
@@ -158,13 +141,12 @@ class Play:
         return Finding("lockstep run ends cleanly within 10 s", held, f"exit code {exit_code} after {took:.1f} s")
 
     def _start_clusters(self) -> None:
-        brokers = {alias: Broker(alias, authorizer=True) for alias in SHOP}
-        self._ends.enter_context(started(*brokers.values()))
-        self.bootstrap = {alias: broker.bootstrap for alias, broker in brokers.items()}
-        # Kept: an answer never comes when its client is gone.
-        self._admins = {alias: AdminClient(scene.client(address)) for alias, address in self.bootstrap.items()}
-        for alias, admin in self._admins.items():
-            scene.create(alias, admin)
+        self._brokers = {alias: Broker(alias, authorizer=True) for alias in SHOP}
+        self._ends.enter_context(started(*self._brokers.values()))
+        self.bootstrap = {alias: broker.bootstrap for alias, broker in self._brokers.items()}
+        self._admin = AdminClient(scene.client(self.bootstrap["B"]))  # kept: an answer never comes without its client
+        for broker in self._brokers.values():
+            scene.create(broker)
         self.times.clusters_up = self.times.now()
         addresses = ", ".join(f"{alias} at {address}" for alias, address in self.bootstrap.items())
         self._say(f"clusters are up after {self.times.clusters_up:.1f} s: {addresses}")
@@ -176,10 +158,10 @@ class Play:
         self._ends.callback(processes.end, self._lockstep, within=LOCKSTEP_ENDS_WITHIN + 2)
         self._say(f"lockstep run {self.file}")
 
-    def _begin(self, *parts: Part) -> None:
-        for part in parts:
-            part.start()
-            self._ends.callback(part.stop)
+    def _begin(self, *actors: Actor) -> None:
+        for actor in actors:
+            actor.start()
+            self._ends.callback(actor.stop)
 
     def _await_first_records(self) -> None:
         self._phase = "waiting for the first mirrored record"
@@ -201,7 +183,7 @@ class Play:
             raise DemoFailed(f"not within {within:g} s: {what}")
 
     def _happens(self, condition: Callable[[], bool], within: float) -> bool:
-        """Shows what is going on until `condition` holds; False when it does not in time."""
+        """Show what is going on until `condition` holds. Return whether it held in time."""
         deadline = time.monotonic() + within
         while True:
             began = time.monotonic()
@@ -229,9 +211,9 @@ class Play:
         checkpoints = self._watch.checkpoints(FLOWS[0], GROUP)
         if any(self._watch.copied_to(FLOWS[0], READ, p) < offset - 1 for p, offset in on_a.committed.items()):
             return False
-        asked = self._admins["B"].list_consumer_group_offsets([ConsumerGroupTopicPartitions(GROUP)])
+        asked = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(GROUP)])
         positions = asked[GROUP].result(10).topic_partitions or []
-        synced = {at.partition: at.offset for at in positions if at.topic == remote(FLOWS[0], READ)}
+        synced = {each.partition: each.offset for each in positions if each.topic == remote(FLOWS[0], READ)}
         # The last checkpoint need not be of the last position: MM2 sends none that would translate to an earlier place.
         if (synced, checkpoints) != self._last_synced:
             self._last_synced, self._synced_since = (synced, checkpoints), time.monotonic()
@@ -251,30 +233,20 @@ class Play:
         for flow in FLOWS:
             for topic in SHOP[flow.source]:
                 sent = clusters.read_topic(self.bootstrap[flow.source], topic.name, isolation="read_uncommitted")
-                there = remote(flow, topic.name)
-                arrived = clusters.read_topic(self.bootstrap[flow.target], there, isolation="read_uncommitted")
+                copy = remote(flow, topic.name)
+                arrived = clusters.read_topic(self.bootstrap[flow.target], copy, isolation="read_uncommitted")
                 comparison = compare(sent, arrived)
                 findings.append(verdict.judge_comparison(str(flow), topic.name, written[topic.name], comparison))
         return findings
 
     def _judge_the_rest(self, move: GroupMove, written: int) -> list[Finding]:
-        self._happens(lambda: verdict.judge_acls(self._acls()).held, ACLS_WITHIN)
+        self._happens(lambda: self._judge_acls().held, ACLS_WITHIN)
         beats = {line.flow: line.heartbeat_age_ms for line in self._seen.flows}
         return [
             *verdict.judge_group(move, written),
-            verdict.judge_acls(self._acls()),
+            self._judge_acls(),
             verdict.judge_heartbeats(beats),
         ]
 
-    def _acls(self) -> list[AclBinding]:
-        wanted = AclBindingFilter(
-            restype=ResourceType.TOPIC,
-            name=remote(FLOWS[0], READ),
-            resource_pattern_type=ResourcePatternType.LITERAL,
-            principal=None,  # type: ignore[arg-type]  # None means any, which confluent's annotation leaves out
-            host=None,  # type: ignore[arg-type]  # as above
-            operation=AclOperation.ANY,
-            permission_type=AclPermissionType.ANY,
-        )
-        found: list[AclBinding] = self._admins["B"].describe_acls(wanted).result(10)
-        return found
+    def _judge_acls(self) -> Finding:
+        return verdict.judge_acls(acls_of(self._brokers["B"], remote(FLOWS[0], READ)))

@@ -3,17 +3,10 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    NewTopic,
-    ResourcePatternType,
-    ResourceType,
-)
-
 from lockstep_state.names import Flow
+from tests.support.acls import acl, add
+from tests.support.broker import Broker
+from tests.support.clusters import create_topic
 
 FLOWS = (Flow("A", "B"), Flow("B", "A"))
 
@@ -46,26 +39,23 @@ SHOP = {
     "B": (Topic("shipments", 3, 100), Topic("stock", 1, 50, {"cleanup.policy": "compact"})),
 }
 
-ACLS = (
-    ("orders", "User:billing", AclOperation.READ),
-    ("orders", "User:support", AclOperation.DESCRIBE),
-    ("orders", "User:shop", AclOperation.WRITE),
-)
-"""On A. A principal that may read the topic may read its copy. Only the mirror writes it, so WRITE is not copied."""
+ACLS = (("User:billing", "READ"), ("User:support", "DESCRIBE"), ("User:shop", "WRITE"))
+"""Of the topic that is read, on A. A principal that may read it may read its copy. Only the mirror writes a copy, so
+WRITE is not copied."""
 
 
 def client(bootstrap: str, **settings: Any) -> dict[str, Any]:
-    """Settings of a librdkafka client. It is silent: what goes wrong shows in what does not arrive."""
+    """Return settings of a librdkafka client. It is silent: what goes wrong shows in what does not arrive."""
     return {"bootstrap.servers": bootstrap, "log_level": 0, **settings}
 
 
 def remote(flow: Flow, topic: str) -> str:
-    """The topic's name on the flow's target."""
+    """Return the topic's name on the flow's target."""
     return f"{flow.source}.{topic}"
 
 
 def properties(bootstrap: dict[str, str]) -> str:
-    """The mm2.properties of the demo: both ways, MM2's defaults but for what one node and thirty seconds ask for."""
+    """Return the mm2.properties of the demo: MM2's defaults but for what one node and thirty seconds ask for."""
     lines = [f"clusters = {', '.join(bootstrap)}"]
     lines += [f"{alias}.bootstrap.servers = {address}" for alias, address in bootstrap.items()]
     lines += [f"{flow}.enabled = true" for flow in FLOWS]
@@ -86,23 +76,9 @@ def properties(bootstrap: dict[str, str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def create(alias: str, admin: AdminClient) -> None:
-    """The shop's topics on a cluster, and on A the ACLs. Raises KafkaException."""
-    topics = [NewTopic(t.name, t.partitions, replication_factor=1, config=t.configs) for t in SHOP[alias]]
-    for future in admin.create_topics(topics).values():
-        future.result()
-    if alias == "A":
-        bindings = [
-            AclBinding(
-                ResourceType.TOPIC,
-                topic,
-                ResourcePatternType.LITERAL,
-                principal,
-                "*",
-                operation,
-                AclPermissionType.ALLOW,
-            )
-            for topic, principal, operation in ACLS
-        ]
-        for added in admin.create_acls(bindings).values():
-            added.result()
+def create(broker: Broker) -> None:
+    """Create the shop's topics on a cluster, and on A the ACLs. Raises KafkaException."""
+    for topic in SHOP[broker.alias]:
+        create_topic(broker.bootstrap, topic.name, partitions=topic.partitions, configs=topic.configs)
+    if broker.alias == "A":
+        add(broker, *(acl(READ, operation, principal=principal) for principal, operation in ACLS))

@@ -1,19 +1,108 @@
-"""Where the demo shows itself: a live table in a terminal, a few plain lines now and then everywhere else."""
+"""What one sees of the mirroring at one moment, and where it is shown: a live table in a terminal, else plain lines."""
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
-from tools.demo.snapshot import Snapshot
-from tools.demo.table import as_lines, as_table
 from tools.demo.verdict import Finding
 
 PLAIN_EVERY_SECONDS = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class TopicLine:
+    """One topic of one flow. Ends are summed over its partitions; `rate` is records a second reaching the target."""
+
+    flow: str
+    topic: str
+    source_end: int
+    target_end: int
+    lag_records: int
+    lag_ms: int
+    rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class FlowLine:
+    """One flow. Ages in milliseconds, None where there was no such record yet. `checkpoints`: read since the
+    beginning. `halted`: partitions that stand still, with the reason."""
+
+    flow: str
+    heartbeat_age_ms: int | None
+    checkpoints: int
+    checkpoint_age_ms: int | None
+    halted: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        parts = [f"{self.flow}  heartbeat {_age(self.heartbeat_age_ms)}, {self.checkpoints:,} checkpoints"]
+        if self.checkpoint_age_ms is not None:
+            parts.append(f", the last {_age(self.checkpoint_age_ms)}")
+        return "".join([*parts, *(f"; HALTED {partition}" for partition in self.halted)])
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything, at one moment. `phase` says what is going on, `group` what the consumer group does."""
+
+    seconds: float
+    phase: str
+    group: str
+    topics: tuple[TopicLine, ...]
+    flows: tuple[FlowLine, ...]
+
+    @property
+    def lag_records(self) -> int:
+        return sum(line.lag_records for line in self.topics)
+
+
+def _age(milliseconds: int | None) -> str:
+    return "none yet" if milliseconds is None else f"{milliseconds / 1000:.1f} s ago"
+
+
+def as_table(snapshot: Snapshot) -> Group:
+    """Return what the live display shows."""
+    table = Table(title=f"{snapshot.phase}  ({snapshot.seconds:.0f} s)", title_justify="left", expand=False)
+    table.add_column("flow", style="magenta")
+    table.add_column("topic", style="cyan")
+    for name in ("source end", "target end", "lag records", "lag ms", "records/s"):
+        table.add_column(name, justify="right")
+    last = ""
+    for line in snapshot.topics:
+        if last and line.flow != last:
+            table.add_section()
+        table.add_row(
+            line.flow if line.flow != last else "",
+            line.topic,
+            f"{line.source_end:,}",
+            f"{line.target_end:,}",
+            Text(f"{line.lag_records:,}", style="yellow" if line.lag_records else "green"),
+            f"{line.lag_ms:,}",
+            f"{line.rate:,.0f}",
+        )
+        last = line.flow
+    return Group(table, Text("\n".join([*(line.text() for line in snapshot.flows), snapshot.group])))
+
+
+def as_lines(snapshot: Snapshot) -> list[str]:
+    """Return the same in one line for each flow, and one for the group."""
+    lines = []
+    for flow in snapshot.flows:
+        topics = [line for line in snapshot.topics if line.flow == flow.flow]
+        lag = sum(line.lag_records for line in topics)
+        source, target = sum(line.source_end for line in topics), sum(line.target_end for line in topics)
+        rate = sum(line.rate for line in topics)
+        lag_ms = max((line.lag_ms for line in topics), default=0)
+        lines.append(
+            f"{flow.text()}; {target:,} of {source:,} records, {rate:,.0f}/s, lag {lag:,} records, {lag_ms:,} ms"
+        )
+    return [f"{snapshot.seconds:4.0f} s  {line}" for line in (*lines, snapshot.group)]
 
 
 class Screen:
@@ -32,13 +121,13 @@ class Screen:
         self.clear()
 
     def clear(self) -> None:
-        """Takes the live table away, its last state stays above what follows."""
+        """End the live table. Its last state stays above what follows."""
         if self._live is not None:
             self._live.stop()
             self._live = None
 
     def say(self, text: str) -> None:
-        """A line that stays."""
+        """Print a line that stays."""
         self._console.print(text, markup=False, soft_wrap=True)
 
     def show(self, snapshot: Snapshot) -> None:
@@ -57,7 +146,7 @@ class Screen:
                 self.say(line)
 
     def conclude(self, findings: Sequence[Finding], measured: Sequence[tuple[str, str]]) -> None:
-        """The summary: each claim with what was found, then the figures."""
+        """Print the summary: each claim with what was found, then the figures."""
         self.clear()
         if not self._console.is_terminal:
             for finding in findings:
@@ -65,10 +154,7 @@ class Screen:
             for name, value in measured:
                 self.say(f"        {name}: {value}")
             return
-        table = Table(title="What was compared", title_justify="left", show_lines=False)
-        table.add_column("")
-        table.add_column("claim")
-        table.add_column("measured")
+        table = Table("", "claim", "measured", title="What was compared", title_justify="left")
         for finding in findings:
             mark = "[green]ok[/]" if finding.held else "[bold red]FAILED[/]"
             table.add_row(mark, finding.claim, finding.measured)

@@ -39,22 +39,22 @@ class StartStep:
 
 
 def read_steps(lines: Iterable[str]) -> list[StartStep]:
-    """The steps in the order of their times. Lines that are no JSON objects of a log are passed over."""
+    """Return the steps in the order of their times. Lines that are no JSON objects of a log are passed over."""
     began: datetime | None = None
-    found: dict[tuple[str, str, str], StartStep] = {}
+    steps: dict[tuple[str, str, str], StartStep] = {}
     for line in (parse("", text, "") for text in lines):
         if not line.at:
             continue  # such as a traceback, or a warning of the JVM
-        at = datetime.fromisoformat(line.at)
-        began = began or at
+        moment = datetime.fromisoformat(line.at)
+        began = began or moment
         kind = line.service, line.flow, line.message
-        if line.message in STEPS and kind not in found:
-            found[kind] = StartStep((at - began).total_seconds(), *kind, line.text)
-    return sorted(found.values(), key=lambda step: step.seconds)
+        if line.message in STEPS and kind not in steps:
+            steps[kind] = StartStep((moment - began).total_seconds(), *kind, line.text)
+    return sorted(steps.values(), key=lambda step: step.seconds)
 
 
 def as_text(steps: Iterable[StartStep]) -> str:
-    """A line for each step."""
+    """Return a line for each step."""
     return "\n".join(
         f"{step.seconds:7.2f} s  {step.service:<10}  {step.flow:<6}  {step.message}  {step.text}".rstrip()
         for step in steps

@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from confluent_kafka.admin import AclBinding, AclOperation
-
+from tests.support.acls import Words
 from tests.support.topic_comparison import Comparison
 from tools.demo.scene import ACLS, FLOWS, OFFSET_LAG_MAX, READ, SHOP, remote
 
@@ -30,12 +29,12 @@ class GroupMove:
     after: Mapping[int, Sequence[int]]
 
     def skipped(self, written: Iterable[int]) -> set[int]:
-        """Records of the topic that the group never saw."""
+        """Return the records of the topic that the group never saw."""
         seen = {number for side in (self.before, self.after) for numbers in side.values() for number in numbers}
         return set(written) - seen
 
     def read_again(self) -> dict[int, int]:
-        """By partition: how many records came a second time, across the move or on one side of it."""
+        """Return by partition how many records came a second time, across the move or on one side of it."""
         counts = {}
         for partition in sorted(self.before.keys() | self.after.keys()):
             times = Counter([*self.before.get(partition, ()), *self.after.get(partition, ())])
@@ -44,7 +43,7 @@ class GroupMove:
 
 
 def judge_comparison(flow: str, topic: str, written: int, comparison: Comparison) -> Finding:
-    """Equal, and with as many records as the traffic wrote: two empty topics are equal as well."""
+    """Judge that a copy is equal, with as many records as were written: two empty topics are equal as well."""
     measured = (
         f"{comparison.compared:,} of {written:,} records compared: {comparison.missing} missing, "
         f"{comparison.doubled} doubled, {comparison.reordered} out of order"
@@ -56,7 +55,7 @@ def judge_comparison(flow: str, topic: str, written: int, comparison: Comparison
 
 
 def judge_group(move: GroupMove, written: int) -> list[Finding]:
-    """Nothing skipped, and little read twice."""
+    """Judge that the group skipped nothing, and read little twice."""
     skipped = move.skipped(range(written))
     again = move.read_again()
     before, after = (sum(len(numbers) for numbers in side.values()) for side in (move.before, move.after))
@@ -75,24 +74,23 @@ def judge_group(move: GroupMove, written: int) -> list[Finding]:
     ]
 
 
-def judge_acls(found: Iterable[AclBinding]) -> Finding:
-    """A principal that may read or describe the topic may do so with its copy, and nobody may write it."""
-    topic = remote(FLOWS[0], READ)
-    there = {(b.principal, AclOperation(b.operation)) for b in found if b.name == topic}
-    wanted = {(principal, operation) for _, principal, operation in ACLS if operation != AclOperation.WRITE}
-    text = ", ".join(sorted(f"{principal} {operation.name}" for principal, operation in there)) or "none"
-    return Finding(f"ACLs of {READ} on A are on {topic} on B, WRITE left out", there == wanted, text)
+def judge_acls(acls: Iterable[Words]) -> Finding:
+    """Judge that who may read or describe the topic may do so with its copy, and that nobody may write it."""
+    allowed = {(principal, operation) for permission, operation, principal in acls if permission == "ALLOW"}
+    wanted = {(principal, operation) for principal, operation in ACLS if operation != "WRITE"}
+    text = ", ".join(sorted(f"{principal} {operation}" for principal, operation in allowed)) or "none"
+    return Finding(f"ACLs of {READ} on A are on {remote(FLOWS[0], READ)} on B, WRITE left out", allowed == wanted, text)
 
 
 def judge_heartbeats(ages_ms: Mapping[str, int | None]) -> Finding:
-    """Both flows beat until the end."""
+    """Judge that heartbeats of both flows came until the end."""
     held = len(ages_ms) == len(FLOWS) and all(age is not None and age <= FRESH_MS for age in ages_ms.values())
     text = ", ".join(f"{flow}: {'none' if age is None else f'{age / 1000:.1f} s old'}" for flow, age in ages_ms.items())
     return Finding("heartbeats arrive both ways", held, text)
 
 
 def judge_traffic(refused: Sequence[str]) -> Finding:
-    """A record that a cluster refused was never there to be mirrored: the figures would not mean what they say."""
+    """Judge that no cluster refused a record: it would not have been there to be mirrored."""
     topics = ", ".join(topic.name for topics in SHOP.values() for topic in topics)
     measured = f"refused: {len(refused)}" + (f", first {refused[0]}" if refused else "")
     return Finding(f"everything written to {topics} was acknowledged", not refused, measured)

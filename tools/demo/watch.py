@@ -4,17 +4,16 @@ import time
 from collections import deque
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
-from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
 from lockstep_state.codecs.mm2_codec import Checkpoint, decode_checkpoint, decode_heartbeat
 from lockstep_state.names import Flow, state_topic
 from lockstep_state.rows.state_rows import PartitionProgress, decode_row
-from tests.support.clusters import unique_name
+from tools.demo.actors import LateReader
 from tools.demo.scene import FLOWS, SHOP, client, remote
-from tools.demo.snapshot import FlowLine, TopicLine, partition_lag
+from tools.demo.screen import FlowLine, TopicLine
 
 HEARTBEATS = "heartbeats"
 RATE_OVER_SECONDS = 3.0
@@ -33,6 +32,19 @@ NOT_YET = (
 Ends = dict[tuple[str, int], int]
 
 
+def partition_lag(source_end: int, target_end: int, progress: PartitionProgress | None) -> int:
+    """Return how many records of a partition the target does not have yet.
+
+    The written progress is up to a second old. What the target's log has grown by since then came from upstream, so
+    the present position is known to the record, unless the source has gaps: then the answer is too high until
+    progress is written again.
+    """
+    if progress is None:
+        return max(0, source_end - target_end)
+    upstream = progress.upstream + max(0, target_end - 1 - progress.downstream)
+    return max(0, source_end - 1 - upstream)
+
+
 class Watch:
     """Both clusters from outside. Not thread-safe: `look` is called by one thread, again and again."""
 
@@ -42,7 +54,7 @@ class Watch:
         self._history: dict[tuple[Flow, str], deque[tuple[float, int]]] = {}
 
     def read_status(self) -> tuple[tuple[TopicLine, ...], tuple[FlowLine, ...]]:
-        """The present state. Raises KafkaException when a cluster does not answer, ValueError for a malformed row."""
+        """Return the present state. Raises KafkaException if a cluster is silent, ValueError for a malformed row."""
         now = time.monotonic()
         source_ends, target_ends = {}, {}
         for flow in FLOWS:
@@ -58,7 +70,7 @@ class Watch:
         return tuple(lines), tuple(self._controls[flow].line(time.time()) for flow in FLOWS)
 
     def checkpoints(self, flow: Flow, group: str) -> dict[int, Checkpoint]:
-        """The last checkpoint of each partition of a group, of all its topics together (the demo's has one)."""
+        """Return the last checkpoint of each partition of a group. The demo's group has one topic."""
         return {
             partition: checkpoint
             for (name, _, partition), checkpoint in self._controls[flow].checkpoints.items()
@@ -66,7 +78,7 @@ class Watch:
         }
 
     def copied_to(self, flow: Flow, topic: str, partition: int) -> int:
-        """The last upstream offset known to be on the target, as Lockstep wrote it down; -1: none."""
+        """Return the last upstream offset known to be on the target, as Lockstep wrote it down; -1: none."""
         progress = self._controls[flow].progress.get((topic, partition))
         return -1 if progress is None else progress.upstream
 
@@ -75,14 +87,14 @@ class Watch:
             control.close()
 
     def _ends(self, alias: str, topics: Iterable[tuple[str, int]]) -> Ends:
-        """End offsets; 0 for what does not exist yet."""
+        """Return end offsets; 0 for what does not exist yet."""
         admin = self._admins[alias]
         existing = admin.list_topics(timeout=10).topics
         wanted = [TopicPartition(name, p) for name, partitions in topics for p in range(partitions)]
-        there = [tp for tp in wanted if tp.topic in existing and tp.partition in existing[tp.topic].partitions]
+        led = [tp for tp in wanted if tp.topic in existing and tp.partition in existing[tp.topic].partitions]
         ends = {(tp.topic, tp.partition): 0 for tp in wanted}
-        if there:
-            asked = admin.list_offsets(dict.fromkeys(there, LATEST), request_timeout=10)
+        if led:
+            asked = admin.list_offsets(dict.fromkeys(led, LATEST), request_timeout=10)
             ends |= {(tp.topic, tp.partition): _offset(future) for tp, future in asked.items()}
         return ends
 
@@ -129,19 +141,11 @@ class _Control:
         self._flow = flow
         self._checkpoints_read = 0
         self._checkpoint_at = self._heartbeat_at = 0
-        self._missing = {state_topic(flow), HEARTBEATS, f"{flow.source}.checkpoints.internal"}
-        own: dict[str, Any] = {"group.id": unique_name("watch"), "enable.auto.commit": False}
-        self._consumer = Consumer(client(bootstrap, **own))
+        self._reader = LateReader(bootstrap, (state_topic(flow), HEARTBEATS, f"{flow.source}.checkpoints.internal"))
 
     def catch_up(self) -> None:
-        """Reads what has been written since the last time."""
-        if self._missing:
-            # A topic is read only once it is there: the client would complain about it in the meantime.
-            appeared = self._missing & self._consumer.list_topics(timeout=10).topics.keys()
-            self._missing -= appeared
-            if appeared:
-                self._consumer.incremental_assign([TopicPartition(name, 0, OFFSET_BEGINNING) for name in appeared])
-        while messages := self._consumer.consume(500, timeout=0.02):
+        """Read what has been written since the last time."""
+        while messages := self._reader.consume(500, 0.02):
             for message in messages:
                 error = message.error()
                 if error is None:
@@ -160,7 +164,7 @@ class _Control:
         return FlowLine(str(self._flow), age(self._heartbeat_at), self._checkpoints_read, checkpoint_age, halted)
 
     def close(self) -> None:
-        self._consumer.close()
+        self._reader.close()
 
     def _fold(self, message: Message) -> None:
         key, value = message.key(), message.value()

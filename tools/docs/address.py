@@ -1,4 +1,4 @@
-"""The project's address in files that cannot ask for it: `python -m tools.docs.address` writes it anew.
+"""The project's address in files that cannot ask for it.
 
 The chart, its rules and dashboards, the quick starts, pages and golden files state it. The chart's `home` says which
 one they have until then. `lockstep_state.project_address` is the one place where it is chosen.
@@ -9,9 +9,9 @@ import subprocess
 from pathlib import Path
 
 from lockstep_state.project_address import REPOSITORY, image_registry
+from tools.docs import pages
 
-FOLDER = Path(__file__).resolve().parents[2]
-CHART = FOLDER / "deploy" / "helm" / "lockstep" / "Chart.yaml"
+CHART = pages.REPOSITORY / "deploy" / "helm" / "lockstep" / "Chart.yaml"
 _HOME = re.compile(r"^home: (\S+)$", re.MULTILINE)
 
 
@@ -36,18 +36,15 @@ def _forms(address: str) -> tuple[str, str, str]:
 
 def files() -> list[Path]:
     """Return each file that git tracks and that may state the address: code asks for it instead."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=FOLDER, capture_output=True, text=True, check=True)
-    paths = (FOLDER / name for name in listed.stdout.split("\0") if name and not name.endswith(".py"))
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=pages.REPOSITORY, capture_output=True, text=True, check=True)
+    paths = (pages.REPOSITORY / name for name in listed.stdout.split("\0") if name and not name.endswith(".py"))
     return [path for path in paths if path.is_file() and b"\0" not in path.read_bytes()]
 
 
-def main() -> None:
+def rewrite() -> None:
+    """Write the address into each file that has another one."""
     old = stated()
     for path in files() if old != REPOSITORY else ():
         text = path.read_text(encoding="utf-8")
         if (after := with_address(text, old, REPOSITORY)) != text:
             path.write_text(after, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,17 +1,14 @@
-"""`docs/internals/bench-figures.md` from the recorded runs of the bench, `tools/bench/recorded.json`.
-
-`python -m tools.docs.bench_figures` writes it anew.
-"""
+"""`docs/internals/bench-figures.md`, from the recorded runs of the bench in `tools/bench/recorded.json`."""
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
-from tools.bench.figures import OURS, PEERS, TWO_SLOTS
-from tools.bench.outcome import Scalar
-from tools.bench.readings import SHEETS, Row
-from tools.bench.recorded import Run, read
+from tools.bench import latency, resting, throughput
+from tools.bench.parts import PARTS
+from tools.bench.recorded import Run
+from tools.bench.results import OURS, SHIPPED, TUNED, TWO_SLOTS, Row, Scalar
+from tools.docs.pages import DOCS
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "internals" / "bench-figures.md"
+PAGE = DOCS / "internals" / "bench-figures.md"
 PREFACE = """\
 # The last figures of the bench
 
@@ -37,46 +34,23 @@ AFTER = """\
   connection asks again ([0058](../decisions/0058-a-second-fetch-connection-under-high-traffic.md)).
 - **A copy that is verified as it grows, less than 10 % slower**, on two full cores.
 """
-MEASURES = {
-    "records_per_s": Row("records/s", 0),
-    "cpu_s_per_million": Row("CPU s per million records", 2),
-    "brokers_cpu_s_per_million": Row("CPU s of both brokers", 2),
-    "startup_s": Row("start to first record, s", 1),
-    "p50_ms": Row("p50, ms", 2),
-    "p99_ms": Row("p99, ms", 1),
-    "p99_9_ms": Row("p99.9, ms", 1),
-    "cpu_share": Row("CPU, % of a core", 0, "", 100),
-    "idle_rss_mib": Row("RSS when idle, MiB", 0),
-    "idle_cpu_share": Row("CPU when idle, % of a core", 1, "", 100),
-}
-"""What is shown of parts in which MM2 runs too, or that have no sheet of their own."""
+PEERS = (TUNED, SHIPPED)
+WITH_MM2 = {part.name for part in (*throughput.PARTS, *latency.PARTS)} | {resting.START}
 NAMES = {TWO_SLOTS: "two slots", "floor": "no mirror", "both_at_once": "both at once"}
 LEFT_OUT = ("fetch_only", "produce_only")
-WITHOUT_A_GOAL = (
-    "crc_records_per_s",
-    "record_records_per_s",
-    "records",
-    "records_per_s",
-    "syncs_replayed_s",
-    "syncs_java_s",
-    "both_copies_after_s",
-    "unplanned_lost",
-    "plan_first_ms",
-    "plan_lost_moved",
-    "plan_lost_least",
-    "imbalance_before",
-    "imbalance_after",
-    "metrics_page_ms",
-    "state_rows_per_s",
+SHOWN = (
+    *("records_per_s", "cpu_s_per_million", "brokers_cpu_s_per_million", "startup_s", "p50_ms", "p99_ms", "p99_9_ms"),
+    *("cpu_share", "idle_rss_mib", "idle_cpu_share", "crc_records_per_s", "record_records_per_s", "records"),
+    *("syncs_replayed_s", "syncs_java_s", "both_copies_after_s", "unplanned_lost", "plan_first_ms", "plan_lost_moved"),
+    *("plan_lost_least", "imbalance_before", "imbalance_after", "metrics_page_ms", "state_rows_per_s"),
     "state_row_bytes",
-    "spread_records_per_s",
 )
-"""Figures of a sheet that are shown although nothing is wanted of them. All others are in the file only."""
+"""Keys of figures that are shown although nothing is wanted of them. All others are in the file only."""
 EMPTY = "-"
 
 
 def page(runs: Iterable[Run]) -> str:
-    """The whole page, from nothing but what is given."""
+    """Return the whole page, from nothing but what is given."""
     head = ["part", "figure", "Lockstep", "MM2 tuned", "MM2 as shipped", "ratio to tuned; as shipped", "beside", "run"]
     lines = [f"| {' | '.join(head)} |", "|---|---|---:|---:|---:|---|---|---|", *(_line(run) for run in runs)]
     return f"{PREFACE}\n" + "\n".join(lines) + f"\n{AFTER}"
@@ -94,16 +68,17 @@ def _cell(lines: tuple[str, ...]) -> str:
 
 
 def _rows(run: Run) -> Iterator[tuple[str, str, str, str, str, str]]:
-    """The figure's words, Lockstep, both MM2, the ratios, and what was measured beside."""
-    measures = SHEETS[run.part].rows if run.part in SHEETS else MEASURES
-    for key, row in measures.items():
+    """Yield the figure's words, Lockstep, both MM2, the ratios, and what was measured beside."""
+    with_mm2 = run.part in WITH_MM2
+    for row in PARTS[run.part].rows:
+        key = row.key
         systems = {
             name.removeprefix(f"{key}."): value for name, value in run.figures.items() if name.startswith(f"{key}.")
         }
-        if OURS not in systems or not (run.part not in SHEETS or row.wanted or key in WITHOUT_A_GOAL):
+        if OURS not in systems or row.to or not (row.wanted or key in SHOWN):
             continue
         peers = [_shown(row, systems.get(peer)) for peer in PEERS]
-        ratios = EMPTY if run.part in SHEETS else "; ".join(_ratio(run, key, systems, peer) for peer in PEERS)
+        ratios = EMPTY if not with_mm2 else "; ".join(_ratio(run, key, systems, peer) for peer in PEERS)
         beside = [
             f"{NAMES.get(name, name)} {_shown(row, value)}"
             for name, value in systems.items()
@@ -121,11 +96,11 @@ def _rows(run: Run) -> Iterator[tuple[str, str, str, str, str, str]]:
 
 
 def _shown(row: Row, value: Scalar | None) -> str:
-    return EMPTY if value is None else row.shown(float(value))
+    return EMPTY if value is None else f"{float(value) * row.times:,.{row.digits}f}"
 
 
 def _ratio(run: Run, key: str, systems: dict[str, Scalar], peer: str) -> str:
-    """From the two figures; a run of which only the ratio was kept has it under its flat key."""
+    """Return a ratio of two figures; a run of which only the ratio was kept has it under its flat key."""
     if theirs := systems.get(peer):
         ratio = float(systems[OURS]) / float(theirs)
     elif key == "records_per_s" and f"ratio_to_{peer}" in run.figures:
@@ -133,7 +108,3 @@ def _ratio(run: Run, key: str, systems: dict[str, Scalar], peer: str) -> str:
     else:
         return EMPTY
     return f"{ratio:.1f}x" if ratio >= 10 else f"{ratio:.2f}x"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(read()))

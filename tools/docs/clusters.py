@@ -1,18 +1,15 @@
-"""`docs/reference/clusters.md` from the profiles of clusters and what tests expect of them.
-
-`python -m tools.docs.clusters` writes it anew.
-"""
+"""`docs/reference/clusters.md`, from the profiles of clusters and what tests expect of them."""
 
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
 
 from tests.support.cluster_expectations import EXPECTED, Expectation, Role
 from tests.support.documented_clusters import DOCUMENTED
 from tests.support.known_clusters import KNOWN_CLUSTERS, Document, KnownCluster
+from tools.docs.pages import DOCS, code, table
 
 LINE = 160
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "clusters.md"
+PAGE = DOCS / "reference" / "clusters.md"
 HEAD = """# Clusters
 
 What Lockstep does with services and brokers that are no Apache Kafka of today. `make docs` generates this page from
@@ -33,39 +30,37 @@ ACLs are `in-sync`, if a cluster's table has no other [state](../guides/acls.md#
 
 def page() -> str:
     """Return the whole page."""
-    lines = [HEAD.rstrip(), "", "| cluster | as source | as target | documents |", "|---|---|---|---|"]
-    lines += [_row(name, known) for name, known in KNOWN_CLUSTERS.items()]
-    for one in DOCUMENTED:
-        lines.append(f"| {one.title} | {one.source} | {one.target} | {_documents(one.documents)} |")
-    for name, known in KNOWN_CLUSTERS.items():
-        lines += ["", *_section(name, known)]
-    return "\n".join([*lines, ""])
+    rows = [
+        *(_row(name, cluster) for name, cluster in KNOWN_CLUSTERS.items()),
+        *((each.title, each.source, each.target, _documents(each.documents)) for each in DOCUMENTED),
+    ]
+    sections = (part for name, cluster in KNOWN_CLUSTERS.items() for part in _section(name, cluster))
+    return "\n\n".join([HEAD.rstrip(), table("cluster | as source | as target | documents", rows), *sections]) + "\n"
 
 
-def _row(name: str, known: KnownCluster) -> str:
+def _row(name: str, cluster: KnownCluster) -> tuple[str, ...]:
     shown = (EXPECTED[name, role].result.value for role in Role)
-    return f"| [{known.title}](#{_anchor(known.title)}) | {' | '.join(shown)} | |"
+    return f"[{cluster.title}](#{_anchor(cluster.title)})", *shown, ""
 
 
-def _section(name: str, known: KnownCluster) -> Iterator[str]:
+def _section(name: str, cluster: KnownCluster) -> Iterator[str]:
     roles = [EXPECTED[name, role] for role in Role]
-    yield from (f"## {known.title}", "", "| | as source | as target |", "|---|---|---|")
-    for title, shown in SHOWN.items():
-        source, target = (shown(expected) for expected in roles)
-        if source or target:
-            yield f"| {title} | {source} | {'the same' if source == target else target} |"
-    if known.documents:
-        yield from ("", _wrapped(f"Documents: {_documents(known.documents)}."))
-    if known.guesses:
-        yield from ("", _wrapped(f"Assumed, because no document says it: {_sentences(known.guesses)}"))
+    shown = [(title, *(show(expected) for expected in roles)) for title, show in SHOWN.items()]
+    rows = (
+        (title, source, "the same" if source == target else target)
+        for title, source, target in shown
+        if source or target
+    )
+    yield f"## {cluster.title}"
+    yield table(" | as source | as target", rows)
+    if cluster.documents:
+        yield _wrapped(f"Documents: {_documents(cluster.documents)}.")
+    if cluster.guesses:
+        yield _wrapped(f"Assumed, because no document says it: {_sentences(cluster.guesses)}")
 
 
 def _wrapped(text: str) -> str:
     return "\n".join(textwrap.wrap(text, LINE, break_long_words=False, break_on_hyphens=False))
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(f"`{name}`" for name in sorted(names))
 
 
 def _sentences(parts: Iterable[str]) -> str:
@@ -74,22 +69,17 @@ def _sentences(parts: Iterable[str]) -> str:
 
 SHOWN: Mapping[str, Callable[[Expectation], str]] = {
     "what differs": lambda expected: _sentences(expected.lost),
-    "[`plan`](plan-hazards.md)": lambda expected: _listed(expected.hazards),
-    "[events](events.md)": lambda expected: _listed(expected.events),
+    "[`plan`](plan-hazards.md)": lambda expected: code(sorted(expected.hazards)),
+    "[events](events.md)": lambda expected: code(sorted(expected.events)),
     "[ACLs](../guides/acls.md#states)": lambda expected: "" if expected.acls == "in-sync" else f"`{expected.acls}`",
-    "set": lambda expected: _listed(expected.advice),
+    "set": lambda expected: code(sorted(expected.advice)),
 }
 """Rows of a cluster's table. One that is empty for both roles is left out."""
 
 
 def _documents(documents: tuple[Document, ...]) -> str:
-    links = ", ".join(f"[{number}]({one.address}) ({one.read})" for number, one in enumerate(documents, start=1))
-    return links
+    return ", ".join(f"[{number}]({each.address}) ({each.read})" for number, each in enumerate(documents, start=1))
 
 
 def _anchor(title: str) -> str:
     return "".join(letter for letter in title.lower().replace(" ", "-") if letter.isalnum() or letter == "-")
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")

@@ -1,31 +1,22 @@
-"""The tables of checks in `doctor.md`, from the registry: `python -m tools.docs.doctor` writes them anew.
+"""The tables of checks in `doctor.md`, from their registry."""
 
-They are between the lines that name them; the text around them is written by hand."""
+from collections.abc import Mapping
 
-import re
-from pathlib import Path
-
-from lockstep_ops.doctor.checks.check import Category, DoctorCheck
+from lockstep_ops.doctor.checks.check import Category
 from lockstep_ops.doctor.checks.registry import checks_in
+from tools.docs.pages import DOCS, table
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "doctor.md"
-BLOCK = re.compile(r"(<!-- checks of ([a-z]+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
+PAGE = DOCS / "reference" / "doctor.md"
 
 
-def filled(page: str) -> str:
-    """The page with its tables as the registry is now. Raises ValueError for a table of no category."""
-    return BLOCK.sub(lambda block: f"{block[1]}\n{_table(Category(block[2]))}\n", page)
+def blocks() -> Mapping[str, str]:
+    """Return the table of each category."""
+    return {f"checks of {category}": _table(category) for category in Category}
 
 
 def _table(category: Category) -> str:
-    head = "| check | what it means | if it is not ok |\n|---|---|---|\n"
-    return head + "".join(map(_row, checks_in(category)))
-
-
-def _row(check: DoctorCheck) -> str:
-    anchor = f'<a id="{check.code.lower()}"></a>{check.code}'
-    return f"| {anchor} {check.title} | {check.meaning} | {check.fix} |\n"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    rows = (
+        (f'<a id="{check.code.lower()}"></a>{check.code} {check.title}', check.meaning, check.fix)
+        for check in checks_in(category)
+    )
+    return table("check | what it means | if it is not ok", rows)

@@ -1,10 +1,6 @@
-"""`docs/reference/metrics.md` from the declarations: `python -m tools.docs.metrics` writes its tables anew.
+"""The tables of `docs/reference/metrics.md`, from the declared metrics."""
 
-They are between the lines that name them; the text around them is written by hand."""
-
-import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 import lockstep_acl_sync.metrics
 import lockstep_checkpoint.metrics
@@ -14,8 +10,9 @@ import lockstep_heartbeat.metrics
 import lockstep_runtime.flow.common_metrics
 import lockstep_topic_sync.metrics
 from lockstep_state.metric import Metric
+from tools.docs.pages import DOCS, table
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "metrics.md"
+PAGE = DOCS / "reference" / "metrics.md"
 
 SERVICES: Mapping[str, Iterable[Metric]] = {
     "topic-sync": lockstep_topic_sync.metrics.METRICS,
@@ -28,27 +25,24 @@ COMMON = lockstep_runtime.flow.common_metrics.METRICS
 RUN = lockstep_cli.processes.run_metrics.METRICS
 DECLARED: Mapping[str, Iterable[Metric]] = {"every service": COMMON, "lockstep run": RUN, **SERVICES}
 
-WITH_TLS = frozenset(metric.shown_as for metric in lockstep_runtime.flow.common_metrics.OF_TLS)
-"""What a page shows beside that where its flows have certificates."""
-
 OF_A_WINDOW = ("min", "max", "avg")
 """What ends the names of metrics over a time."""
 
-BLOCK = re.compile(r"(<!-- metrics of ([a-z -]+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
-
 
 def declared_by(service: str) -> set[str]:
-    """The names of the samples that a service's page shows."""
-    return {metric.shown_as for metric in (*lockstep_runtime.flow.common_metrics.shown_by(service), *SERVICES[service])}
+    """Return the names of the samples that a service's page shows."""
+    return {
+        metric.shown_as for metric in (*lockstep_runtime.flow.common_metrics.page_metrics(service), *SERVICES[service])
+    }
 
 
-def filled(page: str) -> str:
-    """The page with its tables as the declarations are now. Raises KeyError for a table of nobody."""
-    return BLOCK.sub(lambda block: f"{block[1]}{table(DECLARED[block[2]])}", page)
+def blocks() -> Mapping[str, str]:
+    """Return the table of each page of metrics."""
+    return {f"metrics of {shown_by}": _table(metrics) for shown_by, metrics in DECLARED.items()}
 
 
-def table(metrics: Iterable[Metric]) -> str:
-    """Ours first, then MM2's. A metric that is the least, the most or the mean of another is in the row of that one."""
+def _table(metrics: Iterable[Metric]) -> str:
+    """Return ours first, then MM2's. A metric that is the least, the most or the mean of another is in its row."""
     rows: dict[str, tuple[Metric, list[str]]] = {}
     for metric in sorted(metrics, key=lambda metric: bool(metric.like)):
         base, _, suffix = metric.shown_as.rpartition("_")
@@ -56,10 +50,5 @@ def table(metrics: Iterable[Metric]) -> str:
             rows[base][1].append(f"`_{suffix}`")
         else:
             rows[metric.shown_as] = metric, [f"`{metric.shown_as}`"]
-    lines = ["", "| metric | labels | meaning |", "|---|---|---|"]
-    lines += [f"| {', '.join(names)} | {', '.join(m.labels)} | {m.meaning} |" for m, names in rows.values()]
-    return "\n".join([*lines, "", ""])
-
-
-if __name__ == "__main__":
-    PAGE.write_text(filled(PAGE.read_text()))
+    cells = ((", ".join(names), ", ".join(metric.labels), metric.meaning) for metric, names in rows.values())
+    return table("metric | labels | meaning", cells)

@@ -1,8 +1,5 @@
-"""The tables of `acls-needed.md` from the declaration: `python -m tools.docs.permissions` writes them anew.
+"""The tables, commands and resources of `acls-needed.md`, from the declared permissions."""
 
-They are between the lines that name them; the text around them is written by hand."""
-
-import re
 import shlex
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -11,9 +8,9 @@ from pathlib import Path
 from lockstep_config import load
 from lockstep_config.credentials.permissions import Grant, source_grants, target_grants
 from lockstep_state.names import Flow
+from tools.docs.pages import DOCS, table
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "acls-needed.md"
-BLOCK = re.compile(r"(<!-- (\w+) of (\w+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
+PAGE = DOCS / "reference" / "acls-needed.md"
 
 EVERYTHING = """
 clusters = A, B
@@ -30,10 +27,10 @@ B.exactly.once.source.support = enabled
 YAML_TYPES = {"transactional-id": "transactionalId"}
 
 
-def filled(page: str) -> str:
-    """The page with its tables as the declaration is now. Raises KeyError for a table of nobody."""
-    sides = _declared()
-    return BLOCK.sub(lambda block: f"{block[1]}{SHAPES[block[2]](sides[block[3]], block[3])}", page)
+def blocks() -> Mapping[str, str]:
+    """Return each shape of the permissions on each side."""
+    sides = _declared().items()
+    return {f"{name} of {side}": shape(grants, side) for name, shape in SHAPES.items() for side, grants in sides}
 
 
 def _declared() -> Mapping[str, Sequence[Grant]]:
@@ -45,18 +42,20 @@ def _declared() -> Mapping[str, Sequence[Grant]]:
 
 
 def _table(grants: Sequence[Grant], _: str) -> str:
-    lines = ["", "| resource | name | operation | needed, for |", "|---|---|---|---|"]
-    for (resource, operations, feature), names in _merged(grants).items():
-        lines.append(f"| {resource} | {', '.join(names)} | {operations} | {feature} |")
-    return "\n".join([*lines, "", ""])
+    rows = (
+        (resource, ", ".join(names), operations, feature)
+        for (resource, operations, feature), names in _merged(grants).items()
+    )
+    return table("resource | name | operation | needed, for", rows)
 
 
 def _merged(grants: Sequence[Grant]) -> Mapping[tuple[str, str, str], list[str]]:
     """Operations that one feature needs on one resource are one line, and so are resources with the same operations."""
     operations: dict[tuple[str, str, str], list[str]] = {}
-    for one in grants:
-        name = "" if one.resource == "cluster" else f"`{one.name}`" + (" (prefix)" if one.pattern == "prefixed" else "")
-        operations.setdefault((one.resource, name, one.feature), []).append(one.operation)
+    for grant in grants:
+        prefix = " (prefix)" if grant.pattern == "prefixed" else ""
+        name = "" if grant.resource == "cluster" else f"`{grant.name}`{prefix}"
+        operations.setdefault((grant.resource, name, grant.feature), []).append(grant.operation)
     names: dict[tuple[str, str, str], list[str]] = {}
     for (resource, name, feature), allowed in operations.items():
         names.setdefault((resource, ", ".join(allowed), feature), []).append(name)
@@ -64,16 +63,16 @@ def _merged(grants: Sequence[Grant]) -> Mapping[tuple[str, str, str], list[str]]
 
 
 def _by_resource(grants: Sequence[Grant]) -> Mapping[tuple[str, str, str], tuple[str, ...]]:
-    """The operations on each resource."""
-    found: dict[tuple[str, str, str], tuple[str, ...]] = {}
-    for one in grants:
-        resource = one.resource, one.name, one.pattern
-        found[resource] = *found.get(resource, ()), one.operation
-    return found
+    """Return the operations on each resource."""
+    operations: dict[tuple[str, str, str], tuple[str, ...]] = {}
+    for grant in grants:
+        resource = grant.resource, grant.name, grant.pattern
+        operations[resource] = *operations.get(resource, ()), grant.operation
+    return operations
 
 
 def _commands(grants: Sequence[Grant], side: str) -> str:
-    """A command for all resources of one kind that need the same operations."""
+    """Return a command for all resources of one kind that need the same operations."""
     names: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
     for (resource, name, pattern), operations in _by_resource(grants).items():
         names.setdefault((resource, pattern, tuple(sorted(operations))), []).append(name)
@@ -81,15 +80,15 @@ def _commands(grants: Sequence[Grant], side: str) -> str:
     lines = []
     for (resource, pattern, allowed), named in names.items():
         words = ["kafka-acls", "--bootstrap-server", bootstrap, "--add", "--allow-principal", "User:lockstep"]
-        words += [word for one in allowed for word in ("--operation", one)]
-        words += [word for one in named for word in (f"--{resource}", *([] if resource == "cluster" else [one]))]
+        words += [word for operation in allowed for word in ("--operation", operation)]
+        words += [word for name in named for word in (f"--{resource}", *([] if resource == "cluster" else [name]))]
         words += ["--resource-pattern-type", "prefixed"] if pattern == "prefixed" else []
         lines.append(shlex.join(words))
-    return "\n".join(["", "```sh", *lines, "```", "", ""])
+    return "\n".join(["```sh", *lines, "```"])
 
 
 def _yaml(grants: Sequence[Grant], side: str) -> str:
-    lines = ["", "```yaml", "apiVersion: kafka.strimzi.io/v1", "kind: KafkaUser", "metadata:"]
+    lines = ["```yaml", "apiVersion: kafka.strimzi.io/v1", "kind: KafkaUser", "metadata:"]
     lines += [f"  name: lockstep-{side}", "  labels:", f"    strimzi.io/cluster: my-{side}-cluster", "spec:"]
     lines += ["  authentication:", "    type: tls", "  authorization:", "    type: simple", "    acls:"]
     for (resource, name, pattern), operations in _by_resource(grants).items():
@@ -97,7 +96,7 @@ def _yaml(grants: Sequence[Grant], side: str) -> str:
         prefix = ", patternType: prefix" if pattern == "prefixed" else ""
         lines += [f"      - resource: {{type: {YAML_TYPES.get(resource, resource)}{named}{prefix}}}"]
         lines += [f"        operations: [{', '.join(operations)}]"]
-    return "\n".join([*lines, "```", "", ""])
+    return "\n".join([*lines, "```"])
 
 
 SHAPES: Mapping[str, Callable[[Sequence[Grant], str], str]] = {
@@ -105,6 +104,3 @@ SHAPES: Mapping[str, Callable[[Sequence[Grant], str], str]] = {
     "commands": _commands,
     "yaml": _yaml,
 }
-
-if __name__ == "__main__":
-    PAGE.write_text(filled(PAGE.read_text()))

@@ -1,17 +1,13 @@
-"""`docs/reference/plan-hazards.md` from the catalogue of hazards: `python -m tools.docs.plan_hazards` writes its
-sections anew.
-
-They are between the lines that name them; the text around them is written by hand."""
+"""The sections of `docs/reference/plan-hazards.md`, from the catalogue of hazards."""
 
 import re
 import textwrap
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Mapping
 
 from lockstep_ops.plan.rules.hazards import HAZARDS, HazardKind
+from tools.docs.pages import DOCS
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "plan-hazards.md"
-BLOCK = re.compile(r"(<!-- hazards: ([a-z]+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
+PAGE = DOCS / "reference" / "plan-hazards.md"
 LINE = 160
 LINK = re.compile(r"(docs/\S+?\.md)")
 CODE = re.compile(
@@ -23,33 +19,21 @@ CODE = re.compile(
 )
 
 
-def filled(page: str) -> str:
-    """The page as the catalogue is now. Raises KeyError for a block of another name."""
-    return BLOCK.sub(lambda block: f"{block[1]}\n" + "\n".join(BLOCKS[block[2]]()) + "\n\n", page)
+def blocks() -> Mapping[str, str]:
+    """Return a section for each hazard."""
+    return {"hazards: sections": "\n\n".join(map(_section, HAZARDS))}
 
 
-def _sections() -> Iterator[str]:
-    for one in HAZARDS:
-        yield from _section(one)
-
-
-def _section(one: HazardKind) -> Iterator[str]:
-    yield f"## {one.heading}\n"
-    text = f"*{one.severity.capitalize()}.* {marked(one.meaning)} **Fix:** {marked(one.fix)}."
-    yield "\n".join(textwrap.wrap(text, LINE)) + "\n"
+def _section(kind: HazardKind) -> str:
+    text = f"*{kind.severity.capitalize()}.* {marked(kind.meaning)} **Fix:** {marked(kind.fix)}."
+    return f"## {kind.heading}\n\n" + "\n".join(textwrap.wrap(text, LINE))
 
 
 def marked(text: str) -> str:
-    """The text for a page: keys, options and commands are code, and pages are links, whose paths get no marks."""
+    """Return the text for a page: keys, options and commands are code; pages are links, whose paths get no marks."""
     return "".join(_link(part) if LINK.fullmatch(part) else CODE.sub(r"`\g<0>`", part) for part in LINK.split(text))
 
 
 def _link(path: str) -> str:
     page = path.removeprefix("docs/").removesuffix(".md")
     return f"[{page}](../{page}.md)"
-
-
-BLOCKS = {"sections": _sections}
-
-if __name__ == "__main__":
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,40 +1,29 @@
-"""The records in `schemas.md`, from the schemas of rows, events and commands: `python -m tools.docs.schema_page` writes
-them anew.
-
-They are between the lines that name them; the text around them is written by hand."""
+"""The table of records in `schemas.md`, from the schemas of rows, events and commands."""
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from tools.docs.schemas import generated
+from tools.docs.pages import DOCS, table
+from tools.docs.schemas import OTHER_FIELDS, generated
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "schemas.md"
+PAGE = DOCS / "reference" / "schemas.md"
 FOLDER = "../../shared/state/src/lockstep_state/schemas"
-BLOCK = re.compile(r"(<!-- schemas -->\n).*?(?=<!-- end -->)", re.DOTALL)
-OF_EVERY_SCHEMA = " Fields that are not listed here are to be ignored."
 
 
-def filled(page: str) -> str:
-    """The page with the schemas of this release."""
-    rows = "".join(_row(name, schema) for name, schema in generated().items())
-    return BLOCK.sub(lambda block: f"{block[1]}\n| schema | key | what it is |\n|---|---|---|\n{rows}\n", page)
+def blocks() -> Mapping[str, str]:
+    """Return a row for each schema of this release."""
+    return {"schemas": table("schema | key | what it is", (_row(*named) for named in generated().items()))}
 
 
-def _row(name: str, schema: Mapping[str, Any]) -> str:
+def _row(name: str, schema: Mapping[str, Any]) -> tuple[str, str, str]:
     key = schema["title"].partition(" in mm2-")[0].rpartition(", key ")[2]
-    meaning = _escaped(schema["description"].removesuffix(OF_EVERY_SCHEMA))
-    return f"| [{name}]({FOLDER}/{name}.json) | `{key}` | {meaning} |\n"
+    return f"[{name}]({FOLDER}/{name}.json)", f"`{key}`", _escaped(schema["description"].removesuffix(OTHER_FIELDS))
 
 
 def _escaped(text: str) -> str:
-    """As Markdown has it outside of code: no tag, no cell."""
+    """Return a text without a tag or the end of a cell outside of code."""
     return "".join(
         part if index % 2 else part.replace("<", "&lt;").replace("|", r"\|").replace("*", r"\*")
         for index, part in enumerate(re.split(r"(`[^`]*`)", text))
     )
-
-
-if __name__ == "__main__":
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""JSON Schemas from the dataclasses of rows, events and commands: `python -m tools.docs.schemas` writes them anew.
+"""JSON Schemas of rows, events and commands, from their dataclasses.
 
 Types and defaults come from the fields, words from their docstrings or metrics; what no type can say is in `LIMITS`."""
 
@@ -6,9 +6,10 @@ import ast
 import inspect
 import json
 import textwrap
-from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, Field, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
+from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 import lockstep_state.schemas
@@ -21,7 +22,8 @@ from lockstep_state.rows.state_rows import ROWS, Row
 
 FOLDER = Path(lockstep_state.schemas.__file__).parent
 
-TYPES: Mapping[object, str] = {int: "integer", str: "string", bool: "boolean"}
+TYPES: Mapping[object, str] = {int: "integer", float: "number", str: "string", bool: "boolean"}
+OTHER_FIELDS = " Fields that are not listed here are to be ignored."
 
 REASON: Mapping[str, Any] = {
     "type": "object",
@@ -71,7 +73,7 @@ OF_ALL = {
 
 
 def generated() -> dict[str, dict[str, Any]]:
-    """Every schema of this release, by `NAME.vVERSION`."""
+    """Return every schema of this release, by `NAME.vVERSION`."""
     made = {f"{kind}.v{cls.version}": _of_row(kind, cls) for kind, cls in sorted(ROWS.items())}
     made[f"event.v{Event.version}"] = _schema(
         Event, Event.version, "a record of mm2-lockstep-events.<source>.internal, key <subject>"
@@ -83,7 +85,7 @@ def generated() -> dict[str, dict[str, Any]]:
 
 
 def text_of(schema: Mapping[str, Any]) -> str:
-    """A schema as its file holds it."""
+    """Return a schema as its file holds it."""
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -92,7 +94,7 @@ def _of_row(kind: str, cls: type[Row]) -> dict[str, Any]:
 
 
 def _key(cls: type[Row]) -> str:
-    """The key with names of fields in place of their values."""
+    """Return the key with names of fields in place of their values."""
     hints = get_type_hints(cls)
     marks = {str(10**6 + n): f.name for n, f in enumerate(fields(cls)) if f.init and hints[f.name] is int}
     values: dict[str, Any] = {name: int(mark) for mark, name in marks.items()}
@@ -110,20 +112,41 @@ def _schema(
     inherited = dict(field_words(ReasonedRow)) if issubclass(cls, ReasonedRow) else {}
     hints, words = get_type_hints(cls), OF_ALL | inherited | _of_metrics(cls) | dict(field_words(cls))
     needed = [f.name for f in fields(cls) if (limits and f.name not in OF_ALL) or _has_no_default(f)]
-    properties: dict[str, Any] = {
-        "version": {"const": version, "description": "A reader stops at a version that it was not built for."}
-    }
+    properties: dict[str, Any] = {}
     for field in fields(cls):
         default = {} if field.name in needed else {"default": _default(field)}
         described = {"description": words[field.name]} if field.name in words else {}
         properties[field.name] = {**_type(hints[field.name]), **limits.get(field.name, {}), **default, **described}
+    return document(title, joined_text(cls.__doc__ or "") + OTHER_FIELDS, version, needed, properties)
+
+
+def document(
+    title: str, description: str, version: int, required: Sequence[str], properties: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the schema of a whole document, which has a version."""
+    stops = {"const": version, "description": "A reader stops at a version that it was not built for."}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": title,
-        "description": joined_text(cls.__doc__ or "") + " Fields that are not listed here are to be ignored.",
+        "description": description,
         "type": "object",
-        "required": ["version", *needed],
-        "properties": properties,
+        "required": ["version", *required],
+        "properties": {"version": stops, **properties},
+    }
+
+
+def object_schema(cls: type[Any]) -> dict[str, Any]:
+    """Return the schema of a dataclass that is nested in a document, written out where it is.
+
+    Every field is written. One with a default may be absent in a later version.
+    """
+    hints, words = get_type_hints(cls), dict(field_words(cls))
+    described = {name: {"description": text} for name, text in words.items()}
+    return {
+        "type": "object",
+        "description": joined_text(cls.__doc__ or ""),
+        "required": [field.name for field in fields(cls) if _has_no_default(field)],
+        "properties": {each.name: {**_type(hints[each.name]), **described.get(each.name, {})} for each in fields(cls)},
     }
 
 
@@ -142,10 +165,15 @@ def _type(hint: Any) -> dict[str, Any]:
         return {"type": TYPES[hint]}
     if hint is Reason:
         return dict(REASON)
-    if get_origin(hint) is dict:
-        return {"type": "object"}
-    assert get_origin(hint) is tuple, hint
     args = get_args(hint)
+    if is_dataclass(hint) and isinstance(hint, type):
+        return object_schema(hint)
+    if isinstance(hint, UnionType):
+        (member,) = (arg for arg in args if arg is not NoneType)
+        return {"type": [TYPES[member], "null"]}
+    if get_origin(hint) is dict:
+        return {"type": "object", **({} if args[1] is Any else {"additionalProperties": _type(args[1])})}
+    assert get_origin(hint) is tuple, hint
     if args[-1] is Ellipsis:
         return {"type": "array", "items": _type(args[0])}
     each = [_type(arg) for arg in args]
@@ -153,14 +181,14 @@ def _type(hint: Any) -> dict[str, Any]:
 
 
 def _of_metrics(cls: type[Any]) -> dict[str, str]:
-    return {name: f"{one.metric.meaning}." for name, one in row_metrics(cls).items() if one.metric is not None}
+    return {name: f"{field.metric.meaning}." for name, field in row_metrics(cls).items() if field.metric is not None}
 
 
 def field_words(cls: type[Any]) -> Iterator[tuple[str, str]]:
-    """What stands below each field in the source."""
-    (found,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
-    assert isinstance(found, ast.ClassDef)
-    for field, below in zip(found.body, found.body[1:], strict=False):
+    """Yield what stands below each field in the source."""
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+    assert isinstance(definition, ast.ClassDef)
+    for field, below in zip(definition.body, definition.body[1:], strict=False):
         docstring = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and below.value.value
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(docstring, str):
             yield field.target.id, joined_text(docstring)
@@ -168,8 +196,3 @@ def field_words(cls: type[Any]) -> Iterator[tuple[str, str]]:
 
 def joined_text(text: str) -> str:
     return " ".join(text.split())
-
-
-if __name__ == "__main__":
-    for name, schema in generated().items():
-        (FOLDER / f"{name}.json").write_text(text_of(schema), encoding="utf-8")

@@ -1,12 +1,11 @@
 """What a resource may hold, as the part of the chart's `values.schema.json` that is about it: made of the declared
-fields by which the services judge it. `python -m tools.docs.values_schema` writes it anew.
+fields by which the services judge it.
 
 Each kind in each API version has its fields, and no other. Of a connector's settings the types are held too. What no
 schema can tell (what connectors must agree on, regular expressions, references) is left to `lockstep config check`.
 """
 
 import json
-from pathlib import Path
 from typing import Any
 
 from lockstep_config.keys.connector_keys import CONNECTORS, connectors_reading
@@ -16,8 +15,9 @@ from lockstep_config.strimzi.api_versions import API_VERSIONS
 from lockstep_config.strimzi.connectors import CONNECTOR_FIELDS
 from lockstep_config.strimzi.fields import Field, Fields, Form, Use
 from lockstep_config.strimzi.schema import KINDS
+from tools.docs.pages import REPOSITORY
 
-SCHEMA = Path(__file__).resolve().parents[2] / "deploy" / "helm" / "lockstep" / "values.schema.json"
+SCHEMA = REPOSITORY / "deploy" / "helm" / "lockstep" / "values.schema.json"
 PREFIX = "resource-"
 OURS = "resource-and-values"
 """All that may stand at the top, unless the file begins with somebody else's resource: the chart says so itself."""
@@ -31,12 +31,12 @@ NO_PATTERN = {"not": {"type": "string", "pattern": "(^|,)\\s*[*+?]"}}
 
 
 def whole() -> str:
-    """The text of the file, with what it has by hand, and the rest as it follows from the fields."""
+    """Return the text of the file, with what it has by hand, and the rest as it follows from the fields."""
     made = _Made()
     rules = []
     for kind, versions in API_VERSIONS.items():
         for version in dict.fromkeys(versions.values()):
-            names = [name for name, one in versions.items() if one == version]
+            names = [name for name, each in versions.items() if each == version]
             spec = made.reference(f"{kind}-{version}", KINDS[kind]["spec"].fields, version)
             rules.append(
                 {
@@ -50,7 +50,7 @@ def whole() -> str:
     ours = {"properties": {"kind": {"enum": ["", *API_VERSIONS]}}}
     rules.append({"if": ours, "then": {"$ref": f"#/$defs/{OURS}"}})
     before, begin, after = text.partition(DEFINITIONS)
-    defs = (f'    "{name}": {json.dumps(one)},\n' for name, one in made.defs.items())
+    defs = (f'    "{name}": {json.dumps(definition)},\n' for name, definition in made.defs.items())
     return "".join((before, f"{RULES}{json.dumps(rules)},\n", begin, *defs, after))
 
 
@@ -66,7 +66,7 @@ class _Made:
 
     def reference(self, name: str, fields: Fields, version: str) -> dict[str, Any]:
         made = self._mapping(fields, version)
-        same = next((known for known, one in self.defs.items() if one == made), None)
+        same = next((shared for shared, definition in self.defs.items() if definition == made), None)
         if same is None:
             same = f"{PREFIX}{name}"
             while same in self.defs:
@@ -75,68 +75,68 @@ class _Made:
         return {"$ref": f"#/$defs/{same}"}
 
     def _mapping(self, fields: Fields, version: str) -> dict[str, Any]:
-        known = {name: one for name, one in fields.items() if not one.versions or version in one.versions}
+        taken = {name: field for name, field in fields.items() if not field.versions or version in field.versions}
         made: dict[str, Any] = {
             "type": ["object", "null"],
-            "properties": {name: self._field(name, one, version) for name, one in known.items()},
+            "properties": {name: self._field(name, field, version) for name, field in taken.items()},
             "additionalProperties": False,
         }
-        required = [name for name, one in known.items() if one.required and name not in TOLD_BY_THE_CHART]
+        required = [name for name, field in taken.items() if field.required and name not in TOLD_BY_THE_CHART]
         return {**made, "required": required} if required else made
 
-    def _field(self, name: str, known: Field, version: str) -> dict[str, Any]:
-        if known.use is Use.CHART:
+    def _field(self, name: str, field: Field, version: str) -> dict[str, Any]:
+        if field.use is Use.CHART:
             return {}  # the chart's own part of the schema has it
-        match known.form:
+        match field.form:
             case Form.ANY:
                 return {}
             case Form.TEXT:
-                return _text(name, known)
+                return _text(name, field)
             case Form.NAME:
                 return {"type": ["string", "null"]}
             case Form.NUMBER:
-                least = {} if known.minimum is None else {"minimum": known.minimum}
+                least = {} if field.minimum is None else {"minimum": field.minimum}
                 return {"type": ["integer", "null"], **least}
             case Form.FLAG:
                 return {"type": ["boolean", "string", "null"], "pattern": TRUE_OR_FALSE.replace("\\s*", "")}
             case Form.CONFIG:
                 return {"type": ["object", "null"], "additionalProperties": {"type": ["string", "number", "boolean"]}}
             case Form.LIST:
-                items = {"items": self.reference(name, known.fields, version)} if known.fields else {}
+                items = {"items": self.reference(name, field.fields, version)} if field.fields else {}
                 return {"type": ["array", "null"], **items}
             case Form.MAP:
-                if not known.fields:
+                if not field.fields:
                     return {"type": ["object", "null"]}
                 if name in CONNECTOR_FIELDS.values():
-                    return self._connector(name, known.fields, version)
-                return self.reference(name, known.fields, version)
+                    return self._connector(name, field.fields, version)
+                return self.reference(name, field.fields, version)
 
     def _connector(self, name: str, fields: Fields, version: str) -> dict[str, Any]:
-        (connector,) = (one for one in CONNECTORS if CONNECTOR_FIELDS[one] == name)
+        (connector,) = (each for each in CONNECTORS if CONNECTOR_FIELDS[each] == name)
         made = self._mapping(fields, version)
         typed = {
             key: of_key
-            for key, known in KEYS.items()
-            if connector in connectors_reading(key) and (of_key := _of_key(known)) is not None
+            for key, declared in KEYS.items()
+            if connector in connectors_reading(key) and (of_key := _of_key(declared)) is not None
         }
         self.defs[f"{PREFIX}settings-{connector}"] = {"type": ["object", "null"], "properties": typed}
         settings = {"allOf": [made["properties"]["config"], {"$ref": f"#/$defs/{PREFIX}settings-{connector}"}]}
         made["properties"]["config"] = settings
-        same = next((known for known, one in self.defs.items() if one == made), None)
+        same = next((shared for shared, definition in self.defs.items() if definition == made), None)
         if same is None:
             same = f"{PREFIX}{name}-{version}"
             self.defs[same] = made
         return {"$ref": f"#/$defs/{same}"}
 
 
-def _text(name: str, known: Field) -> dict[str, Any]:
-    if known.choices:
-        return {"enum": [*known.choices, None]}
+def _text(name: str, field: Field) -> dict[str, Any]:
+    if field.choices:
+        return {"enum": [*field.choices, None]}
     return {"type": ["string", "number", "null"], **(NO_PATTERN if name.endswith("sPattern") else {})}
 
 
 def _of_key(key: Key) -> dict[str, Any] | None:
-    """What a setting takes, as far as a schema can say it: a text may be a reference."""
+    """Return what a setting takes, as far as a schema can say it: a text may be a reference."""
     if KeyLevel.FLOW not in key.scopes or key.status is not Status.USED or key.per_topic:
         return None
     if key.kind is Kind.BOOLEAN:
@@ -151,7 +151,3 @@ def _of_key(key: Key) -> dict[str, Any] | None:
     if key.kind is Kind.PATTERNS:
         return {"type": ["string", "number", "boolean"], **NO_PATTERN}
     return None
-
-
-if __name__ == "__main__":
-    SCHEMA.write_text(whole(), encoding="utf-8")

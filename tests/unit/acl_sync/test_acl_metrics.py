@@ -1,4 +1,4 @@
-"""What acl-sync shows of ACLs on /metrics: only the replica that acts shows any."""
+"""Metrics of acl-sync: only the leader shows ACLs."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -14,8 +14,8 @@ from tests.faults.killing import killed_and_started_while_paced
 from tests.faults.scene import Scene
 from tests.faults.striking import PACED
 from tests.support.eventually import wait_until
-from tools.bench.killing import killed
-from tools.bench.systems import SYSTEMS, System, SystemRun
+from tests.support.systems import SYSTEMS, System, SystemRun
+from tools.bench.outages import killed
 
 # A child of its own, as a JVM's would be; each says when it is there.
 SAYS_AND_STAYS = """

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from tools.bench.outcome import Scalar
 from tools.bench.recorded import Run, read, replaced, runs_of, write
+from tools.bench.results import Scalar
 from tools.docs.bench_figures import page
 
 KEYS: dict[str, Scalar] = {

@@ -10,11 +10,9 @@ from lockstep_kafka.topics.topic_reader import Record
 from lockstep_state.offsets import TopicPartition
 from lockstep_state.rows.state_rows import Assignment, MirroredTopic, PartitionProgress
 from tools.bench.modelled_fleet import ModelledFleet
-from tools.bench.outcome import Failed
-from tools.bench.readings import READERS, SHEETS, Readings
-from tools.bench.scale import SCALE, merged
-from tools.bench.scale_planning import balance, heavy_slots, imbalance, least_moved, measure_planning, moved
-from tools.bench.state_replay import SLOT, WANTS, fold_of_reader
+from tools.bench.results import Failed, Readings
+from tools.bench.scale import PARTS, balance, heavy_slots, imbalance, least_moved, measure_planning, merged, moved
+from tools.bench.state_replay import READERS, WANTS, fold_of_reader
 from tools.bench.state_traffic import begun_row, moved_row
 
 MB = 1e6
@@ -80,24 +78,18 @@ def test_balance_ends_with_a_division_that_stays() -> None:
 
 
 def test_planning_of_a_small_fleet_moves_as_few_as_possible(tmp_path: Path) -> None:
-    values, notes = measure_planning(tmp_path, ModelledFleet.modelled(230, 20 * MB), 5)
+    values = measure_planning(tmp_path, ModelledFleet.modelled(230, 20 * MB), 5).values
     assert values["plan_again_moved"] == values["plan_added_moved"] == 0
     assert values["plan_lost_moved"] == values["plan_lost_least"] == 46
     assert values["imbalance_before"] >= values["imbalance_after"] >= values["imbalance_least"] - 1e-9
     assert values["metrics_page_mb"] > 0.1, "the page has the partitions"
-    assert values.keys() <= SHEETS[SCALE].rows.keys()
-    assert len(notes) == 1
-
-
-def test_every_row_of_the_sheet_has_words_of_its_own() -> None:
-    words = [row.words for row in SHEETS[SCALE].rows.values()]
-    assert len(words) == len(set(words))
+    assert values.keys() <= {row.key for row in PARTS[0].rows}
 
 
 def test_failed_part_is_beside_what_was_measured() -> None:
     failed = Failed(reason="no broker")
-    found = merged({"planning": ({"plan_first_ms": 1.0}, ["a note"]), "state topic": failed})
-    assert found == {"lockstep": Readings(values={"plan_first_ms": 1.0}, notes=["a note"]), "state topic": failed}
+    planned = Readings(values={"plan_first_ms": 1.0}, notes=["a note"])
+    assert merged({"planning": planned, "state topic": failed}) == {"lockstep": planned, "state topic": failed}
     assert merged({"planning": failed}) == {"planning": failed}
 
 
@@ -128,7 +120,3 @@ def test_each_reader_folds_the_rows_of_a_flow(reader: str) -> None:
     wants = WANTS.get(reader, {MirroredTopic, PartitionProgress, Assignment})
     kinds = [MirroredTopic, PartitionProgress, Assignment]
     assert [one is not None for one in folded] == [kind in wants for kind in kinds]
-
-
-def test_readers_are_the_services_and_a_slot() -> None:
-    assert {*WANTS, SLOT} == set(READERS)

@@ -1,37 +1,47 @@
 """What the bench counts when applications switch sides."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 import pytest
 
-from tools.bench.applications import Count, GroupReadings, count, lost_before
+from tests.support.application import Application
+from tests.support.systems import SystemEnded
 from tools.bench.switching import known_until, permitted_loss, seconds_by_group, steps_text, topics_of_groups
-from tools.bench.systems import SystemEnded
-
-WRITTEN = {"a": ["a 0", "a 2"], "b": ["b 1"]}
 
 
-def group(*topics: str, read: dict[str, int]) -> GroupReadings:
-    return GroupReadings(topics, Counter(read))
+def application(written: Sequence[str], **groups: tuple[str, Sequence[str]]) -> Application:
+    """One with these values written; each group has its topics, joined, and what it has read."""
+    made = Application("", [], partitions=1, groups={name: topics.split() for name, (topics, _) in groups.items()})
+    made.written = {value: float(number) for number, value in enumerate(written)}
+    for group in made.groups:
+        group.read.update(groups[group.name][1])
+    return made
 
 
-def test_records_that_every_group_has_read_count_for_nothing() -> None:
-    groups = [group("a", "b", read={"a 0": 1, "a 2": 1, "b 1": 1}), group("b", read={"b 1": 1})]
-    assert count(WRITTEN, groups) == Count(lost=0, again=0)
+ALL = ["a 0", "b 1", "a 2"]
+
+
+def test_records_that_every_group_has_read_are_not_lost() -> None:
+    found = application(ALL, both=("a b", ALL), one=("b", ["b 1"]))
+    assert (found.unread, found.read_again) == (set(), 0)
 
 
 def test_record_that_several_groups_miss_is_lost_once() -> None:
-    groups = [group("a", read={"a 0": 1}), group("a", "b", read={"a 0": 1, "b 1": 1}), group("b", read={})]
-    assert count(WRITTEN, groups) == Count(lost=2, again=0)
+    assert application(ALL, one=("a", ["a 0"]), both=("a b", ["a 0", "b 1"]), other=("b", [])).unread == {"a 2", "b 1"}
 
 
 def test_record_counts_each_time_it_is_read_again() -> None:
-    groups = [group("a", read={"a 0": 3, "a 2": 1}), group("a", read={"a 0": 2, "a 2": 1})]
-    assert count(WRITTEN, groups) == Count(lost=0, again=3)
+    assert application(ALL, one=("a", ["a 0", "a 2", "a 0", "a 0"]), other=("a", ["a 0", "a 0", "a 2"])).read_again == 3
 
 
 def test_record_not_acknowledged_is_not_lost() -> None:
-    assert count({"a": []}, [group("a", read={})]) == Count(lost=0, again=0)
+    assert application([], one=("a", [])).unread == set()
+
+
+def test_group_subscribes_to_its_topics_and_their_copies() -> None:
+    (group,) = application([], one=("t1", [])).groups
+    assert group.subscribed(["t1", "t11", "a.t1", "a.t11"]) == ["t1", "a.t1"]
 
 
 def test_groups_share_the_topics_and_the_last_read_two() -> None:
@@ -68,12 +78,6 @@ def test_steps_begin_with_the_start_of_the_process() -> None:
         ],
     }
     assert steps_text(body, 1.0) == "start of the process 0.50, check 0.50, fence 1.25; ended after 4.00"
-
-
-def test_lost_records_before_a_moment_were_acknowledged_before_it() -> None:
-    written = {"a": {"a 0": 1.0, "a 2": 2.0, "a 4": 3.0}}
-    groups = [group("a", read={"a 0": 1})]
-    assert [lost_before(written, groups, moment) for moment in (1.5, 2.5, 3.5)] == [0, 1, 2]
 
 
 def test_failover_knows_the_source_up_to_the_moment_it_names() -> None:

@@ -9,14 +9,14 @@ from statistics import mean
 import pytest
 
 from tests.support.mm2 import properties
+from tests.support.systems import SYSTEMS
 from tools.bench.arriving import gaps, longest_gap
-from tools.bench.compacted import key_of, left_of
 from tools.bench.compare import places
+from tools.bench.latency import by_slots
 from tools.bench.limit import requests
 from tools.bench.orders import Orders
-from tools.bench.parts import by_slots
-from tools.bench.systems import SYSTEMS
-from tools.bench.wire import record_count, whole_batches
+from tools.bench.slot_path import measured
+from tools.bench.throughput import key_of, left_of
 
 
 def batch(base: int, records: int, payload: int = 100) -> bytes:
@@ -33,18 +33,6 @@ def test_orders_are_json_of_about_470_bytes_and_always_the_same() -> None:
     assert 460 <= mean(sizes) <= 480
     assert json.loads(orders.value(41))["order_id"] == "000000000041"
     assert Orders.drawn().value(12_345) == orders.value(12_345)
-
-
-def test_a_cut_batch_at_the_end_of_a_fetch_is_left_out() -> None:
-    first, second = batch(0, 10), batch(10, 5)
-    found = list(whole_batches(first + second[:-1]))
-    assert found == [(0, len(first), 10)]
-    assert list(whole_batches(first + second)) == [(0, len(first), 10), (len(first), len(first) + len(second), 15)]
-
-
-def test_record_count_is_read_from_the_batch_header() -> None:
-    both = batch(0, 10) + batch(10, 5)
-    assert [record_count(both, start) for start, _, _ in whole_batches(both)] == [10, 5]
 
 
 @pytest.mark.parametrize("records", [8, 31, 64, 1_000])
@@ -119,3 +107,9 @@ def test_latency_is_measured_with_one_slot_and_with_two() -> None:
     assert found["lockstep_two_slots"]["tasks.max"] == "2"
     assert found["mm2_tuned"] == SYSTEMS["mm2_tuned"].settings("none")
     assert by_slots([SYSTEMS["mm2"]]) == [SYSTEMS["mm2"]]
+
+
+def test_slot_path_copies_every_batch_between_brokers_in_memory() -> None:
+    found = measured("16k", 5, None)
+    assert found["sent"] == 4 * 5
+    assert found["records"] == 35

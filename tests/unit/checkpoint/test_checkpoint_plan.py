@@ -1,4 +1,4 @@
-"""Which checkpoints are due (`mm2-behaviour.md` §3.6, conformance nos. 33 to 40 and 49 to 57)."""
+"""Due checkpoints (`mm2-behaviour.md` §3.6, conformance nos. 33 to 40 and 49 to 57)."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -8,12 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_checkpoint.plan import CheckpointPlan, beyond, is_more_recent, plan_checkpoints, within
+from lockstep_checkpoint.plan import CheckpointPlan, beyond_log_end, is_more_recent, plan_checkpoints, split_by_log_end
 from lockstep_rules.filters import NameFilter
-from lockstep_rules.groups.group_selection import CheckpointRule, Committed, came_from, consumes_mirrored, target_topic
+from lockstep_rules.groups.group_selection import (
+    CheckpointRule,
+    Committed,
+    consumes_mirrored,
+    reverse_source_topic,
+    target_topic,
+)
+from lockstep_rules.offsets.offset_sync_store import OffsetSyncStore
 from lockstep_rules.offsets.offset_translator import OffsetTranslator
 from lockstep_rules.offsets.run_translator import RunTranslator, TranslatedOffset
-from lockstep_rules.offsets.translation import OffsetSyncStore
 from lockstep_rules.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
 from lockstep_state.codecs.mm2_codec import Checkpoint, OffsetSync
 from lockstep_state.names import Flow
@@ -29,11 +35,11 @@ Last = dict[TopicPartition, Checkpoint]
 
 def store(*syncs: tuple[str, int, int, int]) -> OffsetSyncStore:
     """A started store after these syncs (topic, partition, upstream, downstream)."""
-    found = OffsetSyncStore(keep_only_newest=False)
+    plan = OffsetSyncStore(keep_only_newest=False)
     for at, (topic, partition, upstream, downstream) in enumerate(syncs):
-        found.fold(at, OffsetSync(topic, partition, UpstreamOffset(upstream), DownstreamOffset(downstream)))
-    found.finish_reading()
-    return found
+        plan.fold(at, OffsetSync(topic, partition, UpstreamOffset(upstream), DownstreamOffset(downstream)))
+    plan.finish_reading()
+    return plan
 
 
 def at(topic: str, partition: int, offset: int | None, metadata: str = "") -> Committed:
@@ -41,14 +47,8 @@ def at(topic: str, partition: int, offset: int | None, metadata: str = "") -> Co
 
 
 def checkpoint(upstream: int, downstream: int, topic: str = "A.orders", **more: Any) -> Checkpoint:
-    return Checkpoint(
-        GROUP,
-        topic,
-        more.get("partition", 0),
-        UpstreamOffset(upstream),
-        DownstreamOffset(downstream),
-        more.get("metadata", ""),
-    )
+    partition, metadata = more.get("partition", 0), more.get("metadata", "")
+    return Checkpoint(GROUP, topic, partition, UpstreamOffset(upstream), DownstreamOffset(downstream), metadata)
 
 
 def planned(
@@ -80,48 +80,47 @@ class TestNames:
 
 
 class TestDue:
-    def test_mm2_050_a_group_past_a_sync_gets_one_past_its_downstream_offset(self) -> None:
-        assert planned(store(("orders", 0, 3, 4)), at("orders", 0, 10)).due == (checkpoint(10, 5),)
-
-    def test_mm2_050_a_group_exactly_at_a_sync_gets_its_downstream_offset(self) -> None:
-        assert planned(store(("orders", 0, 7, 11)), at("orders", 0, 7)).due == (checkpoint(7, 11),)
-
-    def test_mm2_050_partition_and_metadata_are_kept(self) -> None:
-        found = planned(store(("orders", 5, 3, 4)), at("orders", 5, 3, "from anna"))
-        assert found.due == (checkpoint(3, 4, partition=5, metadata="from anna"),)
+    @pytest.mark.parametrize(
+        ("sync", "committed", "due"),
+        [
+            (("orders", 0, 3, 4), at("orders", 0, 10), checkpoint(10, 5)),  # past the sync
+            (("orders", 0, 7, 11), at("orders", 0, 7), checkpoint(7, 11)),  # exactly at it
+            (
+                ("orders", 5, 3, 4),
+                at("orders", 5, 3, "from anna"),
+                checkpoint(3, 4, partition=5, metadata="from anna"),
+            ),
+            (("orders", 0, 3, 4), at("orders", 0, None), None),
+        ],
+    )
+    def test_mm2_050_054_offset_is_translated_by_the_nearest_sync(
+        self, *, sync: tuple[str, int, int, int], committed: Committed, due: Checkpoint | None
+    ) -> None:
+        assert planned(store(sync), committed).due == (() if due is None else (due,))
 
     def test_a_topic_that_the_filter_refuses_gets_none(self) -> None:
         rule = CheckpointRule(FLOW, DefaultReplicationPolicy(), NameFilter(("orders",), ()))
         syncs = store(("orders", 0, 3, 4), ("payments", 0, 3, 4))
-        found = planned(syncs, at("payments", 0, 3), at("orders", 0, 3), rule=rule)
-        assert [one.topic for one in found.due] == ["A.orders"]
-        assert [where for where, _ in found.places] == [("A.orders", 0)]
-
-    def test_the_filter_sees_the_name_on_the_source(self) -> None:
-        rule = CheckpointRule(FLOW, DefaultReplicationPolicy(), NameFilter((r"A\.orders",), ()))
-        assert planned(store(("orders", 0, 3, 4)), at("orders", 0, 3), rule=rule).due == ()
-
-    def test_mm2_054_partition_without_committed_offset_has_no_checkpoint(self) -> None:
-        assert planned(store(("orders", 0, 3, 4)), at("orders", 0, None)) == CheckpointPlan(())
+        plan = planned(syncs, at("payments", 0, 3), at("orders", 0, 3), rule=rule)
+        assert [one.topic for one in plan.due] == ["A.orders"]
+        assert [tp for tp, _ in plan.translated_offsets] == [("A.orders", 0)]
+        by_remote_name = replace(rule, topics=NameFilter((r"A\.orders",), ()))
+        assert planned(syncs, at("orders", 0, 3), rule=by_remote_name).due == (), "the name on the source counts"
 
     def test_mm2_053_partition_without_offset_sync_is_named_untranslated(self) -> None:
-        found = planned(store(("orders", 0, 3, 4)), at("orders", 1, 3))
+        plan = planned(store(("orders", 0, 3, 4)), at("orders", 1, 3))
         waits = TranslatedOffset(None, reason=ReasonCode.NO_OFFSET_SYNC.to_reason(), by_runs=False)
-        assert (found.due, found.places) == ((), ((("A.orders", 1), waits),))
+        assert (plan.due, plan.translated_offsets) == ((), ((("A.orders", 1), waits),))
 
     def test_offset_below_the_oldest_sync_is_named_untranslated(self) -> None:
-        found = planned(store(("orders", 0, 300, 400)), at("orders", 0, 299))
-        assert found.due == ()
-        assert [place.reason for _, place in found.places] == [ReasonCode.OLDER_THAN_SYNCS.to_reason(offset=299)]
+        plan = planned(store(("orders", 0, 300, 400)), at("orders", 0, 299))
+        assert plan.due == ()
+        ((_, translated),) = plan.translated_offsets
+        assert translated.reason == ReasonCode.OLDER_THAN_SYNCS.to_reason(offset=299)
 
     def test_checkpoint_of_other_partitions_is_due_without_a_sync_of_one(self) -> None:
-        found = planned(store(("orders", 0, 3, 4)), at("orders", 1, 3), at("orders", 0, 3))
-        assert found.due == (checkpoint(3, 4),)
-
-    def test_checkpoint_is_not_due_before_the_syncs_are_read_to_the_end(self) -> None:
-        syncs = OffsetSyncStore(keep_only_newest=False)
-        syncs.fold(0, OffsetSync("orders", 0, UpstreamOffset(3), DownstreamOffset(4)))
-        assert planned(syncs, at("orders", 0, 3)).due == ()
+        plan = planned(store(("orders", 0, 3, 4)), at("orders", 1, 3), at("orders", 0, 3))
+        assert plan.due == (checkpoint(3, 4),)
 
 
 class TestMoreRecent:
@@ -149,9 +148,9 @@ class TestMoreRecent:
         last: Last = {}
 
         def round_(syncs: OffsetSyncStore, upstream: int) -> list[tuple[int, int]]:
-            found = planned(syncs, at("orders", 0, upstream), last=last)
-            last.update({(one.topic, one.partition): one for one in found.due})
-            return [(one.upstream, one.downstream) for one in found.due]
+            plan = planned(syncs, at("orders", 0, upstream), last=last)
+            last.update({one.tp: one for one in plan.due})
+            return [(one.upstream, one.downstream) for one in plan.due]
 
         dense = store(*(("orders", 0, offset, offset) for offset in range(0, 1001, 10)))
         sparse = store(("orders", 0, 500, 500), ("orders", 0, 1000, 1000))
@@ -166,7 +165,7 @@ class TestMoreRecent:
         first = store(("orders", 0, 100, 100), ("orders", 0, 200, 200), ("orders", 0, 300, 300))
         (loaded,) = planned(first, at("orders", 0, 250)).due
         assert (loaded.upstream, loaded.downstream) == (250, 201)
-        last = {(loaded.topic, loaded.partition): loaded}
+        last = {loaded.tp: loaded}
         restarted = store(*(("orders", 0, offset, offset) for offset in (175, 375)))
         assert planned(restarted, at("orders", 0, 250), last=last).due == ()
         assert planned(restarted, at("orders", 0, 370), last=last).due == ()
@@ -183,12 +182,12 @@ class TestPlaces:
     def test_exact_place_is_reported_with_a_due_or_a_written_checkpoint(self) -> None:
         exact = TranslatedOffset(DownstreamOffset(90))
         for last in ({}, {("A.orders", 0): checkpoint(100, 90)}):
-            assert self.place(exact, last=last).places == ((("A.orders", 0), exact),)
+            assert self.place(exact, last=last).translated_offsets == ((("A.orders", 0), exact),)
 
     def test_checkpoint_beyond_the_exact_place_waits_with_its_reason(self) -> None:
-        found = self.place(TranslatedOffset(DownstreamOffset(40)), last={("A.orders", 0): checkpoint(90, 80)})
-        ((_, place),) = found.places
-        assert (found.due, place.at, place.exact) == ((), None, False)
+        plan = self.place(TranslatedOffset(DownstreamOffset(40)), last={("A.orders", 0): checkpoint(90, 80)})
+        ((_, place),) = plan.translated_offsets
+        assert (plan.due, place.offset, place.exact) == ((), None, False)
         assert place.reason == ReasonCode.BEYOND_EXACT_OFFSET.to_reason(checkpoint=80, exact=40)
 
     @pytest.mark.parametrize(
@@ -196,23 +195,25 @@ class TestPlaces:
         [TranslatedOffset(DownstreamOffset(40), behind=50), TranslatedOffset(DownstreamOffset(40), by_runs=False)],
     )
     def test_checkpoint_beyond_an_inexact_place_may_be_right(self, place: TranslatedOffset) -> None:
-        assert self.place(place, last={("A.orders", 0): checkpoint(90, 80)}).places == ((("A.orders", 0), place),)
+        assert self.place(place, last={("A.orders", 0): checkpoint(90, 80)}).translated_offsets == (
+            (("A.orders", 0), place),
+        )
 
     def test_a_checkpoint_beyond_the_exact_place_goes_back_with_the_group(self) -> None:
-        found = self.place(TranslatedOffset(DownstreamOffset(40)), last={("A.orders", 0): checkpoint(101, 80)})
-        assert found.due == (checkpoint(100, 40),)
+        plan = self.place(TranslatedOffset(DownstreamOffset(40)), last={("A.orders", 0): checkpoint(101, 80)})
+        assert plan.due == (checkpoint(100, 40),)
 
 
 class TestLogEnds:
     def test_checkpoint_beyond_the_end_of_the_target_log_is_not_written(self) -> None:
         due = checkpoint(9, 5), checkpoint(9, 6, partition=1), checkpoint(9, 6, partition=2)
-        kept, others = within(due, {("A.orders", 0): 5, ("A.orders", 1): 5})
+        kept, others = split_by_log_end(due, {("A.orders", 0): 5, ("A.orders", 1): 5})
         assert (kept, others) == (due[:1], due[1:])
 
     def test_checkpoint_beyond_the_log_end_waits_with_its_reason(self) -> None:
         ends = {("A.orders", 0): 5}
-        assert beyond(checkpoint(9, 6), ends).reason == ReasonCode.BEYOND_TARGET_END.to_reason(offset=6, end=5)
-        assert beyond(checkpoint(9, 6), {}).reason == ReasonCode.TARGET_END_UNKNOWN.to_reason()
+        assert beyond_log_end(checkpoint(9, 6), ends).reason == ReasonCode.BEYOND_TARGET_END.to_reason(offset=6, end=5)
+        assert beyond_log_end(checkpoint(9, 6), {}).reason == ReasonCode.TARGET_END_UNKNOWN.to_reason()
 
 
 class TestGroups:
@@ -222,7 +223,7 @@ class TestGroups:
         assert not consumes_mirrored([at("payments", 0, 1)], only)
         assert not consumes_mirrored([], only)
 
-    def test_checkpoint_of_the_opposite_flow_counts_if_its_own_topic_passes(self) -> None:
+    def test_checkpoint_of_the_reverse_flow_counts_if_its_own_topic_passes(self) -> None:
         only = replace(RULE, topics=NameFilter(("orders",), ()))
         assert not only.counts("B.orders")
         assert replace(only, fails_back=True).counts("B.orders")
@@ -230,10 +231,10 @@ class TestGroups:
         assert not replace(only, fails_back=True).counts("C.orders")
 
     def test_topic_from_the_target_is_known_by_its_name(self) -> None:
-        assert came_from(RULE, "B.orders") == "orders"
-        assert came_from(RULE, "orders") is None
-        assert came_from(RULE, "C.orders") is None
-        assert came_from(replace(RULE, policy=IdentityReplicationPolicy()), "orders") == "orders"
+        assert reverse_source_topic(RULE, "B.orders") == "orders"
+        assert reverse_source_topic(RULE, "orders") is None
+        assert reverse_source_topic(RULE, "C.orders") is None
+        assert reverse_source_topic(replace(RULE, policy=IdentityReplicationPolicy()), "orders") == "orders"
 
 
 ROUNDS = st.lists(st.tuples(st.integers(0, 400), st.lists(st.integers(1, 60), max_size=5)), min_size=1, max_size=40)
@@ -251,8 +252,8 @@ def test_checkpoints_only_go_back_when_the_group_does(rounds: list[tuple[int, li
             position += 1
             syncs.fold(position, OffsetSync("orders", 0, UpstreamOffset(newest), DownstreamOffset(newest)))
         for one in planned(syncs, at("orders", 0, upstream), last=last).due:
-            before = last.get((one.topic, one.partition))
+            before = last.get(one.tp)
             assert one.downstream <= one.upstream  # never beyond the group in a log copied one to one
             assert before is None or one.downstream > before.downstream or one.upstream < before.upstream
-            last[one.topic, one.partition] = one
+            last[one.tp] = one
         assert planned(syncs, at("orders", 0, upstream), last=last).due == ()

@@ -1,4 +1,4 @@
-"""The row of a group keeps what it says of the source until this process has read the source."""
+"""The row of a group keeps its facts of the source until this process has read the source."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,19 +6,24 @@ from pathlib import Path
 import pytest
 
 from lockstep_checkpoint.group_report import GroupReport
-from lockstep_checkpoint.group_view import ReadingTime, TranslationState
 from lockstep_rules.groups.group_sync import IN_USE, REFUSED, Ahead
-from lockstep_rules.offsets.run_translator import TranslatedOffset
 from lockstep_state.codecs.mm2_codec import Checkpoint
-from lockstep_state.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
+from lockstep_state.offsets import TopicPartition
 from lockstep_state.reasons.reason_catalogue import ReasonCode
 from lockstep_state.rows.group_rows import AHEAD_ON_TARGET, REWOUND_ON_SOURCE
 from lockstep_state.rows.state_rows import GroupStatus
 from tests.support.reasons import reported
-from tests.unit.checkpoint.test_group_report import GROUP, WRITTEN, Late, looked_at, reporting_of
-from tests.unit.checkpoint.test_target_group_sync import PLACE, Stage, ours
-
-pytestmark = pytest.mark.usefixtures("quick")
+from tests.unit.checkpoint.test_group_report import (
+    EXACT,
+    GROUP,
+    WRITTEN,
+    Late,
+    checkpoint,
+    read_source_once,
+    reporting_of,
+    source_read,
+)
+from tests.unit.checkpoint.test_target_group_sync import TP, Stage
 
 KEPT = ("phase", "reason", "exact", "behind", "waiting", "more_behind", "more_waiting", "positions")
 WAITS = GroupStatus(
@@ -33,11 +38,6 @@ WAITS = GroupStatus(
     rewound=(("A.u", 4, 900),),
 )
 FAILS = replace(WAITS, phase="failing", reason="not permitted")
-
-
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lockstep_checkpoint.target_group_sync.SECOND_CHECK_S", 0.0)
 
 
 async def restarted(
@@ -56,7 +56,7 @@ def of_source(row: GroupStatus) -> dict[str, object]:
 @pytest.mark.parametrize("row", [WAITS, FAILS])
 async def test_group_synced_before_the_source_was_read_keeps_its_row(tmp_path: Path, row: GroupStatus) -> None:
     report, log = await restarted(tmp_path, row)
-    await report.synced(GROUP, {("A.t", 0): 100}, (Ahead(("A.u", 4), 900, 800, REWOUND_ON_SOURCE),))
+    await report.record_synced(GROUP, {("A.t", 0): 100}, (Ahead(("A.u", 4), 900, 800, REWOUND_ON_SOURCE),))
     last = log.rows()[-1]
     assert of_source(last) == of_source(row)
     assert (last.synced, last.rewound) == (True, row.rewound)
@@ -64,9 +64,13 @@ async def test_group_synced_before_the_source_was_read_keeps_its_row(tmp_path: P
 
 
 @pytest.mark.parametrize("row", [WAITS, FAILS])
-async def test_group_held_before_the_source_was_read_keeps_its_row(tmp_path: Path, row: GroupStatus) -> None:
-    report, log = await restarted(tmp_path, replace(row, synced=True))
-    await report.held(GROUP, REFUSED, ReasonCode.REPORTED.to_reason(text="no right to write"))
+@pytest.mark.parametrize("written", [WRITTEN, {}])
+async def test_group_held_before_the_source_was_read_keeps_its_row(
+    tmp_path: Path, row: GroupStatus, written: dict[TopicPartition, Checkpoint]
+) -> None:
+    """Also while the checkpoints topic cannot be read."""
+    report, log = await restarted(tmp_path, replace(row, synced=True), written)
+    await report.record_held(GROUP, REFUSED, ReasonCode.REPORTED.to_reason(text="no right to write"))
     last = log.rows()[-1]
     assert of_source(last) == of_source(row)
     assert (last.held, last.synced, last.rewound) == (REFUSED, True, row.rewound)
@@ -76,24 +80,17 @@ async def test_group_unchanged_since_its_row_is_counted_and_not_written(tmp_path
     cause = ReasonCode.REPORTED.to_reason(text="it has members")
     row = replace(WAITS, synced=True, held=IN_USE, held_reason="it has members", held_cause=cause, rewound=())
     report, log = await restarted(tmp_path, row)
-    await report.held(GROUP, IN_USE, cause)
+    await report.record_held(GROUP, IN_USE, cause)
     assert len(log.rows()) == 1
-    assert report.held_for()[IN_USE] == 1
+    assert report.count_held()[IN_USE] == 1
     assert report.phases()["translated"] == 1
-
-
-async def test_group_without_checkpoints_at_hand_keeps_its_positions(tmp_path: Path) -> None:
-    """The checkpoints topic may not be read now."""
-    report, log = await restarted(tmp_path, WAITS, {})
-    await report.held(GROUP, REFUSED, ReasonCode.REPORTED.to_reason(text="no right to write"))
-    assert log.rows()[-1].positions == WAITS.positions
 
 
 async def test_group_found_ahead_before_the_source_was_read_is_not_exact(tmp_path: Path) -> None:
     report, log = await restarted(tmp_path, replace(WAITS, exact=2))
-    await report.synced(GROUP, {}, (Ahead(("A.t", 0), 120, 100, AHEAD_ON_TARGET),))
+    await report.record_synced(GROUP, {}, (Ahead(("A.t", 0), 120, 100, AHEAD_ON_TARGET),))
     assert (log.rows()[-1].exact, log.rows()[-1].behind) == (2, ())
-    await report.synced(GROUP, {}, (Ahead(("A.t", 9), 120, 100, AHEAD_ON_TARGET),))
+    await report.record_synced(GROUP, {}, (Ahead(("A.t", 9), 120, 100, AHEAD_ON_TARGET),))
     assert (log.rows()[-1].exact, log.rows()[-1].behind) == (1, WAITS.behind)
 
 
@@ -101,7 +98,7 @@ async def test_group_failing_before_it_was_read_keeps_its_target(tmp_path: Path)
     ahead = (("A.t", 0, 900, 100, REWOUND_ON_SOURCE),)
     row = replace(WAITS, synced=True, ahead=ahead, more_behind=0, more_waiting=0)
     report, log = await restarted(tmp_path, row)
-    await looked_at(report, "no answer")
+    await read_source_once(report, "no answer")
     assert replace(log.rows()[-1], at_ms=0, term=0) == replace(
         row, phase="failing", reason="no answer", behind=(), cause=ReasonCode.REPORTED.because(reported("no answer"))
     )
@@ -114,37 +111,35 @@ async def test_group_rewound_is_known_before_the_source_was_read(tmp_path: Path)
 
 async def test_group_synced_before_it_was_read_is_found_later(tmp_path: Path) -> None:
     report, log = await restarted(tmp_path, WAITS)
-    await report.synced(GROUP, {})
-    exact = TranslationState(places=((("A.t", 0), TranslatedOffset(DownstreamOffset(100))),))
-    assert await report.on_source_read({GROUP: exact}, {}, lambda _: True, ReadingTime(0.0, 0)) == (GROUP,)
+    await report.record_synced(GROUP, {})
+    assert await source_read(report, orders=EXACT) == (GROUP,)
     last = log.rows()[-1]
     assert (last.synced, last.exact, last.behind, last.waiting, last.reason) == (True, 1, (), (), "")
-    assert await report.on_source_read({GROUP: exact}, {}, lambda _: True, ReadingTime(0.0, 0)) == ()
+    assert await source_read(report, orders=EXACT) == ()
     assert "GroupFound" not in [event.kind for event in log.events()]
 
 
 async def test_group_that_is_new_is_reported_as_found(tmp_path: Path) -> None:
     report, log = await restarted(tmp_path, replace(WAITS, phase="waiting", cause=ReasonCode.GROUP_GONE.to_reason()))
-    await looked_at(report)
+    await read_source_once(report)
     assert [event.kind for event in log.events()] == ["GroupFound"]
 
 
 async def test_group_after_a_rebalance_keeps_its_row(tmp_path: Path) -> None:
     report, log = await restarted(tmp_path, WAITS)
     report.reset()
-    await report.synced(GROUP, {})
+    await report.record_synced(GROUP, {})
     report.reset()
-    await report.held(GROUP, REFUSED, ReasonCode.REPORTED.to_reason(text="no right to write"))
+    await report.record_held(GROUP, REFUSED, ReasonCode.REPORTED.to_reason(text="no right to write"))
     assert of_source(log.rows()[-1]) == of_source(WAITS)
 
 
 async def test_sync_now_without_the_source_keeps_what_waits(tmp_path: Path) -> None:
     """`lockstep failover` asks for it; the switch then reads the row."""
     stage = Stage(tmp_path, lines="sync.group.offsets.enabled = true\n")
-    one = Checkpoint(GROUP, *PLACE, UpstreamOffset(100), DownstreamOffset(100), "")
-    stage.memory.written.written(1, one)
+    stage.memory.written.written(1, checkpoint(100))
     await stage.ctx.state.write(WAITS)
-    await stage.sync.sync_now(ours, rewind=False)
-    assert stage.target.writes == [(GROUP, PLACE, 100)]
+    await stage.sync_now()
+    assert stage.target.writes == [(GROUP, TP, 100)]
     assert stage.row().synced
     assert of_source(stage.row()) == of_source(WAITS)

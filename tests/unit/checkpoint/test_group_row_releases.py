@@ -1,5 +1,4 @@
-"""A process that has only the row of a group commits what the row is known to say, in whatever words and by whichever
-release it was written."""
+"""Group rows of earlier and later releases: a process without the source commits only what their codes permit."""
 
 import json
 import os
@@ -23,7 +22,7 @@ from lockstep_state.reasons.reason import Reason
 from lockstep_state.reasons.reason_catalogue import ReasonCode, format_sentence
 from lockstep_state.rows.state_rows import GroupStatus, decode_row
 from tests.support.reasons import reported
-from tests.unit.checkpoint.test_target_group_sync import GROUP, Stage, ours
+from tests.unit.checkpoint.test_target_group_sync import GROUP, Stage
 
 LINES = "sync.group.offsets.enabled = true\n"
 OLD = Path(__file__).parent / "old" / "group_rows.jsonl"
@@ -35,11 +34,6 @@ SIXTY = [("A.t", number) for number in range(60)]
 RECREATED = TranslatedOffset(None, reason=ReasonCode.TARGET_RECREATED.to_reason())
 NO_SYNC = TranslatedOffset(None, reason=ReasonCode.NO_OFFSET_SYNC.to_reason())
 EXACT = TranslatedOffset(DownstreamOffset(500))
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lockstep_checkpoint.target_group_sync.SECOND_CHECK_S", 0.0)
 
 
 def old_rows() -> dict[str, GroupStatus]:
@@ -73,8 +67,8 @@ async def committed_with(folder: Path, row: GroupStatus) -> set[TopicPartition]:
     """Return what a fresh process commits that has only the row: the source is away."""
     stage = fresh(folder, [(topic, number) for topic, number, *_ in row.positions], row.group)
     await stage.ctx.state.write(row)
-    await stage.sync.sync_now(ours, rewind=False, failover=True)
-    return {where for _, where, _ in stage.target.writes}
+    await stage.sync_now(failover=True)
+    return {tp for _, tp, _ in stage.target.writes}
 
 
 def ready_with(row: GroupStatus) -> bool:
@@ -84,8 +78,8 @@ def ready_with(row: GroupStatus) -> bool:
 
 async def test_group_of_60_partitions_on_a_new_topic_is_committed_by_no_process(tmp_path: Path) -> None:
     running = fresh(tmp_path / "running", SIXTY)
-    row = await written_by(running, [(where, RECREATED) for where in SIXTY])
-    await running.sync.sync_now(ours, rewind=False)
+    row = await written_by(running, [(tp, RECREATED) for tp in SIXTY])
+    await running.sync_now()
     assert running.target.writes == []
     assert (len(row.waiting), len(row.causes), row.more_waiting) == (50, 50, 10)
     assert await committed_with(tmp_path / "fresh", row) == set()
@@ -93,7 +87,7 @@ async def test_group_of_60_partitions_on_a_new_topic_is_committed_by_no_process(
 
 
 async def test_group_whose_sentences_changed_in_an_upgrade_is_not_committed(tmp_path: Path) -> None:
-    row = await written_by(fresh(tmp_path / "running", SIXTY[:3]), [(where, RECREATED) for where in SIXTY[:3]])
+    row = await written_by(fresh(tmp_path / "running", SIXTY[:3]), [(tp, RECREATED) for tp in SIXTY[:3]])
     reworded = replace(row, waiting=tuple((topic, number, "it is a new one") for topic, number, _ in row.waiting))
     assert await committed_with(tmp_path / "fresh", reworded) == set()
     assert not ready_with(reworded)
@@ -101,7 +95,7 @@ async def test_group_whose_sentences_changed_in_an_upgrade_is_not_committed(tmp_
 
 async def test_list_that_was_cut_hides_no_partition_that_is_wrong(tmp_path: Path) -> None:
     """The wrong ones are listed first. Of the others the row does not say which wait."""
-    places = [*((where, NO_SYNC) for where in SIXTY[:54]), *((where, RECREATED) for where in SIXTY[54:])]
+    places = [*((tp, NO_SYNC) for tp in SIXTY[:54]), *((tp, RECREATED) for tp in SIXTY[54:])]
     row = await written_by(fresh(tmp_path / "running", SIXTY), places)
     listed = {(topic, number) for topic, number, _ in row.waiting}
     assert listed >= set(SIXTY[54:])
@@ -109,7 +103,7 @@ async def test_list_that_was_cut_hides_no_partition_that_is_wrong(tmp_path: Path
 
 
 async def test_list_that_is_whole_leaves_the_other_partitions_committed(tmp_path: Path) -> None:
-    places = [*((where, RECREATED) for where in SIXTY[:45]), *((where, EXACT) for where in SIXTY[45:])]
+    places = [*((tp, RECREATED) for tp in SIXTY[:45]), *((tp, EXACT) for tp in SIXTY[45:])]
     row = await written_by(fresh(tmp_path / "running", SIXTY), places)
     assert await committed_with(tmp_path / "fresh", row) == set(SIXTY[45:])
 
@@ -171,7 +165,7 @@ async def test_row_of_an_earlier_release_without_a_reason_is_committed(tmp_path:
 
 
 def is_withheld_by_an_earlier_release(text: str) -> bool:
-    """Return what `is_misplaced` said of the text of a partition at `BEFORE`."""
+    """Return the answer of `is_misplaced` at `BEFORE` for the text of a partition."""
     return (
         text.startswith("the topic was created anew on the target")
         or "is beyond the end of the target's log" in text

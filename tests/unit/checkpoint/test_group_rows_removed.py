@@ -1,4 +1,4 @@
-"""The row of a group that is gone is removed in the end: applications may use a new group id for each start."""
+"""The row of a group that is gone is removed after some days."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -33,8 +33,8 @@ class Later:
         ctx.state._clock_ms = lambda: self.now
         self.state = ctx.state
 
-    async def round(self, *standing: str, failed: str = "") -> None:
-        found = {group: TranslationState() for group in standing}
+    async def round(self, *groups: str, failed: str = "") -> None:
+        found = {group: TranslationState() for group in groups}
         await self.stage.report.on_source_read(
             found, {failed: reported("why")} if failed else {}, ours, ReadingTime(0.0, 0)
         )
@@ -44,65 +44,65 @@ class Later:
 
 
 async def test_row_of_a_gone_group_is_removed_after_some_days(tmp_path: Path) -> None:
-    here = Later(tmp_path)
-    await here.state.write(GONE)
-    here.now += KEPT_MS - 1
-    await here.round()
-    assert here.keys_removed() == []
-    here.now += 1
-    await here.round()
-    assert here.keys_removed() == [b"group/orders"]
-    assert here.state.get(GroupStatus, "orders") is None
-    assert here.stage.report.groups() == ()
-    await here.round()
-    assert len(here.keys_removed()) == 1
+    later = Later(tmp_path)
+    await later.state.write(GONE)
+    later.now += KEPT_MS - 1
+    await later.round()
+    assert later.keys_removed() == []
+    later.now += 1
+    await later.round()
+    assert later.keys_removed() == [b"group/orders"]
+    assert later.state.get(GroupStatus, "orders") is None
+    assert later.stage.report.groups() == ()
+    await later.round()
+    assert len(later.keys_removed()) == 1
 
 
 async def test_row_of_a_group_that_is_there_is_never_removed(tmp_path: Path) -> None:
-    here = Later(tmp_path)
-    await here.state.write_all([replace(GONE, group="bills"), replace(GONE, group="mail"), replace(GONE, reason="")])
-    here.now += KEPT_MS
-    await here.round("bills", "orders", failed="mail")
-    assert here.keys_removed() == []
-    assert {row.group: row.is_gone for row in here.state.all(GroupStatus)} == dict.fromkeys(
+    later = Later(tmp_path)
+    await later.state.write_all([replace(GONE, group="bills"), replace(GONE, group="mail"), replace(GONE, reason="")])
+    later.now += KEPT_MS
+    await later.round("bills", "orders", failed="mail")
+    assert later.keys_removed() == []
+    assert {row.group: row.is_gone for row in later.state.all(GroupStatus)} == dict.fromkeys(
         ("bills", "mail", "orders"), False
     )
 
 
 async def test_row_of_a_group_just_gone_is_kept_from_then_on(tmp_path: Path) -> None:
-    here = Later(tmp_path)
-    await here.round("orders")
-    here.now += KEPT_MS
-    await here.round()
-    assert here.stage.row().is_gone
-    here.now += KEPT_MS - 1
-    await here.round()
-    assert here.keys_removed() == []
+    later = Later(tmp_path)
+    await later.round("orders")
+    later.now += KEPT_MS
+    await later.round()
+    assert later.stage.row().is_gone
+    later.now += KEPT_MS - 1
+    await later.round()
+    assert later.keys_removed() == []
 
 
 async def test_row_of_a_group_that_comes_back_is_a_new_one(tmp_path: Path) -> None:
-    here = Later(tmp_path)
-    await here.state.write(GONE)
-    here.now += KEPT_MS
-    await here.round()
-    await here.round("orders")
-    assert not here.stage.row().is_gone
-    assert [event.kind for event in here.stage.log.events()] == ["GroupFound"]
+    later = Later(tmp_path)
+    await later.state.write(GONE)
+    later.now += KEPT_MS
+    await later.round()
+    await later.round("orders")
+    assert not later.stage.row().is_gone
+    assert [event.kind for event in later.stage.log.events()] == ["GroupFound"]
 
 
 async def test_row_of_another_replicas_group_is_not_removed(tmp_path: Path) -> None:
-    here = Later(tmp_path)
-    await here.state.write(GONE)
-    here.now += KEPT_MS
-    here.stage.ctx.leadership.saw_leader(leader_label("checkpoint", 0, divided=True), "two", 99)
+    later = Later(tmp_path)
+    await later.state.write(GONE)
+    later.now += KEPT_MS
+    later.stage.ctx.leadership.read_claim(leader_label("checkpoint", 0, divided=True), "two", 99)
     with pytest.raises(LeadershipLost):
-        await here.round()
-    assert here.keys_removed() == []
+        await later.round()
+    assert later.keys_removed() == []
 
 
 async def test_round_of_the_source_names_gone_groups_without_asking(tmp_path: Path) -> None:
-    here, source = Later(tmp_path), LeftOut({})
-    await here.state.write(GONE)
-    read = await source_groups(here.stage, source).read(0.0, ours)
+    later, source = Later(tmp_path), LeftOut({})
+    await later.state.write(GONE)
+    read = await source_groups(later.stage, source).read(0.0, ours)
     assert source.asked == ["any"]
     assert read.asked == {"any", "orders"}

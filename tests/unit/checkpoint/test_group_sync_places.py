@@ -1,4 +1,4 @@
-"""A checkpoint that is not known to be right on the target is not committed there."""
+"""Checkpoints that are not known to be right on the target are not committed."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,13 +12,12 @@ from lockstep_config.flow.mirroring_rules import checkpoint_rule
 from lockstep_kafka.common.errors import NotPermitted
 from lockstep_rules.groups.group_selection import Committed
 from lockstep_rules.offsets.run_translator import TranslatedOffset
-from lockstep_state.codecs.mm2_codec import Checkpoint
 from lockstep_state.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
 from lockstep_state.reasons.reason import Reason
 from lockstep_state.reasons.reason_catalogue import ReasonCode, format_sentence
 from lockstep_state.rows.state_rows import GroupStatus, MirroredTopic
 from tests.support.flow_context import read_row
-from tests.unit.checkpoint.test_target_group_sync import GROUP, PLACE, Stage, ours
+from tests.unit.checkpoint.test_target_group_sync import GROUP, TP, Stage, checkpoint
 
 LINES = "sync.group.offsets.enabled = true\ntopics = t\n"
 BEYOND = ReasonCode.BEYOND_EXACT_OFFSET.to_reason(checkpoint=150_000, exact=50_000)
@@ -26,9 +25,9 @@ NO_SYNC = TranslatedOffset(None, reason=ReasonCode.NO_OFFSET_SYNC.to_reason())
 EVERY_CODE = [*ReasonCode, "a-code-of-a-newer-release", ""]
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lockstep_checkpoint.target_group_sync.SECOND_CHECK_S", 0.0)
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path, LINES)
 
 
 async def translated(stage: Stage, place: TranslatedOffset, offset: int = 150_000) -> None:
@@ -37,46 +36,40 @@ async def translated(stage: Stage, place: TranslatedOffset, offset: int = 150_00
     committed = [Committed("t", 0, UpstreamOffset(offset), "")]
     written = stage.memory.written.for_group(GROUP)
     plan = plan_checkpoints(GROUP, committed, written, checkpoint_rule(stage.ctx.settings), lambda *_: place)
-    await stage.report.on_source_read({GROUP: TranslationState(plan.places)}, {}, lambda _: True, ReadingTime(0.0, 0))
+    await stage.report.on_source_read(
+        {GROUP: TranslationState(plan.translated_offsets)}, {}, lambda _: True, ReadingTime(0.0, 0)
+    )
 
 
-async def test_checkpoint_beyond_the_exact_place_is_not_committed(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, LINES)
+@pytest.mark.parametrize("present", [None, 150_000])
+async def test_checkpoint_beyond_the_exact_place_is_not_committed(stage: Stage, present: int | None) -> None:
+    """A group between the exact offset and the checkpoint is ahead."""
+    if present is not None:
+        stage.target.offsets[GROUP] = {TP: present}
     await translated(stage, TranslatedOffset(DownstreamOffset(50_000)))
-    await stage.sync.sync_now(ours, rewind=True)
+    await stage.sync_now(rewind=True)
     assert stage.target.writes == []
     assert (stage.row().synced, stage.row().held_reason) == (False, f"A.t-0: {format_sentence(BEYOND)}")
-
-
-async def test_group_between_exact_place_and_checkpoint_is_ahead(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, LINES)
-    stage.target.offsets[GROUP] = {PLACE: 150_000}
-    await translated(stage, TranslatedOffset(DownstreamOffset(50_000)))
-    await stage.sync.sync_now(ours, rewind=True)
-    assert stage.target.writes == []
-    assert stage.row().ahead == (("A.t", 0, 150_000, 50_000, "ahead-on-target"),)
+    assert stage.row().ahead == (() if present is None else (("A.t", 0, present, 50_000, "ahead-on-target"),))
 
 
 @pytest.mark.parametrize("code", EVERY_CODE)
-async def test_checkpoint_that_waits_is_committed_by_known_codes_only(tmp_path: Path, code: str) -> None:
+async def test_checkpoint_that_waits_is_committed_by_known_codes_only(stage: Stage, code: str) -> None:
     """This process has read the source."""
-    stage = Stage(tmp_path, LINES)
     await translated(stage, TranslatedOffset(None, reason=Reason(code, (("text", "no offset sync yet"),))))
-    await stage.sync.sync_now(ours, rewind=False)
-    assert stage.target.writes == ([(GROUP, PLACE, 150_000)] if code in KEEPS_CHECKPOINT else [])
+    await stage.sync_now()
+    assert stage.target.writes == ([(GROUP, TP, 150_000)] if code in KEEPS_CHECKPOINT else [])
     assert stage.row().synced is (code in KEEPS_CHECKPOINT)
 
 
 @pytest.mark.parametrize("text", ["no offset sync yet", "any other words", ""])
 @pytest.mark.parametrize("code", EVERY_CODE)
-async def test_checkpoint_after_a_restart_follows_the_code_of_its_row(tmp_path: Path, code: str, text: str) -> None:
+async def test_checkpoint_after_a_restart_follows_the_code_of_its_row(stage: Stage, code: str, text: str) -> None:
     """The source is away, and an earlier process wrote the row, in words of another release."""
-    stage = Stage(tmp_path, LINES)
-    one = Checkpoint(GROUP, *PLACE, UpstreamOffset(150_000), DownstreamOffset(150_000), "")
-    stage.memory.written.written(1, one)
-    causes = ((*PLACE, Reason(code)),) if code else ()
-    await stage.ctx.state.write(GroupStatus(group=GROUP, phase="translated", waiting=((*PLACE, text),), causes=causes))
-    await stage.sync.sync_now(ours, rewind=False)
+    stage.memory.written.written(1, checkpoint(150_000))
+    causes = ((*TP, Reason(code)),) if code else ()
+    await stage.ctx.state.write(GroupStatus(group=GROUP, phase="translated", waiting=((*TP, text),), causes=causes))
+    await stage.sync_now()
     assert bool(stage.target.writes) is (code in KEEPS_CHECKPOINT)
 
 
@@ -86,17 +79,16 @@ def test_checkpoint_of_another_log_is_kept_by_no_code() -> None:
     assert {"no-offset-sync", "source-recreated"} <= KEEPS_CHECKPOINT
 
 
-async def test_checkpoint_beyond_the_log_is_not_committed(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, LINES)
-    stage.target.ends[PLACE] = 120
+async def test_checkpoint_beyond_the_log_is_not_committed(stage: Stage) -> None:
+    stage.target.ends[TP] = 120
     await translated(stage, NO_SYNC)
-    await stage.sync.sync_now(ours, rewind=False)
+    await stage.sync_now()
     assert stage.target.writes == []
     assert not stage.row().synced
     assert "offset 150000 is beyond the end of the target's log, which is 120" in stage.row().held_reason
-    stage.target.ends[PLACE] = 150_000
-    await stage.sync.sync_now(ours, rewind=False)
-    assert stage.target.writes == [(GROUP, PLACE, 150_000)]
+    stage.target.ends[TP] = 150_000
+    await stage.sync_now()
+    assert stage.target.writes == [(GROUP, TP, 150_000)]
     assert (stage.row().synced, stage.row().held_reason) == (True, "")
 
 
@@ -104,82 +96,70 @@ EXACT = TranslatedOffset(DownstreamOffset(150_000))
 DENIED = NotPermitted("B", "to describe", "topic A.t")
 
 
-async def test_group_of_a_topic_that_is_gone_is_not_synced(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, LINES)
+async def test_group_of_a_topic_that_is_gone_is_not_synced(stage: Stage) -> None:
     stage.target.partitions = {}
     await translated(stage, EXACT)
-    await stage.sync.sync_now(ours, rewind=False)
+    await stage.sync_now()
     assert (stage.row().synced, stage.row().held) == (False, "")
     assert stage.row().held_reason == "A.t-0: topic A.t does not exist on cluster B"
     assert "GroupSynced" not in [event.kind for event in stage.log.events()]
     stage.target.partitions = {"A.t": 1}
-    await stage.sync.sync_now(ours, rewind=False)
+    await stage.sync_now()
     assert (stage.row().synced, stage.row().held_reason) == (True, "")
 
 
-async def test_group_of_a_topic_with_fewer_partitions_is_not_synced(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, LINES)
-    stage.target.partitions = {"A.t": 0}
-    await translated(stage, EXACT)
-    await stage.sync.sync_now(ours, rewind=False)
-    assert stage.row().held_reason == "A.t-0: topic A.t has no such partition on cluster B"
+@pytest.mark.parametrize(
+    ("facts", "held", "reason"),
+    [
+        ({"partitions": {"A.t": 0}}, "", "topic A.t has no such partition on cluster B"),
+        ({"denied": {"A.t": DENIED}}, "refused", str(DENIED)),
+        ({"no_ends": {TP: DENIED}}, "", f"the end of the target's log is not known: {DENIED}"),
+    ],
+)
+async def test_group_of_a_partition_that_cannot_be_read_is_not_synced(
+    stage: Stage, facts: dict[str, Any], held: str, reason: str
+) -> None:
+    for name, value in facts.items():
+        setattr(stage.target, name, value)
+    await translated(stage, NO_SYNC if "no_ends" in facts else EXACT)
+    await stage.sync_now()
+    assert stage.target.writes == []
+    assert (stage.row().synced, stage.row().held, stage.row().held_reason) == (False, held, f"A.t-0: {reason}")
 
 
-async def test_group_of_a_topic_that_is_denied_is_refused(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, LINES)
-    stage.target.denied = {"A.t": DENIED}
-    await translated(stage, EXACT)
-    await stage.sync.sync_now(ours, rewind=False)
-    assert (stage.row().synced, stage.row().held) == (False, "refused")
-    assert stage.row().held_reason == f"A.t-0: {DENIED}"
-
-
-async def test_group_that_left_a_deleted_topic_is_synced(tmp_path: Path) -> None:
+async def test_group_that_left_a_deleted_topic_is_synced(stage: Stage) -> None:
     """The topic was deleted on both sides, and only its checkpoint is left."""
-    stage = Stage(tmp_path, LINES)
     stage.target.partitions = {}
     await stage.place(100)
-    await stage.sync.sync_now(ours, rewind=False)
+    await stage.sync_now()
     assert stage.row().synced
 
 
 @pytest.mark.parametrize(("phase", "synced"), [("mirrored", False), ("deleted", True)])
-async def test_topic_gone_after_a_restart_counts_if_mirrored(tmp_path: Path, phase: str, synced: bool) -> None:
+async def test_topic_gone_after_a_restart_counts_if_mirrored(stage: Stage, phase: str, synced: bool) -> None:
     """The source is away."""
-    stage = Stage(tmp_path, LINES)
     stage.target.partitions = {}
-    one = Checkpoint(GROUP, *PLACE, UpstreamOffset(100), DownstreamOffset(100), "")
-    stage.memory.written.written(1, one)
+    stage.memory.written.written(1, checkpoint(100))
     await stage.ctx.state.write(GroupStatus(group=GROUP, phase="translated"))
     read_row(stage.ctx, MirroredTopic(source_topic="t", target_topic="A.t", phase=phase))
-    await stage.sync.sync_now(ours, rewind=False)
+    await stage.sync_now()
     assert stage.row().synced is synced
 
 
-async def test_end_of_the_log_that_is_denied_is_named(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, LINES)
-    stage.target.no_ends = {PLACE: DENIED}
-    await translated(stage, NO_SYNC)
-    await stage.sync.sync_now(ours, rewind=False)
-    assert stage.target.writes == []
-    assert stage.row().held_reason == f"A.t-0: the end of the target's log is not known: {DENIED}"
-
-
 async def test_group_that_goes_back_during_a_round_is_compared_in_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The round has its earlier checkpoint, by which nothing would be ahead, and would clear the mark of the rewind."""
-    stage = Stage(tmp_path, LINES)
     await stage.place(100, GROUP, "bills")
-    stage.target.offsets[GROUP] = {PLACE: 100}
-    await stage.sync.sync_now(ours, rewind=False)
+    stage.target.offsets[GROUP] = {TP: 100}
+    await stage.sync_now()
     ask = stage.target.end_offsets_or_troubles
-    stage.target.offsets["bills"] = {PLACE: 50}
+    stage.target.offsets["bills"] = {TP: 50}
 
     async def answered(partitions: Iterable[TopicPartition]) -> Any:
         await stage.place(10)
         return await ask(partitions)
 
     monkeypatch.setattr(stage.target, "end_offsets_or_troubles", answered)
-    await stage.sync.sync_now(ours, rewind=False)
-    assert stage.row().ahead == ((*PLACE, 100, 10, "rewound-on-source"),)
+    await stage.sync_now()
+    assert stage.row().ahead == ((*TP, 100, 10, "rewound-on-source"),)

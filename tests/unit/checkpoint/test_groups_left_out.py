@@ -1,8 +1,10 @@
-"""A group with a row is gone only when its own coordinator says so: a listing may leave groups out."""
+"""A group that a listing leaves out is gone only if its coordinator confirms it."""
 
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from lockstep_checkpoint.group_view import ReadingTime, TranslationState
 from lockstep_checkpoint.source_groups import SourceGroups, topics_on_source
@@ -37,8 +39,9 @@ class LeftOut(Groups):
         return Outcome({}, {}, {name: self.denied[name] for name in names or () if name in self.denied})
 
 
-def stage(folder: Path) -> Stage:
-    return Stage(folder, lines="topics = t\n")
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path, lines="topics = t\n")
 
 
 def source_groups(stage: Stage, source: Groups, only: str = ".*") -> SourceGroups:
@@ -46,68 +49,68 @@ def source_groups(stage: Stage, source: Groups, only: str = ".*") -> SourceGroup
     return SourceGroups(source, no_protocols, NameFilter((only,)), rule, None, stage.ctx.state)
 
 
-async def test_group_left_out_of_a_listing_is_asked_after_a_restart(tmp_path: Path) -> None:
-    here, source = stage(tmp_path), LeftOut({"orders": {("t", 0): 5}})
+async def test_group_left_out_of_a_listing_is_asked_after_a_restart(stage: Stage) -> None:
+    source = LeftOut({"orders": {("t", 0): 5}})
     source.left_out = {"orders"}
-    await here.ctx.state.write(ROW)
-    read = await source_groups(here, source).read(0.0, ours)
+    await stage.ctx.state.write(ROW)
+    read = await source_groups(stage, source).read(0.0, ours)
     assert set(read.committed) == {"orders"}
 
 
-async def test_group_that_its_coordinator_does_not_know_is_gone(tmp_path: Path) -> None:
-    here, source = stage(tmp_path), LeftOut({})
-    await here.ctx.state.write(ROW)
-    read = await source_groups(here, source).read(0.0, ours)
+async def test_group_that_its_coordinator_does_not_know_is_gone(stage: Stage) -> None:
+    source = LeftOut({})
+    await stage.ctx.state.write(ROW)
+    read = await source_groups(stage, source).read(0.0, ours)
     assert "orders" in source.asked
     assert not read.committed
     assert not read.failed
     assert read.asked == {"orders", "any"}
-    await here.report.on_source_read({}, {}, read.asked.__contains__, ReadingTime(0.0, 0))
-    assert here.row().is_gone
+    await stage.report.on_source_read({}, {}, read.asked.__contains__, ReadingTime(0.0, 0))
+    assert stage.row().is_gone
     source.asked.clear()
-    await source_groups(here, source).read(0.0, ours)
+    await source_groups(stage, source).read(0.0, ours)
     assert source.asked == ["any"]
 
 
-async def test_group_of_topics_that_are_denied_fails_after_a_restart(tmp_path: Path) -> None:
-    here, source = stage(tmp_path), LeftOut({"orders": {}})
+async def test_group_of_topics_that_are_denied_fails_after_a_restart(stage: Stage) -> None:
+    source = LeftOut({"orders": {}})
     source.denied = {"t": DENIED}
-    await here.ctx.state.write(ROW)
-    groups = source_groups(here, source)
+    await stage.ctx.state.write(ROW)
+    groups = source_groups(stage, source)
     assert (await groups.read(0.0, ours)).failed == {"orders": DENIED}
     assert (await groups.read(1.0, ours)).failed == {"orders": DENIED}
     source.denied = {}
     assert (await groups.read(2.0, ours)).failed == {}
 
 
-async def test_group_with_a_row_is_asked_though_it_was_of_no_interest(tmp_path: Path) -> None:
+async def test_group_with_a_row_is_asked_though_it_was_of_no_interest(stage: Stage) -> None:
     """Another replica had it meanwhile, and wrote its row."""
-    here, source = stage(tmp_path), LeftOut({"orders": {("u", 0): 5}})
-    groups = source_groups(here, source)
+    source = LeftOut({"orders": {("u", 0): 5}})
+    groups = source_groups(stage, source)
     assert (await groups.read(0.0, ours)).committed == {}
     source.offsets["orders"]["t", 0] = 1
-    await here.ctx.state.write(ROW)
+    await stage.ctx.state.write(ROW)
     assert set((await groups.read(1.0, ours)).committed) == {"orders"}
 
 
-async def test_group_that_the_filter_excludes_now_is_not_asked(tmp_path: Path) -> None:
-    here, source = stage(tmp_path), LeftOut({"orders": {("t", 0): 5}})
-    await here.ctx.state.write(ROW)
-    read = await source_groups(here, source, only="bills").read(0.0, ours)
+async def test_group_that_the_filter_excludes_now_is_not_asked(stage: Stage) -> None:
+    source = LeftOut({"orders": {("t", 0): 5}})
+    await stage.ctx.state.write(ROW)
+    read = await source_groups(stage, source, only="bills").read(0.0, ours)
     assert source.asked == []
     assert "orders" in read.asked
 
 
-async def test_group_of_a_share_gained_in_a_round_is_not_gone(tmp_path: Path) -> None:
-    here, source = stage(tmp_path), LeftOut({"orders": {("t", 0): 5}})
-    await here.ctx.state.write(ROW)
+async def test_group_of_a_share_gained_in_a_round_is_not_gone(stage: Stage) -> None:
+    source = LeftOut({"orders": {("t", 0): 5}})
+    await stage.ctx.state.write(ROW)
     owned: set[str] = set()
-    groups = source_groups(here, source)
+    groups = source_groups(stage, source)
     groups._committed = _gaining(groups._committed, owned)  # type: ignore[method-assign]
     read = await groups.read(0.0, lambda group: group == "any" or group in owned)
     assert owned == {"orders"}
-    await here.report.on_source_read({}, {}, read.asked.__contains__, ReadingTime(0.0, 0))
-    assert not here.row().is_gone
+    await stage.report.on_source_read({}, {}, read.asked.__contains__, ReadingTime(0.0, 0))
+    assert not stage.row().is_gone
 
 
 def _gaining(ask: Any, owned: set[str]) -> Any:
@@ -118,32 +121,36 @@ def _gaining(ask: Any, owned: set[str]) -> Any:
     return committed
 
 
-async def test_group_gone_is_written_only_for_groups_of_the_round(tmp_path: Path) -> None:
-    here = stage(tmp_path)
-    await here.ctx.state.write(ROW)
-    await here.report.on_source_read({"bills": TranslationState()}, {}, {"bills"}.__contains__, ReadingTime(0.0, 0))
-    assert not here.row().is_gone
+async def test_group_gone_is_written_only_for_groups_of_the_round(stage: Stage) -> None:
+    await stage.ctx.state.write(ROW)
+    await stage.report.on_source_read({"bills": TranslationState()}, {}, {"bills"}.__contains__, ReadingTime(0.0, 0))
+    assert not stage.row().is_gone
 
 
 def rule(policy: ReplicationPolicy, topics: str = ".*", *, fails_back: bool = False) -> CheckpointRule:
     return CheckpointRule(Flow("A", "B"), policy, NameFilter((topics,)), fails_back=fails_back)
 
 
-def test_topics_on_source_are_those_the_row_is_about() -> None:
-    row = GroupStatus(group="g", phase="waiting", waiting=(("A.t", 0, "no"),), behind=(("A.u", 1, 4),))
-    assert topics_on_source([row], [], rule(DefaultReplicationPolicy())) == {"g": {"t", "u"}}
-    assert topics_on_source([row], [], rule(DefaultReplicationPolicy(), "t")) == {"g": {"t"}}
-    kept = GroupStatus(group="g", phase="translated", positions=(("t", 0, 1, 1),))
-    assert topics_on_source([kept], [], rule(IdentityReplicationPolicy("A"))) == {"g": {"t"}}
-    assert topics_on_source([GroupStatus(group="g", phase="waiting")], [], rule(DefaultReplicationPolicy())) == {
-        "g": frozenset()
-    }
-
-
-def test_topics_on_source_know_copies_that_come_back() -> None:
-    back = GroupStatus(group="g", phase="translated", positions=(("t", 0, 1, 1),))
-    assert topics_on_source([back], [], rule(DefaultReplicationPolicy(), "t", fails_back=True)) == {"g": {"B.t"}}
-    assert topics_on_source([back], [], rule(DefaultReplicationPolicy(), "t")) == {"g": frozenset()}
+@pytest.mark.parametrize(
+    ("row", "rule", "topics"),
+    [
+        (
+            {"waiting": (("A.t", 0, "no"),), "behind": (("A.u", 1, 4),)},
+            rule(DefaultReplicationPolicy()),
+            {"t", "u"},
+        ),
+        ({"waiting": (("A.t", 0, "no"),), "behind": (("A.u", 1, 4),)}, rule(DefaultReplicationPolicy(), "t"), {"t"}),
+        ({"positions": (("t", 0, 1, 1),)}, rule(IdentityReplicationPolicy("A")), {"t"}),
+        ({}, rule(DefaultReplicationPolicy()), set()),
+        # Copies that come back.
+        ({"positions": (("t", 0, 1, 1),)}, rule(DefaultReplicationPolicy(), "t", fails_back=True), {"B.t"}),
+        ({"positions": (("t", 0, 1, 1),)}, rule(DefaultReplicationPolicy(), "t"), set()),
+    ],
+)
+def test_topics_on_source_are_those_the_row_is_about(
+    row: dict[str, Any], rule: CheckpointRule, topics: set[str]
+) -> None:
+    assert topics_on_source([GroupStatus(group="g", phase="waiting", **row)], [], rule) == {"g": topics}
 
 
 def test_topics_on_source_of_an_alias_with_the_separator_are_known() -> None:

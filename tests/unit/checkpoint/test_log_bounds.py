@@ -1,4 +1,4 @@
-"""Positions that the rows alone cannot place: beyond the source's log, and before the first record of a copy."""
+"""Group offsets beyond the source's log, and before the first record of a copy."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -12,9 +12,9 @@ from lockstep_kafka.admin.admin import Admin
 from lockstep_kafka.common.errors import ClusterError
 from lockstep_rules.filters import NameFilter
 from lockstep_rules.groups.group_selection import CheckpointRule, Committed
+from lockstep_rules.offsets.offset_sync_store import OffsetSyncStore
 from lockstep_rules.offsets.offset_translator import OffsetTranslator
 from lockstep_rules.offsets.run_translator import RunTranslator, TranslatedOffset
-from lockstep_rules.offsets.translation import OffsetSyncStore
 from lockstep_rules.policy import DefaultReplicationPolicy
 from lockstep_state.names import Flow
 from lockstep_state.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
@@ -52,17 +52,17 @@ class Logs(Admin):
         self, partitions: Iterable[TopicPartition]
     ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, ClusterError]]:
         self.asked.append(set(partitions))
-        return {where: self.ends[where] for where in self.asked[-1] if where in self.ends}, {}
+        return {tp: self.ends[tp] for tp in self.asked[-1] if tp in self.ends}, {}
 
     async def begin_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         self.asked.append(set(partitions))
-        return {where: self.begins[where] for where in self.asked[-1] if where in self.begins}
+        return {tp: self.begins[tp] for tp in self.asked[-1] if tp in self.begins}
 
 
 def exact(*rows: Any) -> RunTranslator:
-    places = RunTranslator()
-    places.load(rows)
-    return places
+    runs = RunTranslator()
+    runs.load(rows)
+    return runs
 
 
 def at(offset: int, topic: str = "t") -> tuple[Committed, ...]:
@@ -75,12 +75,12 @@ def syncs() -> OffsetSyncStore:
     return store
 
 
-async def planned(offset: int, source: Logs, places: RunTranslator) -> TranslatedOffset:
-    positions = await mark_beyond(source, {"g": at(offset)}, RULE, places)
-    translator = OffsetTranslator(places, syncs())
+async def planned(offset: int, source: Logs, runs: RunTranslator) -> TranslatedOffset:
+    positions = await mark_beyond(source, {"g": at(offset)}, RULE, runs)
+    translator = OffsetTranslator(runs, syncs())
     plan = plan_checkpoints("g", positions["g"], {}, RULE, translator.translate)
-    ((_, place),) = plan.places
-    assert bool(plan.due) is (place.at is not None)
+    ((_, place),) = plan.translated_offsets
+    assert bool(plan.due) is (place.offset is not None)
     return place
 
 
@@ -94,22 +94,23 @@ async def test_offset_beyond_the_source_log_waits_and_is_not_written(offset: int
     assert place.reason.code not in KEEPS_CHECKPOINT
 
 
-async def test_offset_that_a_fast_consumer_reached_is_behind() -> None:
-    """The copy has not come so far, and the source's log has."""
-    place = await planned(150, Logs({("t", 0): 150}), exact(TOPIC, COPIED))
-    assert (place.at, place.behind) == (100, 50)
+@pytest.mark.parametrize(
+    ("offset", "end", "translated", "behind"),
+    [(0, None, 0, 0), (50, None, 50, 0), (100, None, 100, 0), (150, 150, 100, 50)],
+)
+async def test_offset_within_the_source_log_is_translated(
+    offset: int, end: int | None, translated: int, behind: int
+) -> None:
+    """The source is asked for the log end only of an offset that is not copied yet."""
+    source = Logs({} if end is None else {("t", 0): end})
+    place = await planned(offset, source, exact(TOPIC, COPIED))
+    assert (place.offset, place.behind) == (translated, behind)
+    assert source.asked == ([] if end is None else [{("t", 0)}])
 
 
 async def test_offset_whose_log_has_no_end_now_waits() -> None:
     place = await planned(FAR, Logs({}), exact(TOPIC, COPIED))
     assert place.reason == ReasonCode.SOURCE_END_UNKNOWN.to_reason(offset=FAR)
-
-
-@pytest.mark.parametrize("offset", [0, 50, 100])
-async def test_offset_within_the_copied_log_asks_no_cluster(offset: int) -> None:
-    source = Logs({})
-    place = await planned(offset, source, exact(TOPIC, COPIED))
-    assert (place.at, source.asked) == (offset, [])
 
 
 async def test_offset_of_a_topic_that_is_not_mirrored_asks_no_cluster() -> None:
@@ -122,7 +123,7 @@ async def test_offset_of_a_topic_that_is_not_mirrored_asks_no_cluster() -> None:
 async def test_offset_by_syncs_alone_beyond_the_log_waits() -> None:
     """Without rows of the data plane, as after a takeover."""
     place = await planned(FAR, Logs({("t", 0): 100}), exact(TOPIC))
-    assert place.at is None
+    assert place.offset is None
 
 
 async def test_other_offsets_of_a_suspect_log_are_not_marked() -> None:
@@ -135,8 +136,8 @@ async def test_other_offsets_of_a_suspect_log_are_not_marked() -> None:
 async def test_offset_within_the_log_of_a_new_topic_is_asked_anew() -> None:
     """What was copied of the former one says nothing."""
     source = Logs({("t", 0): 3})
-    places = exact(replace(TOPIC, source_topic_id="new"), COPIED)
-    (marked,) = (await mark_beyond(source, {"g": at(50)}, RULE, places))["g"]
+    runs = exact(replace(TOPIC, source_topic_id="new"), COPIED)
+    (marked,) = (await mark_beyond(source, {"g": at(50)}, RULE, runs))["g"]
     assert marked.log_end == 3
 
 
@@ -155,18 +156,18 @@ KNOWN_FROM_200 = replace(LATE, downstream=299, open_run=(980, 200, 100))
 
 @pytest.mark.parametrize(("begin", "place"), [(200, 200), (250, 250), (199, None), (0, None)])
 async def test_group_before_the_first_known_record_follows_the_log_start(begin: int, place: int | None) -> None:
-    places, target = exact(TOPIC, KNOWN_FROM_200), Logs({}, {("A.t", 0): begin})
-    begins = await read_begins(target, {"g": at(500)}, RULE, places)
+    runs, target = exact(TOPIC, KNOWN_FROM_200), Logs({}, {("A.t", 0): begin})
+    begins = await read_begins(target, {"g": at(500)}, RULE, runs)
     assert begins == {("t", 0): begin}
-    found = OffsetTranslator(places, syncs(), begins=begins).translate("t", 0, UpstreamOffset(500))
-    assert (found.at, found.exact) == (place, place is not None)
+    translated = OffsetTranslator(runs, syncs(), begins=begins).translate("t", 0, UpstreamOffset(500))
+    assert (translated.offset, translated.exact) == (place, place is not None)
 
 
 async def test_target_without_an_answer_leaves_the_place_unknown() -> None:
-    places = exact(TOPIC, KNOWN_FROM_200)
-    begins = await read_begins(Logs({}), {"g": at(500)}, RULE, places)
-    found = OffsetTranslator(places, syncs(), begins=begins).translate("t", 0, UpstreamOffset(500))
-    assert found.reason.code == ReasonCode.NO_OFFSET_SYNC
+    runs = exact(TOPIC, KNOWN_FROM_200)
+    begins = await read_begins(Logs({}), {"g": at(500)}, RULE, runs)
+    translated = OffsetTranslator(runs, syncs(), begins=begins).translate("t", 0, UpstreamOffset(500))
+    assert translated.reason.code == ReasonCode.NO_OFFSET_SYNC
 
 
 async def test_group_within_the_copy_asks_the_target_nothing() -> None:
@@ -177,10 +178,10 @@ async def test_group_within_the_copy_asks_the_target_nothing() -> None:
 
 async def test_round_translates_no_position_to_find_logs_that_begin_late(monkeypatch: pytest.MonkeyPatch) -> None:
     """Thousands of groups read the same partitions."""
-    places = exact(TOPIC, replace(LATE, downstream=1079, open_run=(980, 980, 100)))
+    runs = exact(TOPIC, replace(LATE, downstream=1079, open_run=(980, 980, 100)))
     target = Logs({}, {("A.t", 0): 3})
-    monkeypatch.setattr(places, "translate", lambda *_: pytest.fail("a position was translated"))
+    monkeypatch.setattr(runs, "translate", lambda *_: pytest.fail("a position was translated"))
     groups = {f"g-{number}": at(980 + number % 90) for number in range(1_000)}
-    assert await read_begins(target, groups, RULE, places) == {}
+    assert await read_begins(target, groups, RULE, runs) == {}
     assert target.asked == []
-    assert await read_begins(target, groups | {"late": at(979)}, RULE, places) == {("t", 0): 3}
+    assert await read_begins(target, groups | {"late": at(979)}, RULE, runs) == {("t", 0): 3}

@@ -1,4 +1,4 @@
-"""A group is not moved beyond records of another flow that feeds the same topic."""
+"""Groups are not moved beyond records of another flow to the same topic."""
 
 import asyncio
 from dataclasses import replace
@@ -18,21 +18,16 @@ from lockstep_state.reasons.reason import NO_REASON, Reason
 from lockstep_state.rows.state_rows import GroupStatus, MirroredTopic, Row
 from tests.support.eventually import eventually
 from tests.unit.checkpoint.test_group_sync_places import LINES, translated
-from tests.unit.checkpoint.test_target_group_sync import GROUP, PLACE, Stage, ours
+from tests.unit.checkpoint.test_target_group_sync import GROUP, TP, Stage
 
 TOPIC = MirroredTopic(source_topic="t", target_topic="A.t", partitions=1, target_partitions=1)
 KEEPS = LINES + "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy\n"
 THEIR_STATE = "mm2-lockstep-state.C.internal"
-THEIRS = GroupStatus(group=GROUP, phase="translated", positions=((*PLACE, 60, 60),))
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lockstep_checkpoint.target_group_sync.SECOND_CHECK_S", 0.0)
+THEIRS = GroupStatus(group=GROUP, phase="translated", positions=((*TP, 60, 60),))
 
 
 def at(downstream: int) -> Checkpoint:
-    return Checkpoint(GROUP, *PLACE, UpstreamOffset(100), DownstreamOffset(downstream), "")
+    return Checkpoint(GROUP, *TP, UpstreamOffset(100), DownstreamOffset(downstream), "")
 
 
 def contested(downstream: int, theirs: GroupStatus | None, topic: MirroredTopic = TOPIC) -> list[TopicPartition]:
@@ -41,7 +36,7 @@ def contested(downstream: int, theirs: GroupStatus | None, topic: MirroredTopic 
     return list(found)
 
 
-@pytest.mark.parametrize(("downstream", "found"), [(0, []), (60, []), (61, [PLACE]), (100, [PLACE])])
+@pytest.mark.parametrize(("downstream", "found"), [(0, []), (60, []), (61, [TP]), (100, [TP])])
 def test_place_beyond_that_of_the_other_flow_is_contested(downstream: int, found: list[TopicPartition]) -> None:
     assert contested(downstream, THEIRS) == found
 
@@ -53,12 +48,12 @@ def test_place_beyond_that_of_the_other_flow_is_contested(downstream: int, found
         replace(THEIRS, positions=()),
         replace(THEIRS, phase="waiting"),
         replace(THEIRS, more_waiting=1),
-        replace(THEIRS, waiting=((*PLACE, "a text"),)),
+        replace(THEIRS, waiting=((*TP, "a text"),)),
         replace(THEIRS, cause=Reason("a-code-of-a-newer-release")),
     ],
 )
 def test_place_that_the_other_flow_does_not_know_is_contested(theirs: GroupStatus | None) -> None:
-    assert contested(1, theirs) == [PLACE]
+    assert contested(1, theirs) == [TP]
 
 
 @pytest.mark.parametrize(
@@ -93,16 +88,16 @@ async def test_group_is_moved_where_it_skips_nothing_of_any_source(tmp_path: Pat
     for offset, row in enumerate((TOPIC, THEIRS)):
         sibling.fold.fold(offset, *row.encode())
     await translated(stage, TranslatedOffset(DownstreamOffset(100)), 100)
-    await stage.sync.sync_now(ours, rewind=False)
+    await stage.sync_now()
     assert stage.target.writes == []
     assert not stage.row().synced
     assert stage.row().held_cause.code == "contested"
     assert "another flow too (mm2-lockstep-state.C.internal)" in stage.row().held_reason
-    assert stage.report.held_for()["contested"] == 1
+    assert stage.report.count_held()["contested"] == 1
     await translated(stage, TranslatedOffset(DownstreamOffset(50)), 50)
-    await stage.sync.sync_now(ours, rewind=False)
-    assert stage.target.writes == [(GROUP, PLACE, 50)]
-    assert (stage.row().held_cause, stage.report.held_for()["contested"]) == (NO_REASON, 0)
+    await stage.sync_now()
+    assert stage.target.writes == [(GROUP, TP, 50)]
+    assert (stage.row().held_cause, stage.report.count_held()["contested"]) == (NO_REASON, 0)
 
 
 def test_topics_of_the_other_flow_are_found_once_for_all_groups(
@@ -118,7 +113,7 @@ def test_topics_of_the_other_flow_are_found_once_for_all_groups(
         return list(fold.rows.values())
 
     monkeypatch.setattr(StateFold, "all", every)
-    assert [list(sibling.contested(group, [at(1)])) for group in ("g", "h")] == [[PLACE], [PLACE]]
+    assert [list(sibling.contested(group, [at(1)])) for group in ("g", "h")] == [[TP], [TP]]
     assert len(found) == 1
     fold.fold(1, *replace(TOPIC, phase="deleted").encode())
     assert not sibling.contested("g", [at(1)])
@@ -127,7 +122,7 @@ def test_topics_of_the_other_flow_are_found_once_for_all_groups(
 @given(st.integers(0, 9), st.integers(0, 9))
 def test_group_of_a_mesh_goes_to_the_earlier_place_of_both_flows(one: int, other: int) -> None:
     """A->B and C->B each look at the other's row: what neither finds contested is the earlier place."""
-    rows = [replace(THEIRS, positions=((*PLACE, 100, place),)) for place in (one, other)]
+    rows = [replace(THEIRS, positions=((*TP, 100, place),)) for place in (one, other)]
     free = [place for place, theirs in zip((one, other), reversed(rows), strict=True) if not contested(place, theirs)]
     assert set(free) == {min(one, other)}
 
@@ -135,11 +130,11 @@ def test_group_of_a_mesh_goes_to_the_earlier_place_of_both_flows(one: int, other
 async def test_group_waits_while_rows_of_the_other_flow_are_unread(tmp_path: Path) -> None:
     stage = merged(tmp_path)
     await stage.place(100)
-    await stage.sync.sync_now(ours, rewind=False)
+    await stage.sync_now()
     assert stage.target.writes == []
     sibling_of(stage).is_missing = True  # it never ran
-    await stage.sync.sync_now(ours, rewind=False)
-    assert stage.target.writes == [(GROUP, PLACE, 100)]
+    await stage.sync_now()
+    assert stage.target.writes == [(GROUP, TP, 100)]
 
 
 async def test_lost_state_topic_of_a_flow_that_ran_keeps_the_group_where_it_is(tmp_path: Path) -> None:
@@ -149,14 +144,14 @@ async def test_lost_state_topic_of_a_flow_that_ran_keeps_the_group_where_it_is(t
     sibling.apply(StateFold(wants=WANTS), [Record(THEIR_STATE, 0, 0, *TOPIC.encode(), 0)])
     sibling.is_missing = True
     await translated(stage, TranslatedOffset(DownstreamOffset(100)), 100)
-    await stage.sync.sync_now(ours, rewind=False)
+    await stage.sync_now()
     assert stage.target.writes == []
     assert stage.row().held_cause.code == "contest-unknown"
 
 
 @pytest.mark.parametrize("left", ["mm2-lockstep-events.C.internal", "mm2-lockstep-commands.C.internal"])
 def test_flow_with_other_topics_than_its_state_has_run(tmp_path: Path, left: str) -> None:
-    """The service began anew, and has seen no row."""
+    """The service was restarted, and has read no row."""
     stage = merged(tmp_path, KEEPS)
     sibling = sibling_of(stage)
     sibling.is_missing = True

@@ -1,4 +1,4 @@
-"""What a failover needs waits for nothing that waits for the source."""
+"""Failover while the source does not answer."""
 
 import asyncio
 from pathlib import Path
@@ -6,10 +6,9 @@ from pathlib import Path
 from lockstep_checkpoint.app import CheckpointFlow
 from lockstep_kafka.admin.admin import Admin
 from lockstep_kafka.common.asyncio_util import cancelled
-from lockstep_kafka.librdkafka.control_producer import ControlTopicLog
 from lockstep_state.names import COMMANDS_PARTITIONS
 from tests.support.flow_context import leading
-from tests.unit.checkpoint.test_group_report import Late
+from tests.unit.checkpoint.test_group_report import opened
 
 
 class SilentCluster(Admin):
@@ -27,11 +26,10 @@ class SilentCluster(Admin):
 
 async def test_checkpoints_of_known_positions_wait_for_no_round(tmp_path: Path) -> None:
     ctx = leading(tmp_path, "checkpoint", *((share, 1) for share in range(COMMANDS_PARTITIONS)), divided=True)
-    log = Late(ctx)
-    ctx.state.open(ControlTopicLog(log, "state"), ctx.leadership.saw_leader)
+    opened(ctx)
     ctx.source = silent = SilentCluster()
     flow = CheckpointFlow(ctx)
-    flow._memory._loaded.set()
+    flow._checkpoints._is_loaded.set()
     emission = asyncio.ensure_future(flow._emit({0}))
     await silent.asked.wait()
     await asyncio.wait_for(flow._emit_committed(lambda _: True), 5.0)

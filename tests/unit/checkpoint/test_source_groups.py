@@ -1,4 +1,4 @@
-"""Which listed groups may get checkpoints (`mm2-behaviour.md` §3.5, conformance nos. 28, 39 and 40)."""
+"""Listed groups that may get checkpoints (`mm2-behaviour.md` §3.5, conformance nos. 28, 39 and 40)."""
 
 import pytest
 
@@ -11,25 +11,18 @@ from lockstep_state.names import Flow, service_group
 DEFAULTS = NameFilter(DEFAULT_GROUPS, DEFAULT_GROUPS_EXCLUDE)
 
 
-@pytest.mark.parametrize("kind", ["CLASSIC", "CONSUMER", "", "UNKNOWN"])
-def test_classic_and_consumer_groups_count(kind: str) -> None:
-    assert is_consumer_group("billing", kind, DEFAULTS)
-
-
-@pytest.mark.parametrize("kind", ["SHARE", "STREAMS"])
-def test_groups_of_other_types_are_not_selected(kind: str) -> None:
-    assert not is_consumer_group("billing", kind, DEFAULTS)
-
-
-@pytest.mark.parametrize("group", ["console-consumer-1", "connect-sink", "__internal"])
-def test_excluded_names_do_not(group: str) -> None:
-    assert not is_consumer_group(group, "CLASSIC", DEFAULTS)
-
-
-def test_mm2_028_040_only_the_groups_asked_for_do() -> None:
-    only = NameFilter(("group1",))
-    assert is_consumer_group("group1", "CLASSIC", only)
-    assert not is_consumer_group("group2", "CLASSIC", only)
+@pytest.mark.parametrize(
+    ("group", "kind", "names", "counts"),
+    [
+        *(("billing", kind, DEFAULTS, True) for kind in ("CLASSIC", "CONSUMER", "", "UNKNOWN")),
+        *(("billing", kind, DEFAULTS, False) for kind in ("SHARE", "STREAMS")),
+        *((group, "CLASSIC", DEFAULTS, False) for group in ("console-consumer-1", "connect-sink", "__internal")),
+        ("group1", "CLASSIC", NameFilter(("group1",)), True),
+        ("group2", "CLASSIC", NameFilter(("group1",)), False),
+    ],
+)
+def test_mm2_028_040_group_counts_by_its_type_and_name(group: str, kind: str, names: NameFilter, counts: bool) -> None:
+    assert is_consumer_group(group, kind, names) is counts
 
 
 @pytest.mark.parametrize("group_id", [None, "blue"])

@@ -1,4 +1,4 @@
-"""Up to which moment the groups of the source are known, as checkpoint writes it down."""
+"""The status row of checkpoint with the time up to which the source's groups were read."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -12,14 +12,13 @@ from lockstep_checkpoint.app import CheckpointFlow
 from lockstep_checkpoint.unanswered_reading import SILENT_AFTER_MS
 from lockstep_kafka.common.asyncio_util import cancelled
 from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, NotPermitted
-from lockstep_kafka.librdkafka.control_producer import ControlTopicLog
 from lockstep_runtime.flow.context import Clock
 from lockstep_state.names import COMMANDS_PARTITIONS
 from lockstep_state.offsets import TopicPartition
 from lockstep_state.rows.state_rows import GroupStatus, SourceGroupsStatus, decode_row
 from tests.support.flow_context import leading
 from tests.support.reasons import reported
-from tests.unit.checkpoint.test_group_report import Late
+from tests.unit.checkpoint.test_group_report import opened
 from tests.unit.checkpoint.test_target_group_sync import Groups
 
 DENIED = NotPermitted("A", "to list", "groups")
@@ -64,17 +63,15 @@ class SourceWithoutEnds(Source):
 class Scene:
     """A process that leads some shares, at a time that a test sets."""
 
-    def __init__(self, folder: Path, *shares: int, log: Late | None = None, now: int = START_MS) -> None:
-        self.now = now
+    def __init__(self, folder: Path, *shares: int) -> None:
+        self.now = START_MS
         self.ctx = leading(folder, "checkpoint", *((share, 5) for share in shares), divided=True)
         self.ctx.clock = replace(Clock(), wall_ms=lambda: self.now)
         self.ctx.state._clock_ms = lambda: self.now
-        self.log = Late(self.ctx)
-        self.ctx.open(self.log, ControlTopicLog(self.log, "events"))
-        self.ctx.state.open(ControlTopicLog(self.log, "state"), self.ctx.leadership.saw_leader)
+        self.log = opened(self.ctx)
         self.ctx.source = self.source = Source()
         self.flow = CheckpointFlow(self.ctx)
-        self.flow._memory._loaded.set()
+        self.flow._checkpoints._is_loaded.set()
 
         async def protocols() -> Mapping[str, str]:
             return {}
@@ -84,7 +81,7 @@ class Scene:
 
         self.flow._groups._protocols = protocols
         self.flow._reader._verifications = ()
-        self.flow._memory.verify = no_trouble  # type: ignore[method-assign]  # it asks the target
+        self.flow._checkpoints.verify = no_trouble  # type: ignore[method-assign]  # it asks the target
 
     async def round(self, outcome: Exception | None = None) -> None:
         """What one round of the service does."""

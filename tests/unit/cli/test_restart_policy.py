@@ -4,16 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from lockstep_cli.processes.restart_policy import (
-    EARNS_BACK,
-    LONGEST_DELAY,
-    SHUTDOWN_REQUESTED,
-    STEADY,
-    EndRun,
-    StartAgain,
-    decide,
-    ending,
-)
+from lockstep_cli.processes.restart_policy import SHUTDOWN_REQUESTED, EndRun, StartAgain, decide, ending
+from lockstep_runtime.util.process_restarts import EARNS_BACK, LONGEST_DELAY, STEADY
 
 BRIEF = timedelta(seconds=3)
 

@@ -21,8 +21,8 @@ def checkpoint(group: str, topic: str, partition: int, up: int, down: int, metad
 
 def folded(groups: Groups, *checkpoints: Checkpoint) -> RemoteOffsets:
     fold = CheckpointFold(groups)
-    for one in checkpoints:
-        fold.apply_record(*encode_checkpoint(one))
+    for committed in checkpoints:
+        fold.apply_record(*encode_checkpoint(committed))
     return fold.result()
 
 
@@ -54,16 +54,16 @@ def test_mm2_017_a_time_is_needed(timeout: float) -> None:
 
 def test_mm2_018_the_last_checkpoint_of_a_partition_counts() -> None:
     """A group that went back on the source goes back here: the last one counts, not the furthest."""
-    found = folded("group1", *GROUP_1, *GROUP_2)
-    assert found.for_group("group1") == {("s.t1", 0): GROUP_1[2], ("s.t2", 1): GROUP_1[1]}
+    offsets = folded("group1", *GROUP_1, *GROUP_2)
+    assert offsets.for_group("group1") == {("s.t1", 0): GROUP_1[2], ("s.t2", 1): GROUP_1[1]}
     back = checkpoint("group1", "s.t1", 0, 3, 2)
     assert folded("group1", *GROUP_1, back).for_group("group1")["s.t1", 0] == back
 
 
 def test_mm2_018_a_pattern_selects_groups_by_their_whole_id() -> None:
-    both = folded(re.compile("group[0-9]"), *GROUP_1, *GROUP_2)
-    assert both.groups == {"group1", "group2"}
-    assert both.for_group("group2") == {("s.t1", 0): GROUP_2[0], ("s.t1", 1): GROUP_2[1]}
+    offsets = folded(re.compile("group[0-9]"), *GROUP_1, *GROUP_2)
+    assert offsets.groups == {"group1", "group2"}
+    assert offsets.for_group("group2") == {("s.t1", 0): GROUP_2[0], ("s.t1", 1): GROUP_2[1]}
     assert folded(re.compile("group"), *GROUP_1, *GROUP_2) == RemoteOffsets()
 
 
@@ -80,9 +80,9 @@ def test_mm2_018_a_group_given_as_text_is_no_pattern() -> None:
 def test_mm2_018_groups_that_match_one_pattern_stay_apart() -> None:
     """As MM2 has it since KIP-1239: before, the group that came last in the topic won each partition."""
     again = checkpoint("group1", "s.t1", 1, 8, 8)
-    found = folded(re.compile(".*"), again, *GROUP_2)
-    assert found.for_group("group1") == {("s.t1", 1): again}
-    assert found.for_group("group2")["s.t1", 1] == GROUP_2[1]
+    offsets = folded(re.compile(".*"), again, *GROUP_2)
+    assert offsets.for_group("group1") == {("s.t1", 1): again}
+    assert offsets.for_group("group2")["s.t1", 1] == GROUP_2[1]
 
 
 def test_checkpoints_are_in_the_order_of_their_last_writing() -> None:
@@ -119,10 +119,10 @@ checkpoints = st.builds(checkpoint, st.sampled_from("ab"), st.sampled_from(["s.t
 
 @given(st.lists(checkpoints))
 def test_positions_are_those_of_a_plain_dictionary(written: list[Checkpoint]) -> None:
-    found = folded(re.compile(".*"), *written)
-    assert {g: dict(found.for_group(g)) for g in found.groups} == {
-        group: {(one.topic, one.partition): one for one in written if one.group == group}
-        for group in {one.group for one in written}
+    offsets = folded(re.compile(".*"), *written)
+    assert {g: dict(offsets.for_group(g)) for g in offsets.groups} == {
+        group: {(committed.topic, committed.partition): committed for committed in written if committed.group == group}
+        for group in {committed.group for committed in written}
     }
 
 

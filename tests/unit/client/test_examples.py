@@ -1,4 +1,4 @@
-"""The examples in the docstrings of the client library run, as far as they need no cluster."""
+"""The examples in the docstrings of the client library that need no cluster."""
 
 import doctest
 from importlib import import_module

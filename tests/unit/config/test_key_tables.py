@@ -1,7 +1,5 @@
 """Every property of MM2's connectors is known, with its default and where it may stand; and so is the page."""
 
-import re
-
 import pytest
 
 from lockstep_config.keys.ignored_keys import FAMILIES
@@ -16,7 +14,7 @@ from lockstep_config.keys.key_types import (
     Status,
 )
 from lockstep_config.keys.mm2_keys import KEYS
-from tools.docs.configuration import PAGE, TABLES, filled
+from tools.docs.configuration import PAGE
 
 from .conftest import LoadText, MistakesOf
 
@@ -221,13 +219,8 @@ class TestWhatWouldChangeData:
 
 
 class TestThePage:
-    def test_configuration_page_matches_the_keys(self) -> None:
-        page = PAGE.read_text(encoding="utf-8")
-        assert filled(page) == page, "docs/reference/configuration.md is stale: python -m tools.docs.configuration"
-
     def test_every_key_is_on_it(self) -> None:
         page = PAGE.read_text(encoding="utf-8")
-        assert set(re.findall(r"<!-- keys: ([a-z ]+) -->", page)) == set(TABLES)
         assert [name for name in KEYS if f"`{name}`" not in page] == []
 
     def test_every_key_has_its_scopes(self) -> None:

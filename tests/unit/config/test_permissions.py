@@ -12,7 +12,6 @@ from lockstep_config.credentials.permissions import (
 )
 from lockstep_config.flow.client_settings import offset_syncs_consumer, target_consumer
 from lockstep_state.names import Flow
-from tools.docs.permissions import PAGE, filled
 
 from .conftest import LoadText
 
@@ -167,9 +166,3 @@ def test_grant_command_quotes_shell_characters() -> None:
 
 def test_remedy_without_a_flow_is_generic() -> None:
     assert Access().remedy("topic", "x", "Read").lacks == "User:OURS lacks Read on topic x"
-
-
-def test_the_page_is_as_the_declaration_is() -> None:
-    text = PAGE.read_text()
-    assert filled(text) == text, "python -m tools.docs.permissions"
-    assert text.count("<!-- end -->") == 6

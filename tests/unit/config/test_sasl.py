@@ -6,7 +6,6 @@ import pytest
 
 from lockstep_config.clients.sasl import MECHANISMS, SaslMechanism, librdkafka_login, read_login
 from lockstep_config.keys.client_keys import Untranslatable
-from tools.docs.sasl import PAGE, filled
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS)
@@ -27,9 +26,3 @@ def test_mechanism_without_an_option_it_needs_is_refused(mechanism: SaslMechanis
     line = f"{mechanism.login_module} required{options};"
     with pytest.raises(Untranslatable, match=f'has no {lacking}="..."'):
         read_login({"sasl.mechanism": mechanism.name, "sasl.jaas.config": line})
-
-
-def test_sasl_page_matches_the_mechanisms() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    assert filled(page) == page, "docs/guides/tls-and-sasl.md is stale: python -m tools.docs.sasl"
-    assert "<!-- mechanisms -->" in page

@@ -1,6 +1,7 @@
 """Partitions go to slots evenly, stay where they are, and none is lost or copied twice."""
 
 import time
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -19,44 +20,40 @@ present = st.dictionaries(st.integers(0, 6), st.lists(st.tuples(st.just("orders"
 closed = st.sets(st.integers(0, 6))
 
 
+class Asked(NamedTuple):
+    """What `assign` is called with."""
+
+    wanted: set[TopicPartition]
+    slots: int
+    before: dict[int, list[TopicPartition]]
+    weights: dict[TopicPartition, float]
+
+
+asked = st.builds(Asked, partitions, st.integers(1, 5), present, moved)
+
+
 def topic(name: str, count: int) -> list[TopicPartition]:
     return [(name, number) for number in range(count)]
 
 
-@given(partitions, st.integers(1, 5), present, moved)
-def test_assignment_has_every_partition_once(
-    wanted: set[TopicPartition],
-    slots: int,
-    before: dict[int, list[TopicPartition]],
-    weights: dict[TopicPartition, float],
-) -> None:
-    found = assign(wanted, slots, before, weights)
-    assert sorted(found) == list(range(slots))
-    assert sorted(tp for held in found.values() for tp in held) == sorted(wanted)
+@given(asked)
+def test_assignment_has_every_partition_once(asked: Asked) -> None:
+    plan = assign(*asked)
+    assert sorted(plan) == list(range(asked.slots))
+    assert sorted(tp for held in plan.values() for tp in held) == sorted(asked.wanted)
 
 
-@given(partitions, st.integers(1, 5), present, moved)
-def test_mm2_125_no_slot_has_two_more_than_another(
-    wanted: set[TopicPartition],
-    slots: int,
-    before: dict[int, list[TopicPartition]],
-    weights: dict[TopicPartition, float],
-) -> None:
-    counts = [len(held) for held in assign(wanted, slots, before, weights).values()]
+@given(asked)
+def test_mm2_125_no_slot_has_two_more_than_another(asked: Asked) -> None:
+    counts = [len(held) for held in assign(*asked).values()]
     assert max(counts) - min(counts) <= 1
 
 
-@given(partitions, st.integers(1, 5), present, moved)
-def test_assignment_without_moves_leaves_each_partition_where_it_is(
-    wanted: set[TopicPartition],
-    slots: int,
-    before: dict[int, list[TopicPartition]],
-    weights: dict[TopicPartition, float],
-) -> None:
-    once = assign(wanted, slots, before, weights)
-    uneven = {0: [tp for held in once.values() for tp in held]}
-    found = assign(wanted | {("new", 0)}, slots, uneven, weights, moves=False)
-    assert set(uneven[0]) <= set(found[0])
+@given(asked)
+def test_assignment_without_moves_leaves_each_partition_where_it_is(asked: Asked) -> None:
+    uneven = {0: [tp for held in assign(*asked).values() for tp in held]}
+    plan = assign(asked.wanted | {("new", 0)}, asked.slots, uneven, asked.weights, moves=False)
+    assert set(uneven[0]) <= set(plan[0])
 
 
 @given(partitions, st.integers(1, 5), moved)
@@ -95,13 +92,13 @@ def test_a_slot_that_is_gone_leaves_its_partitions_to_the_others(wanted: set[Top
 
 def test_new_ones_go_heaviest_first_where_least_is_moved() -> None:
     weights = {("heavy", 0): 900.0, ("heavy", 1): 800.0, ("light", 0): 1.0, ("light", 1): 2.0}
-    found = assign(weights, 2, {}, weights)
-    assert found == {0: (("heavy", 0), ("light", 0)), 1: (("heavy", 1), ("light", 1))}
+    plan = assign(weights, 2, {}, weights)
+    assert plan == {0: (("heavy", 0), ("light", 0)), 1: (("heavy", 1), ("light", 1))}
 
 
 def test_a_heavy_one_keeps_its_slot_to_itself_while_the_count_allows() -> None:
-    found = assign([("heavy", 0), *topic("light", 1)], 2, {}, {("heavy", 0): 1e9})
-    assert found == {0: (("heavy", 0),), 1: (("light", 0),)}
+    plan = assign([("heavy", 0), *topic("light", 1)], 2, {}, {("heavy", 0): 1e9})
+    assert plan == {0: (("heavy", 0),), 1: (("light", 0),)}
 
 
 def test_the_lightest_of_those_that_were_there_changes_over() -> None:
@@ -112,8 +109,8 @@ def test_the_lightest_of_those_that_were_there_changes_over() -> None:
 def test_assignment_moves_a_new_partition_rather_than_a_working_one() -> None:
     before = {0: (("t", 0), ("t", 1)), 1: (("t", 2), ("t", 3))}
     weights = {("t", 0): 1.0, ("t", 1): 1.0, ("t", 2): 900.0, ("t", 3): 900.0}
-    found = assign([*topic("t", 4), *topic("new", 2)], 2, before, weights)
-    assert found == {0: (("new", 1), ("t", 0), ("t", 1)), 1: (("new", 0), ("t", 2), ("t", 3))}
+    plan = assign([*topic("t", 4), *topic("new", 2)], 2, before, weights)
+    assert plan == {0: (("new", 1), ("t", 0), ("t", 1)), 1: (("new", 0), ("t", 2), ("t", 3))}
 
 
 def test_assignment_keeps_a_partition_claimed_twice_in_the_first_slot() -> None:
@@ -130,23 +127,17 @@ def test_without_slots_there_is_no_answer(slots: int) -> None:
         assign([], slots, {})
 
 
-@given(partitions, st.integers(1, 5), present, moved, closed)
-def test_assignment_to_a_closed_slot_keeps_its_partitions_and_adds_none(
-    wanted: set[TopicPartition],
-    slots: int,
-    before: dict[int, list[TopicPartition]],
-    weights: dict[TopicPartition, float],
-    shut: set[int],
-) -> None:
-    found = assign(wanted, slots, before, weights, shut)
-    assert sorted(tp for held in found.values() for tp in held) == sorted(wanted)
-    open_slots = set(range(slots)) - shut
+@given(asked, closed)
+def test_assignment_to_a_closed_slot_keeps_its_partitions_and_adds_none(asked: Asked, shut: set[int]) -> None:
+    plan = assign(*asked, shut)
+    assert sorted(tp for held in plan.values() for tp in held) == sorted(asked.wanted)
+    open_slots = set(range(asked.slots)) - shut
     if not open_slots:
-        assert found == assign(wanted, slots, before, weights), "somebody has to have them"
+        assert plan == assign(*asked), "somebody has to have them"
         return
-    for slot in shut & found.keys():
-        assert set(found[slot]) <= set(before.get(slot, ()))
-    counts = [len(found[slot]) for slot in open_slots]
+    for slot in shut & plan.keys():
+        assert set(plan[slot]) <= set(asked.before.get(slot, ()))
+    counts = [len(plan[slot]) for slot in open_slots]
     assert max(counts) - min(counts) <= 1
 
 
@@ -155,6 +146,6 @@ def test_ten_thousand_partitions_take_no_time(slots: int) -> None:
     wanted = [(f"topic-{n // 10}", n % 10) for n in range(10_000)]
     for before in ({}, {0: wanted}):
         began = time.process_time()
-        found = assign(wanted, slots, before)
+        plan = assign(wanted, slots, before)
         assert time.process_time() - began < 0.5, "usual is 0.06"
-        assert sum(map(len, found.values())) == 10_000
+        assert sum(map(len, plan.values())) == 10_000

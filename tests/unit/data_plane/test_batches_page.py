@@ -22,5 +22,5 @@ def rows(title: str) -> list[list[str]]:
 
 
 def test_the_table_has_each_case_in_its_place_with_its_fate() -> None:
-    found = [(case, fate) for case, fate, _ in rows("What the judge decides")]
-    assert found == [(why or "any other", WORDS[action]) for action, why in (case.value for case in BatchCase)]
+    shown = [(case, fate) for case, fate, _ in rows("What the judge decides")]
+    assert shown == [(reason or "any other", WORDS[action]) for action, reason in (case.value for case in BatchCase)]

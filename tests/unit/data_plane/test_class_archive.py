@@ -20,8 +20,8 @@ def java_with(folder: Path, release: str) -> Path:
 
 
 def test_archive_is_added_behind_the_other_options_of_the_jvm() -> None:
-    found = with_archive({JAVA_OPTIONS: "-Xss512k", "spark.master": "local[3]"}, ARCHIVE)
-    assert found == {
+    options = with_archive({JAVA_OPTIONS: "-Xss512k", "spark.master": "local[3]"}, ARCHIVE)
+    assert options == {
         JAVA_OPTIONS: f'-Xss512k "-XX:SharedArchiveFile={ARCHIVE}" -Xshare:auto -Xlog:cds=off',
         "spark.master": "local[3]",
     }

@@ -33,10 +33,9 @@ from tests.support.batch_bytes import (
     batch_bytes,
     crc_is_right,
     decoded,
+    needs_compiled,
     record,
 )
-
-needs_compiled = pytest.mark.skipif(find_compiled() is None, reason="built without a C compiler")
 
 NOW = 1_790_000_000_000
 CODECS = (0, GZIP, SNAPPY, LZ4, ZSTD)
@@ -65,7 +64,7 @@ def log_of(parts: Sequence[Part], first: int = 10) -> bytes:
             record(offset + i, bytes([65 + i % 26]) * part.size, timestamp=part.timestamp + i)
             for i in range(part.records)
         ]
-        one = bytearray(
+        source = bytearray(
             batch_bytes(
                 content,
                 codec=part.codec,
@@ -74,40 +73,40 @@ def log_of(parts: Sequence[Part], first: int = 10) -> bytes:
                 leader_epoch=part.epoch,
             )
         )
-        one[-1] ^= part.spoilt
-        data += one
+        source[-1] ^= part.spoilt
+        data += source
         offset += part.records
     return data
 
 
-def is_plain(one: Batch) -> bool:
+def is_plain(source: Batch) -> bool:
     return (
-        len(one.data) <= SMALL_BYTES
-        and one.attributes & ~7 == 0
-        and one.record_count == one.last_offset_delta + 1
-        and one.base_timestamp >= 0
-        and crc_is_right(one.data)
+        len(source.data) <= SMALL_BYTES
+        and source.attributes & ~7 == 0
+        and source.record_count == source.last_offset_delta + 1
+        and source.base_timestamp >= 0
+        and crc_is_right(source.data)
     )
 
 
 def groups_of(batches: Sequence[Batch], *, any_producer: bool) -> list[list[Batch]]:
     """What belongs together, said once more."""
-    found: list[list[Batch]] = []
-    for one in batches:
-        last = found[-1][-1] if found else None
+    result: list[list[Batch]] = []
+    for source in batches:
+        last = result[-1][-1] if result else None
         if (
             last is not None
             and is_plain(last)
-            and is_plain(one)
-            and last.last_offset + 1 == one.base_offset
-            and (last.attributes, last.leader_epoch) == (one.attributes, one.leader_epoch)
-            and (any_producer or last.producer_id == one.producer_id)
-            and sum(len(each.data) for each in (*found[-1], one)) <= MERGED_BYTES
+            and is_plain(source)
+            and last.last_offset + 1 == source.base_offset
+            and (last.attributes, last.leader_epoch) == (source.attributes, source.leader_epoch)
+            and (any_producer or last.producer_id == source.producer_id)
+            and sum(len(each.data) for each in (*result[-1], source)) <= MERGED_BYTES
         ):
-            found[-1].append(one)
+            result[-1].append(source)
         else:
-            found.append([one])
-    return found
+            result.append([source])
+    return result
 
 
 parts = st.builds(
@@ -129,32 +128,34 @@ parts = st.builds(
 def test_groups_are_the_small_batches_that_belong_together(parts: list[Part], any_producer: bool) -> None:
     data = log_of(parts)
     wanted = groups_of(list(scan(data)), any_producer=any_producer)
-    found = list(scan_groups(data, any_producer=any_producer))
-    assert [list(scan(each.data)) for each in found] == wanted
-    for each, batches in zip(found, wanted, strict=True):
+    result = list(scan_groups(data, any_producer=any_producer))
+    assert [list(scan(each.data)) for each in result] == wanted
+    for each, batches in zip(result, wanted, strict=True):
         first, last = batches[0], batches[-1]
-        assert (each.batches, each.record_count) == (len(batches), sum(one.record_count for one in batches))
+        assert (each.batches, each.record_count) == (len(batches), sum(source.record_count for source in batches))
         assert (each.base_offset, each.last_offset) == (first.base_offset, last.last_offset)
         assert (each.leader_epoch, each.attributes, each.magic) == (first.leader_epoch, first.attributes, 2)
         assert each.producer_id == first.producer_id
-        assert each.base_timestamp == (min(one.base_timestamp for one in batches) if len(batches) > 1 else first[7])
-        assert each.max_timestamp == (max(one.max_timestamp for one in batches) if len(batches) > 1 else first[8])
+        assert each.base_timestamp == (
+            min(source.base_timestamp for source in batches) if len(batches) > 1 else first[7]
+        )
+        assert each.max_timestamp == (max(source.max_timestamp for source in batches) if len(batches) > 1 else first[8])
 
 
 @needs_compiled
 @pytest.mark.parametrize("cut", [1, 5, HEADER_SIZE + 5])
 def test_a_batch_that_is_cut_off_is_in_no_group(cut: int) -> None:
     data = log_of([Part()] * 4)
-    (found,) = scan_groups(data[:-cut], any_producer=True)
-    assert found.batches == 3
+    (result,) = scan_groups(data[:-cut], any_producer=True)
+    assert result.batches == 3
 
 
 @needs_compiled
 def test_a_group_ends_where_it_would_be_too_large() -> None:
     data = log_of([Part(size=3000, codec=0)] * 50)
-    found = list(scan_groups(data, any_producer=True))
-    assert [each.batches for each in found] == [21, 21, 8]
-    assert all(len(each.data) <= MERGED_BYTES for each in found)
+    result = list(scan_groups(data, any_producer=True))
+    assert [each.batches for each in result] == [21, 21, 8]
+    assert all(len(each.data) <= MERGED_BYTES for each in result)
 
 
 def test_each_batch_comes_by_itself_without_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,16 +204,16 @@ def test_a_group_with_records_that_cannot_be_read_is_taken_apart() -> None:
     whole = as_outgoing(apart[0]._replace(data=memoryview(data), record_count=3, batches=3))
     whole.covers, whole.leader_epoch, whole.producer_id = 20, 9, 4
     waiting = deque([whole, as_outgoing(batch([record(21)]))])
-    found = []
+    result = []
     while waiting:
-        found.append(next_outgoing(waiting, TargetLimits()))
-    assert [(bytes(each.data), each.covers, size) for each, size in found] == [
+        result.append(next_outgoing(waiting, TargetLimits()))
+    assert [(bytes(each.data), each.covers, size) for each, size in result] == [
         (bytes(apart[0].data), 10, len(apart[0].data)),
         (bytes(apart[1].data), 11, len(apart[1].data)),
         (bytes(apart[2].data), 20, len(apart[2].data)),
         (batch_bytes([record(21)]), 21, len(batch_bytes([record(21)]))),
     ]
-    assert [(each.producer_id, each.leader_epoch) for each, _ in found] == [(4, 3), (4, 3), (4, 9), (-1, 3)]
+    assert [(each.producer_id, each.leader_epoch) for each, _ in result] == [(4, 3), (4, 3), (4, 9), (-1, 3)]
 
 
 @needs_compiled
@@ -229,20 +230,20 @@ def test_a_group_above_the_limit_is_taken_apart() -> None:
 
 @needs_compiled
 def test_groups_that_wait_are_merged_with_their_neighbours() -> None:
-    one, two = log_of([Part()] * 3), log_of([Part()] * 2, first=13)
-    waiting = waiting_of(one) + waiting_of(two) + deque([as_outgoing(batch([record(15)], codec=LZ4))])
+    first, second = log_of([Part()] * 3), log_of([Part()] * 2, first=13)
+    waiting = waiting_of(first) + waiting_of(second) + deque([as_outgoing(batch([record(15)], codec=LZ4))])
     merged, size = next_outgoing(waiting, TargetLimits())
     assert list(merged.offsets) == [10, 11, 12, 13, 14, 15]
     assert [r.offset for r in decoded(merged.data, 10)] == list(merged.offsets)
-    assert size > len(one) + len(two)
+    assert size > len(first) + len(second)
     assert not waiting
 
 
 def _java_frame(raw: bytes) -> bytes:
     """As Java's producer writes it: no checksums behind blocks. These are stored as they are."""
     stored = b"".join(
-        struct.pack("<I", len(raw[at : at + JAVAS_BLOCK]) | 1 << 31) + raw[at : at + JAVAS_BLOCK]
-        for at in range(0, len(raw), JAVAS_BLOCK)
+        struct.pack("<I", len(raw[start : start + JAVAS_BLOCK]) | 1 << 31) + raw[start : start + JAVAS_BLOCK]
+        for start in range(0, len(raw), JAVAS_BLOCK)
     )
     return bytes.fromhex("04224d18604082") + stored + bytes(4)
 
@@ -296,25 +297,25 @@ def test_spoilt_groups_are_left_alone_or_equal_the_decoded_ones(
     compiled = find_compiled()
     assert compiled is not None
     batches = _batches(bytes(data))
-    if sum(len(one.data) for one in batches) != len(data):
+    if sum(len(source.data) for source in batches) != len(data):
         assert compiled.join_frames([bytes(data)]) is None
         assert compiled.join([bytes(data)], None) is None
         return
-    if any(one.attributes & 7 != codec for one in batches):
+    if any(source.attributes & 7 != codec for source in batches):
         return  # such batches are never merged
-    group = [as_outgoing(one) for one in batches]
+    group = [as_outgoing(source) for source in batches]
     joined = join_batches(group, codec, JAVAS_LEVELS, MERGED_UNPACKED)
     if joined is not None:
-        contents = [r for one in group for r in decoded(one.data)]
+        contents = [r for source in group for r in decoded(source.data)]
         assert [r._replace(offset=0) for r in decoded(joined.data)] == [r._replace(offset=0) for r in contents]
 
 
 def _batches(data: bytes) -> list[Batch]:
     """Those of format 2 at the beginning."""
-    found: list[Batch] = []
+    result: list[Batch] = []
     with suppress(ValueError):
-        found += takewhile(lambda one: one.magic == 2, scan(data))
-    return found
+        result += takewhile(lambda source: source.magic == 2, scan(data))
+    return result
 
 
 def test_headers_count_against_what_is_merged() -> None:

@@ -19,13 +19,23 @@ from lockstep_data_plane.record_batch.layout import HEADER_SIZE, Batch, scan
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, as_outgoing
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import rebuild
-from tests.support.batch_bytes import COMPRESS, GZIP, LOG_APPEND_TIME, LZ4, SNAPPY, ZSTD, batch, batch_bytes, record
-from tests.support.message_sets import Message, message, message_set, sets
+from tests.support.batch_bytes import (
+    COMPRESS,
+    GZIP,
+    LOG_APPEND_TIME,
+    LZ4,
+    SNAPPY,
+    ZSTD,
+    batch,
+    batch_bytes,
+    needs_compiled,
+    record,
+)
+from tests.support.message_sets import Message, message_set, sets
 
 NOW = 1_790_000_000_000
 LIMITS = TargetLimits()
 
-needs_compiled = pytest.mark.skipif(find_compiled() is None, reason="built without a C compiler")
 
 sized = st.none() | st.binary(max_size=70) | st.sampled_from((62, 63, 64, 9000)).map(bytes)
 times = st.sampled_from((-1, 0, 1)) | st.integers(NOW - 9000, NOW + 9000) | st.integers(-(2**40), 2**53)
@@ -38,11 +48,11 @@ asked = st.sampled_from((LIMITS, TargetLimits(codec=LZ4), TargetLimits(codec=ZST
 @st.composite
 def contents(draw: st.DrawFn) -> list[PlainRecord]:
     """Records with the gaps that compaction leaves."""
-    offset, found = draw(st.integers(0, 100) | st.integers(0, 2**50)), []
+    offset, result = draw(st.integers(0, 100) | st.integers(0, 2**50)), []
     for _ in range(draw(st.integers(1, 9))):
-        found.append(PlainRecord(offset, draw(times), draw(sized), draw(sized), draw(header_lists)))
+        result.append(PlainRecord(offset, draw(times), draw(sized), draw(sized), draw(header_lists)))
         offset += draw(st.sampled_from((1, 1, 1, 2, 63, 64, 9000)))
-    return found
+    return result
 
 
 @st.composite
@@ -50,22 +60,24 @@ def messages(draw: st.DrawFn) -> list[Message]:
     return [Message(r.offset, r.key, r.value, r.timestamp) for r in draw(contents())]
 
 
-def decoded(one: Batch, position: int, limits: TargetLimits, skips: Sequence[tuple[int, int]]) -> list[OutgoingBatch]:
+def decoded(
+    source: Batch, position: int, limits: TargetLimits, skips: Sequence[tuple[int, int]]
+) -> list[OutgoingBatch]:
     """The batch built anew from decoded records."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(copied_records, "find_compiled", lambda: None)
-        return rebuild(one, position, limits, skips)
+        return rebuild(source, position, limits, skips)
 
 
-def with_body(one: bytes, body: bytes, count: int, codec: int = 0) -> Batch:
+def with_body(source: bytes, body: bytes, count: int, codec: int = 0) -> Batch:
     """The batch with other records."""
     stored = COMPRESS[codec](body)
-    head = bytearray(one[:HEADER_SIZE])
+    head = bytearray(source[:HEADER_SIZE])
     head[8:12] = struct.pack(">i", HEADER_SIZE - 12 + len(stored))
     head[22] = head[22] & ~7 | codec
     head[57:61] = struct.pack(">i", count)
-    (found,) = scan(bytes(head) + stored)
-    return found
+    (result,) = scan(bytes(head) + stored)
+    return result
 
 
 @pytest.mark.skipif(shutil.which("cc") is None or sys.platform != "linux", reason="nothing to compile with")
@@ -93,7 +105,7 @@ def test_copied_batch_equals_the_decoded_one(
     limits: TargetLimits,
 ) -> None:
     first = content[0].offset
-    one = batch(
+    source = batch(
         content,
         codec=codec,
         attributes=attributes,
@@ -102,10 +114,10 @@ def test_copied_batch_equals_the_decoded_one(
         max_timestamp=NOW if attributes else None,
     )
     ranges = [(first + begin, first + begin + length) for begin, length in skips]
-    copied = copy_records(one, first + after, limits, ranges)
+    copied = copy_records(source, first + after, limits, ranges)
     assert copied is not None
-    assert copied == decoded(one, first + after, limits, ranges)
-    assert copied == rebuild(one, first + after, limits, ranges)
+    assert copied == decoded(source, first + after, limits, ranges)
+    assert copied == rebuild(source, first + after, limits, ranges)
 
 
 @needs_compiled
@@ -117,48 +129,10 @@ def test_translated_messages_equal_the_decoded_ones(
     append_time = data.draw(st.none() | st.just(NOW))
     first = content[0].offset
     ranges = [(first + begin, first + begin + length) for begin, length in skips]
-    for one in sets(message_set(magic, content, codec, append_time=append_time)):
-        copied = copy_records(one, first + after, LIMITS, ranges)
+    for source in sets(message_set(magic, content, codec, append_time=append_time)):
+        copied = copy_records(source, first + after, LIMITS, ranges)
         assert copied is not None
-        assert copied == decoded(one, first + after, LIMITS, ranges)
-
-
-@needs_compiled
-@given(content=contents(), codec=codecs, places=st.lists(st.integers(0, 10**6), min_size=1, max_size=3), data=st.data())
-def test_spoilt_records_are_left_alone_or_equal_the_decoded_ones(
-    content: list[PlainRecord], codec: int, places: list[int], data: st.DataObject
-) -> None:
-    whole = batch_bytes(content)
-    body = bytearray(whole[HEADER_SIZE:])
-    for place in places:
-        at = place % (len(body) + 1)
-        match data.draw(st.sampled_from(("set", "cut", "insert"))):
-            case "set":
-                body[at : at + 1] = bytes([data.draw(st.integers(0, 255) | st.sampled_from((0, 1, 2, 128, 255)))])
-            case "cut":
-                del body[at : at + data.draw(st.integers(1, 3))]
-            case _:
-                body[at:at] = data.draw(st.binary(min_size=1, max_size=3))
-    count = len(content) + data.draw(st.sampled_from((0, 0, 0, 1, -1, 10**9, -(10**9))))
-    one = with_body(whole, bytes(body), count, codec)
-    copied = copy_records(one, 0, LIMITS)
-    if copied is not None:
-        assert copied == decoded(one, 0, LIMITS, ())
-
-
-@needs_compiled
-@given(content=messages(), magic=st.sampled_from((0, 1)), codec=st.sampled_from((GZIP, SNAPPY)), data=st.data())
-def test_spoilt_messages_are_left_alone_or_equal_the_decoded_ones(
-    content: list[Message], magic: int, codec: int, data: st.DataObject
-) -> None:
-    inside = bytearray(message_set(magic, [m._replace(offset=i) for i, m in enumerate(content)]))
-    at = data.draw(st.integers(0, len(inside) - 1))
-    inside[at : at + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2))
-    wrapper = Message(content[-1].offset, None, COMPRESS[codec](bytes(inside)), NOW)
-    (one,) = sets(message(magic, wrapper, codec))
-    copied = copy_records(one, 0, LIMITS)
-    if copied is not None:
-        assert copied == decoded(one, 0, LIMITS, ())
+        assert copied == decoded(source, first + after, LIMITS, ranges)
 
 
 small = st.none() | st.binary(max_size=20)
@@ -175,7 +149,7 @@ def test_joined_batches_equal_the_decoded_ones(
 ) -> None:
     offset, group = 10, []
     for content in groups:
-        records = [PlainRecord(offset + i, at, key, value, ()) for i, (at, key, value) in enumerate(content)]
+        records = [PlainRecord(offset + i, time, key, value, ()) for i, (time, key, value) in enumerate(content)]
         group.append(as_outgoing(batch(records, codec=codec)))
         offset += len(content) + gap
     waiting = deque(group)
@@ -197,8 +171,8 @@ def test_a_group_with_a_spoilt_batch_is_not_joined() -> None:
     assert join_batches([group[0], as_outgoing(batch([record(5)]))], 0, LIMITS.levels, MERGED_UNPACKED) is not None
     unreadable = bytearray(whole)
     unreadable[22] = GZIP
-    (found,) = scan(bytes(unreadable))
-    assert join_batches([group[0], as_outgoing(found)], GZIP, LIMITS.levels, MERGED_UNPACKED) is None
+    (result,) = scan(bytes(unreadable))
+    assert join_batches([group[0], as_outgoing(result)], GZIP, LIMITS.levels, MERGED_UNPACKED) is None
 
 
 PLAIN = b"\0\0\0\1\1\0"
@@ -229,52 +203,42 @@ def test_records_in_another_form_are_left_alone(body: bytes) -> None:
     assert copy_records(with_body(whole, body, 1), 0, LIMITS) is None
 
 
-@needs_compiled
-@pytest.mark.parametrize("second", [0, 1])
-def test_offsets_that_do_not_ascend_are_left_alone(second: int) -> None:
+def with_offsets(second: int) -> Batch:
     body = b"\x0c\0\0\2\1\1\0" + bytes([0x0C, 0, 0, 2 * second, 1, 1, 0])
-    assert copy_records(with_body(batch_bytes([record(5)]), body, 2), 0, LIMITS) is None
+    return with_body(batch_bytes([record(5)]), body, 2)
+
+
+def with_byte(data: bytes, index: int, value: int) -> Batch:
+    raw = bytearray(data)
+    raw[index] = value
+    (source,) = scan(bytes(raw))
+    return source
+
+
+FAR_TIMES = (2**62, -(2**62), 2**63 - 1)
+LEFT_ALONE = [
+    *(with_offsets(second) for second in (0, 1)),  # they do not ascend
+    *(batch([record(0, timestamp=time)]) for time in FAR_TIMES),  # whose differences may overflow
+    *(batch([record(0, timestamp=0)], attributes=LOG_APPEND_TIME, max_timestamp=time) for time in FAR_TIMES),
+    *(with_byte(batch_bytes([record(0)]), 22, codec) for codec in (5, 6, 7)),  # unknown codecs
+    with_byte(message_set(1, [Message(0, b"k", b"v", NOW)]), -1, ord("w")),  # a wrong CRC
+    *scan(batch_bytes([record(0)], codec=GZIP)[:-9] + bytes(9)),  # it does not decompress
+]
 
 
 @needs_compiled
-@pytest.mark.parametrize("time", [2**62, -(2**62), 2**63 - 1])
-def test_times_whose_differences_may_overflow_are_left_alone(time: int) -> None:
-    assert copy_records(batch([record(0, timestamp=time)]), 0, LIMITS) is None
-    appended = batch([record(0, timestamp=0)], attributes=LOG_APPEND_TIME, max_timestamp=time)
-    assert copy_records(appended, 0, LIMITS) is None
+@pytest.mark.parametrize("source", LEFT_ALONE)
+def test_batch_that_has_to_be_decoded_is_left_alone(source: Batch) -> None:
+    assert copy_records(source, 0, LIMITS) is None
 
 
 @needs_compiled
 def test_a_copied_batch_above_the_targets_limit_is_left_alone() -> None:
-    one = batch([record(0, bytes(500)), record(2, bytes(500))])
-    (whole,) = rebuild(one, 0, LIMITS)
-    assert copy_records(one, 0, TargetLimits(whole.size)) == [whole]
-    assert copy_records(one, 0, TargetLimits(whole.size - 1)) is None
-    assert [each.count for each in rebuild(one, 0, TargetLimits(whole.size - 1))] == [1, 1]
-
-
-@needs_compiled
-@pytest.mark.parametrize("codec", [5, 6, 7])
-def test_an_unknown_codec_is_left_alone(codec: int) -> None:
-    raw = bytearray(batch_bytes([record(0)]))
-    raw[22] = codec
-    (one,) = scan(bytes(raw))
-    assert copy_records(one, 0, LIMITS) is None
-
-
-@needs_compiled
-def test_a_message_set_with_a_wrong_crc_is_left_alone() -> None:
-    raw = bytearray(message_set(1, [Message(0, b"k", b"v", NOW)]))
-    raw[-1] ^= 1
-    (one,) = sets(bytes(raw))
-    assert copy_records(one, 0, LIMITS) is None
-
-
-@needs_compiled
-def test_bytes_that_do_not_decompress_are_left_alone() -> None:
-    whole = batch_bytes([record(0)], codec=GZIP)
-    (one,) = scan(whole[:-9] + bytes(9))
-    assert copy_records(one, 0, LIMITS) is None
+    source = batch([record(0, bytes(500)), record(2, bytes(500))])
+    (whole,) = rebuild(source, 0, LIMITS)
+    assert copy_records(source, 0, TargetLimits(whole.size)) == [whole]
+    assert copy_records(source, 0, TargetLimits(whole.size - 1)) is None
+    assert [each.count for each in rebuild(source, 0, TargetLimits(whole.size - 1))] == [1, 1]
 
 
 @needs_compiled
@@ -285,8 +249,8 @@ def test_compiled_records_refuse_what_is_no_range() -> None:
 
 def test_nothing_is_copied_without_the_compiled_module(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copied_records, "find_compiled", lambda: None)
-    one = batch([record(0), record(2)], codec=LZ4)
-    assert copy_records(one, 0, LIMITS) is None
-    (whole,) = rebuild(one, 0, LIMITS)
+    source = batch([record(0), record(2)], codec=LZ4)
+    assert copy_records(source, 0, LIMITS) is None
+    (whole,) = rebuild(source, 0, LIMITS)
     assert list(whole.offsets) == [0, 2]
     assert join_batches([whole, whole], LZ4, LIMITS.levels, MERGED_UNPACKED) is None

@@ -15,8 +15,8 @@ from lockstep_state.rows.state_rows import Assignment
 class RefusingState:
     """Writes no row."""
 
-    def __init__(self, why: Exception) -> None:
-        self._why = why
+    def __init__(self, error: Exception) -> None:
+        self._why = error
 
     def get(self, kind: type, *identity: str) -> None:
         return None
@@ -35,20 +35,20 @@ class Spark:
 
 
 @pytest.mark.parametrize(
-    "why",
+    "error",
     [
         ClusterUnreachable("B", "b:9092", "refused"),
         NotPermitted("B", "WRITE", "topic state"),
         ClusterError("B", "the row was not appended"),
         LeadershipLost("another leads"),
     ],
-    ids=lambda why: type(why).__name__,
+    ids=lambda error: type(error).__name__,
 )
-async def test_driver_cancels_slots_whose_end_cannot_be_written(why: Exception) -> None:
+async def test_driver_cancels_slots_whose_end_cannot_be_written(error: Exception) -> None:
     driver = object.__new__(Driver)
     spark = Spark()
     driver.spark = cast(Any, spark)
-    driver.ctx = cast(Any, SimpleNamespace(state=RefusingState(why), log=FlowLog("data-plane", "A->B")))
+    driver.ctx = cast(Any, SimpleNamespace(state=RefusingState(error), log=FlowLog("data-plane", "A->B")))
     task = asyncio.create_task(asyncio.sleep(3600))
     driver._running = {0: cast(Any, SimpleNamespace(slot=0, spec="run-1", task=task, stop=lambda: None))}
     await driver._drain()

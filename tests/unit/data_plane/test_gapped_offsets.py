@@ -30,7 +30,7 @@ def test_stretches_are_as_long_as_they_can_be(offsets: list[int]) -> None:
     stretches = stretches_within(offsets)
     assert [first + i for first, _, count in stretches for i in range(count)] == offsets
     assert [begin + i for _, begin, count in stretches for i in range(count)] == list(range(len(offsets)))
-    assert all(one[0] + one[2] < other[0] for one, other in pairwise(stretches)), "a gap is between two"
+    assert all(stretch[0] + stretch[2] < other[0] for stretch, other in pairwise(stretches)), "a gap is between two"
     assert list(stretches_within(GappedOffsets.gather(offsets))) == list(stretches)
 
 

@@ -6,7 +6,7 @@ import os
 import struct
 from collections import deque
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import islice, product
 from zlib import crc32
 
 import pytest
@@ -16,11 +16,10 @@ from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.record_batch import coalesce, copied_records, rebuild
 from lockstep_data_plane.record_batch.classify import BatchAction, TargetLimits, classify
 from lockstep_data_plane.record_batch.coalesce import next_outgoing, scan_groups
-from lockstep_data_plane.record_batch.compiled_module import find_compiled
 from lockstep_data_plane.record_batch.layout import Batch, CorruptRecordError, scan
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, as_outgoing
 from lockstep_data_plane.record_batch.rebuild import read_records
-from tests.support.batch_bytes import COMPRESS, GZIP, LOG_APPEND_TIME, LZ4, ZSTD, batch, record
+from tests.support.batch_bytes import COMPRESS, GZIP, LOG_APPEND_TIME, LZ4, ZSTD, batch, needs_compiled, record
 from tests.support.hostile_batches import HostileBatches
 from tests.support.message_sets import Message, message, sets
 from tests.unit.data_plane.machine_steps import admit, copied, partition
@@ -37,7 +36,6 @@ LIMITS = (
     TargetLimits(200),
     TargetLimits(split_above=100),
 )
-needs_compiled = pytest.mark.skipif(find_compiled() is None, reason="built without a C compiler")
 
 
 @pytest.mark.parametrize("grouped", [True, False])
@@ -66,9 +64,9 @@ def test_hostile_keyed_batches_are_copied_or_refused(seed: int) -> None:
     """They are read record by record."""
     hostile = HostileBatches(seed)
     for _ in range(LOGS):
-        for one in _scanned(hostile.log()):
+        for source in _scanned(hostile.log()):
             try:
-                records = list(read_records(one))
+                records = list(read_records(source))
             except CorruptRecordError:
                 continue
             offsets = [each.offset for each in records]
@@ -105,43 +103,37 @@ def _outcome(act: Callable[[], object]) -> object:
 def _hostile(seed: int) -> Iterator[Batch]:
     hostile = HostileBatches(seed)
     while True:
-        for one in _scanned(hostile.log()):
-            action, _ = classify(one, 0, TargetLimits(), aborted=False)
+        for source in _scanned(hostile.log()):
+            action, _ = classify(source, 0, TargetLimits(), aborted=False)
             if action is not BatchAction.REFUSE:
-                yield one
+                yield source
 
 
 @needs_compiled
 @pytest.mark.parametrize("seed", SEEDS)
-def test_both_ways_to_read_records_say_the_same(seed: int) -> None:
-    for one in islice(_hostile(seed), 3 * LOGS):
-        act = _read_of(one)
-        assert _outcome(act) == _in_plain_python(act), bytes(one.data).hex()
-
-
-@needs_compiled
-@pytest.mark.parametrize("seed", SEEDS)
-def test_both_ways_to_rebuild_a_batch_make_the_same(seed: int) -> None:
-    for number, one in enumerate(islice(_hostile(seed), 3 * LOGS)):
-        act = _rebuild_of(one, LIMITS[number % len(LIMITS)], number % 3)
-        assert _outcome(act) == _in_plain_python(act), bytes(one.data).hex()
+def test_both_ways_to_read_and_rebuild_a_batch_make_the_same(seed: int) -> None:
+    for number, source in enumerate(islice(_hostile(seed), 3 * LOGS)):
+        for act in (_read_of(source), _rebuild_of(source, LIMITS[number % len(LIMITS)], number % 3)):
+            assert _outcome(act) == _in_plain_python(act), bytes(source.data).hex()
 
 
 @needs_compiled
 @pytest.mark.parametrize("seed", SEEDS)
 def test_both_ways_to_merge_batches_make_the_same(seed: int) -> None:
-    passing = (one for one in _hostile(seed) if classify(one, 0, TargetLimits(), aborted=False)[0] is BatchAction.PASS)
+    passing = (
+        source for source in _hostile(seed) if classify(source, 0, TargetLimits(), aborted=False)[0] is BatchAction.PASS
+    )
     for _ in range(LOGS // 4):
-        act = _merge_of([as_outgoing(one) for one in islice(passing, 2)])
+        act = _merge_of([as_outgoing(source) for source in islice(passing, 2)])
         assert _outcome(act) == _in_plain_python(act)
 
 
-def _read_of(one: Batch) -> Callable[[], object]:
-    return lambda: list(read_records(one))
+def _read_of(source: Batch) -> Callable[[], object]:
+    return lambda: list(read_records(source))
 
 
-def _rebuild_of(one: Batch, limits: TargetLimits, after: int) -> Callable[[], object]:
-    return lambda: [_content(each) for each in rebuild.rebuild(one, one.base_offset + after, limits)]
+def _rebuild_of(source: Batch, limits: TargetLimits, after: int) -> Callable[[], object]:
+    return lambda: [_content(each) for each in rebuild.rebuild(source, source.base_offset + after, limits)]
 
 
 def _merge_of(group: list[OutgoingBatch]) -> Callable[[], object]:
@@ -161,65 +153,62 @@ def _content(outgoing: OutgoingBatch) -> object:
 def test_times_at_both_ends_are_copied_as_java_counts_them(first: int, name: str, limits: TargetLimits) -> None:
     """Differences wrap. A first time of -1 and a later one that is the largest were an OverflowError once."""
     content = [
-        record(place, b"v" * 40, timestamp=at, headers=((name, b"x"),))
-        for place, at in enumerate((first, 2**63 - 1, -1, -(2**63), 5))
+        record(place, b"v" * 40, timestamp=time, headers=((name, b"x"),))
+        for place, time in enumerate((first, 2**63 - 1, -1, -(2**63), 5))
     ]
-    one = with_right_crc(bytes(batch(content).data).replace(b"no-text", b"\xff\xfe-text"))
+    source = with_right_crc(bytes(batch(content).data).replace(b"no-text", b"\xff\xfe-text"))
     times = [each.timestamp for each in content]
-    assert [each.timestamp for each in read_records(one)] == times
-    assert _in_plain_python(_read_of(one)) == list(read_records(one))
+    assert [each.timestamp for each in read_records(source)] == times
+    assert _in_plain_python(_read_of(source)) == list(read_records(source))
     p = partition(limits=limits)
-    admit(p, one, source_end=100)
+    admit(p, source, source_end=100)
     outgoing = copied(p)
     assert p.phase is Phase.COPYING, p.row().reason
     assert [each.timestamp for sent in outgoing for each in read_records(_scanned(bytes(sent.data))[0])] == times
 
 
 def with_right_crc(raw: bytes) -> Batch:
-    (found,) = scan(raw[:17] + struct.pack(">I", crc32c(raw[21:])) + raw[21:])
-    return found
+    (result,) = scan(raw[:17] + struct.pack(">I", crc32c(raw[21:])) + raw[21:])
+    return result
 
 
-@pytest.mark.parametrize("magic", [0, 1])
-@pytest.mark.parametrize("codec", [0, GZIP])
-@pytest.mark.parametrize("size", [-2, -3, -(2**31), 2**31 - 1])
-def test_old_message_with_an_impossible_key_size_is_refused(magic: int, codec: int, size: int) -> None:
-    at = 26 if magic else 18
+def old_message(magic: int, codec: int, key_size: int) -> Batch:
+    index = 26 if magic else 18
     raw = bytearray(message(magic, Message(0, b"k", b"v", 5)))
-    raw[at : at + 4] = struct.pack(">i", size)
+    raw[index : index + 4] = struct.pack(">i", key_size)
     raw[12:16] = struct.pack(">I", crc32(bytes(raw[16:])))
-    (one,) = sets(message(magic, Message(0, None, COMPRESS[codec](bytes(raw)), 5), codec) if codec else bytes(raw))
-    p = partition()
-    admit(p, one)
-    assert p.row().reason.startswith("offsets from 0: ")
+    (source,) = sets(message(magic, Message(0, None, COMPRESS[codec](bytes(raw)), 5), codec) if codec else bytes(raw))
+    return source
 
 
-def test_old_set_without_a_message_is_refused() -> None:
-    (one,) = sets(message(1, Message(4, None, COMPRESS[GZIP](b""), 5), GZIP))
-    p = partition()
-    admit(p, one)
-    assert p.row().reason.startswith("offsets from 4: ")
-
-
-@pytest.mark.parametrize("deltas", [(0, 2, 1), (0, 1, 1), (0, 1, 5)])
-def test_offsets_that_do_not_follow_their_header_are_refused(deltas: tuple[int, ...]) -> None:
+def with_deltas(*deltas: int) -> Batch:
     """Records behind the last offset were copied once, and those of the next batches with their offsets passed over."""
     content = [record(delta) for delta in deltas]
-    one = batch(content, base_offset=0, last_offset=2, attributes=LOG_APPEND_TIME)
-    p = partition()
-    admit(p, one, source_end=100)
-    assert p.phase is Phase.DRAINING
-    assert p.row().reason.startswith("offsets 0 to 2: ")
-    assert _in_plain_python(_read_of(one)) is CorruptRecordError
+    return batch(content, base_offset=0, last_offset=2, attributes=LOG_APPEND_TIME)
 
 
-@pytest.mark.parametrize("count", [-1, -(2**31), 2**31 - 1])
-def test_count_of_records_that_cannot_be_is_refused(count: int) -> None:
+def with_count(count: int) -> Batch:
     raw = bytearray(batch([record(0), record(1)]).data)
     raw[57:61] = struct.pack(">i", count)
+    return with_right_crc(bytes(raw))
+
+
+KEY_SIZES = product((0, 1), (0, GZIP), (-2, -3, -(2**31), 2**31 - 1))
+REFUSED = [
+    *((old_message(*shape), "offsets from 0: ") for shape in KEY_SIZES),
+    *((source, "offsets from 4: ") for source in sets(message(1, Message(4, None, COMPRESS[GZIP](b""), 5), GZIP))),
+    *((with_deltas(*deltas), "offsets 0 to 2: ") for deltas in ((0, 2, 1), (0, 1, 1), (0, 1, 5))),
+    *((with_count(count), "offsets 0 to 1: ") for count in (-1, -(2**31), 2**31 - 1)),
+]
+
+
+@pytest.mark.parametrize(("source", "reason"), REFUSED)
+def test_batch_whose_numbers_cannot_be_right_is_refused(source: Batch, reason: str) -> None:
     p = partition()
-    admit(p, with_right_crc(bytes(raw)), source_end=100)
-    assert p.row().reason.startswith("offsets 0 to 1: ")
+    admit(p, source, source_end=100)
+    assert p.phase is Phase.DRAINING
+    assert p.row().reason.startswith(reason)
+    assert _in_plain_python(_read_of(source)) is CorruptRecordError
 
 
 def test_whatever_a_rebuild_raises_refuses_that_batch_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """What is under way covers the round trip, and never more than a slot may hold."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,26 +10,28 @@ MIB = 1 << 20
 ROOM = 64 * MIB
 
 
-def test_a_near_broker_is_asked_as_configured() -> None:
-    assert partition_bytes(MIB, 0.001, 4, ROOM) == MIB
-    assert requests_ahead(0.001) == AHEAD
-    assert window(0.001, 0, 0.0) == WINDOW == 5
-
-
-def test_fetch_size_for_a_far_broker_is_larger() -> None:
+def test_fetch_size_and_requests_by_the_round_trip() -> None:
+    assert (partition_bytes(MIB, 0.001, 4, ROOM), requests_ahead(0.001)) == (MIB, AHEAD)
     assert partition_bytes(MIB, 0.080, 4, ROOM) == 4_000_000
     assert requests_ahead(0.080) > AHEAD
-    assert window(0.080, 0, 0.0) > WINDOW
 
 
-def test_a_far_broker_gets_no_more_than_the_way_holds() -> None:
-    assert window(0.080, 7_999_999, 0.0) > WINDOW
-    assert window(0.080, 8_000_000, 0.0) == WINDOW
-
-
-def test_a_slow_line_is_not_filled_until_its_answers_come_too_late() -> None:
-    assert window(0.080, 0, LONG_S - 0.1) > WINDOW
-    assert window(0.080, 0, LONG_S) == WINDOW
+@pytest.mark.parametrize(
+    ("round_trip_s", "under_way", "duration_s", "is_large"),
+    [
+        (0.001, 0, 0.0, False),
+        (0.080, 0, 0.0, True),
+        (0.080, 7_999_999, 0.0, True),
+        (0.080, 8_000_000, 0.0, False),  # no more than the way holds
+        (0.080, 0, LONG_S - 0.1, True),
+        (0.080, 0, LONG_S, False),  # a slow line, whose answers come too late
+    ],
+)
+def test_window_is_larger_for_a_far_broker(
+    round_trip_s: float, under_way: int, duration_s: float, is_large: bool
+) -> None:
+    assert (window(round_trip_s, under_way, duration_s) > WINDOW) is is_large
+    assert window(round_trip_s, under_way, duration_s) >= WINDOW == 5
 
 
 def test_window_of_all_partitions_covers_two_round_trips() -> None:

@@ -19,9 +19,9 @@ def test_jvm_tempdir_without_a_lock_is_removed(tmp_path: Path) -> None:
 
 
 def test_jvm_tempdir_with_a_held_lock_is_kept(tmp_path: Path) -> None:
-    theirs, first = new_folder(tmp_path)
+    others, first = new_folder(tmp_path)
     mine, second = new_folder(tmp_path)
-    assert set(tmp_path.iterdir()) == {theirs, mine}
+    assert set(tmp_path.iterdir()) == {others, mine}
     os.close(first)
     os.close(second)
 
@@ -53,5 +53,5 @@ def test_jvm_tempdir_cleanup_keeps_foreign_folders_and_links(tmp_path: Path) -> 
 def test_jvm_tempdir_is_set_unless_the_file_sets_another(tmp_path: Path) -> None:
     key = "spark.driver.extraJavaOptions"
     assert in_folder({key: "-Xss512k"}, tmp_path) == {key: f'-Xss512k "-Djava.io.tmpdir={tmp_path}"'}
-    theirs = {key: "-Djava.io.tmpdir=/srv/tmp"}
-    assert in_folder(theirs, tmp_path) == theirs
+    others = {key: "-Djava.io.tmpdir=/srv/tmp"}
+    assert in_folder(others, tmp_path) == others

@@ -1,10 +1,15 @@
 """Whose word counts on where a legacy flow begins, and what it commits."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
-from lockstep_data_plane.admin.legacy_group import commit_metadata, due_commits, plan_start
+import pytest
+
+from lockstep_data_plane.admin.legacy_group import Positions, commit_metadata, due_commits, plan_start
 from lockstep_kafka.common.admin_types import GroupOffset
 from lockstep_state.names import Flow
+from lockstep_state.offsets import TopicPartition
 from lockstep_state.rows.state_rows import PartitionProgress
 
 MARK = commit_metadata(Flow("source", "target"), 7)
@@ -14,50 +19,45 @@ ROW = PartitionProgress(
 )
 
 
-def test_plan_start_without_a_commit_changes_nothing() -> None:
-    for rows in ({}, {TP: ROW}):
-        found = plan_start([TP], rows, {}, MARK)
-        assert (found.rows, found.marks, found.moved) == ([], {}, {})
+OTHER_FLOW, OTHER_ID = commit_metadata(Flow("source", "elsewhere"), 7), commit_metadata(Flow("source", "target"), 8)
 
 
-def test_a_first_copy_begins_at_the_groups_position() -> None:
-    found = plan_start([TP, ("t", 1)], {}, {TP: GroupOffset(40), ("other", 0): GroupOffset(5)}, MARK)
-    [row] = found.rows
-    assert (row.topic, row.partition, row.upstream, row.begins, row.producer_epoch) == ("t", 0, 39, "altered", 0)
-    assert found.marks == {TP: GroupOffset(40, MARK)}
-    assert not found.moved
+class Case(NamedTuple):
+    """What a group has committed, the progress, and the start: behind which offset, which mark, what moved."""
+
+    about: str
+    row: PartitionProgress | None
+    committed: GroupOffset | None
+    upstream: int | None = None
+    mark: GroupOffset | None = None
+    moved: tuple[int, int] | None = None
 
 
-def test_a_group_that_has_read_nothing_yet_begins_at_the_first_record() -> None:
-    [row] = plan_start([TP], {}, {TP: GroupOffset(0)}, MARK).rows
-    assert (row.upstream, row.begins) == (-1, "altered")
+CASES = [
+    Case("no commit, no progress", None, None),
+    Case("no commit", ROW, None),
+    Case("a first copy begins at the group's offset", None, GroupOffset(40), 39, GroupOffset(40, MARK)),
+    Case("a group that has read nothing yet", None, GroupOffset(0), -1, GroupOffset(0, MARK)),
+    Case("a kill before the first record", None, GroupOffset(40, MARK), 39),
+    Case("an own commit is older than progress, which is exact", ROW, GroupOffset(60, MARK)),
+    Case("a foreign commit before", ROW, GroupOffset(60), 59, GroupOffset(60, MARK), (100, 60)),
+    Case("a foreign commit behind", ROW, GroupOffset(150), 149, GroupOffset(150, MARK), (100, 150)),
+    Case("a foreign commit of the same offset", ROW, GroupOffset(100), None, GroupOffset(100, MARK)),
+    Case("of another flow", ROW, GroupOffset(60, OTHER_FLOW), 59, GroupOffset(60, MARK), (100, 60)),
+    Case("of another producer id", ROW, GroupOffset(60, OTHER_ID), 59, GroupOffset(60, MARK), (100, 60)),
+]
 
 
-def test_plan_start_after_a_kill_before_the_first_record_repeats_the_start() -> None:
-    found = plan_start([TP], {}, {TP: GroupOffset(40, MARK)}, MARK)
-    assert [row.upstream for row in found.rows] == [39]
-    assert not found.marks
-
-
-def test_plan_start_ignores_an_older_own_commit() -> None:
-    """It is older: committed each interval, while progress is exact."""
-    found = plan_start([TP], {TP: ROW}, {TP: GroupOffset(60, MARK)}, MARK)
-    assert (found.rows, found.marks, found.moved) == ([], {}, {})
-
-
-def test_plan_start_follows_a_foreign_commit_in_a_new_epoch() -> None:
-    for offset in (60, 150):
-        found = plan_start([TP], {TP: ROW}, {TP: GroupOffset(offset)}, MARK)
-        [row] = found.rows
-        assert (row.upstream, row.begins, row.producer_epoch, row.sequence) == (offset - 1, "altered", 4, -1)
-        assert found.marks == {TP: GroupOffset(offset, MARK)}
-        assert found.moved == {TP: (100, offset)}
-
-
-def test_plan_start_with_equal_position_needs_only_the_mark() -> None:
-    found = plan_start([TP], {TP: ROW}, {TP: GroupOffset(100)}, MARK)
-    assert not found.rows
-    assert found.marks == {TP: GroupOffset(100, MARK)}
+@pytest.mark.parametrize("case", CASES, ids=[case.about for case in CASES])
+def test_plan_start_by_progress_and_commit(case: Case) -> None:
+    rows = {} if case.row is None else {TP: case.row}
+    committed = {("other", 0): GroupOffset(5)} | ({} if case.committed is None else {TP: case.committed})
+    start = plan_start([TP, ("t", 1)], rows, committed, MARK)
+    begun = (0, -1) if case.row is None else (4, -1)  # a copy that was there before goes on in a new epoch
+    wanted = [] if case.upstream is None else [("t", 0, case.upstream, "altered", *begun)]
+    assert [(r.topic, r.partition, r.upstream, r.begins, r.producer_epoch, r.sequence) for r in start.rows] == wanted
+    assert start.marks == ({} if case.mark is None else {TP: case.mark})
+    assert start.moved == ({} if case.moved is None else {TP: case.moved})
 
 
 def test_plan_start_after_a_kill_before_the_mark_finds_the_same_row() -> None:
@@ -67,34 +67,22 @@ def test_plan_start_after_a_kill_before_the_mark_finds_the_same_row() -> None:
     assert not again.moved
     assert again.marks == {TP: GroupOffset(60, MARK)}
     moved_on = plan_start([TP], {TP: row}, {TP: GroupOffset(61)}, MARK)
-    assert [(one.upstream, one.producer_epoch) for one in moved_on.rows] == [(60, 4)]
+    assert [(row.upstream, row.producer_epoch) for row in moved_on.rows] == [(60, 4)]
 
 
-def test_plan_start_counts_another_mark_as_foreign() -> None:
-    for other in (commit_metadata(Flow("source", "elsewhere"), 7), commit_metadata(Flow("source", "target"), 8)):
-        assert plan_start([TP], {TP: ROW}, {TP: GroupOffset(60, other)}, MARK).moved
-
-
-def test_due_commits_have_acknowledged_offsets() -> None:
-    writes, foreign = due_commits([ROW], {TP: GroupOffset(60, MARK)}, MARK)
-    assert writes == {TP: GroupOffset(100, MARK)}
-    assert not foreign
-
-
-def test_due_commits_skip_committed_offsets_and_repeat_forgotten_ones() -> None:
-    assert not due_commits([ROW], {TP: GroupOffset(100, MARK)}, MARK)[0]
-    assert due_commits([ROW], {}, MARK)[0] == {TP: GroupOffset(100, MARK)}
-
-
-def test_due_commits_without_a_copy_have_the_beginning() -> None:
-    assert due_commits([replace(ROW, upstream=-1)], {}, MARK)[0] == {TP: GroupOffset(0, MARK)}
-
-
-def test_due_commits_skip_a_row_that_is_not_applied_yet() -> None:
-    assert not due_commits([replace(ROW, begins="altered")], {}, MARK)[0]
-
-
-def test_due_commits_replace_a_foreign_reset_and_report_it() -> None:
-    writes, foreign = due_commits([ROW], {TP: GroupOffset(5)}, MARK)
-    assert writes == {TP: GroupOffset(100, MARK)}
-    assert foreign == {TP: (5, 100)}
+@pytest.mark.parametrize(
+    ("row", "committed", "writes", "foreign"),
+    [
+        (ROW, {TP: GroupOffset(60, MARK)}, {TP: GroupOffset(100, MARK)}, {}),
+        (ROW, {TP: GroupOffset(100, MARK)}, {}, {}),
+        (ROW, {}, {TP: GroupOffset(100, MARK)}, {}),
+        (replace(ROW, upstream=-1), {}, {TP: GroupOffset(0, MARK)}, {}),
+        (replace(ROW, begins="altered"), {}, {}, {}),
+        (ROW, {TP: GroupOffset(5)}, {TP: GroupOffset(100, MARK)}, {TP: (5, 100)}),
+    ],
+    ids=["acknowledged", "committed", "forgotten", "nothing copied", "not applied yet", "a foreign reset"],
+)
+def test_due_commits_have_acknowledged_offsets(
+    row: PartitionProgress, committed: Positions, writes: Positions, foreign: Mapping[TopicPartition, tuple[int, int]]
+) -> None:
+    assert due_commits([row], committed, MARK) == (writes, foreign)

@@ -13,21 +13,20 @@ from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, CorruptRecordError, scan
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import read_records, rebuild
-from tests.support.batch_bytes import GZIP, LZ4, SNAPPY, decoded
+from tests.support.batch_bytes import GZIP, LZ4, SNAPPY, decoded, few_bytes
 from tests.support.message_sets import Message, message, message_set, sets, stored_lz4, with_the_wrong_checksum
 
 SHAPES = [(magic, codec) for magic in (0, 1) for codec in (0, GZIP, SNAPPY, LZ4)]
-few_bytes = st.one_of(st.none(), st.binary(max_size=12))
 
 
 @st.composite
 def contents(draw: st.DrawFn) -> list[Message]:
     """Messages in offset order, with the gaps that the cleaner leaves."""
-    offset, found = draw(st.integers(0, 2**40)), []
+    offset, result = draw(st.integers(0, 2**40)), []
     for _ in range(draw(st.integers(1, 6))):
-        found.append(Message(offset, draw(few_bytes), draw(few_bytes), draw(st.integers(-1, 2**41))))
+        result.append(Message(offset, draw(few_bytes), draw(few_bytes), draw(st.integers(-1, 2**41))))
         offset += draw(st.sampled_from([1, 1, 3]))
-    return found
+    return result
 
 
 def seen(magic: int, content: Sequence[Message]) -> list[PlainRecord]:
@@ -36,12 +35,14 @@ def seen(magic: int, content: Sequence[Message]) -> list[PlainRecord]:
 
 
 def rebuilt(data: bytes, position: int = 0, limits: TargetLimits | None = None) -> list[PlainRecord]:
-    found = []
-    for one in sets(data):
-        for outgoing in rebuild(one, position, limits or TargetLimits()):
+    result = []
+    for source in sets(data):
+        made = rebuild(source, position, limits or TargetLimits())
+        assert [outgoing.covers for outgoing in made[-1:]] in ([], [source.base_offset]), "that of the last message"
+        for outgoing in made:
             inside = decoded(outgoing.data)
-            found += [r._replace(offset=at) for r, at in zip(inside, outgoing.offsets, strict=True)]
-    return found
+            result += [r._replace(offset=upstream) for r, upstream in zip(inside, outgoing.offsets, strict=True)]
+    return result
 
 
 @pytest.mark.parametrize(("magic", "codec"), SHAPES)
@@ -58,10 +59,10 @@ def test_each_record_is_what_a_consumer_of_the_source_sees(
 def test_the_codec_stays_so_that_the_copy_does_not_grow(magic: int, codec: int) -> None:
     content = [Message(i, b"key", b"the same value again and again", 1000 + i) for i in range(100)]
     data = message_set(magic, content, codec)
-    outgoing_batches = [outgoing for one in sets(data) for outgoing in rebuild(one, 0, TargetLimits())]
+    outgoing_batches = [outgoing for source in sets(data) for outgoing in rebuild(source, 0, TargetLimits())]
     for outgoing in outgoing_batches:
-        (found,) = scan(outgoing.data)
-        assert found.attributes & CODEC_MASK == codec
+        (result,) = scan(outgoing.data)
+        assert result.attributes & CODEC_MASK == codec
     if codec:
         assert sum(outgoing.size for outgoing in outgoing_batches) < len(message_set(magic, content)) / 5
 
@@ -70,10 +71,10 @@ def test_the_codec_stays_so_that_the_copy_does_not_grow(magic: int, codec: int) 
 def test_an_explicit_codec_goes_to_uncompressed_sets_only(magic: int) -> None:
     content = [Message(0, b"k", b"v" * 100, 7)]
     for had, codec in ((0, LZ4), (GZIP, GZIP)):
-        (one,) = sets(message_set(magic, content, had))
-        (outgoing,) = rebuild(one, 0, TargetLimits(codec=LZ4))
-        (found,) = scan(outgoing.data)
-        assert found.attributes == codec
+        (source,) = sets(message_set(magic, content, had))
+        (outgoing,) = rebuild(source, 0, TargetLimits(codec=LZ4))
+        (result,) = scan(outgoing.data)
+        assert result.attributes == codec
 
 
 @pytest.mark.parametrize("codec", [0, GZIP, SNAPPY, LZ4])
@@ -95,8 +96,8 @@ def test_message_set_v0_lz4_with_a_wrong_checksum_is_read() -> None:
 
 def test_a_block_that_is_stored_and_not_compressed_is_read() -> None:
     inside = message(0, Message(3, b"k", b"v"))
-    (one,) = sets(message(0, Message(3, None, stored_lz4(inside)), LZ4))
-    assert [r[:4] for r in read_records(one)] == [(3, -1, b"k", b"v")]
+    (source,) = sets(message(0, Message(3, None, stored_lz4(inside)), LZ4))
+    assert [r[:4] for r in read_records(source)] == [(3, -1, b"k", b"v")]
 
 
 @pytest.mark.parametrize(("magic", "codec"), SHAPES)

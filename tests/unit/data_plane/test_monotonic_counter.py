@@ -29,7 +29,7 @@ def test_rows_twice_late_or_in_between_change_nothing(seen: list[tuple[int, int]
         before, grown = count.total, count.update(beginning, value)
         assert count.total == before + grown >= before
     assert count.total == sum(
-        max((value for one, value in seen if one == beginning), default=0) for beginning in (1, 2, 3)
+        max((value for start, value in seen if start == beginning), default=0) for beginning in (1, 2, 3)
     )
 
 

@@ -28,14 +28,14 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_offset_change_while_slots_run_is_refused_with_the_reason(tmp_path: Path) -> None:
     ctx = flow_context(tmp_path, "data-plane")
     read_row(ctx, STOPPED)
-    here = OffsetAdmin(ctx)
-    async with here.copying():
+    admin = OffsetAdmin(ctx)
+    async with admin.copying():
         with pytest.raises(ValueError, match="the slots did not come to an end"):
-            await here.carry_out(RESET)
+            await admin.carry_out(RESET)
         with pytest.raises(TimeoutError, match="of before"):
-            async with here.copying():
+            async with admin.copying():
                 pass
-    async with asyncio.timeout(1), here.copying():
+    async with asyncio.timeout(1), admin.copying():
         pass
 
 
@@ -43,43 +43,43 @@ async def test_offset_change_while_slots_run_is_refused_with_the_reason(tmp_path
 async def test_offset_change_that_waits_is_seen_by_the_slot_keeper(tmp_path: Path) -> None:
     ctx = flow_context(tmp_path, "data-plane")
     read_row(ctx, STOPPED)
-    here = OffsetAdmin(ctx)
-    async with here.copying():
-        assert not here.awaited
-        change = asyncio.create_task(here.carry_out(RESET))
+    admin = OffsetAdmin(ctx)
+    async with admin.copying():
+        assert not admin.awaited
+        change = asyncio.create_task(admin.carry_out(RESET))
         await asyncio.sleep(0.02)
-        assert here.awaited
+        assert admin.awaited
         with pytest.raises(ValueError, match="the slots did not come to an end"):
             await change
-        assert not here.awaited
+        assert not admin.awaited
 
 
 @pytest.mark.usefixtures("soon")
 async def test_offset_change_with_a_live_slot_or_resumed_connector_is_refused(tmp_path: Path) -> None:
     ctx = flow_context(tmp_path, "data-plane")
-    here = OffsetAdmin(ctx)
+    admin = OffsetAdmin(ctx)
     with pytest.raises(ValueError, match="resumed meanwhile: stop it first"):
-        await here.carry_out(RESET)
+        await admin.carry_out(RESET)
     read_row(ctx, STOPPED)
     read_row(ctx, SlotStatus(slot=2, phase="started", run="r", at_ms=ctx.clock.wall_ms()))
     with pytest.raises(ValueError, match="slot 2 has not ended"):
-        await here.carry_out(RESET)
-    assert await here.carry_out(Command(id="c2", verb="dance")) is None
+        await admin.carry_out(RESET)
+    assert await admin.carry_out(Command(id="c2", verb="dance")) is None
 
 
 @pytest.mark.usefixtures("soon")
 @pytest.mark.parametrize(
-    ("row", "why"),
+    ("row", "sentence"),
     [
         (PartitionProgress(topic="t", partition=0, upstream=9, producer_id=1), "was not asked within 0 s"),
         (PartitionProgress(topic="t", partition=0, phase="halted", cause=reported("truncated")), "others: truncated"),
     ],
 )
 async def test_an_offset_that_the_target_was_not_asked_about_is_not_listed(
-    tmp_path: Path, row: PartitionProgress, why: str
+    tmp_path: Path, row: PartitionProgress, sentence: str
 ) -> None:
     ctx = flow_context(tmp_path, "data-plane")
     for each in (STOPPED, MirroredTopic(source_topic="t", target_topic="A.t"), row):
         read_row(ctx, each)
-    with pytest.raises(ValueError, match=why):
+    with pytest.raises(ValueError, match=sentence):
         await OffsetAdmin(ctx).carry_out(LIST)

@@ -50,7 +50,8 @@ def change(offset: int | None, partition: int = 3, cluster: str = "A", topic: st
 
 @pytest.mark.parametrize(("offset", "begins"), [(10, "altered"), (119, "altered"), (None, "reset")])
 def test_the_row_begins_an_epoch_of_which_nothing_is_there(offset: int | None, begins: str) -> None:
-    (row,) = altered_rows([COPIED], "A", [change(offset)])
+    (row,) = altered_rows([replace(COPIED, located=True)], "A", [change(offset)])
+    assert not row.located, "it does not claim that the copy ends there"
     assert (row.begins, row.upstream, row.producer_epoch) == (begins, -1 if offset is None else offset, 3)
     assert not row.begun
     assert (row.open_run, row.skips, row.upstream_epoch) == ((), (), -1)
@@ -78,7 +79,7 @@ def test_altered_rows_have_the_last_offset_and_ignore_foreign_partitions() -> No
 
 
 @pytest.mark.parametrize(
-    ("end", "offset", "why"),
+    ("end", "offset", "sentence"),
     [
         (120, 119, ""),
         (120, 120, "orders-3 has no offset 120 on A, and would halt as truncated; its last offset is 119"),
@@ -87,9 +88,9 @@ def test_altered_rows_have_the_last_offset_and_ignore_foreign_partitions() -> No
         (0, None, ""),
     ],
 )
-def test_an_offset_that_the_source_has_not_written_is_refused(end: int, offset: int | None, why: str) -> None:
+def test_an_offset_that_the_source_has_not_written_is_refused(end: int, offset: int | None, sentence: str) -> None:
     changes = [change(5, topic="away"), change(0, cluster="C"), OffsetChange({"a": 1}, None), change(offset)]
-    with pytest.raises(RefusedOffsets, match=why) if why else nullcontext():
+    with pytest.raises(RefusedOffsets, match=sentence) if sentence else nullcontext():
         refuse_beyond(changes, "A", {("orders", 3): end})
 
 
@@ -133,17 +134,17 @@ def test_a_row_of_the_epoch_before_does_not_undo_it() -> None:
 @pytest.mark.parametrize("offset", [10, 119, None])
 def test_altered_row_gives_no_group_position_of_the_former_chain(offset: int | None) -> None:
     (row,) = altered_rows([COPIED], "A", [change(offset)])
-    places = RunTranslator()
+    translator = RunTranslator()
     topic = MirroredTopic(source_topic="orders", target_topic="A.orders", source_topic_id="s", target_topic_id="t")
-    places.load([topic, replace(COPIED, phase="copying"), row])
-    assert places.translate("orders", 3, UpstreamOffset(60)) == TranslatedOffset(
+    translator.load([topic, replace(COPIED, phase="copying"), row])
+    assert translator.translate("orders", 3, UpstreamOffset(60)) == TranslatedOffset(
         None, reason=ReasonCode.NOTHING_COPIED.to_reason()
     )
     begun = replace(row, begins="", phase="copying", upstream=10, downstream=99)
-    places.apply(begun)
-    found = places.translate("orders", 3, UpstreamOffset(60))
-    assert isinstance(found, TranslatedOffset)
-    assert (found.at, found.behind) == (100, 49), "no further than what will be appended"
+    translator.apply(begun)
+    translated = translator.translate("orders", 3, UpstreamOffset(60))
+    assert isinstance(translated, TranslatedOffset)
+    assert (translated.offset, translated.behind) == (100, 49), "no further than what will be appended"
 
 
 def test_altered_rows_left_half_way_are_completed_by_a_repeat() -> None:
@@ -158,16 +159,11 @@ def test_altered_rows_left_half_way_are_completed_by_a_repeat() -> None:
 def test_not_located_rows_are_listed_with_doubtful_ones_last() -> None:
     topics = [MirroredTopic(source_topic="orders", target_topic="A.orders")]
     doubt, copied = COPIED, replace(COPIED, partition=4, phase="copying")
-    known = replace(copied, located=True)
+    located = replace(copied, located=True)
     assert not_located([doubt, copied], topics) == [copied, doubt]
-    assert not_located([known, replace(copied, begins="altered")], topics) == []
+    assert not_located([located, replace(copied, begins="altered")], topics) == []
     assert not_located([copied], []) == [], "what is mirrored no more is nobody's to find"
     assert not_located([copied], [replace(topics[0], phase="deleted")]) == []
-
-
-def test_an_altered_row_does_not_claim_that_the_copy_ends_there() -> None:
-    (row,) = altered_rows([replace(COPIED, located=True)], "A", [change(10)])
-    assert not row.located
 
 
 AT_REST = replace(COPIED, phase="stopped", cause=NO_REASON, case="", skips=())
@@ -190,13 +186,15 @@ def test_row_altered_to_an_offset_further_on_keeps_its_runs(offset: int) -> None
     (row,) = altered_rows([at_rest], "A", [change(offset)])
     assert (row.open_run, row.producer_epoch, row.begun) == ((50, 40, 50), 3, False)
     for rows in ([TOPIC, RUNS, at_rest, row], [TOPIC, RUNS, row], [TOPIC, row, RUNS]):
-        places = RunTranslator()
-        places.load(rows)
+        translator = RunTranslator()
+        translator.load(rows)
         for position, place in ((7, 7), (60, 50), (100, 90), (offset + 1, 90)):
-            assert places.translate("orders", 3, UpstreamOffset(position)) == TranslatedOffset(DownstreamOffset(place))
-        back = places.translate_back("orders", 3, 95)
+            assert translator.translate("orders", 3, UpstreamOffset(position)) == TranslatedOffset(
+                DownstreamOffset(place)
+            )
+        back = translator.translate_upstream("orders", 3, 95)
         assert back == UpstreamPosition(UpstreamOffset(100), follows=True, known_until=90, left_out_until=offset + 1)
-        at_the_end = places.translate_back("orders", 3, 90)
+        at_the_end = translator.translate_upstream("orders", 3, 90)
         assert at_the_end == UpstreamPosition(UpstreamOffset(100), follows=True, known_until=90)
 
 
@@ -213,10 +211,10 @@ def test_row_altered_twice_keeps_its_runs_only_behind_them() -> None:
 def test_rows_of_the_epoch_that_follows_an_alteration_count_alone() -> None:
     (row,) = altered_rows([AT_REST], "A", [change(119)])
     begun = replace(row, begins="", phase="copying", sequence=9, upstream=129, downstream=139, open_run=(120, 130, 10))
-    places = RunTranslator()
-    places.load([TOPIC, row, begun])
-    assert places.translate("orders", 3, UpstreamOffset(125)) == TranslatedOffset(DownstreamOffset(135))
-    assert isinstance(places.translate("orders", 3, UpstreamOffset(60)), NoRun), "the slot writes these runs again"
-    back = places.translate_back("orders", 3, 140)
+    translator = RunTranslator()
+    translator.load([TOPIC, row, begun])
+    assert translator.translate("orders", 3, UpstreamOffset(125)) == TranslatedOffset(DownstreamOffset(135))
+    assert isinstance(translator.translate("orders", 3, UpstreamOffset(60)), NoRun), "the slot writes these runs again"
+    back = translator.translate_upstream("orders", 3, 140)
     assert isinstance(back, UpstreamPosition)
     assert back.left_out_until == 0

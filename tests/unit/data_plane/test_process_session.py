@@ -10,8 +10,8 @@ def modules_after(statements: str) -> set[str]:
     code = (
         f"{statements}\nimport json, sys\nprint(json.dumps([name for name, module in sys.modules.items() if module]))"
     )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    return set(json.loads(said.splitlines()[-1]))
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    return set(json.loads(printed.splitlines()[-1]))
 
 
 def test_session_of_the_process_is_there_before_the_driver_is_loaded() -> None:

@@ -21,6 +21,7 @@ OURS = Origin(producer_id=4000, source="A", target="B", origin_cluster_id="id-a"
 def test_the_first_row_in_the_log_holds() -> None:
     rows = [PartitionProgress(topic="t", partition=0), OURS, replace(OURS, producer_id=4001)]
     assert find_origin(rows, FLOW, "id-a", "id-b") == OURS
+    assert find_origin([], FLOW, "id-a", "id-b") is None
 
 
 @pytest.mark.parametrize(
@@ -35,10 +36,6 @@ def test_the_first_row_in_the_log_holds() -> None:
 def test_a_row_about_something_else_does_not_count(other: Origin) -> None:
     assert find_origin([other], FLOW, "id-a", "id-b") is None
     assert find_origin([other, OURS], FLOW, "id-a", "id-b") == OURS
-
-
-def test_origin_without_rows_is_none() -> None:
-    assert find_origin([], FLOW, "id-a", "id-b") is None
 
 
 def test_last_origin_is_the_one_that_partitions_were_copied_under() -> None:

@@ -15,25 +15,23 @@ from lockstep_data_plane.record_batch.layout import CODEC_MASK, HEADER_SIZE, Bat
 from lockstep_data_plane.record_batch.outgoing_batch import as_outgoing
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import read_records, rebuild
-from tests.support.batch_bytes import GZIP, LOG_APPEND_TIME, LZ4, SNAPPY, ZSTD, batch, decoded, record
+from tests.support.batch_bytes import GZIP, LOG_APPEND_TIME, LZ4, SNAPPY, ZSTD, batch, decoded, record, record_lists
 
 PLACEHOLDER = b"name-that-is-text"
 NO_TEXT = b"\xff\xfe\x80 \xc3("
-few_bytes = st.one_of(st.none(), st.binary(max_size=12))
-names = st.one_of(st.text(max_size=4), st.sampled_from(["a", "a", ""]))
 
 
 def with_odd_names(content: list[PlainRecord], **more: int) -> Batch:
     """The batch with `NO_TEXT`, padded, wherever a name is the placeholder."""
     raw = bytes(batch(content, **more).data)
-    (found,) = scan(raw.replace(PLACEHOLDER, NO_TEXT.ljust(len(PLACEHOLDER), b"\x81")))
-    return found
+    (result,) = scan(raw.replace(PLACEHOLDER, NO_TEXT.ljust(len(PLACEHOLDER), b"\x81")))
+    return result
 
 
-def plain(one: Batch) -> Iterator[PlainRecord]:
+def plain(source: Batch) -> Iterator[PlainRecord]:
     """Its records, by plain Python."""
-    unpacked = decompress(one.data[HEADER_SIZE:], one.attributes & CODEC_MASK)
-    return pure_python_codec.read_plain_records(one, unpacked)
+    unpacked = decompress(source.data[HEADER_SIZE:], source.attributes & CODEC_MASK)
+    return pure_python_codec.read_plain_records(source, unpacked)
 
 
 def odd() -> list[PlainRecord]:
@@ -41,27 +39,16 @@ def odd() -> list[PlainRecord]:
     return [record(0, b"1"), record(1, None, headers=[(name, b"x"), ("h", None), (name, b"")]), record(3, b"2")]
 
 
-@st.composite
-def contents(draw: st.DrawFn) -> list[PlainRecord]:
-    offset, found = draw(st.integers(0, 2**40)), []
-    for _ in range(draw(st.integers(1, 6))):
-        headers = tuple(draw(st.lists(st.tuples(names, few_bytes), max_size=3)))
-        timestamp = draw(st.one_of(st.just(-1), st.integers(-(2**40), 2**41)))
-        found.append(PlainRecord(offset, timestamp, draw(few_bytes), draw(few_bytes), headers))
-        offset += draw(st.sampled_from([1, 1, 4]))
-    return found
-
-
-@given(content=contents(), codec=st.sampled_from([0, GZIP, SNAPPY, LZ4, ZSTD]), append_time=st.booleans())
+@given(content=record_lists(), codec=st.sampled_from([0, GZIP, SNAPPY, LZ4, ZSTD]), append_time=st.booleans())
 def test_pure_python_codec_reads_what_the_compiled_one_reads(
     content: list[PlainRecord], codec: int, append_time: bool
 ) -> None:
-    one = batch(content, codec=codec, attributes=LOG_APPEND_TIME if append_time else 0, max_timestamp=99)
-    theirs = [PlainRecord(*r[:4], tuple(r.headers)) for r in read_records(one)]
-    assert list(plain(one)) == theirs
+    source = batch(content, codec=codec, attributes=LOG_APPEND_TIME if append_time else 0, max_timestamp=99)
+    expected = [PlainRecord(*r[:4], tuple(r.headers)) for r in read_records(source)]
+    assert list(plain(source)) == expected
 
 
-@given(content=contents())
+@given(content=record_lists())
 def test_pure_python_codec_reads_back_what_it_writes(content: list[PlainRecord]) -> None:
     assert decoded(bytes(pure_python_codec.encode(content))) == [r._replace(offset=i) for i, r in enumerate(content)]
 
@@ -71,9 +58,9 @@ def test_a_rebuilt_batch_keeps_the_bytes_of_a_name_that_is_no_text(codec: int) -
     source = with_odd_names(odd())
     (outgoing,) = rebuild(source, 0, TargetLimits(codec=codec))
     (copy,) = scan(outgoing.data)
-    ours, theirs = list(plain(copy)), list(plain(source))
-    assert [r[1:] for r in ours] == [r[1:] for r in theirs]
-    written = ours[1].headers[0][0].encode(*pure_python_codec.NAMES)
+    copied, expected = list(plain(copy)), list(plain(source))
+    assert [r[1:] for r in copied] == [r[1:] for r in expected]
+    written = copied[1].headers[0][0].encode(*pure_python_codec.NAMES)
     assert written == NO_TEXT.ljust(len(PLACEHOLDER), b"\x81")
 
 

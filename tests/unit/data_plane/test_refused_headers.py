@@ -9,8 +9,8 @@ from tests.support.message_sets import Message, message, sets
 
 @pytest.mark.parametrize("magic", [3, 4, 127, -1, -128])
 def test_batch_of_a_format_above_2_is_refused(magic: int) -> None:
-    one = with_head(batch_bytes(records(10, 3)), 16, ">b", magic)
-    assert classify(one, 10, TargetLimits(), aborted=False) == BatchCase.UNKNOWN_FORMAT.value
+    source = with_head(batch_bytes(records(10, 3)), 16, ">b", magic)
+    assert classify(source, 10, TargetLimits(), aborted=False) == BatchCase.UNKNOWN_FORMAT.value
 
 
 @pytest.mark.parametrize(
@@ -18,9 +18,9 @@ def test_batch_of_a_format_above_2_is_refused(magic: int) -> None:
     [(-1, False), (-(2**63), False), (2**63 - 1, False), (2**63 - 2, False), (2**63 - 3, False), (2**63 - 4, True)],
 )
 def test_batch_whose_offsets_are_no_numbers_of_64_bits_is_refused(base: int, is_possible: bool) -> None:
-    one = with_head(batch_bytes(records(10, 3)), 0, ">q", base)
+    source = with_head(batch_bytes(records(10, 3)), 0, ">q", base)
     case = BatchCase.ANY_OTHER if is_possible else BatchCase.IMPOSSIBLE_OFFSETS
-    assert classify(one, 0, TargetLimits(), aborted=False) == case.value
+    assert classify(source, 0, TargetLimits(), aborted=False) == case.value
     (before,) = sets(message(0, Message(base, b"k", b"v")))
     assert classify(before, 0, TargetLimits(), aborted=False) == (
         BatchCase.OLD_FORMAT.value if 0 <= base < 2**63 - 1 else BatchCase.IMPOSSIBLE_OFFSETS.value
@@ -28,8 +28,8 @@ def test_batch_whose_offsets_are_no_numbers_of_64_bits_is_refused(base: int, is_
 
 
 def test_batch_that_ends_before_it_begins_is_refused() -> None:
-    one = batch(records(10, 3), last_offset=9)
-    assert classify(one, 10, TargetLimits(), aborted=False) == BatchCase.IMPOSSIBLE_OFFSETS.value
+    source = batch(records(10, 3), last_offset=9)
+    assert classify(source, 10, TargetLimits(), aborted=False) == BatchCase.IMPOSSIBLE_OFFSETS.value
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Of which services the driver knows that a replica runs: what is not known is never taken for running."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,18 @@ from tests.support.flow_context import flow_context
 
 OTHERS = frozenset({"topic-sync", "acl-sync", "checkpoint", "heartbeat"})
 AWAY = ClusterUnreachable("B", "b:9092", "no answer")
+FAILED = RequestRefused("B", "describe", "group g", 15, "coordinator not available")
+NOT_ALLOWED = NotPermitted("B", "DESCRIBE", "group g")
+"""A group that may not be described counts as one with members, as in `lockstep status`."""
+
+STEPS: list[tuple[dict[str, int | NotPermitted | RequestRefused], bool, Set[str], Set[str]]] = [
+    ({}, False, set(), set()),
+    ({"checkpoint": 0}, False, set(), {"checkpoint"}),
+    ({"checkpoint": 0}, True, OTHERS, set()),
+    ({"checkpoint": 0}, False, set(), {"checkpoint"}),
+    ({"checkpoint": FAILED, "acl-sync": NOT_ALLOWED}, False, {"checkpoint"}, set()),
+]
+"""Members of groups, whether the target is away, and the services that are unknown and absent then."""
 
 
 class Scene:
@@ -30,47 +42,28 @@ class Scene:
     async def _describe(self, groups: Iterable[str]) -> Outcome[GroupDescription]:
         if self.away:
             raise AWAY
-        found: Outcome[GroupDescription] = Outcome()
+        outcome: Outcome[GroupDescription] = Outcome()
         for name in groups:
-            service = next(one for one in OTHERS if one in name)
+            service = next(other for other in OTHERS if other in name)
             answer = self.members.get(service, 1)
             if isinstance(answer, NotPermitted):
-                found.denied[name] = answer
+                outcome.denied[name] = answer
             elif isinstance(answer, RequestRefused):
-                found.failed[name] = answer
+                outcome.failed[name] = answer
             else:
-                found.done[name] = GroupDescription(name, "STABLE", answer)
-        return found
+                outcome.done[name] = GroupDescription(name, "STABLE", answer)
+        return outcome
 
     async def observe(self) -> None:
         self.now += CHECK_INTERVAL_S
         await self.monitor.observe_if_due()
 
 
-async def test_replicas_are_unknown_until_the_first_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_replicas_are_known_by_the_last_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene(tmp_path, monkeypatch)
-    assert scene.monitor.unknown == OTHERS
-    await scene.monitor.observe_if_due()
-    assert (scene.monitor.unknown, scene.monitor.absent) == (frozenset(), frozenset())
-
-
-async def test_replicas_are_unknown_after_a_cluster_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scene = Scene(tmp_path, monkeypatch)
-    scene.members["checkpoint"] = 0
-    await scene.observe()
-    assert scene.monitor.absent == {"checkpoint"}
-    scene.away = True
-    await scene.observe()
-    assert (scene.monitor.unknown, scene.monitor.absent) == (OTHERS, frozenset())
-    scene.away = False
-    await scene.observe()
-    assert (scene.monitor.unknown, scene.monitor.absent) == (frozenset(), frozenset({"checkpoint"}))
-
-
-async def test_group_that_fails_is_unknown_unless_denied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that may not be described counts as one with members, as in `lockstep status`."""
-    scene = Scene(tmp_path, monkeypatch)
-    scene.members["checkpoint"] = RequestRefused("B", "describe", "group g", 15, "coordinator not available")
-    scene.members["acl-sync"] = NotPermitted("B", "DESCRIBE", "group g")
-    await scene.observe()
-    assert (scene.monitor.unknown, scene.monitor.absent) == (frozenset({"checkpoint"}), frozenset())
+    assert scene.monitor.unknown == OTHERS, "until the first answer"
+    for members, away, unknown, absent in STEPS:
+        scene.members, scene.away = members, away
+        await scene.observe()
+        assert scene.monitor.unknown == unknown
+        assert scene.monitor.absent == absent

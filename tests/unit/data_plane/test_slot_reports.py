@@ -27,22 +27,22 @@ def test_slot_reports_a_cluster_that_is_too_old_once(caplog: pytest.LogCaptureFi
     with caplog.at_level(logging.INFO):
         for _ in range(3):
             driver.say(status(causes=(("t-0", OTHER), ("t-1", OLD), ("t-2", OLD))))
-        assert driver.elsewhere.reasons == {"cluster A": OLD}
-        assert driver.rounds.troubles.now == {}, "it does not excuse slots that are silent"
+        assert driver.remote_troubles.reasons == {"cluster A": OLD}
+        assert driver.periodic.troubles.now == {}, "it does not excuse slots that are silent"
         driver.say(status(causes=(("t-0", OTHER),)))
-    assert driver.elsewhere.reasons == {}
-    assert [one.getMessage() for one in caplog.records] == ["cluster A failing", "cluster A recovered"]
+    assert driver.remote_troubles.reasons == {}
+    assert [entry.getMessage() for entry in caplog.records] == ["cluster A failing", "cluster A recovered"]
 
 
 @pytest.mark.parametrize("phase", ["started", "released"])
 def test_slot_reports_of_an_earlier_or_released_run_are_ignored(phase: str) -> None:
     driver = Driver()
     driver.say(status("r0", causes=(("t-0", OLD),)))
-    assert driver.elsewhere.reasons == {}
+    assert driver.remote_troubles.reasons == {}
     driver.say(status(causes=(("t-0", OLD),)), status(phase=phase, causes=(("t-0", OLD),)))
-    assert bool(driver.elsewhere.reasons) is (phase == "started")
+    assert bool(driver.remote_troubles.reasons) is (phase == "started")
     driver.collector.reset()
-    assert driver.elsewhere.reasons == {}
+    assert driver.remote_troubles.reasons == {}
 
 
 def test_slot_reports_count_each_unreadable_record_once() -> None:

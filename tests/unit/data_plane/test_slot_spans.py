@@ -13,7 +13,7 @@ S = 1_000_000_000
 class Kept(Tracing):
     spans: list[tuple[str, int, int, str, dict[str, Any]]] = field(default_factory=list)
 
-    def stretch(self, name: str, began_ns: int, ended_ns: int, error: str = "", **attributes: Attribute) -> None:
+    def span_interval(self, name: str, began_ns: int, ended_ns: int, error: str = "", **attributes: Attribute) -> None:
         self.spans.append((name, began_ns, ended_ns, error, attributes))
 
 

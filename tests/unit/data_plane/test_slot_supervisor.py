@@ -6,12 +6,12 @@ import pytest
 
 from lockstep_data_plane.driver.slot_supervisor import (
     DRAINS_ALONE_WITHIN_S,
-    FIRST_WORD_WITHIN_S,
+    FIRST_REPORT_WITHIN_S,
     FROZEN_AFTER_S,
     STARTS_WITHIN_S,
     SlotHealth,
     SlotProblem,
-    not_started,
+    not_started_text,
 )
 from lockstep_state.rows.state_rows import SlotStatus
 
@@ -19,28 +19,30 @@ STATUS = SlotStatus(slot=0, phase="started", run="a", at_ms=1)
 LONG_AGO = -1e9
 
 
+@pytest.fixture
+def health() -> SlotHealth:
+    return SlotHealth(0.0)
+
+
 def problems(
-    health: SlotHealth, said: SlotStatus | None, begin: float, end: float, *, troubled_at: float = LONG_AGO
+    health: SlotHealth, status: SlotStatus | None, begin: float, end: float, *, target_away_at: float = LONG_AGO
 ) -> list[tuple[float, SlotProblem]]:
     """What it tells at each second of a stretch of time in which nothing new is heard."""
-    found = ((float(now), health.check(said, float(now), troubled_at)) for now in range(int(begin), int(end)))
-    return [(now, ailment) for now, ailment in found if ailment is not None]
+    reported = ((float(now), health.check(status, float(now), target_away_at)) for now in range(int(begin), int(end)))
+    return [(now, problem) for now, problem in reported if problem is not None]
 
 
-def test_silent_slot_is_late_once() -> None:
-    health = SlotHealth(0.0)
+def test_silent_slot_is_late_once(health: SlotHealth) -> None:
     assert problems(health, None, 0, 1_000) == [(STARTS_WITHIN_S + 1, SlotProblem.LATE)]
     assert health.late
 
 
-def test_slot_started_in_time_is_frozen_when_it_falls_silent() -> None:
-    health = SlotHealth(0.0)
+def test_slot_started_in_time_is_frozen_when_it_falls_silent(health: SlotHealth) -> None:
     assert problems(health, STATUS, 5, 1_000) == [(5 + FROZEN_AFTER_S + 1, SlotProblem.FROZEN)]
     assert health.silent_s == FROZEN_AFTER_S + 1
 
 
-def test_slot_started_late_is_frozen_when_it_falls_silent() -> None:
-    health = SlotHealth(0.0)
+def test_slot_started_late_is_frozen_when_it_falls_silent(health: SlotHealth) -> None:
     problems(health, None, 0, 30)
     assert health.late
     assert problems(health, STATUS, 30, 200) == [(30 + FROZEN_AFTER_S + 1, SlotProblem.FROZEN)]
@@ -48,14 +50,13 @@ def test_slot_started_late_is_frozen_when_it_falls_silent() -> None:
     assert health.started_at == 30.0
 
 
-def test_slot_with_regular_status_has_no_problem() -> None:
-    health = SlotHealth(0.0)
+def test_slot_with_regular_status_has_no_problem(health: SlotHealth) -> None:
     for now in range(0, 600, 10):
         assert health.check(replace(STATUS, at_ms=now), float(now), LONG_AGO) is None
 
 
 def test_silence_counts_from_when_the_target_was_back() -> None:
-    assert problems(SlotHealth(0.0), STATUS, 0, 200, troubled_at=100.0) == [
+    assert problems(SlotHealth(0.0), STATUS, 0, 200, target_away_at=100.0) == [
         (100 + FROZEN_AFTER_S + 1, SlotProblem.FROZEN)
     ]
 
@@ -63,22 +64,24 @@ def test_silence_counts_from_when_the_target_was_back() -> None:
 @pytest.mark.parametrize("away", [False, True], ids=["looked at all the time", "not looked at for a while"])
 def test_working_slot_without_a_status_is_frozen(away: bool) -> None:
     health = SlotHealth(0.0)
-    found = []
+    reported = []
     for now in range(500):
         if away and 100 < now < 140:
             continue
         if health.late:
-            health.at_work(now >= 50, float(now))
-        if (ailment := health.check(None, float(now), LONG_AGO)) is not None:
-            found.append((float(now), ailment))
+            health.note_task(now >= 50, float(now))
+        if (problem := health.check(None, float(now), LONG_AGO)) is not None:
+            reported.append((float(now), problem))
     begun = 140 if away else 50
-    assert found == [(STARTS_WITHIN_S + 1, SlotProblem.LATE), (begun + FIRST_WORD_WITHIN_S + 1, SlotProblem.FROZEN)]
+    assert reported == [
+        (STARTS_WITHIN_S + 1, SlotProblem.LATE),
+        (begun + FIRST_REPORT_WITHIN_S + 1, SlotProblem.FROZEN),
+    ]
 
 
-def test_slot_that_lost_its_executor_waits_again() -> None:
-    health = SlotHealth(0.0)
+def test_slot_that_lost_its_executor_waits_again(health: SlotHealth) -> None:
     for now in range(1_000):
-        health.at_work(now % 100 != 0, float(now))
+        health.note_task(now % 100 != 0, float(now))
         assert health.check(None, float(now), LONG_AGO) in (None, SlotProblem.LATE)
 
 
@@ -87,20 +90,22 @@ def test_slot_that_does_not_drain_is_reported_once(late: bool) -> None:
     health = SlotHealth(0.0)
     if late:
         problems(health, None, 0, 30)
-    found = [health.check_ending(100.0, float(now)) for now in range(100, 200)]
-    assert found[: int(DRAINS_ALONE_WITHIN_S) + 1] == [None] * (int(DRAINS_ALONE_WITHIN_S) + 1)
-    assert [each for each in found if each] == [SlotProblem.UNDRAINED]
+    reported = [health.check_ending(100.0, float(now)) for now in range(100, 200)]
+    assert reported[: int(DRAINS_ALONE_WITHIN_S) + 1] == [None] * (int(DRAINS_ALONE_WITHIN_S) + 1)
+    assert [each for each in reported if each] == [SlotProblem.UNDRAINED]
 
 
-@pytest.mark.parametrize(("is_at_work", "free_cores"), [(False, 2), (True, 0), (True, 1)])
-def test_late_slot_with_a_core_is_slow_and_asks_for_none(is_at_work: bool, free_cores: int) -> None:
+@pytest.mark.parametrize(("is_task_running", "free_cores"), [(False, 2), (True, 0), (True, 1)])
+def test_late_slot_with_a_core_is_slow_and_asks_for_none(is_task_running: bool, free_cores: int) -> None:
     """Where slots are as many as cores, a slot that is at work has the last one."""
     occupancy = "local[4,1] has executors: 1, running tasks: 2"
-    slow = not_started("slot 0", occupancy, is_at_work=is_at_work, free_cores=free_cores)
+    slow = not_started_text("slot 0", occupancy, is_task_running=is_task_running, free_cores=free_cores)
     assert "although Spark has a core for it (local[4,1] has executors: 1, running tasks: 2): it is slow" in slow
     assert "cores" not in slow.replace("Spark has a core", "")
 
 
 def test_late_slot_without_a_core_asks_for_one() -> None:
-    text = not_started("slot 0", "spark://s has executors: 1, running tasks: 1", is_at_work=False, free_cores=0)
+    text = not_started_text(
+        "slot 0", "spark://s has executors: 1, running tasks: 1", is_task_running=False, free_cores=0
+    )
     assert "give Spark more cores, or set tasks.max to fewer slots" in text

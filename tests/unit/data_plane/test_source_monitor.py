@@ -152,7 +152,7 @@ def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
 
 async def test_source_ends_that_cannot_be_written_do_not_end_the_driver(scene: Scene) -> None:
     scene.appends.refuses = True
-    troubles, seen_ms = scene.driver.rounds.troubles, scene.driver.now
+    troubles, seen_ms = scene.driver.periodic.troubles, scene.driver.now
     async with scene.running():
         await scene.wait(lambda: list(troubles.now) == [WRITING])
         scene.appends.refuses = False
@@ -189,7 +189,7 @@ async def test_look_comes_by_wall_clock_whatever_the_process_costs(
 
 
 async def test_source_that_is_away_is_reported_and_looked_at_again(scene: Scene) -> None:
-    troubles = scene.driver.rounds.troubles
+    troubles = scene.driver.periodic.troubles
     scene.source.is_away = True
     async with scene.running():
         await scene.wait(lambda: TROUBLE in troubles.now)
@@ -224,7 +224,7 @@ async def test_target_without_an_answer_does_not_hold_up_the_source(
     monkeypatch.setattr(source_monitor, "TARGET_WITHIN_S", 0.01)
     async with scene.running():
         await scene.wait_rows(1)
-        await scene.wait(lambda: scene.monitor._judged is not None)
+        await scene.wait(lambda: scene.monitor._applied is not None)
 
 
 async def test_a_new_driver_knows_since_when_records_wait(scene: Scene) -> None:
@@ -233,7 +233,7 @@ async def test_a_new_driver_knows_since_when_records_wait(scene: Scene) -> None:
     driver.say(SourceEnds(asked_ms=driver.now - 5_000, ends=(("t", 0, 15),), since_ms=(since_ms,)))
     async with scene.running():
         await scene.wait_rows(1)
-        await scene.wait(lambda: scene.monitor._judged is not None)
+        await scene.wait(lambda: scene.monitor._applied is not None)
         assert driver.value("lockstep_lag_seconds", partition="0") == 86_400
         assert driver.value("lockstep_lag_seconds", partition="1") == 0, "it was seen just now"
     (row,) = scene.appends.rows

@@ -21,6 +21,7 @@ from tests.support.batch_bytes import (
     batch_bytes,
     crc_is_right,
     decoded,
+    needs_compiled,
     records,
 )
 
@@ -59,13 +60,12 @@ GOLDEN_STAMPED = bytes.fromhex(
     "10" "00" "02" "02" "01" "04" "7632" "00"
 )  # fmt: skip
 
-needs_compiled = pytest.mark.skipif(find_compiled() is None, reason="built without a C compiler")
 MAKERS = [pytest.param(lambda: None, id="python"), pytest.param(find_compiled, id="compiled", marks=needs_compiled)]
 
 
 def header(data: bytes) -> Batch:
-    (found,) = scan(data)
-    return found
+    (result,) = scan(data)
+    return result
 
 
 @pytest.mark.parametrize("find", MAKERS)
@@ -98,11 +98,11 @@ def test_only_the_head_our_ids_the_attributes_and_the_crc_change(
         records(40, count), attributes=attributes & ~7, max_timestamp=max_timestamp, producer=(5, 6, 7)
     )
     after = bytes(stamp(before, producer_id, epoch, sequence))
-    found = header(after)
-    assert found.base_offset == 0
-    assert (found.producer_id, found.producer_epoch, found.base_sequence) == (producer_id, epoch, sequence)
+    result = header(after)
+    assert result.base_offset == 0
+    assert (result.producer_id, result.producer_epoch, result.base_sequence) == (producer_id, epoch, sequence)
     assert crc_is_right(after)
-    assert found.attributes == attributes & LOG_APPEND_TIME
+    assert result.attributes == attributes & LOG_APPEND_TIME
     untouched = [slice(8, 17), slice(23, 43), slice(57, None)]  # lengths, epoch, magic; deltas and times; the records
     assert [after[part] for part in untouched] == [before[part] for part in untouched]
 
@@ -144,20 +144,20 @@ def test_compiled_header_equals_the_one_that_python_makes(
     sequence: int,
     transactional: bool,
 ) -> None:
-    one = bytearray(batch_bytes(records(7, 2), producer=was)[:HEADER_SIZE] + body)
-    struct.pack_into(">h", one, 21, attributes)
-    struct.pack_into(">I", one, CRC_AT, expected_crc(one))
-    stamped = stamp(memoryview(one), producer_id, epoch, sequence, transactional=transactional)
-    assert stamped.parts[0] == stamped_header(bytes(one), producer_id, epoch, sequence, transactional)
+    source = bytearray(batch_bytes(records(7, 2), producer=was)[:HEADER_SIZE] + body)
+    struct.pack_into(">h", source, 21, attributes)
+    struct.pack_into(">I", source, CRC_AT, expected_crc(source))
+    stamped = stamp(memoryview(source), producer_id, epoch, sequence, transactional=transactional)
+    assert stamped.parts[0] == stamped_header(bytes(source), producer_id, epoch, sequence, transactional)
     assert stamped.parts[1] == body
 
 
 @needs_compiled
-@given(at=st.integers(HEADER_SIZE, HEADER_SIZE + 20), change=st.integers(1, 255))
-def test_record_that_changed_after_its_check_has_a_wrong_crc(at: int, change: int) -> None:
-    one = bytearray(batch_bytes(records(7, 2)))
-    one[at] ^= change
-    assert not crc_is_right(bytes(stamp(bytes(one), 4000, 1, 123)))
+@given(index=st.integers(HEADER_SIZE, HEADER_SIZE + 20), change=st.integers(1, 255))
+def test_record_that_changed_after_its_check_has_a_wrong_crc(index: int, change: int) -> None:
+    source = bytearray(batch_bytes(records(7, 2)))
+    source[index] ^= change
+    assert not crc_is_right(bytes(stamp(bytes(source), 4000, 1, 123)))
 
 
 @needs_compiled
@@ -194,5 +194,5 @@ def test_sequences_count_modulo_two_to_the_31_also_within_a_batch(sequence: int,
 
 
 @given(st.integers(-1, SEQUENCES - 1), st.integers(0, 2**20), st.integers(0, 2**20))
-def test_add_sequence_in_two_steps_equals_one(sequence: int, one: int, two: int) -> None:
-    assert add_sequence(add_sequence(sequence, one), two) == add_sequence(sequence, one + two)
+def test_add_sequence_in_two_steps_equals_one(sequence: int, first: int, second: int) -> None:
+    assert add_sequence(add_sequence(sequence, first), second) == add_sequence(sequence, first + second)

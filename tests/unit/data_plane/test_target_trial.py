@@ -35,7 +35,7 @@ class Target:
             client.create(self.topic, self.log)
         self.trial = TargetTrial(settings, self.clients)
 
-    def behave(self, **how: bool) -> None:
+    def behave(self, **how: Any) -> None:
         for client in self.clients:
             for name, value in how.items():
                 setattr(client, name, value)
@@ -65,29 +65,6 @@ async def test_target_trial_without_checked_sequences_finds_it(target: Target) -
     assert {AppendFault.GAPS_TAKEN, AppendFault.REPEATS_TAKEN, AppendFault.EPOCHS_IGNORED} == set(faults)
 
 
-@pytest.mark.parametrize("how", [{"takes_ids": False}, {"closes_on_ids": True}])
-async def test_target_trial_where_ids_are_refused_appends_without(how: dict[str, bool], target: Target) -> None:
-    target.behave(**how)
-    assert await target.trial.find_faults() == (AppendFault.IDS_REFUSED,)
-    (stored,) = target.log._batches[1:]
-    assert stored.producer == (-1, -1, -1)
-
-
-@pytest.mark.parametrize("code", [TOO_LARGE, INVALID_TIMESTAMP, UNKNOWN_SERVER_ERROR])
-async def test_target_trial_of_a_topic_that_refuses_all_finds_nothing(code: int, target: Target) -> None:
-    """The events topic was created by somebody else, with limits of its own: that says nothing of producer ids."""
-    target.clients[0].append_codes.extend([code] * 1000)
-    with pytest.raises(KafkaProtocolError) as found:
-        await target.trial.find_faults()
-    assert found.value.code == code
-
-
-@pytest.mark.parametrize("client", [0, 1])
-async def test_target_trial_over_a_limit_of_the_service_is_tried_again(client: int, target: Target) -> None:
-    target.clients[client].append_codes.append(POLICY_VIOLATION)
-    assert await target.trial.find_faults() == ()
-
-
 async def test_target_trial_waits_for_what_is_not_yet_replicated(target: Target) -> None:
     """The leader moved a moment ago, and does not know yet what the replicas have."""
     target.log.unreplicated = 3
@@ -113,36 +90,43 @@ async def test_target_trial_that_another_driver_fences_is_tried_again(target: Ta
     assert await target.trial.has_transactions()
 
 
-async def test_target_trial_that_fails_for_a_moment_is_tried_again(target: Target) -> None:
-    target.clients[0].append_codes.append(NOT_LEADER)
-    assert await target.trial.find_faults() == ()
-
-
-async def test_target_trial_that_is_not_permitted_finds_nothing(target: Target) -> None:
-    target.clients[0].append_codes.append(DENIED)
-    with pytest.raises(KafkaProtocolError):
-        await target.trial.find_faults()
-
-
 @pytest.mark.parametrize(
-    "how",
-    [{"closes_on": ["init_producer_id"]}, {"unknown_apis": ["init_producer_id"]}, {"fencing_codes": [35]}],
+    ("how", "fault"),
+    [
+        ({"takes_ids": False}, AppendFault.IDS_REFUSED),
+        ({"closes_on_ids": True}, AppendFault.IDS_REFUSED),
+        ({"closes_on": ["init_producer_id"]}, AppendFault.IDS_ABSENT),
+        ({"unknown_apis": ["init_producer_id"]}, AppendFault.IDS_ABSENT),
+        ({"fencing_codes": [35]}, AppendFault.IDS_ABSENT),
+    ],
     ids=str,
 )
-async def test_target_trial_where_no_id_is_given_appends_without(how: dict[str, list[Any]], target: Target) -> None:
-    for name, value in how.items():
-        setattr(target.clients[0], name, value)
-    assert await target.trial.find_faults() == (AppendFault.IDS_ABSENT,)
+async def test_target_trial_without_ids_appends_without(
+    how: dict[str, Any], fault: AppendFault, target: Target
+) -> None:
+    target.behave(**how)
+    assert await target.trial.find_faults() == (fault,)
     (stored,) = target.log._batches[1:]
     assert stored.producer == (-1, -1, -1)
 
 
-async def test_target_trial_without_ids_of_a_topic_that_refuses_all_is_refused(target: Target) -> None:
-    target.clients[0].unknown_apis = ["init_producer_id"]
-    target.clients[0].append_codes.extend([TOO_LARGE] * 1000)
-    with pytest.raises(KafkaProtocolError) as found:
+@pytest.mark.parametrize("missing", [[], ["init_producer_id"]], ids=str)
+@pytest.mark.parametrize("code", [TOO_LARGE, INVALID_TIMESTAMP, UNKNOWN_SERVER_ERROR, DENIED])
+async def test_target_trial_of_a_topic_that_refuses_all_finds_nothing(
+    code: int, missing: list[str], target: Target
+) -> None:
+    """The events topic was created by somebody else, with limits of its own: that says nothing of producer ids."""
+    target.clients[0].unknown_apis = missing
+    target.clients[0].append_codes.extend([code] * 1000)
+    with pytest.raises(KafkaProtocolError) as raised:
         await target.trial.find_faults()
-    assert found.value.code == TOO_LARGE
+    assert raised.value.code == code
+
+
+@pytest.mark.parametrize(("client", "code"), [(0, POLICY_VIOLATION), (1, POLICY_VIOLATION), (0, NOT_LEADER)])
+async def test_target_trial_that_is_refused_for_a_moment_is_tried_again(client: int, code: int, target: Target) -> None:
+    target.clients[client].append_codes.append(code)
+    assert await target.trial.find_faults() == ()
 
 
 async def test_target_trial_that_closes_once_at_an_id_finds_nothing(target: Target) -> None:

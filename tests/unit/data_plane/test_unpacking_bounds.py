@@ -64,13 +64,13 @@ def test_small_batches_of_many_bytes_are_sent_as_they_are(monkeypatch: pytest.Mo
         if without_compiled:
             for module in (rebuild, copied_records, coalesce):
                 monkeypatch.setattr(module, "find_compiled", lambda: None)
-        one = bytes(bomb(0, ZSTD).data)
-        assert len(one) < 4096
-        log = b"".join(struct.pack(">q", place) + one[8:] for place in range(15))
+        source = bytes(bomb(0, ZSTD).data)
+        assert len(source) < 4096
+        log = b"".join(struct.pack(">q", place) + source[8:] for place in range(15))
         batches = list(scan_groups(log, any_producer=True))
         p = partition()
         admit(p, *batches, source_end=15)
-        assert [bytes(sent.data)[61:] for sent in copied(p)] == [one[61:]] * 15
+        assert [bytes(sent.data)[61:] for sent in copied(p)] == [source[61:]] * 15
         assert p.row().upstream == 14
 
 

@@ -11,7 +11,7 @@ from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_data_plane.verify.partition_share import comparing_slot, copied_partitions
 from lockstep_state.commands.command import Command
 from lockstep_state.commands.command_vocabulary import FLOW, VERIFY, Scope, ScopeKind
-from lockstep_state.rows.state_rows import MirroredTopic, Verification, VerifiedPartition
+from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress, Verification, VerifiedPartition
 from tests.support.metered_driver import Driver, T, row
 from tests.support.reasons import reported
 
@@ -38,6 +38,11 @@ class Spark:
         self.cancelled.append(spec.slot)
 
 
+@pytest.fixture
+def driver() -> Driver:
+    return Driver()
+
+
 def supervised(driver: Driver, *, enabled: bool = False, slots: int = 1) -> tuple[VerifySupervisor, Spark]:
     driver.settings.data_plane.verify = VerifySettings(enabled=enabled, tasks_max=slots)
     spark = Spark()
@@ -58,8 +63,7 @@ async def some_ticks() -> None:
 # -- metrics -----------------------------------------------------------------------------------------------------------
 
 
-def test_verified_lag_counts_since_everything_was_verified() -> None:
-    driver = Driver()
+def test_verified_lag_counts_since_everything_was_verified(driver: Driver) -> None:
     supervised(driver, enabled=True)
     driver.say(row(upstream=9), WHOLE)
     assert driver.value("lockstep_verified_lag_seconds", topic="t") == 0
@@ -69,32 +73,31 @@ def test_verified_lag_counts_since_everything_was_verified() -> None:
     assert driver.value("lockstep_verified_lag_seconds", topic="t") == 65
 
 
-def test_verified_lag_of_what_was_never_compared_counts_from_the_start() -> None:
-    driver = Driver()
+def test_verified_lag_of_what_was_never_compared_counts_from_the_start(driver: Driver) -> None:
     supervised(driver, enabled=True)
     driver.say(row(upstream=9))
     driver.now += 7_000
     assert driver.value("lockstep_verified_lag_seconds", topic="t") == 7
 
 
-def test_verified_lag_of_a_partition_that_waits_grows() -> None:
-    driver = Driver()
+@pytest.mark.parametrize(
+    ("progress", "verified", "counts"),
+    [
+        (row(upstream=9), replace(WHOLE, cause=reported("cluster B does not answer")), True),
+        (row(upstream=3, gaps=(("target-truncated", 1),)), replace(WHOLE, differences=(("value", 2),)), False),
+    ],
+    ids=["it waits", "its log is gone, and was verified last before that"],
+)
+def test_verified_lag_of_a_partition_that_is_not_verified_grows(
+    driver: Driver, progress: PartitionProgress, verified: VerifiedPartition, counts: bool
+) -> None:
     supervised(driver, enabled=True)
-    driver.say(row(upstream=9), replace(WHOLE, cause=reported("cluster B does not answer")))
+    driver.say(progress, verified)
     assert driver.value("lockstep_verified_lag_seconds", topic="t") == 5
+    assert ("lockstep_verify_differences" in driver.page()) is counts
 
 
-def test_verified_lag_of_a_log_that_is_gone_grows() -> None:
-    """What was compared is no copy any more, and was verified last before it was gone."""
-    driver = Driver()
-    supervised(driver, enabled=True)
-    driver.say(row(upstream=3, gaps=(("target-truncated", 1),)), replace(WHOLE, differences=(("value", 2),)))
-    assert driver.value("lockstep_verified_lag_seconds", topic="t") == 5
-    assert "lockstep_verify_differences" not in driver.page()
-
-
-def test_verified_lag_is_shown_only_where_copies_are_followed() -> None:
-    driver = Driver()
+def test_verified_lag_is_shown_only_where_copies_are_followed(driver: Driver) -> None:
     supervised(driver)
     driver.say(row(upstream=10), replace(WHOLE, differences=(("value", 2), ("missing", 1)), not_verified=(("x", 4),)))
     page = driver.page()
@@ -103,11 +106,10 @@ def test_verified_lag_is_shown_only_where_copies_are_followed() -> None:
     assert page["lockstep_not_verified_records"] == [({"flow": "A->B", "topic": "t"}, 4)]
 
 
-def test_driver_that_does_not_lead_shows_nothing_verified() -> None:
-    driver = Driver()
+def test_driver_that_does_not_lead_shows_nothing_verified(driver: Driver) -> None:
     supervised(driver, enabled=True)
     driver.say(row(upstream=9), WHOLE)
-    driver.acting = False
+    driver.is_acting = False
     assert "lockstep_verify_differences" not in driver.page()
 
 
@@ -128,19 +130,17 @@ def test_partitions_without_a_copy_are_not_compared() -> None:
     assert copied_partitions(topics, by_key=False) == [("a", 0), ("b", 0), ("b", 1)]
 
 
-def test_request_leaves_the_partitions_that_are_not_done() -> None:
-    driver = Driver()
+def test_request_leaves_the_partitions_that_are_not_done(driver: Driver) -> None:
     supervisor, _ = supervised(driver)
-    assert supervisor.left(REQUEST) == [], "nothing is copied"
+    assert supervisor.remaining(REQUEST) == [], "nothing is copied"
     driver.say(row(0, upstream=9), row(1, upstream=9))
-    assert supervisor.left(REQUEST) == [("t", 0), ("t", 1)]
+    assert supervisor.remaining(REQUEST) == [("t", 0), ("t", 1)]
     driver.say(replace(WHOLE, request="one", done=True), replace(WHOLE, partition=1, request="former", done=True))
-    assert supervisor.left(REQUEST) == [("t", 1)]
-    assert supervisor.left(replace(REQUEST, topics=("other",))) == []
+    assert supervisor.remaining(REQUEST) == [("t", 1)]
+    assert supervisor.remaining(replace(REQUEST, topics=("other",))) == []
 
 
-async def test_only_slots_with_something_to_compare_are_started() -> None:
-    driver = Driver()
+async def test_only_slots_with_something_to_compare_are_started(driver: Driver) -> None:
     supervisor, spark = supervised(driver, slots=2)
     driver.say(row(0, upstream=9), row(1, upstream=9), replace(WHOLE, request="one", done=True), REQUEST)
     async with supervisor.running():
@@ -151,8 +151,7 @@ async def test_only_slots_with_something_to_compare_are_started() -> None:
     assert spark.cancelled == [comparing_slot(("t", 1), 2)]
 
 
-async def test_slots_leave_their_places_while_one_that_copies_has_none() -> None:
-    driver = Driver()
+async def test_slots_leave_their_places_while_one_that_copies_has_none(driver: Driver) -> None:
     supervisor, spark = supervised(driver, enabled=True, slots=2)
     async with supervisor.running():
         await some_ticks()
@@ -180,8 +179,9 @@ async def test_slots_leave_their_places_while_one_that_copies_has_none() -> None
         ({"max_bytes_per_s": True}, "max_bytes_per_s is True"),
     ],
 )
-async def test_request_that_cannot_be_carried_out_is_refused(arguments: dict[str, object], sentence: str) -> None:
-    driver = Driver()
+async def test_request_that_cannot_be_carried_out_is_refused(
+    driver: Driver, arguments: dict[str, object], sentence: str
+) -> None:
     supervisor, _ = supervised(driver)
     command = Command(id="one", verb=VERIFY, subject=str(FLOW), arguments=arguments)
     with pytest.raises(ValueError, match=sentence.replace("(", r"\(")):
@@ -191,7 +191,5 @@ async def test_request_that_cannot_be_carried_out_is_refused(arguments: dict[str
 
 async def test_other_verbs_are_left_to_others() -> None:
     supervisor, _ = supervised(Driver())
-    assert (
-        await supervisor.carry_out(Command(id="one", verb="pause", subject=str(FLOW)), Scope(ScopeKind.FLOW, ""))
-        is None
-    )
+    command = Command(id="one", verb="pause", subject=str(FLOW))
+    assert await supervisor.carry_out(command, Scope(ScopeKind.FLOW, "")) is None

@@ -239,8 +239,8 @@ def spans() -> Iterator[tuple[str, object]]:
     with Collector() as collector, patch.dict(os.environ, {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.endpoint}):
         telling = start_tracing("topic-sync", "host-1", os.environ, FlowLog("topic-sync", AB))
         with telling.work("topic-sync round", flow="A->B"), tracing.step("admin list", cluster="A"):
-            tracing.note(topics=1)
-            tracing.happened("TopicCreated", subject="t")
+            tracing.set_attributes(topics=1)
+            tracing.add_event("TopicCreated", subject="t")
         telling.end(5.0)
         for span in sorted(collector.spans(), key=lambda one: one.name):
             yield span.name, {"attributes": span.attributes, "events": span.events, "service": span.service}

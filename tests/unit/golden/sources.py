@@ -49,14 +49,14 @@ EVENT_CALLS = ("event", "_event", "TopicEvent", "Answer")
 """Their first text is an event's kind, or (`ProduceAnswer`) a verb's answer; the rest is its detail."""
 NO_DETAIL = {"text", "loud", "quiet", "answers", "level"}
 """Keywords of these calls that are not in the event."""
-HAPPENED_CALLS, ANSWER_CALLS, MEMBER_CALLS = ("happened",), ("Answer",), ("App",)
+HAPPENED_CALLS, ANSWER_CALLS, MEMBER_CALLS = ("add_event",), ("Answer",), ("App",)
 ROUND_CALLS, SPAN_CALLS, NOTE_CALLS, ADMIN_CALLS = (
     ("every",),
-    ("stretch", "step"),
-    ("note",),
+    ("span_interval", "step"),
+    ("set_attributes",),
     ("_blocking", "_one", "_many"),
 )
-STATUS_FUNCTIONS = ("status", "_about")
+STATUS_FUNCTIONS = ("status", "_upstream_status")
 """Those that say what `/status` shows."""
 ROLE_CALLS = {
     "client_id": 1,

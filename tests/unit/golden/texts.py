@@ -253,15 +253,16 @@ def spans() -> Iterator[str]:
     noted = {f"{call.part} {name}" for call in calls(*sources.NOTE_CALLS) if not call.owner for name in call.keywords}
     yield from sorted(noted)
     yield _head("events of spans alone")
-    yield from _named_calls(sources.HAPPENED_CALLS)
+    yield from _named_calls(sources.HAPPENED_CALLS, owned=False)
     yield _head("requests to a cluster")
     yield from sorted({text for c in calls(*sources.ADMIN_CALLS) for text in (c.args[1] if len(c.args) > 1 else ())})
 
 
-def _named_calls(names: Iterable[str]) -> Iterator[str]:
-    """The first text of each call with its keywords."""
-    named = ((call.args[0], (*call.keys, *call.keywords)) for call in calls(*names) if call.args)
-    return iter(sorted(f"{text}: {' '.join(keywords)}" for texts, keywords in named for text in texts))
+def _named_calls(names: Iterable[str], *, owned: bool = True) -> Iterator[str]:
+    """Yield the first text of each call with its keywords; without `owned` of plain functions only."""
+    named = [call for call in calls(*names) if call.args and (owned or not call.owner)]
+    lines = (f"{text}: {' '.join((*call.keys, *call.keywords))}" for call in named for text in call.args[0])
+    return iter(sorted(lines))
 
 
 FORMATS: Mapping[str, Callable[[], Iterator[str]]] = {

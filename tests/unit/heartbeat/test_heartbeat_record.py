@@ -1,4 +1,4 @@
-"""Heartbeats and the pulse of a flow."""
+"""Heartbeat records and the interval of a flow."""
 
 from lockstep_heartbeat.heartbeat_record import beat, pulse
 from lockstep_state.codecs.mm2_codec import encode_heartbeat

@@ -1,4 +1,4 @@
-"""What arriving heartbeats say of the clusters upstream."""
+"""Clusters upstream by their heartbeats."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,9 +24,9 @@ class TestUpstreams:
         assert upstreams(DEFAULT, ["C.heartbeats", "C.B.heartbeats", "heartbeats"], "B") == ()
 
     def test_upstream_is_known_by_the_shortest_path_of_its_heartbeats(self) -> None:
-        found = upstreams(DEFAULT, ["B.heartbeats", "B.C.A.heartbeats", "B.A.heartbeats", "B.D.A.heartbeats"], "B")
-        assert Upstream("A", 2, "B.A.heartbeats") in found
-        assert [one.alias for one in found] == ["B", "A", "C", "D"]
+        clusters = upstreams(DEFAULT, ["B.heartbeats", "B.C.A.heartbeats", "B.A.heartbeats", "B.D.A.heartbeats"], "B")
+        assert Upstream("A", 2, "B.A.heartbeats") in clusters
+        assert [cluster.alias for cluster in clusters] == ["B", "A", "C", "D"]
 
     def test_upstream_without_own_heartbeats_is_known_by_those_through_it(self) -> None:
         assert upstreams(DEFAULT, ["B.A.heartbeats"], "B") == (
@@ -35,13 +35,13 @@ class TestUpstreams:
         )
 
     def test_upstream_with_own_heartbeats_is_known_by_them(self) -> None:
-        found = upstreams(DEFAULT, ["B.A.D.heartbeats", "B.C.E.A.heartbeats"], "B")
-        assert Upstream("A", 2, "B.C.E.A.heartbeats") in found
+        clusters = upstreams(DEFAULT, ["B.A.D.heartbeats", "B.C.E.A.heartbeats"], "B")
+        assert Upstream("A", 2, "B.C.E.A.heartbeats") in clusters
 
     def test_heartbeats_under_identity_have_their_path_in_the_name(self) -> None:
         policy = IdentityReplicationPolicy("B")
-        found = upstreams(policy, ["orders", "heartbeats", "B.heartbeats", "B.A.heartbeats"], "B")
-        assert [(one.alias, one.hops) for one in found] == [("B", 1), ("A", 2)]
+        clusters = upstreams(policy, ["orders", "heartbeats", "B.heartbeats", "B.A.heartbeats"], "B")
+        assert [(cluster.alias, cluster.hops) for cluster in clusters] == [("B", 1), ("A", 2)]
 
 
 ALIASES = st.sampled_from(["A", "B", "C"])
@@ -51,9 +51,9 @@ TOPICS = st.lists(ALIASES, min_size=1, max_size=4).map(lambda way: ".".join([*wa
 @given(st.sets(TOPICS))
 def test_hops_are_those_that_mirrormakers_client_counts(topics: set[str]) -> None:
     through_b = {topic for topic in topics if topic.startswith("B.")}
-    for one in upstreams(DEFAULT, topics, "B"):
-        assert one.hops == hops(DEFAULT, through_b, one.alias)
-        assert one.topic in through_b
+    for cluster in upstreams(DEFAULT, topics, "B"):
+        assert cluster.hops == hops(DEFAULT, through_b, cluster.alias)
+        assert cluster.topic in through_b
 
 
 class TestHeard:
@@ -66,8 +66,8 @@ class TestHeard:
 
     def test_upstream_heartbeat_read_at_the_start_has_no_latency(self) -> None:
         assert with_heartbeat(None, 1_000, 5_000, new=False) == UpstreamHeartbeat(1_000, 5_000)
-        known = UpstreamHeartbeat(1_000, 1_040, 40)
-        assert with_heartbeat(known, 2_000, 5_000, new=False) == UpstreamHeartbeat(2_000, 5_000, 40)
+        earlier = UpstreamHeartbeat(1_000, 1_040, 40)
+        assert with_heartbeat(earlier, 2_000, 5_000, new=False) == UpstreamHeartbeat(2_000, 5_000, 40)
 
     def test_a_clock_that_is_ahead_gives_a_negative_one(self) -> None:
         assert with_heartbeat(None, 1_000, 400) == UpstreamHeartbeat(1_000, 400, -600)
@@ -95,15 +95,15 @@ class TestHeard:
         assert with_heartbeat(ahead, 1_900, 2_000, new=False) == UpstreamHeartbeat(1_900, 2_000)
 
     def test_sender_whose_clock_is_always_ahead_has_its_newest_heartbeat(self) -> None:
-        known = with_heartbeat(None, 1_000 + HOUR, 1_000)
-        assert with_heartbeat(known, 2_000 + HOUR, 2_000) == UpstreamHeartbeat(2_000 + HOUR, 2_000, -HOUR)
+        earlier = with_heartbeat(None, 1_000 + HOUR, 1_000)
+        assert with_heartbeat(earlier, 2_000 + HOUR, 2_000) == UpstreamHeartbeat(2_000 + HOUR, 2_000, -HOUR)
 
     @given(st.lists(st.tuples(st.integers(1, 5_000), st.integers(-HOUR, HOUR)), min_size=1), st.integers(0, HOUR))
     def test_the_age_is_never_less_than_the_time_since_the_last_arrival(
         self, arrivals: list[tuple[int, int]], later_ms: int
     ) -> None:
-        known, now = None, 10 * HOUR
+        earlier, now = None, 10 * HOUR
         for waited, ahead in arrivals:
             now += waited
-            known = with_heartbeat(known, now + ahead, now)
-        assert age_seconds(known, 0, now + later_ms) >= later_ms / 1e3
+            earlier = with_heartbeat(earlier, now + ahead, now)
+        assert age_seconds(earlier, 0, now + later_ms) >= later_ms / 1e3

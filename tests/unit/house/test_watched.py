@@ -9,8 +9,18 @@ from typing import Any
 
 import pytest
 
-from tools.docs.promql import OF_TARGETS, Selector, named_in, undeclared
-from tools.docs.watched import ALERTS_PAGE, LABELS, Alert, alerts, dashboard, expressions
+from tests.support.watched import (
+    ALERTS_PAGE,
+    LABELS,
+    OF_TARGETS,
+    Alert,
+    Selector,
+    alerts,
+    dashboard,
+    expressions,
+    named_in,
+    undeclared,
+)
 
 BOARD = dashboard()
 PANELS: list[dict[str, Any]] = BOARD["panels"]

@@ -1,12 +1,14 @@
-"""What is taken back is ours, and wanted by nobody: the only deletions that Lockstep makes by itself."""
+"""The deletion of ACL bindings: only those that Lockstep created and that the source revoked."""
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_rules.acls.binding_ownership import (
-    LOOKS_APART,
+    MIN_REVOKED_S,
     Deletions,
     OwnedBinding,
     Review,
@@ -32,6 +34,7 @@ def our_group(name: str = "billing") -> OwnedBinding:
     return OwnedBinding(acl(name, resource="GROUP"), name)
 
 
+DESCRIBE = ours(operation="DESCRIBE")
 ELSE = acl("something-else")
 """On the source, so that it says something."""
 
@@ -44,101 +47,96 @@ def reviewed(
     wanted: Collection[AclBinding] = (),
     resources: Collection[str] = TOPICS,
 ) -> Review:
-    there = {one.binding for one in owned} if target is None else target
-    return review(owned, frozenset(source), there, wanted, resources)
+    bindings = {one.binding for one in owned} if target is None else target
+    return review(owned, frozenset(source), bindings, wanted, resources)
 
 
 def decided(
-    found: Review, history: RevocationHistory, now: float, *, limit: int = 10, shared: Sequence[str] = ()
+    result: Review, history: RevocationHistory, now: float, *, limit: int = 10, shared: Sequence[str] = ()
 ) -> Deletions:
-    return deletions(found, history, now, limit=limit, shared=shared, source="A", target="B")
+    return deletions(result, history, now, limit=limit, shared=shared, source="A", target="B")
 
 
-def after_two_looks(found: Review, *, limit: int = 10, shared: Sequence[str] = ()) -> Deletions:
-    history = RevocationHistory().then(7, 0.0, found.revoked).then(7, LOOKS_APART, found.revoked)
-    return decided(found, history, LOOKS_APART, limit=limit, shared=shared)
+def after_two_looks(result: Review, *, limit: int = 10, shared: Sequence[str] = ()) -> Deletions:
+    history = RevocationHistory().with_reading(7, 0.0, result.revoked).with_reading(7, MIN_REVOKED_S, result.revoked)
+    return decided(result, history, MIN_REVOKED_S, limit=limit, shared=shared)
 
 
-class TestReview:
-    def test_own_binding_gone_on_the_source_is_revoked(self) -> None:
-        assert reviewed([ours()]) == Review(revoked=(ours(),))
-
-    def test_own_binding_still_on_the_source_is_kept_when_not_wanted(self) -> None:
-        """The topic is no longer selected, or its prefix has become too wide: nobody revoked anything."""
-        assert reviewed([ours()], [acl("orders")]) == Review()
-
-    def test_a_copy_of_allow_all_stays_with_it(self) -> None:
-        assert reviewed([ours()], [acl("orders", "ALL")]) == Review()
-        assert reviewed([ours(operation="DESCRIBE")], [acl("orders", "ALL")]).revoked == (ours(operation="DESCRIBE"),)
-
-    def test_own_binding_wanted_on_the_target_is_kept_whatever_its_origin(self) -> None:
-        assert reviewed([ours()], [acl("renamed")], wanted=[acl("A.orders")]) == Review()
-
-    def test_own_binding_deleted_by_somebody_else_is_not_ours_any_more(self) -> None:
-        assert reviewed([ours()], target=[]) == Review(gone=(ours(),))
-
-    def test_source_without_acls_revokes_nothing(self) -> None:
-        assert reviewed([ours()], []) == Review(silent=(ours(),))
-
-    def test_topics_say_nothing_about_groups(self) -> None:
-        found = reviewed([ours(), our_group()], [ELSE], resources=BOTH)
-        assert found == Review(revoked=(ours(),), silent=(our_group(),))
-
-    def test_own_binding_of_an_unread_resource_type_is_not_judged(self) -> None:
-        assert reviewed([our_group()], [ELSE], target=[], resources=TOPICS) == Review()
+@pytest.mark.parametrize(
+    ("owned", "facts", "expected"),
+    [
+        ([ours()], {}, Review(revoked=(ours(),))),
+        # The topic is no longer selected, or its prefix has become too wide: nobody revoked anything.
+        ([ours()], {"source": [acl("orders")]}, Review()),
+        ([ours()], {"source": [acl("orders", "ALL")]}, Review()),
+        ([DESCRIBE], {"source": [acl("orders", "ALL")]}, Review(revoked=(DESCRIBE,))),
+        ([ours()], {"source": [acl("renamed")], "wanted": [acl("A.orders")]}, Review()),
+        ([ours()], {"target": []}, Review(gone=(ours(),))),  # another client deleted it
+        ([ours()], {"source": []}, Review(silent=(ours(),))),
+        # Topics say nothing about groups.
+        ([ours(), our_group()], {"resources": BOTH}, Review(revoked=(ours(),), silent=(our_group(),))),
+        ([our_group()], {"target": [], "resources": TOPICS}, Review()),
+    ],
+)
+def test_own_binding_is_sorted_out_by_what_both_sides_have(
+    owned: list[OwnedBinding], facts: dict[str, Any], expected: Review
+) -> None:
+    assert reviewed(owned, **facts) == expected
 
 
 class TestLooks:
     def test_revocation_seen_once_deletes_nothing(self) -> None:
-        found = reviewed([ours()])
-        assert decided(found, RevocationHistory().then(7, 100.0, found.revoked), 100.0) == Deletions()
+        result = reviewed([ours()])
+        assert decided(result, RevocationHistory().with_reading(7, 100.0, result.revoked), 100.0) == Deletions()
+        assert after_two_looks(result).due == (ours(),)
 
-    def test_revocation_seen_twice_at_once_deletes_nothing(self) -> None:
-        history = RevocationHistory().then(7, 100.0, [ours()]).then(7, 100.1, [ours()])
-        assert not history.settled(ours().binding, 100.1)
-
-    def test_revocation_seen_twice_some_time_apart_is_due(self) -> None:
-        assert after_two_looks(reviewed([ours()])).due == (ours(),)
-
-    def test_revocation_history_begins_anew_when_the_binding_is_seen_again(self) -> None:
-        history = RevocationHistory().then(7, 0.0, [ours()]).then(7, 10.0, []).then(7, 20.0, [ours()])
-        assert not history.settled(ours().binding, 20.0)
-
-    def test_revocation_history_begins_anew_in_another_term(self) -> None:
-        history = RevocationHistory().then(7, 0.0, [ours()]).then(9, 20.0, [ours()])
-        assert not history.settled(ours().binding, 20.0)
-        assert history.then(9, 30.0, [ours()]).settled(ours().binding, 30.0)
+    @pytest.mark.parametrize(
+        ("readings", "now", "settled"),
+        [
+            ([(7, 100.0, [ours()]), (7, 100.1, [ours()])], 100.1, False),
+            ([(7, 0.0, [ours()]), (7, 10.0, []), (7, 20.0, [ours()])], 20.0, False),  # seen again in between
+            ([(7, 0.0, [ours()]), (9, 20.0, [ours()])], 20.0, False),  # another term
+            ([(7, 0.0, [ours()]), (9, 20.0, [ours()]), (9, 30.0, [ours()])], 30.0, True),
+        ],
+    )
+    def test_revocation_is_settled_by_readings_of_one_term_some_time_apart(
+        self, *, readings: list[tuple[int, float, list[OwnedBinding]]], now: float, settled: bool
+    ) -> None:
+        history = RevocationHistory()
+        for reading in readings:
+            history = history.with_reading(*reading)
+        assert history.is_settled(ours().binding, now) is settled
 
 
 class TestDeletions:
     def test_more_revocations_than_the_limit_delete_nothing_and_are_named(self) -> None:
-        many = [ours(f"orders-{n}") for n in range(11)]
-        found = after_two_looks(reviewed(many))
-        assert found.due == ()
-        assert found.notes == (
+        revoked = [ours(f"orders-{n}") for n in range(11)]
+        result = after_two_looks(reviewed(revoked))
+        assert result.due == ()
+        assert result.notes == (
             "Lockstep leaves 11 bindings on B that A revoked: that is more than lockstep.acls.delete.max=10 at once; "
             "if it is meant, start acl-sync once with 11",
         )
-        assert len(after_two_looks(reviewed(many[:10])).due) == 10
+        assert len(after_two_looks(reviewed(revoked[:10])).due) == 10
 
     def test_revocation_seen_once_counts_for_the_limit(self) -> None:
         """A source that is being emptied shall not be followed piece by piece."""
-        many = [ours(f"orders-{n}") for n in range(11)]
-        history = RevocationHistory().then(7, 0.0, many[:5]).then(7, 60.0, many)
-        assert decided(reviewed(many), history, 60.0).due == ()
+        revoked = [ours(f"orders-{n}") for n in range(11)]
+        history = RevocationHistory().with_reading(7, 0.0, revoked[:5]).with_reading(7, 60.0, revoked)
+        assert decided(reviewed(revoked), history, 60.0).due == ()
 
     def test_source_without_acls_is_named(self) -> None:
-        found = after_two_looks(reviewed([ours()], []))
-        assert found.due == ()
-        assert found.notes[0].startswith(
+        result = after_two_looks(reviewed([ours()], []))
+        assert result.due == ()
+        assert result.notes[0].startswith(
             "A has no ACLs about topics at all, so Lockstep leaves one binding that it made on B"
         )
 
     def test_own_binding_shared_with_another_flow_is_kept(self) -> None:
         kept = OwnedBinding(acl("orders"), "orders")
-        found = after_two_looks(reviewed([kept, ours()]), shared=["C->B"])
-        assert found.due == (ours(),)
-        assert "C->B may need these ACLs" in found.notes[0]
+        result = after_two_looks(reviewed([kept, ours()]), shared=["C->B"])
+        assert result.due == (ours(),)
+        assert "C->B may need these ACLs" in result.notes[0]
         assert after_two_looks(reviewed([kept, ours()])).due == (kept, ours())
 
 
@@ -179,9 +177,9 @@ def test_only_own_unwanted_bindings_are_deleted(
     refused: dict[AclBinding, list[tuple[int, float]]] = {}
     for source, wanted, term, passed in rounds:
         now += passed
-        found = review(owned, source, target, wanted, resources)
-        history = history.then(term, now, found.revoked)
-        due = deletions(found, history, now, limit=limit, shared=shared, source="A", target="B").due
+        result = review(owned, source, target, wanted, resources)
+        history = history.with_reading(term, now, result.revoked)
+        due = deletions(result, history, now, limit=limit, shared=shared, source="A", target="B").due
         for binding in mine:
             backed = any(origin in source for origin in mine[binding].origins()) or binding in wanted
             assert not (backed and mine[binding] in due)
@@ -199,4 +197,4 @@ def test_only_own_unwanted_bindings_are_deleted(
             assert not (shared and one.keeps_its_name)
             looked = refused[one.binding]
             assert len(looked) >= 2
-            assert now - looked[0][1] >= LOOKS_APART
+            assert now - looked[0][1] >= MIN_REVOKED_S

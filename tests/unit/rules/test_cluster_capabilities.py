@@ -1,4 +1,4 @@
-"""What a flow does without on a cluster that does not know all requests."""
+"""The functions that a flow lacks on a cluster without some of Kafka's requests."""
 
 import pytest
 

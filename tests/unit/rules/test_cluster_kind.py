@@ -1,4 +1,4 @@
-"""What a cluster looks like, by what its brokers announce, its id and the names of its hosts."""
+"""The guess of a cluster's kind by its ApiVersions, its cluster id and its host names."""
 
 import pytest
 

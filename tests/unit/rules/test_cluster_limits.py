@@ -1,4 +1,4 @@
-"""What services take of topics and partitions."""
+"""The limits of managed services for topics and partitions."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which configs of a topic are set on its copy, and which are left alone."""
+"""The plan of topic configs: those that are set on the copy, and those that are left alone."""
 
 from dataclasses import replace
 
@@ -96,7 +96,7 @@ def test_altering_once_is_enough(
     source: dict[str, tuple[str, bool]], target: dict[str, tuple[str, bool]], rules: Rules
 ) -> None:
     wanted = [TopicConfig(n, v, is_default=not own, is_topics=own) for n, (v, own) in source.items()]
-    there = {n: TopicConfig(n, v, is_default=not own, is_topics=own) for n, (v, own) in target.items()}
-    for name, value in alterations(rules, wanted, there.values()).items():
-        there[name] = default(name, "0") if value is None else of_topic(name, value)
-    assert alterations(rules, wanted, there.values()) == {}
+    configs = {n: TopicConfig(n, v, is_default=not own, is_topics=own) for n, (v, own) in target.items()}
+    for name, value in alterations(rules, wanted, configs.values()).items():
+        configs[name] = default(name, "0") if value is None else of_topic(name, value)
+    assert alterations(rules, wanted, configs.values()) == {}

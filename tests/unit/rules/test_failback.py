@@ -1,6 +1,6 @@
-"""Groups that come back: never beyond what they have not read, and what is read again is counted (decision 0025)."""
+"""Failback of groups: no unread record is skipped, and records read again are counted (decision 0025)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstep_data_plane.admin.offset_admin import with_position
-from lockstep_rules.offsets.failback import place_back
+from lockstep_rules.offsets.failback import translate_failback
+from lockstep_rules.offsets.offset_sync_store import OffsetSyncStore
 from lockstep_rules.offsets.offset_translator import OffsetTranslator, ReverseTranslation
 from lockstep_rules.offsets.run_translator import RunTranslator, TranslatedOffset
-from lockstep_rules.offsets.translation import OffsetSyncStore
 from lockstep_state.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_state.reasons.reason_catalogue import ReasonCode, format_sentence
 from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress, Row
@@ -24,9 +24,9 @@ RENAMED = replace(TOPIC, target_topic="B.t")
 
 
 def folded(rows: Iterable[Row]) -> RunTranslator:
-    places = RunTranslator()
-    places.load(rows)
-    return places
+    translator = RunTranslator()
+    translator.load(rows)
+    return translator
 
 
 NOTHING = folded(())
@@ -95,6 +95,21 @@ class Copier:
         return [TOPIC, *(self.copied.present().values() if only_last else self.copied.log)]
 
 
+def never_skips(
+    a: Log, b: Log, reverse: RunTranslator, forward: RunTranslator, left_out: Collection[tuple[str, int]] = ()
+) -> None:
+    """Check each committed offset on a: its place on b skips no unread record, and re-reads at most `behind`."""
+    everything = [(log.name, number) for log in (a, b) for number in range(log.written)]
+    for position in range(len(a.records) + 1):
+        place = translate_failback(reverse, "t", forward, "t", 0, UpstreamOffset(position))
+        if place.offset is None:
+            continue
+        unread = [record for record in everything if a.offset_of(record) >= position and record not in left_out]
+        assert all(b.offset_of(record) >= place.offset for record in unread), (position, place, a, b)
+        again = [r for r in everything if a.offset_of(r) < position and b.offset_of(r) >= place.offset]
+        assert len(again) <= place.behind, (position, place, a, b)
+
+
 STEPS = st.lists(st.tuples(st.sampled_from("aabbABABxy"), st.integers(1, 4)), max_size=60)
 
 
@@ -112,16 +127,8 @@ def test_failback_between_two_identity_flows_never_skips_a_record(
     forth.by_another_mirror(taken_a)
     back.by_another_mirror(taken_b)
     run_steps(steps, forth, back)
-    theirs, ours = folded(back.rows(only_last=only_last)), folded(forth.rows(only_last=only_last))
-    everything = [(log.name, number) for log in (a, b) for number in range(log.written)]
-    for position in range(len(a.records) + 1):
-        place = place_back(theirs, "t", ours, "t", 0, UpstreamOffset(position))
-        if place.at is None:
-            continue
-        unread = [one for one in everything if a.offset_of(one) >= position]
-        assert all(b.offset_of(one) >= place.at for one in unread), (position, place, a, b)
-        again = [one for one in everything if a.offset_of(one) < position and b.offset_of(one) >= place.at]
-        assert len(again) <= place.behind, (position, place, a, b)
+    reverse, forward = folded(back.rows(only_last=only_last)), folded(forth.rows(only_last=only_last))
+    never_skips(a, b, reverse, forward)
 
 
 @given(st.integers(0, 6), st.integers(0, 6), STEPS, STEPS, st.booleans())
@@ -143,16 +150,8 @@ def test_failback_without_records_left_out_never_skips_others(
     altered = with_position(replace(row, phase="stopped"), len(b.records) - 1)
     run_steps([step for step in later if step[0] in "abAx"], forth, back)
     forth.writes()
-    theirs, ours = folded([*before, altered]), folded(forth.rows(only_last=only_last))
-    everything = [(log.name, number) for log in (a, b) for number in range(log.written)]
-    for position in range(len(a.records) + 1):
-        place = place_back(theirs, "t", ours, "t", 0, UpstreamOffset(position))
-        if place.at is None:
-            continue
-        unread = [one for one in everything if a.offset_of(one) >= position and one not in left_out]
-        assert all(b.offset_of(one) >= place.at for one in unread), (position, place, a, b)
-        again = [one for one in everything if a.offset_of(one) < position and b.offset_of(one) >= place.at]
-        assert len(again) <= place.behind, (position, place, a, b)
+    reverse, forward = folded([*before, altered]), folded(forth.rows(only_last=only_last))
+    never_skips(a, b, reverse, forward, left_out)
 
 
 @pytest.mark.parametrize("left_out", [0, 3])
@@ -166,9 +165,11 @@ def test_failback_of_a_group_goes_on_behind_records_left_out(left_out: int) -> N
     (*before, row) = back.rows(only_last=True)
     assert isinstance(row, PartitionProgress)
     altered = with_position(replace(row, phase="stopped"), len(b.records) - 1)
-    theirs, ours = folded([*before, altered]), folded(forth.rows(only_last=True))
+    reverse, forward = folded([*before, altered]), folded(forth.rows(only_last=True))
     for read, place in ((5, 5 + left_out), (6, 6 + left_out), (12, 12 + left_out)):
-        assert place_back(theirs, "t", ours, "t", 0, UpstreamOffset(read)) == TranslatedOffset(DownstreamOffset(place))
+        assert translate_failback(reverse, "t", forward, "t", 0, UpstreamOffset(read)) == TranslatedOffset(
+            DownstreamOffset(place)
+        )
 
 
 def run_steps(steps: Iterable[tuple[str, int]], forth: Copier, back: Copier) -> None:
@@ -198,16 +199,16 @@ def test_names_of_their_own(steps: Sequence[tuple[str, int]]) -> None:
         if step == "B":
             back.copies(number)
     back.writes()
-    theirs = folded([RENAMED, *back.rows(only_last=True)[1:]])
+    reverse = folded([RENAMED, *back.rows(only_last=True)[1:]])
     for position in range(len(a.records) + 1):
-        place = place_back(theirs, "t", NOTHING, "B.t", 0, UpstreamOffset(position))
+        place = translate_failback(reverse, "t", NOTHING, "B.t", 0, UpstreamOffset(position))
         assert place == TranslatedOffset(DownstreamOffset(position if a.records else 0))
 
 
 class TestAPairOfWhichOneSideIsPassive:
     """Everything is written on B, a mirror of the same names leads to A, and groups moved to A."""
 
-    def places(self, *, records: int, copied: int) -> tuple[RunTranslator, RunTranslator]:
+    def translator(self, *, records: int, copied: int) -> tuple[RunTranslator, RunTranslator]:
         a, b = Log("a"), Log("b")
         forth, back = Copier(a, b), Copier(b, a)
         for _ in range(records):
@@ -220,42 +221,46 @@ class TestAPairOfWhichOneSideIsPassive:
         return folded(back.rows(only_last=True)), folded(forth.rows(only_last=True))
 
     def test_failback_of_a_group_is_at_the_exact_record(self) -> None:
-        theirs, ours = self.places(records=100, copied=100)
-        assert place_back(theirs, "t", ours, "t", 0, UpstreamOffset(60)) == TranslatedOffset(DownstreamOffset(60))
-        assert place_back(theirs, "t", ours, "t", 0, UpstreamOffset(100)).at == 100
+        reverse, forward = self.translator(records=100, copied=100)
+        assert translate_failback(reverse, "t", forward, "t", 0, UpstreamOffset(60)) == TranslatedOffset(
+            DownstreamOffset(60)
+        )
+        assert translate_failback(reverse, "t", forward, "t", 0, UpstreamOffset(100)).offset == 100
 
-    def test_place_back_of_a_group_that_moved_before_any_write_there(self) -> None:
+    def test_failback_of_a_group_that_moved_before_any_write_there(self) -> None:
         """The same pair seen from the other side: all records of the log are its own."""
-        theirs, ours = self.places(records=100, copied=100)
-        assert place_back(ours, "t", theirs, "t", 0, UpstreamOffset(60)) == TranslatedOffset(DownstreamOffset(60))
+        reverse, forward = self.translator(records=100, copied=100)
+        assert translate_failback(forward, "t", reverse, "t", 0, UpstreamOffset(60)) == TranslatedOffset(
+            DownstreamOffset(60)
+        )
 
 
 class TestWhoAnswers:
-    def places(self, opposite: ReverseTranslation | None) -> OffsetTranslator:
+    def translator(self, opposite: ReverseTranslation | None) -> OffsetTranslator:
         store = OffsetSyncStore(keep_only_newest=False)
         store.finish_reading()
-        return OffsetTranslator(NOTHING, store, opposite=opposite, theirs={"B.t": "t"}.get)
+        return OffsetTranslator(NOTHING, store, reverse=opposite, origin={"B.t": "t"}.get)
 
-    def test_the_opposite_flow_for_what_it_writes(self) -> None:
+    def test_the_reverse_flow_for_what_it_writes(self) -> None:
         partition = Copied()
         partition.copies([(10, 0, 20)])
         partition.writes()
-        places = self.places(ReverseTranslation(folded([RENAMED, *partition.log])))
-        assert places.translate("B.t", 0, UpstreamOffset(5)) == TranslatedOffset(DownstreamOffset(15))
-        assert places.translate("u", 0, UpstreamOffset(5)).reason.code == "no-offset-sync"
+        translator = self.translator(ReverseTranslation(folded([RENAMED, *partition.log])))
+        assert translator.translate("B.t", 0, UpstreamOffset(5)) == TranslatedOffset(DownstreamOffset(15))
+        assert translator.translate("u", 0, UpstreamOffset(5)).reason.code == "no-offset-sync"
 
     def test_failback_without_readable_rows_is_unknown_with_its_reason(self) -> None:
-        places = self.places(ReverseTranslation(unreadable=UNREADABLE))
-        assert format_sentence(places.translate("B.t", 0, UpstreamOffset(5)).reason) == (
+        translator = self.translator(ReverseTranslation(unreadable=UNREADABLE))
+        assert format_sentence(translator.translate("B.t", 0, UpstreamOffset(5)).reason) == (
             "rows of B->A: not read to their end yet"
         )
-        assert places.translate("u", 0, UpstreamOffset(5)).reason.code == "no-offset-sync"
+        assert translator.translate("u", 0, UpstreamOffset(5)).reason.code == "no-offset-sync"
 
     @pytest.mark.parametrize("opposite", [None, ReverseTranslation(), ReverseTranslation(NOTHING)])
-    def test_place_back_without_an_opposite_flow_is_unknown_with_its_reason(
+    def test_failback_without_a_reverse_flow_is_unknown_with_its_reason(
         self, opposite: ReverseTranslation | None
     ) -> None:
-        place = self.places(opposite).translate("B.t", 0, UpstreamOffset(5))
+        place = self.translator(opposite).translate("B.t", 0, UpstreamOffset(5))
         assert place.reason.code == "opposite-missing"
 
 
@@ -263,17 +268,19 @@ def test_a_topic_created_anew_waits() -> None:
     partition = Copied()
     partition.copies([(0, 0, 20)])
     partition.writes()
-    places = folded([replace(RENAMED, source_topic_id="another"), *partition.log])
-    place = place_back(places, "t", NOTHING, "B.t", 0, UpstreamOffset(5))
-    assert place.at is None
+    translator = folded([replace(RENAMED, source_topic_id="another"), *partition.log])
+    place = translate_failback(translator, "t", NOTHING, "B.t", 0, UpstreamOffset(5))
+    assert place.offset is None
     assert place.reason.code == "opposite-target-recreated"
 
 
-def test_place_back_before_the_first_known_record_is_unknown() -> None:
+def test_failback_before_the_first_known_record_is_unknown() -> None:
     """Of a copy that another mirror began."""
     partition = Copied(progress=replace(FIRST, upstream=99, downstream=49))
     partition.copies([(100, 50, 20)])
     partition.writes()
-    places = folded([RENAMED, *partition.log])
-    assert place_back(places, "t", NOTHING, "B.t", 0, UpstreamOffset(49)).at is None
-    assert place_back(places, "t", NOTHING, "B.t", 0, UpstreamOffset(50)) == TranslatedOffset(DownstreamOffset(100))
+    translator = folded([RENAMED, *partition.log])
+    assert translate_failback(translator, "t", NOTHING, "B.t", 0, UpstreamOffset(49)).offset is None
+    assert translate_failback(translator, "t", NOTHING, "B.t", 0, UpstreamOffset(50)) == TranslatedOffset(
+        DownstreamOffset(100)
+    )

@@ -1,4 +1,4 @@
-"""Which topics, groups and properties are mirrored (`mm2-behaviour.md` §2.3)."""
+"""Filters of topics, groups and config properties (`mm2-behaviour.md` §2.3)."""
 
 import pickle
 
@@ -36,9 +36,9 @@ def replicated(
 
 
 def test_mm2_028_102_a_name_matches_as_a_whole() -> None:
-    one = NameFilter(("topic1",))
-    assert one.matches("topic1")
-    assert not any(one.matches(name) for name in ("topic2", "topic11", "atopic1", "topic1\n", ""))
+    name_filter = NameFilter(("topic1",))
+    assert name_filter.matches("topic1")
+    assert not any(name_filter.matches(name) for name in ("topic2", "topic11", "atopic1", "topic1\n", ""))
 
 
 @given(st.text())
@@ -60,8 +60,8 @@ def test_mm2_106_each_element_of_a_list_is_an_alternative() -> None:
 
 
 def test_excluded_name_that_is_included_too_does_not_match() -> None:
-    some = NameFilter(("topic.*",), ("topic2", ".*3"))
-    assert [n for n in ("topic1", "topic2", "topic3", "topic4") if some.matches(n)] == ["topic1", "topic4"]
+    name_filter = NameFilter(("topic.*",), ("topic2", ".*3"))
+    assert [n for n in ("topic1", "topic2", "topic3", "topic4") if name_filter.matches(n)] == ["topic1", "topic4"]
 
 
 def test_a_flag_set_in_one_element_holds_in_the_later_ones_as_in_java() -> None:
@@ -78,10 +78,10 @@ def test_a_bad_element_is_named_alone() -> None:
 
 
 def test_the_same_filter_comes_out_of_a_pickle() -> None:
-    some = NameFilter(("topic.*",), ("topic2",))
-    copy = pickle.loads(pickle.dumps(some))  # noqa: S301 - the bytes are ours
-    assert copy == some
-    assert hash(copy) == hash(some)
+    name_filter = NameFilter(("topic.*",), ("topic2",))
+    copy = pickle.loads(pickle.dumps(name_filter))  # noqa: S301 - the bytes are ours
+    assert copy == name_filter
+    assert hash(copy) == hash(name_filter)
     assert copy.matches("topic1")
     assert not copy.matches("topic2")
     properties = ConfigPropertyExclude(("a.*",), "source")
@@ -117,29 +117,25 @@ def test_defaults_come_from_the_side_that_is_chosen() -> None:
     assert ConfigPropertyExclude(use_defaults_from="source").should_replicate_source_default("retention.ms")
 
 
-def test_mm2_111_heartbeats_are_replicated_by_default() -> None:
-    assert replicated("heartbeats")
-    assert replicated("us-west.heartbeats")
+UNDERSCORE = DefaultReplicationPolicy("_")
+NAMES_HEARTBEATS = NameFilter(("heartbeats", r"us-west\.heartbeats"))
 
 
-def test_mm2_112_heartbeats_are_replicated_despite_the_filter() -> None:
-    assert replicated("heartbeats", NOTHING)
-    assert replicated("us-west.heartbeats", NOTHING)
-    underscore = DefaultReplicationPolicy("_")
-    assert replicated("heartbeats", NOTHING, underscore)
-    assert replicated("us-west_heartbeats", NOTHING, underscore)
-    assert not replicated("us-west.heartbeats", NOTHING, underscore)
-
-
-def test_mm2_113_heartbeats_can_be_left_out() -> None:
-    assert not replicated("heartbeats", NOTHING, heartbeats=False)
-    assert not replicated("us-west.heartbeats", NOTHING, heartbeats=False)
-
-
-def test_mm2_114_heartbeats_left_out_still_pass_a_filter_that_names_them() -> None:
-    named = NameFilter(("heartbeats", r"us-west\.heartbeats"))
-    assert replicated("heartbeats", named, heartbeats=False)
-    assert replicated("us-west.heartbeats", named, heartbeats=False)
+@pytest.mark.parametrize(
+    ("topics", "policy", "heartbeats", "topic", "expected"),
+    [
+        *((EVERYTHING, None, True, topic, True) for topic in ("heartbeats", "us-west.heartbeats")),
+        *((NOTHING, None, True, topic, True) for topic in ("heartbeats", "us-west.heartbeats")),
+        *((NOTHING, UNDERSCORE, True, topic, True) for topic in ("heartbeats", "us-west_heartbeats")),
+        (NOTHING, UNDERSCORE, True, "us-west.heartbeats", False),
+        *((NOTHING, None, False, topic, False) for topic in ("heartbeats", "us-west.heartbeats")),
+        *((NAMES_HEARTBEATS, None, False, topic, True) for topic in ("heartbeats", "us-west.heartbeats")),
+    ],
+)
+def test_mm2_111_112_113_114_heartbeats_pass_by_setting_or_filter(
+    topics: NameFilter, policy: ReplicationPolicy | None, heartbeats: bool, topic: str, expected: bool
+) -> None:
+    assert replicated(topic, topics, policy, heartbeats=heartbeats) is expected
 
 
 def test_mm2_115_cycles_are_not_replicated() -> None:

@@ -1,4 +1,4 @@
-"""Each case, each policy: where the copy goes on, what is lost and what comes again."""
+"""Gap decisions by case and policy: the next offset, the lost records and the repeated ones."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -83,7 +83,7 @@ def test_gap_decision_names_records_lost_on_the_target(
 
 def test_gap_facts_have_the_ranges_of_both_sides() -> None:
     source = {"case": "target-truncated", "wanted": 100, "source_start": 0, "source_end": 200}
-    assert found(GapCase.TARGET_TRUNCATED).facts() == source, "of a log that nobody has looked at nothing is said"
+    assert found(GapCase.TARGET_TRUNCATED).facts() == source, "no facts of a log that was not read"
     here = on_target(GapCase.TARGET_TRUNCATED, held=149, target_end=100)
     assert here.facts() == source | {"target_wanted": 150, "target_end": 100, "gone": (100, 149)}
 

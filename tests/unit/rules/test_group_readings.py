@@ -1,4 +1,4 @@
-"""Up to which moment the groups of a source are known, and how old that is."""
+"""The time up to which the groups of a source were read, and its age."""
 
 from dataclasses import replace
 

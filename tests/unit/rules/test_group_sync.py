@@ -1,5 +1,4 @@
-"""A group on the target is moved forwards, while nobody is in it, and never otherwise (`mm2-behaviour.md` §3.7, nos.
-51, 52)."""
+"""Group offsets are written forwards only, to groups without members (`mm2-behaviour.md` §3.7, nos. 51, 52)."""
 
 import pytest
 from hypothesis import given
@@ -44,77 +43,78 @@ def written(sync: GroupSync) -> dict[int, int]:
     return {one.partition: int(one.downstream) for one in sync.writes}
 
 
-class TestTwoLooks:
-    def test_a_group_seen_for_the_first_time_is_left_alone(self) -> None:
-        sync = plan_group_sync(checkpoints(5), None, ABSENT, TOPICS)
-        assert sync == GroupSync(left_alone=ReasonCode.TARGET_GROUP_FIRST_READ.to_reason())
+class TestTwoReads:
+    @pytest.mark.parametrize(
+        ("before", "now", "reason"),
+        [
+            (None, ABSENT, ReasonCode.TARGET_GROUP_FIRST_READ),
+            (ACTIVE, empty(3), ReasonCode.TARGET_GROUP_WAS_ACTIVE),
+            *((before, empty(3), ReasonCode.TARGET_GROUP_MOVED) for before in (ABSENT, empty(), empty(2), empty(3, 1))),
+        ],
+    )
+    def test_group_not_read_twice_without_members_is_left_alone(
+        self, before: TargetGroupState | None, now: TargetGroupState, reason: ReasonCode
+    ) -> None:
+        assert plan_group_sync(checkpoints(5), before, now, TOPICS) == GroupSync(left_alone=reason.to_reason())
 
-    def test_a_group_absent_twice_appears_with_every_checkpoint(self) -> None:
-        assert written(plan_group_sync(checkpoints(5, 6), ABSENT, ABSENT, TOPICS)) == {0: 5, 1: 6}
-
-    def test_a_group_with_members_is_left_alone(self) -> None:
-        for before in (None, ABSENT, ACTIVE, empty(1)):
-            assert plan_group_sync(checkpoints(5), before, ACTIVE, TOPICS).writes == ()
-
-    def test_group_sync_skips_a_group_that_had_members_a_moment_ago(self) -> None:
-        sync = plan_group_sync(checkpoints(5), ACTIVE, empty(3), TOPICS)
-        assert sync == GroupSync(left_alone=ReasonCode.TARGET_GROUP_WAS_ACTIVE.to_reason())
-
-    @pytest.mark.parametrize("before", [ABSENT, empty(), empty(2), empty(3, 1)])
-    def test_group_sync_skips_a_group_whose_offsets_just_changed(self, before: TargetGroupState) -> None:
-        sync = plan_group_sync(checkpoints(5), before, empty(3), TOPICS)
-        assert sync == GroupSync(left_alone=ReasonCode.TARGET_GROUP_MOVED.to_reason())
-
-    def test_mm2_051_a_quiet_empty_group_is_advanced(self) -> None:
-        assert written(plan_group_sync(checkpoints(101, 51), empty(100, 50), empty(100, 50), TOPICS)) == {0: 101, 1: 51}
+    @pytest.mark.parametrize("before", [None, ABSENT, ACTIVE, empty(1)])
+    def test_group_with_members_is_not_written(self, before: TargetGroupState | None) -> None:
+        assert plan_group_sync(checkpoints(5), before, ACTIVE, TOPICS).writes == ()
 
 
 class TestForwardsOnly:
+    @pytest.mark.parametrize(
+        ("downstream", "state", "topics", "writes"),
+        [
+            pytest.param((5, 6), ABSENT, TOPICS, {0: 5, 1: 6}, id="absent"),
+            pytest.param((101, 51), empty(100, 50), TOPICS, {0: 101, 1: 51}, id="mm2-051, empty"),
+            pytest.param((101, 51), empty(100, 200), TOPICS, {0: 101}, id="one partition ahead"),
+            pytest.param((5, 6), empty(5), TOPICS, {1: 6}, id="mm2-052, no offset"),
+            pytest.param((5,), empty(None), TOPICS, {0: 5}, id="mm2-052, offset was deleted"),
+            pytest.param((5, 6), ABSENT, {"A.orders": 1}, {0: 5}, id="partition not on the target"),
+            pytest.param((5, 6), ABSENT, {}, {}, id="topic not on the target"),
+        ],
+    )
+    def test_mm2_051_052_each_partition_behind_its_checkpoint_is_written(
+        self, downstream: tuple[int, ...], state: TargetGroupState, topics: dict[str, int], writes: dict[int, int]
+    ) -> None:
+        assert written(plan_group_sync(checkpoints(*downstream), state, state, topics)) == writes
+
     def test_a_group_at_or_beyond_its_checkpoint_is_not_rewound(self) -> None:
         state = empty(101, 200)
         sync = plan_group_sync(checkpoints(101, 51), state, state, TOPICS)
         assert sync == GroupSync(ahead=(Ahead(("A.orders", 1), 200, 51, AHEAD_ON_TARGET),))
 
-    def test_each_partition_decides_for_itself(self) -> None:
-        state = empty(100, 200)
-        assert written(plan_group_sync(checkpoints(101, 51), state, state, TOPICS)) == {0: 101}
-
-    def test_mm2_052_a_partition_the_group_has_no_offset_for_is_written(self) -> None:
-        assert written(plan_group_sync(checkpoints(5, 6), empty(5), empty(5), TOPICS)) == {1: 6}
-
-    def test_mm2_052_an_offset_that_was_reset_away_is_written(self) -> None:
-        assert written(plan_group_sync(checkpoints(5), empty(None), empty(None), TOPICS)) == {0: 5}
-
-    def test_partitions_the_target_no_longer_has_do_not_stop_the_others(self) -> None:
-        assert written(plan_group_sync(checkpoints(5, 6), ABSENT, ABSENT, {"A.orders": 1})) == {0: 5}
-        assert plan_group_sync(checkpoints(5, 6), ABSENT, ABSENT, {}).writes == ()
-
 
 P0 = ("A.orders", 0)
 
 
-class TestBeyondItsPlace:
-    """Consumers that move to the target skip records."""
+class TestAhead:
+    """The group's offset is beyond its checkpoint: consumers that move to the target would skip records."""
 
-    def test_group_sync_skips_a_group_ahead_on_the_target_even_with_follow(self) -> None:
-        for follow in (False, True):
-            sync = plan_group_sync(checkpoints(500), empty(990), empty(990), TOPICS, follow=follow)
-            assert sync == GroupSync(ahead=(Ahead(P0, 990, 500, AHEAD_ON_TARGET),))
+    @pytest.mark.parametrize(
+        ("offset", "downstream", "rewound", "follow", "state"),
+        [
+            (990, 500, {}, False, AHEAD_ON_TARGET),
+            (990, 500, {}, True, AHEAD_ON_TARGET),
+            (900, 100, {P0: 900}, False, REWOUND_ON_SOURCE),
+            (901, 100, {P0: 900}, True, AHEAD_ON_TARGET),
+            (990, 100, {P0: 900}, True, AHEAD_ON_TARGET),
+        ],
+    )
+    def test_group_ahead_of_its_checkpoint_is_reported_and_not_written(
+        self, offset: int, downstream: int, rewound: dict[TopicPartition, int], follow: bool, state: str
+    ) -> None:
+        sync = plan_group_sync(checkpoints(downstream), empty(offset), empty(offset), TOPICS, rewound, follow=follow)
+        assert sync == GroupSync(ahead=(Ahead(P0, offset, downstream, state),))
 
-    def test_a_group_that_went_back_on_the_source_is_named_and_stays(self) -> None:
-        sync = plan_group_sync(checkpoints(100), empty(900), empty(900), TOPICS, {P0: 900})
-        assert sync == GroupSync(ahead=(Ahead(P0, 900, 100, REWOUND_ON_SOURCE),))
-        assert str(sync.ahead[0]) == "A.orders-0 is rewound on source: its offset is 900, the translated offset is 100"
+    def test_ahead_is_a_sentence_with_both_offsets(self) -> None:
+        ahead = Ahead(P0, 900, 100, REWOUND_ON_SOURCE)
+        assert str(ahead) == "A.orders-0 is rewound on source: its offset is 900, the translated offset is 100"
 
     def test_follow_resets_a_rewound_group(self) -> None:
         sync = plan_group_sync(checkpoints(100), empty(900), empty(900), TOPICS, {P0: 900}, follow=True)
         assert (written(sync), sync.ahead) == ({0: 100}, ())
-
-    def test_follow_skips_a_group_that_moved_by_itself(self) -> None:
-        for offsets in (901, 990):
-            state = empty(offsets)
-            sync = plan_group_sync(checkpoints(100), state, state, TOPICS, {P0: 900}, follow=True)
-            assert (sync.writes, sync.ahead[0].state) == ((), AHEAD_ON_TARGET)
 
     @pytest.mark.parametrize("before", [None, ACTIVE, empty(899)])
     def test_follow_skips_a_group_not_seen_empty_and_unchanged_twice(self, before: TargetGroupState | None) -> None:
@@ -131,24 +131,28 @@ def at(upstream: int, downstream: int) -> dict[TopicPartition, Checkpoint]:
     return {P0: Checkpoint("billing", *P0, UpstreamOffset(upstream), DownstreamOffset(downstream), "")}
 
 
-class TestRewinds:
-    def test_a_checkpoint_further_back_on_the_source_is_one(self) -> None:
-        assert rewinds({}, {P0: (900, 800)}, at(100, 90)) == {P0: 800}
+@pytest.mark.parametrize(
+    ("rewound", "before", "now", "after"),
+    [
+        pytest.param({}, {P0: (900, 800)}, at(100, 90), {P0: 800}, id="back on the source"),
+        *(pytest.param({}, {P0: (900, 800)}, now, {}) for now in (at(900, 800), at(950, 850), {})),
+        pytest.param({}, {}, at(100, 90), {}, id="first checkpoint"),
+        pytest.param({P0: 800}, {P0: (100, 90)}, at(600, 590), {P0: 800}, id="not caught up"),
+        pytest.param({P0: 800}, {P0: (600, 590)}, at(300, 290), {P0: 800}, id="the furthest offset counts"),
+        pytest.param({P0: 800}, {P0: (600, 590)}, {}, {P0: 800}, id="checkpoints not read yet"),
+        pytest.param({P0: 800}, {P0: (600, 590)}, at(900, 800), {}, id="caught up"),
+    ],
+)
+def test_rewinds_keep_a_partition_until_it_catches_up(
+    rewound: dict[TopicPartition, int],
+    before: dict[TopicPartition, tuple[int, int]],
+    now: dict[TopicPartition, Checkpoint],
+    after: dict[TopicPartition, int],
+) -> None:
+    assert rewinds(rewound, before, now) == after
 
-    def test_rewinds_ignore_a_group_that_moved_on_or_stayed(self) -> None:
-        for now in (at(900, 800), at(950, 850), {}):
-            assert rewinds({}, {P0: (900, 800)}, now) == {}
-        assert rewinds({}, {}, at(100, 90)) == {}
 
-    def test_rewinds_keep_a_group_until_it_catches_up(self) -> None:
-        known = rewinds({}, {P0: (900, 800)}, at(100, 90))
-        assert rewinds(known, {P0: (100, 90)}, at(600, 590)) == {P0: 800}
-        assert rewinds(known, {P0: (600, 590)}, at(300, 290)) == {P0: 800}, "the furthest place counts"
-        assert rewinds(known, {P0: (600, 590)}, {}) == {P0: 800}, "checkpoints may just be read anew"
-        assert rewinds(known, {P0: (600, 590)}, at(900, 800)) == {}
-
-
-class TestAfterwards:
+class TestOwnWrites:
     def test_group_sync_does_not_take_its_own_write_as_a_foreign_change(self) -> None:
         sync = plan_group_sync(checkpoints(5), ABSENT, ABSENT, TOPICS)
         remembered = with_writes(ABSENT, sync.writes)
@@ -188,12 +192,12 @@ def test_each_partition_beyond_its_place_is_named_or_set_back(
         if (state.offsets.get((one.topic, one.partition)) or 0) > one.downstream
     }
     kept = plan_group_sync(wanted, state, state, TOPICS, rewound)
-    assert {one.where for one in kept.ahead} == beyond
+    assert {one.tp for one in kept.ahead} == beyond
     followed = plan_group_sync(wanted, state, state, TOPICS, rewound, follow=True)
-    back = {one.where for one in kept.ahead if one.state == REWOUND_ON_SOURCE}
-    assert {one.where for one in followed.ahead} == beyond - back
+    back = {one.tp for one in kept.ahead if one.state == REWOUND_ON_SOURCE}
+    assert {one.tp for one in followed.ahead} == beyond - back
     assert {(one.topic, one.partition) for one in followed.writes} & beyond == back
-    assert all((state.offsets[where] or 0) <= rewound[where] for where in back)
+    assert all((state.offsets[tp] or 0) <= rewound[tp] for tp in back)
 
 
 @given(CHECKPOINTS, QUIET)
@@ -203,42 +207,37 @@ def test_syncing_twice_writes_nothing_more(wanted: list[Checkpoint], state: Targ
     assert plan_group_sync(wanted, settled, settled, TOPICS).writes == ()
 
 
-# -- what the opposite flow has placed ---------------------------------------------------------------------------------
+# -- what the reverse flow has written ---------------------------------------------------------------------------------
 
-BACK = TargetGroupState(GroupMembership.EMPTY, {("orders", 0): 10})
-
-
-def came_back(upstream: int, downstream: int) -> list[Checkpoint]:
-    """The group reads `upstream` of A.orders on the source B next, which is `downstream` of orders on the target A."""
-    return [Checkpoint("billing", "orders", 0, UpstreamOffset(upstream), DownstreamOffset(downstream), "")]
+AT_10 = TargetGroupState(GroupMembership.EMPTY, {("orders", 0): 10})
+NO_OFFSET = TargetGroupState(GroupMembership.EMPTY, {("orders", 0): None})
 
 
-def placed(at: int, *, rewound: int = -1) -> GroupStatus:
-    """What A->B has written of the group: it is at `at` of A.orders."""
+def status(offset: int, *, rewound: int = -1) -> GroupStatus:
+    """The row of the reverse flow A->B: the group is at `offset` of A.orders."""
     marks = () if rewound < 0 else (("A.orders", 0, rewound),)
-    return GroupStatus(group="billing", phase="translated", positions=(("A.orders", 0, at, at),), rewound=marks)
+    return GroupStatus(group="billing", phase="translated", positions=(("A.orders", 0, offset, offset),), rewound=marks)
 
 
-def moved(row: GroupStatus, checkpoint: list[Checkpoint], now: TargetGroupState = BACK) -> dict[int, int]:
-    unread = find_unread(row, checkpoint, {"orders": "A.orders"}.get)
-    return written(plan_group_sync(checkpoint, now, now, {"orders": 1}, unread=unread))
-
-
-@pytest.mark.parametrize("row", [placed(40), placed(10, rewound=40)])
-def test_group_set_back_on_the_target_stays_if_nobody_read_elsewhere(row: GroupStatus) -> None:
-    assert moved(row, came_back(40, 40)) == {}
-
-
-def test_group_that_read_on_the_source_moves_on_the_target() -> None:
-    assert moved(placed(40), came_back(41, 41)) == {0: 41}
-    assert moved(placed(10, rewound=40), came_back(41, 41)) == {0: 41}
-
-
-def test_group_without_an_offset_on_the_target_gets_its_place_back() -> None:
-    gone = TargetGroupState(GroupMembership.EMPTY, {("orders", 0): None})
-    assert moved(placed(40), came_back(40, 40), gone) == {0: 40}
+@pytest.mark.parametrize(
+    ("row", "offset", "now", "writes"),
+    [
+        pytest.param(status(40), 40, AT_10, {}, id="set back on the target"),
+        pytest.param(status(10, rewound=40), 40, AT_10, {}, id="set back, and rewound"),
+        pytest.param(status(40), 41, AT_10, {0: 41}, id="has read on the source"),
+        pytest.param(status(10, rewound=40), 41, AT_10, {0: 41}, id="rewound, and has read on the source"),
+        pytest.param(status(40), 40, NO_OFFSET, {0: 40}, id="no offset on the target"),
+    ],
+)
+def test_group_moves_on_the_target_only_after_it_read_on_the_source(
+    row: GroupStatus, offset: int, now: TargetGroupState, writes: dict[int, int]
+) -> None:
+    """The group's offset on the source B is `offset` of A.orders, which is the same of orders on the target A."""
+    back = [Checkpoint("billing", "orders", 0, UpstreamOffset(offset), DownstreamOffset(offset), "")]
+    unread = find_unread(row, back, {"orders": "A.orders"}.get)
+    assert written(plan_group_sync(back, now, now, {"orders": 1}, unread=unread)) == writes
 
 
 def test_checkpoint_of_a_topic_of_the_source_itself_is_never_unread() -> None:
     own = [Checkpoint("billing", "B.orders", 0, UpstreamOffset(5), DownstreamOffset(5), "")]
-    assert find_unread(placed(40), own, {"orders": "A.orders"}.get) == frozenset()
+    assert find_unread(status(40), own, {"orders": "A.orders"}.get) == frozenset()

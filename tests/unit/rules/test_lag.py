@@ -1,4 +1,4 @@
-"""What is said to be behind is never less than what a reader of the target lacks, whatever happened to either log."""
+"""The lag is never less than the records that the target lacks, whatever happens to either log."""
 
 from dataclasses import dataclass, replace
 
@@ -36,7 +36,7 @@ class World:
 
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
-    """A copy that went on for a while, and then something that happened to it, seen or not yet seen by who copies."""
+    """A copy for a while, and then an incident that the data plane has noticed or not."""
     start = draw(st.integers(0, 5))
     end = start + draw(st.integers(0, 20))
     copied = draw(st.integers(start, end))  # the next offset to copy
@@ -80,7 +80,7 @@ def worlds(draw: st.DrawFn) -> World:
         case = "refused"
     if seen and case:
         row = replace(row, phase="halted", case=case, cause=reported("x"))
-    # The ids are the clusters' own: whoever asks knows them before who copies does.
+    # The ids are the clusters' own: a reader knows them before the data plane does.
     return replace(world, row=row, topic=topic)
 
 
@@ -104,11 +104,11 @@ def test_lag_is_never_less_than_what_a_reader_lacks(
 ) -> None:
     source = world.source if source_known else None
     end = world.target_end if target_known else None
-    found = behind(world.row, world.topic, source, end, silent=silent)
+    lag = behind(world.row, world.topic, source, end, silent=silent)
     why = why_unknown(world.row, world.topic, source, end, silent=silent)
-    assert (found is None) == bool(why)
-    assert found is None or found >= world.lacking
-    assert source_known or found is None
+    assert (lag is None) == bool(why)
+    assert lag is None or lag >= world.lacking
+    assert source_known or lag is None
 
 
 @given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 50))
@@ -128,7 +128,7 @@ def test_lag_after_a_kill_is_exact_or_unknown(start: int, reported: int, more: i
 
 
 @pytest.mark.parametrize(
-    ("changes", "source", "target_end", "found"),
+    ("changes", "source", "target_end", "lag"),
     [
         ({}, LogRange(0, 100), 100, 0),
         ({}, LogRange(0, 150), 100, 50),
@@ -152,9 +152,9 @@ def test_lag_after_a_kill_is_exact_or_unknown(start: int, reported: int, more: i
     ],
 )
 def test_lag_of_a_row_counts_records_behind(
-    changes: dict[str, str], source: LogRange | None, target_end: int | None, found: int | None
+    changes: dict[str, str], source: LogRange | None, target_end: int | None, lag: int | None
 ) -> None:
-    assert behind(replace(ROW, **changes), TOPIC, source, target_end) == found  # type: ignore[arg-type]  # by name
+    assert behind(replace(ROW, **changes), TOPIC, source, target_end) == lag  # type: ignore[arg-type]  # by name
 
 
 def test_lag_of_a_partition_not_begun_is_all_records() -> None:

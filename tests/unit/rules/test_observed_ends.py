@@ -1,4 +1,4 @@
-"""Since when a record is in the log, by the ends that were seen."""
+"""The age of a record by the log ends that were observed."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Runs translate as the two logs say, and whatever part of them a reader has, never too far (`architecture.md` §5)."""
+"""Offset runs translate exactly, and never too far from any part of the rows (`architecture.md` §5)."""
 
 from dataclasses import replace
 
@@ -7,35 +7,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_rules.offsets.offset_runs import (
-    BackTranslation,
     Run,
     RunMap,
     Translation,
+    UpstreamTranslation,
     decode_runs,
     encode_runs,
     translate,
-    translate_back,
+    translate_upstream,
     union,
 )
 from lockstep_state.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_state.rows.state_rows import OffsetRuns, PartitionProgress
-from tests.support.offset_truth import FIRST, Copied, Stretch, exact_places, read, translated
+from tests.support.offset_truth import FIRST, Copied, Stretch, exact_places, logs, read, translated
 
 RUNS = (Run(10, 5, 10), Run(21, 15, 4), Run(30, 30, 1))
 """Between them: one upstream offset without a record, five upstream and eleven downstream ones."""
-
-
-@st.composite
-def logs(draw: st.DrawFn, begin: tuple[int, int] = (0, 0), most: int = 12) -> list[Stretch]:
-    """Stretches with gaps in either log, in both or in none."""
-    up, down = (at + draw(st.integers(0, 3)) for at in begin)
-    stretches: list[Stretch] = []
-    for _ in range(draw(st.integers(1, most))):
-        count = draw(st.integers(1, 6))
-        stretches.append((up, down, count))
-        up += count + draw(st.sampled_from((0, 0, 1, 1, 4)))
-        down += count + draw(st.sampled_from((0, 0, 0, 1, 3)))
-    return stretches
 
 
 def copied(stretches: list[Stretch], draw: st.DataObject) -> Copied:
@@ -53,11 +40,11 @@ def copied(stretches: list[Stretch], draw: st.DataObject) -> Copied:
     return partition
 
 
-def never_too_far(known: RunMap, places: dict[int, int]) -> None:
+def never_too_far(run_map: RunMap, places: dict[int, int]) -> None:
     """Also from before the first record that still counts: a group there has to see that one."""
     first = min(places)
-    for position, found in translated(known, range(max(places) + 1)):
-        assert found is None or found.downstream <= places[max(position, first)]
+    for position, translation in translated(run_map, range(max(places) + 1)):
+        assert translation is None or translation.downstream <= places[max(position, first)]
 
 
 @pytest.mark.parametrize(
@@ -79,12 +66,12 @@ def never_too_far(known: RunMap, places: dict[int, int]) -> None:
     ],
 )
 def test_upstream_offset_in_runs_is_translated(upstream: int, wanted: tuple[int, bool, int] | None) -> None:
-    found = translate(RUNS, UpstreamOffset(upstream))
-    assert found == (None if wanted is None else Translation(DownstreamOffset(wanted[0]), *wanted[1:]))
+    translation = translate(RUNS, UpstreamOffset(upstream))
+    assert translation == (None if wanted is None else Translation(DownstreamOffset(wanted[0]), *wanted[1:]))
 
 
 def test_runs_translate_nothing_behind_the_decided_offset() -> None:
-    """The last offset of a transaction is its marker, and groups stand behind it."""
+    """The last offset of a transaction is its marker, and committed offsets are behind it."""
     assert translate(RUNS, UpstreamOffset(32), decided=31) == Translation(DownstreamOffset(31), False, 0)
     assert translate(RUNS, UpstreamOffset(33), decided=31) == Translation(DownstreamOffset(31), True, 0)
 
@@ -109,31 +96,36 @@ def test_union_of_what_two_writers_knew() -> None:
 def test_every_position_translates_exactly_whatever_happened_meanwhile(
     stretches: list[Stretch], data: st.DataObject
 ) -> None:
-    known = read(copied(stretches, data).log)
+    run_map = read(copied(stretches, data).log)
     places = exact_places(stretches)
     last = max(u + n for u, _, n in stretches)
-    for position, found in translated(known, places):
-        assert found is not None
-        assert (found.downstream, found.behind) == (places[position], position > max(last, known.decided + 1))
-    assert known.translate(UpstreamOffset(min(places) - 1)) is None
+    for position, translation in translated(run_map, places):
+        assert translation is not None
+        assert (translation.downstream, translation.behind) == (
+            places[position],
+            position > max(last, run_map.decided + 1),
+        )
+    assert run_map.translate(UpstreamOffset(min(places) - 1)) is None
 
 
 @given(logs(), st.data())
 def test_twice_out_of_order_and_missing_never_lead_too_far(stretches: list[Stretch], data: st.DataObject) -> None:
     log = copied(stretches, data).log
     seen = data.draw(st.lists(st.sampled_from(log), max_size=2 * len(log)))
-    known = read(seen)
+    run_map = read(seen)
     places = exact_places(stretches)
     before = -1
-    for position, found in translated(known, places):
-        if found is not None:
-            assert before <= found.downstream <= places[position]
-            between = sum(max(0, min(places[position], d + n) - max(found.downstream, d)) for _, d, n in stretches)
-            assert found.behind or between <= found.reread
-            before = found.downstream
+    for position, translation in translated(run_map, places):
+        if translation is not None:
+            assert before <= translation.downstream <= places[position]
+            between = sum(
+                max(0, min(places[position], d + n) - max(translation.downstream, d)) for _, d, n in stretches
+            )
+            assert translation.behind or between <= translation.reread
+            before = translation.downstream
     for row in seen:
-        again = known.fold(row) if isinstance(row, OffsetRuns) else known.fold_progress(row)
-        assert again == known, "twice changes nothing"
+        again = run_map.fold(row) if isinstance(row, OffsetRuns) else run_map.fold_progress(row)
+        assert again == run_map, "twice changes nothing"
 
 
 @given(logs(), st.data())
@@ -201,9 +193,9 @@ def test_rows_of_an_ended_generation_are_not_used_by_the_next_slot() -> None:
     partition.dies_and_goes_on()
     partition.copies([(30, 9, 1), (32, 10, 1)])
     partition.writes()
-    known = read(partition.log)
-    assert known.runs == (Run(20, 0, 9), Run(30, 9, 1), Run(32, 10, 1))
-    assert known.translate(UpstreamOffset(3)) is None
+    run_map = read(partition.log)
+    assert run_map.runs == (Run(20, 0, 9), Run(30, 9, 1), Run(32, 10, 1))
+    assert run_map.translate(UpstreamOffset(3)) is None
 
 
 @pytest.mark.parametrize("change", [{"source_topic_id": "x"}, {"target_topic_id": "x"}, {"producer_id": 1}])
@@ -211,13 +203,13 @@ def test_rows_of_other_logs_do_not_count(change: dict[str, str | int]) -> None:
     partition = Copied()
     partition.copies([(0, 0, 5), (6, 5, 5)])
     partition.writes()
-    known = read(partition.log)
+    run_map = read(partition.log)
     chunk, progress = partition.log
     assert isinstance(chunk, OffsetRuns)
     assert isinstance(progress, PartitionProgress)
-    assert known.fold(replace(chunk, generation=9, **change)) == known  # type: ignore[arg-type]  # one of three fields
-    assert known.fold_progress(replace(progress, producer_epoch=9, **change)) == known  # type: ignore[arg-type]  # as above
-    assert known.fold(replace(chunk, generation=-1, edition=9)) == known, "nor of a lower generation"
+    assert run_map.fold(replace(chunk, generation=9, **change)) == run_map  # type: ignore[arg-type]  # one of three fields
+    assert run_map.fold_progress(replace(progress, producer_epoch=9, **change)) == run_map  # type: ignore[arg-type]  # as above
+    assert run_map.fold(replace(chunk, generation=-1, edition=9)) == run_map, "nor of a lower generation"
 
 
 # -- a partition without records ---------------------------------------------------------------------------------------
@@ -235,8 +227,8 @@ def waiting(upstream: int, downstream: int, **more: object) -> PartitionProgress
 def test_mm2_166_first_record_has_a_place_without_any_append(
     upstream: int, wanted: tuple[int, bool, int] | None
 ) -> None:
-    found = RunMap.build(waiting(99, 56)).translate(UpstreamOffset(upstream))
-    assert found == (None if wanted is None else Translation(DownstreamOffset(wanted[0]), *wanted[1:]))
+    translation = RunMap.build(waiting(99, 56)).translate(UpstreamOffset(upstream))
+    assert translation == (None if wanted is None else Translation(DownstreamOffset(wanted[0]), *wanted[1:]))
 
 
 def test_mm2_166_group_of_an_empty_partition_is_at_0() -> None:
@@ -247,10 +239,10 @@ def test_records_skipped_before_the_first_one_have_a_translation() -> None:
     """Two rows of one epoch, in either order: between what they say nothing lies downstream."""
     rows = waiting(99, 56), waiting(103, 56)
     for first, second in (rows, rows[::-1]):
-        known = RunMap.build(first).fold_progress(second)
-        assert known.translate(UpstreamOffset(100)) == Translation(DownstreamOffset(57), False, 0)
-        assert known.translate(UpstreamOffset(104)) == Translation(DownstreamOffset(57), False, 0)
-        assert known.translate(UpstreamOffset(105)) == Translation(DownstreamOffset(57), True, 0)
+        run_map = RunMap.build(first).fold_progress(second)
+        assert run_map.translate(UpstreamOffset(100)) == Translation(DownstreamOffset(57), False, 0)
+        assert run_map.translate(UpstreamOffset(104)) == Translation(DownstreamOffset(57), False, 0)
+        assert run_map.translate(UpstreamOffset(105)) == Translation(DownstreamOffset(57), True, 0)
 
 
 def test_partition_halted_before_its_begin_has_no_translation() -> None:
@@ -276,13 +268,13 @@ def test_partition_halted_before_its_begin_has_no_translation() -> None:
     ],
 )
 def test_downstream_offset_in_runs_is_translated_back(downstream: int, wanted: tuple[int, bool, int] | None) -> None:
-    found = translate_back(RUNS, DownstreamOffset(downstream))
-    assert found == (None if wanted is None else BackTranslation(UpstreamOffset(wanted[0]), *wanted[1:]))
+    translation = translate_upstream(RUNS, DownstreamOffset(downstream))
+    assert translation == (None if wanted is None else UpstreamTranslation(UpstreamOffset(wanted[0]), *wanted[1:]))
 
 
 def test_no_runs_translate_nothing_back() -> None:
-    assert translate_back((), DownstreamOffset(0)) is None
-    assert translate_back(RunMap.build(waiting(99, 56)).runs, DownstreamOffset(57)) == BackTranslation(
+    assert translate_upstream((), DownstreamOffset(0)) is None
+    assert translate_upstream(RunMap.build(waiting(99, 56)).runs, DownstreamOffset(57)) == UpstreamTranslation(
         UpstreamOffset(100), False, 0
     )
 
@@ -297,31 +289,31 @@ def unread(stretches: list[Stretch], downstream: int) -> int:
 def test_back_is_exact_with_all_rows_and_never_too_far_with_some(stretches: list[Stretch], data: st.DataObject) -> None:
     log = copied(stretches, data).log
     whole = read(log)
-    some = read(data.draw(st.lists(st.sampled_from(log), max_size=2 * len(log))))
+    partial = read(data.draw(st.lists(st.sampled_from(log), max_size=2 * len(log))))
     before = -1
     for at in range(stretches[-1][1] + stretches[-1][2] + 2):
         first_unread = unread(stretches, at)
-        back = translate_back(whole.runs, DownstreamOffset(at))
+        back = translate_upstream(whole.runs, DownstreamOffset(at))
         assert (back is None) == (at < stretches[0][1])
         if back is not None:
             assert back.upstream <= first_unread <= back.upstream + back.reread
-        guess = translate_back(some.runs, DownstreamOffset(at))
+        guess = translate_upstream(partial.runs, DownstreamOffset(at))
         if guess is not None:
             assert before <= guess.upstream <= first_unread
-            at_the_end = at >= some.runs[-1].downstream_end
+            at_the_end = at >= partial.runs[-1].downstream_end
             assert at_the_end or first_unread <= guess.upstream + guess.reread
             before = guess.upstream
 
 
 @given(logs(), st.integers(0, 120), st.data())
 def test_runs_there_and_back_never_lead_further(stretches: list[Stretch], position: int, data: st.DataObject) -> None:
-    """A group that fails over and fails back without having read anything stands where it stood, or earlier."""
-    known = read(copied(stretches, data).log)
-    there = known.translate(UpstreamOffset(position))
+    """A group that fails over and back without reading has its offset from before, or an earlier one."""
+    run_map = read(copied(stretches, data).log)
+    there = run_map.translate(UpstreamOffset(position))
     if there is not None:
-        back = translate_back(known.runs, there.downstream)
+        back = translate_upstream(run_map.runs, there.downstream)
         assert back is not None
         assert back.upstream <= position
-        again = known.translate(back.upstream)
+        again = run_map.translate(back.upstream)
         assert again is not None
         assert again.downstream == there.downstream

@@ -1,4 +1,4 @@
-"""The rule for whole runs gives what MM2's rule gives record by record (`mm2-behaviour.md` §3.1)."""
+"""The offset sync rule for runs emits what MM2's rule emits for each record (`mm2-behaviour.md` §3.1)."""
 
 from dataclasses import dataclass
 
@@ -51,7 +51,7 @@ def one(rule: OffsetSyncRule, up: int, down: int, count: int = 1) -> Pair | None
 
 @st.composite
 def runs(draw: st.DrawFn) -> list[tuple[int, int, int] | None]:
-    """Runs that mostly follow each other, with gaps, rewinds and truncations; None stands for a flush."""
+    """Runs that mostly follow each other, with gaps, rewinds and truncations; None is a flush."""
     up, down = draw(st.integers(0, 30)), draw(st.integers(0, 30))
     steps: list[tuple[int, int, int] | None] = []
     for _ in range(draw(st.integers(1, 12))):

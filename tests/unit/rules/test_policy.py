@@ -1,6 +1,7 @@
-"""Names of remote and internal topics, and cycles (`mm2-behaviour.md` §2.1, §2.2)."""
+"""Replication policies: names of remote and internal topics, and cycles (`mm2-behaviour.md` §2.1, §2.2)."""
 
 import pickle
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -19,13 +20,6 @@ FLOW = Flow("source", "target")
 names = st.text("abA._-", max_size=12)
 
 
-def test_mm2_001_internal_topics_are_known_by_name() -> None:
-    for topic in ("__consumer_offsets", ".hiddentopic", "mm2-offsets.CLUSTER.internal", "A.checkpoints.internal"):
-        assert DEFAULT.is_internal_topic(topic), topic
-    for topic in ("mm2-offsets_CLUSTER_internal", "foo.internal", "foo-internal", "_t", "mm2", "heartbeats"):
-        assert not DEFAULT.is_internal_topic(topic), topic
-
-
 @pytest.mark.parametrize("policy", [DefaultReplicationPolicy, lambda s, i: IdentityReplicationPolicy("A", s, i)])
 def test_mm2_002_003_004_internal_topics_have_the_separator_by_default(
     policy: type[DefaultReplicationPolicy],
@@ -41,18 +35,33 @@ def test_mm2_002_003_004_internal_topics_have_the_separator_by_default(
     assert not custom.is_mm2_internal_topic("mm2-offsets.A.internal")
 
 
-def test_mm2_005_heartbeats_are_known_at_every_hop() -> None:
-    for topic in ("heartbeats", "source1.heartbeats", "source2.source1.heartbeats"):
-        assert DEFAULT.is_heartbeats_topic(topic), topic
-    for topic in ("heartbeats!", "!heartbeats", "source1heartbeats", "source1-heartbeats"):
-        assert not DEFAULT.is_heartbeats_topic(topic), topic
-
-
-def test_mm2_006_checkpoints_topics_need_an_alias() -> None:
-    for topic in ("source1.checkpoints.internal", "source2.source1.checkpoints.internal"):
-        assert DEFAULT.is_checkpoints_topic(topic), topic
-    for topic in ("checkpoints.internal", "checkpoints-internal", "checkpoints.internal!", "!checkpoints.internal"):
-        assert not DEFAULT.is_checkpoints_topic(topic), topic
+@pytest.mark.parametrize(
+    ("is_of_kind", "topics", "others"),
+    [
+        pytest.param(
+            DEFAULT.is_internal_topic,
+            ("__consumer_offsets", ".hiddentopic", "mm2-offsets.CLUSTER.internal", "A.checkpoints.internal"),
+            ("mm2-offsets_CLUSTER_internal", "foo.internal", "foo-internal", "_t", "mm2", "heartbeats"),
+            id="mm2-001",
+        ),
+        pytest.param(
+            DEFAULT.is_heartbeats_topic,
+            ("heartbeats", "source1.heartbeats", "source2.source1.heartbeats"),
+            ("heartbeats!", "!heartbeats", "source1heartbeats", "source1-heartbeats"),
+            id="mm2-005",
+        ),
+        pytest.param(
+            DEFAULT.is_checkpoints_topic,
+            ("source1.checkpoints.internal", "source2.source1.checkpoints.internal"),
+            ("checkpoints.internal", "checkpoints-internal", "checkpoints.internal!", "!checkpoints.internal"),
+            id="mm2-006",
+        ),
+    ],
+)
+def test_mm2_001_005_006_topic_of_a_kind_is_known_by_its_name(
+    is_of_kind: Callable[[str], bool], topics: tuple[str, ...], others: tuple[str, ...]
+) -> None:
+    assert tuple(filter(is_of_kind, (*topics, *others))) == topics
 
 
 @pytest.mark.parametrize("separator", [".", "__"])
@@ -116,43 +125,63 @@ def test_mm2_016_identity_keeps_names_and_prefixes_heartbeats() -> None:
     assert IdentityReplicationPolicy().topic_source("t") is None
 
 
-def test_mm2_115_default_refuses_topics_that_have_been_on_either_cluster() -> None:
-    """With the rule of MM2 4.4."""
-    for topic in ("target.topic1", "target.source.topic1", "other.target.topic1", "source.topic1", "other.source.t"):
-        assert is_cycle(DEFAULT, topic, FLOW, also_source=True), topic
-    for topic in ("topic1", "other.topic1", "other.another.topic1", "source-topic", "target"):
-        assert not is_cycle(DEFAULT, topic, FLOW, also_source=True), topic
-
-
-def test_an_alias_that_holds_the_separator_closes_a_cycle_too() -> None:
-    """MM2 takes `cluster-1-t` for a topic of `cluster`, and mirrors it back."""
-    policy, flow = DefaultReplicationPolicy("-"), Flow("cluster-2", "cluster-1")
-    for topic in ("cluster-1-t", "cluster-2-cluster-1-t", "x-cluster-1-t"):
-        assert is_cycle(policy, topic, flow), topic
-    for topic in ("t", "cluster-1", "cluster-10-t", "cluster-2-t", "mycluster-1-t", "t-cluster-1"):
-        assert not is_cycle(policy, topic, flow), topic
-    assert is_cycle(policy, "cluster-2-t", flow, also_source=True)
-
-
-def test_mm2_115_cycle_before_4_4_is_closed_by_the_target_only() -> None:
-    assert not is_cycle(DEFAULT, "source.topic1", FLOW)
-    assert is_cycle(DEFAULT, "source.target.topic1", FLOW)
-
-
-def test_mm2_115_116_identity_sees_cycles_of_heartbeats_only() -> None:
-    policy = IdentityReplicationPolicy("source")
-    for also_source in (False, True):
-        for topic in (
-            "topic1",
-            "target.topic1",
-            "source.topic1",
-            "heartbeats",
-            "other.heartbeats",
-            "source.heartbeats",
-        ):
-            assert not is_cycle(policy, topic, FLOW, also_source=also_source), topic
-        for topic in ("target.heartbeats", "other.target.heartbeats"):
-            assert is_cycle(policy, topic, FLOW, also_source=also_source), topic
+@pytest.mark.parametrize(
+    ("policy", "flow", "also_source", "cycles", "others"),
+    [
+        pytest.param(
+            DEFAULT,
+            FLOW,
+            True,
+            ("target.topic1", "target.source.topic1", "other.target.topic1", "source.topic1", "other.source.t"),
+            ("topic1", "other.topic1", "other.another.topic1", "source-topic", "target"),
+            id="rule of MM2 4.4",
+        ),
+        pytest.param(DEFAULT, FLOW, False, ("source.target.topic1",), ("source.topic1",), id="before 4.4"),
+        # MM2 takes cluster-1-t for a topic of cluster, and mirrors it back.
+        pytest.param(
+            DefaultReplicationPolicy("-"),
+            Flow("cluster-2", "cluster-1"),
+            False,
+            ("cluster-1-t", "cluster-2-cluster-1-t", "x-cluster-1-t"),
+            ("t", "cluster-1", "cluster-10-t", "cluster-2-t", "mycluster-1-t", "t-cluster-1"),
+            id="separator within the alias",
+        ),
+        pytest.param(
+            DefaultReplicationPolicy("-"), Flow("cluster-2", "cluster-1"), True, ("cluster-2-t",), (), id="the source's"
+        ),
+        *(
+            pytest.param(
+                IdentityReplicationPolicy("source"),
+                FLOW,
+                also_source,
+                ("target.heartbeats", "other.target.heartbeats"),
+                ("topic1", "target.topic1", "source.topic1", "heartbeats", "other.heartbeats", "source.heartbeats"),
+            )
+            for also_source in (False, True)
+        ),
+        pytest.param(
+            IdentityReplicationPolicy("cluster-2", "-"),
+            Flow("cluster-2", "cluster-1"),
+            False,
+            ("cluster-1-heartbeats",),
+            ("x-cluster-1-orders",),
+            id="identity, separator within the alias",
+        ),
+        pytest.param(
+            IdentityReplicationPolicy("us", ""),
+            Flow("us", "eu"),
+            False,
+            ("euheartbeats", "useuheartbeats"),
+            ("orders", "eu", "neutral", "heartbeats", "usheartbeats"),
+            id="identity, empty separator",
+        ),
+    ],
+)
+def test_mm2_115_116_cycle_is_closed_by_topics_that_came_from_the_target(
+    policy: ReplicationPolicy, flow: Flow, also_source: bool, cycles: tuple[str, ...], others: tuple[str, ...]
+) -> None:
+    topics = (*cycles, *others)
+    assert tuple(topic for topic in topics if is_cycle(policy, topic, flow, also_source=also_source)) == cycles
 
 
 def test_mm2_128_policy_without_upstream_topic_makes_no_cycle() -> None:
@@ -171,20 +200,6 @@ def test_empty_separator_splits_names_as_java_does() -> None:
     assert policy.offset_syncs_topic("eu") == "mm2-offset-syncseuinternal"
     assert policy.checkpoints_topic("us") == "uscheckpointsinternal"
     assert (policy.topic_source("orders"), policy.upstream_topic("orders")) == ("us", "orders")
-
-
-def test_an_empty_separator_closes_no_cycle_but_that_of_heartbeats() -> None:
-    policy, flow = IdentityReplicationPolicy("us", ""), Flow("us", "eu")
-    for topic in ("orders", "eu", "neutral", "heartbeats", "usheartbeats"):
-        assert not is_cycle(policy, topic, flow), topic
-    for topic in ("euheartbeats", "useuheartbeats"):
-        assert is_cycle(policy, topic, flow), topic
-
-
-def test_alias_in_a_name_means_nothing_under_identity() -> None:
-    policy, flow = IdentityReplicationPolicy("cluster-2", "-"), Flow("cluster-2", "cluster-1")
-    assert not is_cycle(policy, "x-cluster-1-orders", flow)
-    assert is_cycle(policy, "cluster-1-heartbeats", flow)
 
 
 @pytest.mark.parametrize("policy", [DefaultReplicationPolicy("_"), IdentityReplicationPolicy("A", "_", False)])

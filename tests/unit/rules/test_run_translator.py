@@ -1,4 +1,4 @@
-"""Groups stand where the data plane's rows say, exactly or earlier, never too far (issue 5, decision 0021)."""
+"""The run translator is exact or earlier than exact, never too far (issue 5, decision 0021)."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -11,7 +11,7 @@ from lockstep_rules.offsets.run_translator import NoRun, RunTranslator, Translat
 from lockstep_state.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_state.reasons.reason_catalogue import ReasonCode
 from lockstep_state.rows.state_rows import GroupStatus, MirroredTopic, OffsetRuns, PartitionProgress, Row
-from tests.support.offset_truth import FIRST, Copied, Stretch, exact_places
+from tests.support.offset_truth import FIRST, Copied, Stretch, exact_places, logs
 from tests.support.reasons import reported
 
 TOPIC = MirroredTopic(
@@ -22,14 +22,14 @@ GAP = ((10, 5, 10), (21, 15, 4))
 
 
 def folded(*rows: Row) -> RunTranslator:
-    places = RunTranslator()
+    translator = RunTranslator()
     for row in rows:
-        places.apply(row)
-    return places
+        translator.apply(row)
+    return translator
 
 
-def at(places: RunTranslator, upstream: int) -> TranslatedOffset | NoRun:
-    return places.translate("t", 0, UpstreamOffset(upstream))
+def at(translator: RunTranslator, upstream: int) -> TranslatedOffset | NoRun:
+    return translator.translate("t", 0, UpstreamOffset(upstream))
 
 
 def copied(stretches: Iterable[Stretch]) -> Copied:
@@ -65,9 +65,9 @@ def test_behind_counts_from_the_last_skipped_record() -> None:
     partition = copied(GAP)
     partition.passes_over(3)
     partition.writes()
-    places = folded(TOPIC, *partition.log)
-    assert at(places, 28) == exactly(19)
-    assert at(places, 30) == TranslatedOffset(DownstreamOffset(19), behind=2)
+    translator = folded(TOPIC, *partition.log)
+    assert at(translator, 28) == exactly(19)
+    assert at(translator, 30) == TranslatedOffset(DownstreamOffset(19), behind=2)
 
 
 def test_a_partition_without_a_row_is_not_ours_to_say() -> None:
@@ -96,23 +96,23 @@ def test_group_position_of_a_halted_partition_with_no_copy_has_a_reason() -> Non
 )
 def test_rows_about_a_topic_that_was_created_anew_count_for_nothing(change: dict[str, str], code: str) -> None:
     """Nor may offset syncs answer: they are about the old one."""
-    places = folded(TOPIC, *copied(GAP).log)
-    places.apply(replace(TOPIC, **change))  # type: ignore[arg-type]  # two of its texts
-    found = at(places, 15)
-    assert isinstance(found, TranslatedOffset)
-    assert found.at is None
-    assert found.reason.code == code
+    translator = folded(TOPIC, *copied(GAP).log)
+    translator.apply(replace(TOPIC, **change))  # type: ignore[arg-type]  # two of its texts
+    translated = at(translator, 15)
+    assert isinstance(translated, TranslatedOffset)
+    assert translated.offset is None
+    assert translated.reason.code == code
     again = replace(FIRST, **change, upstream=-1, downstream=-1)  # type: ignore[arg-type]  # two of its texts
-    places.apply(again)
-    assert at(places, 0) == exactly(0), "the new topic's own rows do"
-    assert at(places, 15) == TranslatedOffset(DownstreamOffset(0), behind=15)
+    translator.apply(again)
+    assert at(translator, 0) == exactly(0), "the new topic's own rows do"
+    assert at(translator, 15) == TranslatedOffset(DownstreamOffset(0), behind=15)
 
 
 def test_group_position_without_a_topic_row_is_unknown() -> None:
-    found = at(folded(*copied(GAP).log), 15)
-    assert isinstance(found, TranslatedOffset)
-    assert found.at is None
-    assert found.reason == ReasonCode.TOPIC_UNKNOWN.to_reason()
+    translated = at(folded(*copied(GAP).log), 15)
+    assert isinstance(translated, TranslatedOffset)
+    assert translated.offset is None
+    assert translated.reason == ReasonCode.TOPIC_UNKNOWN.to_reason()
 
 
 def test_brokers_without_topic_ids() -> None:
@@ -129,10 +129,10 @@ def test_a_truncated_target_makes_what_was_known_unknown() -> None:
     partition = copied(GAP)
     partition.begins_again(25, 3, in_place=False)
     partition.writes()
-    places = folded(TOPIC, *partition.log)
-    assert at(places, 25) == exactly(3)
-    found = at(places, 15)
-    assert isinstance(found, NoRun) or (found.at is not None and found.at <= 3)
+    translator = folded(TOPIC, *partition.log)
+    assert at(translator, 25) == exactly(3)
+    translated = at(translator, 15)
+    assert isinstance(translated, NoRun) or (translated.offset is not None and translated.offset <= 3)
 
 
 def test_a_slot_that_woke_late_changes_nothing() -> None:
@@ -140,8 +140,8 @@ def test_a_slot_that_woke_late_changes_nothing() -> None:
     late = partition.log[-1]
     partition.begins_again(25, 3, in_place=False)
     partition.writes()
-    places = folded(TOPIC, *partition.log, late)
-    assert at(places, 25) == exactly(3)
+    translator = folded(TOPIC, *partition.log, late)
+    assert at(translator, 25) == exactly(3)
     other = folded(TOPIC, *partition.log)
     assert at(other, 25) == exactly(3)
     other.apply(late)
@@ -149,58 +149,46 @@ def test_a_slot_that_woke_late_changes_nothing() -> None:
 
 
 def test_translator_changes_are_kept_by_topic() -> None:
-    places = folded(TOPIC)
-    before, aside = places.changes(["t", "t"]), places.changes(["other"])
-    places.apply(copied(GAP).log[-1])
-    assert places.changes(["t", "t"]) != before
-    assert places.changes(["other"]) == aside
-    before = places.changes(["t"])
-    places.apply(GroupStatus(group="t", phase="waiting"))
-    assert places.changes(["t"]) == before
+    translator = folded(TOPIC)
+    before, aside = translator.changes(["t", "t"]), translator.changes(["other"])
+    translator.apply(copied(GAP).log[-1])
+    assert translator.changes(["t", "t"]) != before
+    assert translator.changes(["other"]) == aside
+    before = translator.changes(["t"])
+    translator.apply(GroupStatus(group="t", phase="waiting"))
+    assert translator.changes(["t"]) == before
 
 
 def test_beginning_again_forgets_what_the_topic_no_longer_holds() -> None:
-    places = folded(TOPIC, *copied(GAP).log)
-    places.load([TOPIC])
-    assert at(places, 15) == NoRun()
-
-
-@st.composite
-def logs(draw: st.DrawFn) -> list[Stretch]:
-    up, down = draw(st.integers(0, 3)), draw(st.integers(0, 3))
-    stretches: list[Stretch] = []
-    for _ in range(draw(st.integers(1, 10))):
-        count = draw(st.integers(1, 6))
-        stretches.append((up, down, count))
-        up += count + draw(st.sampled_from((0, 0, 1, 4)))
-        down += count + draw(st.sampled_from((0, 0, 0, 1, 3)))
-    return stretches
+    translator = folded(TOPIC, *copied(GAP).log)
+    translator.load([TOPIC])
+    assert at(translator, 15) == NoRun()
 
 
 @given(logs(), st.data())
 def test_group_position_is_exact_after_every_row(stretches: list[Stretch], data: st.DataObject) -> None:
     """Asked between the rows, now and then, so that maps go on from what was put together before."""
-    partition, places, rows_read = Copied(), folded(TOPIC), 0
+    partition, translator, rows_read = Copied(), folded(TOPIC), 0
     for stretch in stretches:
         partition.copies([stretch])
         if data.draw(st.booleans()):
             partition.dies_and_goes_on()
         partition.writes()
         for row in partition.log[rows_read:]:
-            places.apply(row)
+            translator.apply(row)
         rows_read = len(partition.log)
         if data.draw(st.booleans()):
-            at(places, 0)
+            at(translator, 0)
         true = exact_places(partition.stretches)
         last = max(up + count for up, _, count in partition.stretches)
         for position, place in true.items():
-            found = at(places, position)
-            assert isinstance(found, TranslatedOffset)
-            assert found.at == place
+            translated = at(translator, position)
+            assert isinstance(translated, TranslatedOffset)
+            assert translated.offset == place
             if position > last:
-                assert found.behind == position - last
+                assert translated.behind == position - last
             elif any(up <= position <= up + count for up, _, count in partition.stretches):
-                assert found.exact
+                assert translated.exact
 
 
 @given(logs(), st.data())
@@ -210,17 +198,17 @@ def test_rows_that_are_late_twice_or_missing_never_lead_too_far(stretches: list[
         partition.copies([stretch])
         partition.writes()
     seen = data.draw(st.lists(st.sampled_from(partition.log), max_size=2 * len(partition.log)))
-    places = folded(TOPIC)
+    translator = folded(TOPIC)
     true = exact_places(stretches)
     for row in seen:
-        places.apply(row)
+        translator.apply(row)
         before = -1
         for position, place in true.items():
-            found = at(places, position)
-            if isinstance(found, TranslatedOffset) and found.at is not None:
-                assert before <= found.at <= place
-                between = sum(max(0, min(place, d + n) - max(found.at, d)) for _, d, n in stretches)
-                assert between <= found.behind, "it is at most so much behind"
-                before = found.at
-            elif isinstance(found, NoRun) and found.most is not None:
-                assert found.most >= place, "what offset syncs may say is not cut too short"
+            translated = at(translator, position)
+            if isinstance(translated, TranslatedOffset) and translated.offset is not None:
+                assert before <= translated.offset <= place
+                between = sum(max(0, min(place, d + n) - max(translated.offset, d)) for _, d, n in stretches)
+                assert between <= translated.behind, "it is at most so much behind"
+                before = translated.offset
+            elif isinstance(translated, NoRun) and translated.most is not None:
+                assert translated.most >= place, "what offset syncs may say is not cut too short"

@@ -1,4 +1,4 @@
-"""How many topics and groups a selection takes, and what is said where it takes none."""
+"""The counts of selected topics and groups, and the text for an empty selection."""
 
 import pytest
 
@@ -25,14 +25,14 @@ NAMES = ("orders", "payments", "heartbeats", "B.heartbeats", "mm2-offsets.B.inte
 def test_topics_of_users_that_match_are_counted(
     include: tuple[str, ...], exclude: tuple[str, ...], count: SelectionCount, sentence: str
 ) -> None:
-    found = count_topics(NAMES, NameFilter(include, exclude), DefaultReplicationPolicy())
-    assert (found, found.is_nothing) == (count, count.selected == 0)
-    assert found.sentence("topics", "A", TOPIC_KEYS) == sentence
+    count = count_topics(NAMES, NameFilter(include, exclude), DefaultReplicationPolicy())
+    assert (count, count.is_nothing) == (count, count.selected == 0)
+    assert count.sentence("topics", "A", TOPIC_KEYS) == sentence
 
 
 def test_cluster_without_topics_is_no_selection_of_nothing() -> None:
-    found = count_topics(NAMES[2:], NameFilter((".*",)), DefaultReplicationPolicy())
-    assert (found, found.is_nothing) == (SelectionCount(), False)
+    count = count_topics(NAMES[2:], NameFilter((".*",)), DefaultReplicationPolicy())
+    assert (count, count.is_nothing) == (SelectionCount(), False)
 
 
 def test_empty_list_asks_for_nothing_and_is_no_mistake() -> None:
@@ -46,6 +46,6 @@ def test_defaults_that_take_nothing_are_no_mistake() -> None:
 
 
 def test_groups_of_lockstep_are_not_counted() -> None:
-    found = count_groups(["billing", "lockstep-A-B-checkpoint"], NameFilter((".*",), ("bill.*",)))
-    assert (found, found.is_nothing) == (SelectionCount(1, 1, 0), True)
-    assert found.sentence("groups", "A", GROUP_KEYS).endswith("groups.exclude takes all 1 that groups includes")
+    count = count_groups(["billing", "lockstep-A-B-checkpoint"], NameFilter((".*",), ("bill.*",)))
+    assert (count, count.is_nothing) == (SelectionCount(1, 1, 0), True)
+    assert count.sentence("groups", "A", GROUP_KEYS).endswith("groups.exclude takes all 1 that groups includes")

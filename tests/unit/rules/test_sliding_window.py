@@ -1,4 +1,4 @@
-"""Kafka's windows: two samples of 30 seconds."""
+"""The sliding window of Kafka's quotas: two samples of 30 seconds."""
 
 import math
 

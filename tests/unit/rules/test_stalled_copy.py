@@ -1,4 +1,4 @@
-"""A copy that the target does not acknowledge for want of replicas says so with the numbers."""
+"""The reason of a copy that the target does not acknowledge for lack of in-sync replicas."""
 
 import pytest
 

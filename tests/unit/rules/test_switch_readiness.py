@@ -1,4 +1,4 @@
-"""A flow is ready to switch only if everything that clients need on the target is known to be there."""
+"""The readiness of a flow to switch: each condition that its clients need on the target."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -26,6 +26,7 @@ from tests.support.reasons import reported
 
 LIMITS = SwitchLimits(max_lag_ms=10_000, syncs_groups=True)
 BOTH_WAYS = replace(LIMITS, both_ways=True)
+NOT_SYNCED = replace(LIMITS, syncs_groups=False)
 FINE = SwitchPartition("orders", 0, "copying", 0, 0)
 GROUP = GroupStatus(group="billing", phase="translated", synced=True, positions=(("A.orders", 0, 5, 5),), exact=1)
 SOURCE, CHECKPOINT, HEARTBEAT = (f"connector:Mirror{name}Connector" for name in ("Source", "Checkpoint", "Heartbeat"))
@@ -58,14 +59,41 @@ def other_group(**fields: Any) -> GroupStatus:
     return replace(GROUP, group="mail", **fields)
 
 
-def test_flow_that_copies_everything_in_time_is_ready() -> None:
-    facts = SwitchFacts(partitions=(FINE, replace(FINE, partition=1, lag_records=7, lag_ms=10_000)), groups=(GROUP,))
-    assert blockers(facts) == []
-    assert is_ready(blockers(facts))
-
-
-def test_flow_without_partitions_is_not_ready() -> None:
-    assert reasons(SwitchFacts()) == [("nothing-copied", "", True)]
+@pytest.mark.parametrize(
+    ("facts", "limits", "expected"),
+    [
+        pytest.param(
+            SwitchFacts(partitions=(FINE, replace(FINE, partition=1, lag_records=7, lag_ms=10_000)), groups=(GROUP,)),
+            LIMITS,
+            [],
+            id="everything in time",
+        ),
+        pytest.param(SwitchFacts(), LIMITS, [("nothing-copied", "", True)], id="no partitions"),
+        pytest.param(of_group(other_group(exact=0, behind=(("A.orders", 0, 120),))), LIMITS, [], id="group behind"),
+        pytest.param(SwitchFacts(partitions=(FINE,)), NOT_SYNCED, [], id="no groups, and none synced"),
+        pytest.param(
+            SwitchFacts(partitions=(FINE,), groups=(replace(GROUP, synced=False), other_group(synced=False))),
+            NOT_SYNCED,
+            [("groups-not-synced", "", True)],
+            id="groups not synced block together",
+        ),
+        *(
+            pytest.param(SwitchFacts(partitions=(FINE,), resting=((scope, "paused"),)), LIMITS, [], id=scope)
+            for scope in ("topic:gone", "partition:gone-0", "partition:gone-with-dashes-0")
+        ),
+        pytest.param(
+            SwitchFacts(partitions=(replace(FINE, topic="a-1"),), resting=(("partition:a-1-0", "paused"),)),
+            LIMITS,
+            [("paused", "partition:a-1-0", True)],
+            id="topic with dashes",
+        ),
+    ],
+)
+def test_flow_is_ready_if_nothing_blocks(
+    facts: SwitchFacts, limits: SwitchLimits, expected: list[tuple[str, str, bool]]
+) -> None:
+    assert reasons(facts, limits) == expected
+    assert is_ready(blockers(facts, limits)) is not bool(expected)
 
 
 @pytest.mark.parametrize(
@@ -123,25 +151,17 @@ def test_partition_at_rest_within_a_scope_is_not_counted_again(scope: str, state
     assert reasons(facts) == [("paused", scope, True)]
 
 
-@pytest.mark.parametrize("scope", [CHECKPOINT, "partition:orders-0"])
-def test_partition_at_rest_outside_every_scope_is_named(scope: str) -> None:
-    facts = replace(of_partition("paused"), resting=((scope, "paused"),))
-    assert reasons(facts) == [("paused", scope, True), ("partition-not-copying", "orders-1", True)]
-
-
-@pytest.mark.parametrize("scope", ["topic:gone", "partition:gone-0", "partition:gone-with-dashes-0"])
-def test_held_back_topic_that_is_not_mirrored_any_more_does_not_block(scope: str) -> None:
-    assert blockers(SwitchFacts(partitions=(FINE,), resting=((scope, "paused"),))) == []
-
-
-def test_topic_with_dashes_is_found_in_the_scope_of_its_partition() -> None:
-    facts = SwitchFacts(partitions=(replace(FINE, topic="a-1"),), resting=(("partition:a-1-0", "paused"),))
-    assert reasons(facts) == [("paused", "partition:a-1-0", True)]
-
-
-def test_halted_partition_within_a_paused_topic_is_named_too() -> None:
-    facts = replace(of_partition("halted"), resting=(("topic:orders", "paused"),))
-    assert reasons(facts) == [("paused", "topic:orders", True), ("partition-halted", "orders-1", True)]
+@pytest.mark.parametrize(
+    ("state", "scope", "reason"),
+    [
+        ("paused", CHECKPOINT, "partition-not-copying"),
+        ("paused", "partition:orders-0", "partition-not-copying"),
+        ("halted", "topic:orders", "partition-halted"),
+    ],
+)
+def test_partition_outside_the_scope_or_halted_is_named_too(state: str, scope: str, reason: str) -> None:
+    facts = replace(of_partition(state), resting=((scope, "paused"),))
+    assert reasons(facts) == [("paused", scope, True), (reason, "orders-1", True)]
 
 
 @pytest.mark.parametrize(
@@ -230,14 +250,10 @@ def test_group_without_a_sure_place_on_the_target_blocks(row: GroupStatus, reaso
     assert [format_blocker(one) for one in blockers(of_group(row))] == [text]
 
 
-def test_group_that_is_behind_is_ready_since_it_only_reads_again() -> None:
-    assert blockers(of_group(other_group(exact=0, behind=(("A.orders", 0, 120),)))) == []
-
-
 def test_group_that_is_gone_from_the_source_does_not_block() -> None:
     gone = other_group(phase="waiting", cause=ReasonCode.GROUP_GONE.to_reason(), held="in-use", synced=False)
     assert blockers(of_group(gone, members={"mail": ["m at h"]})) == []
-    (found,) = blockers(of_group(gone), replace(LIMITS, syncs_groups=False))
+    (found,) = blockers(of_group(gone), NOT_SYNCED)
     text = "the offsets of 1 group are not written to the target: sync.group.offsets.enabled is not in effect"
     assert (found.reason, format_blocker(found)) == (SwitchReason.GROUPS_NOT_SYNCED, text)
 
@@ -258,13 +274,6 @@ def test_group_in_use_on_both_sides_is_a_note_where_flows_lead_both_ways() -> No
     assert is_ready(blockers(of_group(row), BOTH_WAYS))
     failing = replace(row, phase="failing", reason="denied")
     assert reasons(of_group(failing), BOTH_WAYS) == [("group-failing", "mail", True), ("group-in-use", "mail", False)]
-
-
-def test_groups_that_are_not_synced_block_together_if_there_are_any() -> None:
-    never = replace(LIMITS, syncs_groups=False)
-    rows = (replace(GROUP, synced=False), other_group(synced=False))
-    assert reasons(SwitchFacts(partitions=(FINE,), groups=rows), never) == [("groups-not-synced", "", True)]
-    assert blockers(SwitchFacts(partitions=(FINE,)), never) == []
 
 
 def test_causes_come_before_effects_and_notes_last() -> None:

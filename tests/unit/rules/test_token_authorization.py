@@ -1,6 +1,6 @@
-"""OAuth is named where it decides beside ACLs, or instead of them."""
+"""The notes about OAuth tokens that authorize beside ACLs, or instead of them."""
 
-from lockstep_rules.acls.token_authorization import about_tokens, by_tokens
+from lockstep_rules.acls.token_authorization import by_tokens, token_notes
 
 OAUTH = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}
 SCRAM = {"security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-512"}
@@ -13,7 +13,7 @@ def test_an_authorizer_that_decides_by_tokens_is_known_by_its_name() -> None:
 
 
 def test_each_cluster_with_oauth_logins_is_named() -> None:
-    assert about_tokens({"A": SCRAM, "B": NONE}, "B") == ()
-    (note,) = about_tokens({"A": OAUTH, "B": SCRAM}, "B")
+    assert token_notes({"A": SCRAM, "B": NONE}, "B") == ()
+    (note,) = token_notes({"A": OAUTH, "B": SCRAM}, "B")
     assert note.startswith("principals of A come from OAuth tokens")
-    assert len(about_tokens({"A": OAUTH, "B": OAUTH}, "B")) == 2
+    assert len(token_notes({"A": OAUTH, "B": OAUTH}, "B")) == 2

@@ -1,4 +1,4 @@
-"""What topic-sync wants done: dense, with values (`mm2-behaviour.md` §2.2, §2.3, §4.2, §4.3, §4.5)."""
+"""The plan of topic-sync: topics to create and partitions to add (`mm2-behaviour.md` §2.2, §2.3, §4.2, §4.3, §4.5)."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -87,17 +87,17 @@ class TestCycles:
     EXACT = replace(PREFIXED, cycles_exact=True)
 
     def test_left_out_topic_has_its_rule(self) -> None:
-        found = selected(PREFIXED, self.NAMES, target={"orders", "A.orders"})
-        assert list(found.topics) == ["orders"]
-        assert list(found.left_out) == ["B.gone", "B.orders", "C.B.orders", "payments.B.v1"]
-        assert found.left_out["B.orders"].rule == (
+        selection = selected(PREFIXED, self.NAMES, target={"orders", "A.orders"})
+        assert list(selection.topics) == ["orders"]
+        assert list(selection.left_out) == ["B.gone", "B.orders", "C.B.orders", "payments.B.v1"]
+        assert selection.left_out["B.orders"].rule == (
             "its name says that it is a copy of orders of B (cycle detection, as in MirrorMaker)"
         )
-        assert found.left_out["payments.B.v1"].rule.endswith(
+        assert selection.left_out["payments.B.v1"].rule.endswith(
             "but B has no such topic: lockstep.cycles=exact mirrors it"
         )
-        assert found.left_out["B.orders"].original == "orders"
-        assert dict(found.no_copies) == {
+        assert selection.left_out["B.orders"].original == "orders"
+        assert dict(selection.no_copies) == {
             "payments.B.v1": frozenset({"v1"}),
             "B.gone": frozenset({"gone"}),
             "B.heartbeats": frozenset({"heartbeats"}),
@@ -117,13 +117,13 @@ class TestCycles:
     def test_alias_twice_in_a_name_does_not_hide_the_original(self) -> None:
         flow = Flow("A", "us-1")
         rules = replace(self.EXACT, flow=flow, policy=DefaultReplicationPolicy("-"))
-        found = selected(rules, ["us-1-x-us-1-orders"], target={"orders"})
-        assert found.left_out["us-1-x-us-1-orders"].original == "orders"
+        selection = selected(rules, ["us-1-x-us-1-orders"], target={"orders"})
+        assert selection.left_out["us-1-x-us-1-orders"].original == "orders"
 
     def test_exact_mirrors_what_the_targets_topics_show_to_be_no_copy(self) -> None:
-        found = selected(self.EXACT, self.NAMES, target={"orders", "A.orders", "heartbeats"})
-        assert found.topics == {"orders": "A.orders", "payments.B.v1": "A.payments.B.v1", "B.gone": "A.B.gone"}
-        assert list(found.left_out) == ["B.orders", "C.B.orders"]
+        selection = selected(self.EXACT, self.NAMES, target={"orders", "A.orders", "heartbeats"})
+        assert selection.topics == {"orders": "A.orders", "payments.B.v1": "A.payments.B.v1", "B.gone": "A.B.gone"}
+        assert list(selection.left_out) == ["B.orders", "C.B.orders"]
 
     def test_exact_leaves_out_what_it_knows_nothing_of(self) -> None:
         assert list(selected(self.EXACT, self.NAMES).topics) == ["orders"]
@@ -134,20 +134,20 @@ class TestCycles:
         st.sets(st.sampled_from(["x", "y", "A.x", "A.B.x", "C.x"])),
     )
     def test_exact_never_makes_a_topic_go_round(self, source: set[str], target: set[str]) -> None:
-        """Both directions, each told what the other made: it comes to an end."""
-        there = {"A": set(source), "B": set(target)}
+        """Both directions, each with the topics that the other created: it comes to an end."""
+        topics_of = {"A": set(source), "B": set(target)}
         back = replace(self.EXACT, flow=Flow("B", "A"))
         for _ in range(4):
-            there["B"] |= set(selected(self.EXACT, there["A"], target=there["B"]).topics.values())
-            there["A"] |= set(selected(back, there["B"], target=there["A"]).topics.values())
-        before = {side: set(names) for side, names in there.items()}
-        there["B"] |= set(selected(self.EXACT, there["A"], target=there["B"]).topics.values())
-        there["A"] |= set(selected(back, there["B"], target=there["A"]).topics.values())
-        assert there == before
+            topics_of["B"] |= set(selected(self.EXACT, topics_of["A"], target=topics_of["B"]).topics.values())
+            topics_of["A"] |= set(selected(back, topics_of["B"], target=topics_of["A"]).topics.values())
+        before = {side: set(names) for side, names in topics_of.items()}
+        topics_of["B"] |= set(selected(self.EXACT, topics_of["A"], target=topics_of["B"]).topics.values())
+        topics_of["A"] |= set(selected(back, topics_of["B"], target=topics_of["A"]).topics.values())
+        assert topics_of == before
 
 
 @pytest.mark.parametrize(
-    ("rules", "name", "said"),
+    ("rules", "name", "note"),
     [
         (IDENTITY, "device-heartbeats", "renamed although names are kept"),
         (replace(PREFIXED, topics=NameFilter(("orders",))), "x.heartbeats", "mirrored although not selected"),
@@ -158,9 +158,9 @@ class TestCycles:
         (replace(IDENTITY, policy=IdentityReplicationPolicy("A", known_aliases=frozenset("AB"))), "x.heartbeats", ""),
     ],
 )
-def test_user_topic_with_a_heartbeats_name_is_noted(rules: Rules, name: str, said: str) -> None:
+def test_user_topic_with_a_heartbeats_name_is_noted(rules: Rules, name: str, note: str) -> None:
     remote = rules.policy.format_remote_topic("A", name)
-    assert heartbeats_note(rules, name, remote).startswith(said) if said else not heartbeats_note(rules, name, remote)
+    assert heartbeats_note(rules, name, remote).startswith(note) if note else not heartbeats_note(rules, name, remote)
 
 
 @pytest.mark.parametrize(
@@ -178,34 +178,27 @@ def test_exact_heartbeats_are_those_that_came_by_known_aliases(
     name: str, kept: str | None, prefixed: str | None
 ) -> None:
     """Under the identity policy with all topics, and under the default one with none."""
-    known = frozenset("ABC")
-    identity = replace(IDENTITY, policy=IdentityReplicationPolicy("A", known_aliases=known))
-    default = replace(PREFIXED, policy=DefaultReplicationPolicy(known_aliases=known), topics=NameFilter(("orders",)))
+    aliases = frozenset("ABC")
+    identity = replace(IDENTITY, policy=IdentityReplicationPolicy("A", known_aliases=aliases))
+    default = replace(PREFIXED, policy=DefaultReplicationPolicy(known_aliases=aliases), topics=NameFilter(("orders",)))
     assert selected(identity, [name]).topics.get(name) == kept
     assert selected(default, [name]).topics.get(name) == prefixed
 
 
-def test_mm2_112_heartbeats_are_mirrored_despite_the_filter() -> None:
-    narrow = replace(PREFIXED, topics=NameFilter(("orders",)))
-    assert list(selected(narrow, ["heartbeats", "orders", "pay"]).topics) == ["heartbeats", "orders"]
-
-
-def test_mm2_111_heartbeats_are_mirrored_by_default() -> None:
-    assert list(selected(PREFIXED, ["heartbeats"]).topics) == ["heartbeats"]
-
-
-def test_mm2_113_heartbeats_are_not_mirrored_when_that_is_switched_off() -> None:
-    narrow = replace(PREFIXED, topics=NameFilter(("orders",)), heartbeats_replicated=False)
-    assert list(selected(narrow, ["heartbeats", "orders"]).topics) == ["orders"]
-
-
-def test_mm2_114_heartbeats_selected_by_the_filter_are_mirrored() -> None:
-    named = replace(PREFIXED, topics=NameFilter(("heartbeats",)), heartbeats_replicated=False)
-    assert list(selected(named, ["heartbeats", "orders"]).topics) == ["heartbeats"]
-
-
-def test_mm2_104_an_empty_list_selects_nothing_but_heartbeats() -> None:
-    assert list(selected(replace(PREFIXED, topics=NameFilter(())), ["a", "", "heartbeats"]).topics) == ["heartbeats"]
+@pytest.mark.parametrize(
+    ("topics", "replicated", "names"),
+    [
+        (("orders",), True, ["heartbeats", "orders"]),
+        ((), True, ["heartbeats"]),
+        (("orders",), False, ["orders"]),
+        (("heartbeats",), False, ["heartbeats"]),
+    ],
+)
+def test_mm2_104_111_112_113_114_heartbeats_are_selected_apart(
+    topics: tuple[str, ...], replicated: bool, names: list[str]
+) -> None:
+    rules = replace(PREFIXED, topics=NameFilter(topics), heartbeats_replicated=replicated)
+    assert list(selected(rules, ["heartbeats", "orders", "pay"]).topics) == names
 
 
 # -- partitions --------------------------------------------------------------------------------------------------------
@@ -226,14 +219,10 @@ def test_missing_topic_is_created_and_none_grows_where_counts_are_kept() -> None
     assert plan == TopicSyncPlan(create=(Create("new", "new", 3),))
 
 
-def test_failed_topic_waits_for_its_retry_and_holds_up_no_other() -> None:
-    topics = {"bad": "A.bad", "good": "A.good"}
+def test_topic_that_waits_or_is_deleted_is_not_created_and_blocks_no_other() -> None:
+    topics = {"bad": "A.bad", "gone": "A.gone", "good": "A.good"}
     plan = partition_plan(topics, {"bad": 1, "good": 1}, {}, not_now=frozenset({"bad"}))
     assert plan.create == (Create("good", "A.good", 1),)
-
-
-def test_topic_deleted_between_two_reads_is_not_created() -> None:
-    assert partition_plan({"gone": "A.gone"}, {}, {}, not_now=NONE).create == ()
 
 
 def test_mm2_126_topic_is_created_until_it_exists() -> None:
@@ -253,11 +242,11 @@ COUNTS = st.dictionaries(NAMES, st.integers(1, 20), max_size=8)
 @given(source=COUNTS, target=COUNTS)
 def test_plan_after_its_execution_is_empty_and_removes_nothing(source: dict[str, int], target: dict[str, int]) -> None:
     topics = selected(PREFIXED, source).topics
-    there = {f"A.{name}": count for name, count in target.items()}
-    plan = partition_plan(topics, source, there, not_now=NONE)
-    after = {**there, **{c.target: c.partitions for c in plan.create}, **{g.target: g.total for g in plan.grow}}
+    counts = {f"A.{name}": count for name, count in target.items()}
+    plan = partition_plan(topics, source, counts, not_now=NONE)
+    after = {**counts, **{c.target: c.partitions for c in plan.create}, **{g.target: g.total for g in plan.grow}}
     assert partition_plan(topics, source, after, not_now=NONE) == partition_plan({}, {}, {}, not_now=NONE)
-    assert all(after[name] >= count for name, count in there.items())
+    assert all(after[name] >= count for name, count in counts.items())
     assert all(after[topics[name]] >= source[name] for name in topics)
 
 

@@ -1,4 +1,4 @@
-"""Patterns mean in Python what they mean to java.util.regex under `matches()`, or are refused.
+"""Patterns match in Python as in java.util.regex under `matches()`, or are refused.
 
 What each pattern matches here was seen in a Java 17 on the same names.
 """

@@ -1,4 +1,4 @@
-"""Patterns that no legal topic name matches are found, and only those."""
+"""Patterns that match no legal topic name."""
 
 import itertools
 

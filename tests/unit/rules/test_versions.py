@@ -1,4 +1,4 @@
-"""The rules of MM2's versions, where they differ (`mm2-versions.md`)."""
+"""Rules that differ between MM2's versions (`mm2-versions.md`)."""
 
 import pytest
 

@@ -3,7 +3,14 @@
 import pytest
 
 from lockstep_config.flow.connector_settings import AutoRestart, AutoRestarts
-from lockstep_runtime.util.auto_restart import WORKS_AFTER, again, allowed_for, is_spent, is_unlimited, next_after
+from lockstep_runtime.util.auto_restart import (
+    WORKS_AFTER,
+    auto_restart_for,
+    count_failure,
+    is_spent,
+    is_unlimited,
+    reset_count,
+)
 from lockstep_state.commands.command_vocabulary import Connector
 from lockstep_state.rows.state_rows import Restarts
 from tests.support.reasons import reported
@@ -15,7 +22,7 @@ ASKED = ("",)
 def failures(allowed: AutoRestart, times: int, worked_s: float = 1.0) -> Restarts:
     row = NEW
     for _ in range(times):
-        row = next_after(row, allowed, worked_s, reported("no Java"), ASKED)
+        row = count_failure(row, allowed, worked_s, reported("no Java"), ASKED)
     return row
 
 
@@ -47,15 +54,15 @@ def test_auto_restart_waits_for_a_command_and_then_counts_anew() -> None:
     spent = failures(allowed, 2)
     assert is_spent(spent, ASKED)
     assert not is_spent(spent, ("c1",)), "also when the command came while nobody led"
-    assert again(spent, ("c1",)) == Restarts(owner="topic-sync", asked=("c1",))
-    row = next_after(spent, allowed, 1.0, reported("no Java"), ("c1",))
+    assert reset_count(spent, ("c1",)) == Restarts(owner="topic-sync", asked=("c1",))
+    row = count_failure(spent, allowed, 1.0, reported("no Java"), ("c1",))
     assert (row.count, is_spent(row, ("c1",))) == (1, False)
 
 
 def test_each_connector_has_its_own() -> None:
     settings = AutoRestarts(checkpoint=AutoRestart(max_restarts=3), heartbeat=AutoRestart(enabled=False))
-    found = {connector: allowed_for(connector, settings) for connector in Connector}
-    assert found == {
+    limits = {connector: auto_restart_for(connector, settings) for connector in Connector}
+    assert limits == {
         Connector.SOURCE: AutoRestart(),
         Connector.CHECKPOINT: AutoRestart(max_restarts=3),
         Connector.HEARTBEAT: AutoRestart(enabled=False),

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lockstep_kafka.common.errors import LeadershipLost
-from lockstep_runtime.state.leadership import HEARD_WITHIN, SESSION_TIMEOUT
+from lockstep_runtime.state.leadership import HEARTBEAT_VALID_S, SESSION_TIMEOUT
 from lockstep_state.rows.state_rows import FlowPulse, GroupStatus, Leader, Restarts, Row, Wanted
 from tests.support.flow_context import flow_context, leading
 
@@ -14,7 +14,7 @@ CHECKPOINT = Wanted(scope="connector:MirrorCheckpointConnector", phase="paused")
 
 
 def test_group_heartbeat_limit_is_half_of_the_session_timeout() -> None:
-    assert HEARD_WITHIN <= SESSION_TIMEOUT / 2
+    assert HEARTBEAT_VALID_S <= SESSION_TIMEOUT / 2
 
 
 def test_row_has_the_term_of_its_share(tmp_path: Path) -> None:
@@ -38,9 +38,9 @@ def test_row_of_a_share_without_leadership_is_refused(tmp_path: Path, row: Row) 
 
 def test_row_without_a_recent_group_heartbeat_is_refused(tmp_path: Path) -> None:
     ctx = leading(tmp_path, "heartbeat", (0, 5))
-    assert ctx.heard
-    ctx.heard_at = ctx.clock.monotonic() - HEARD_WITHIN - 0.1
-    assert not ctx.heard
+    assert ctx.group_is_current
+    ctx.heartbeat_at = ctx.clock.monotonic() - HEARTBEAT_VALID_S - 0.1
+    assert not ctx.group_is_current
     with pytest.raises(LeadershipLost, match="does not lead now"):
         ctx._find_term(FlowPulse(source="A", target="B", phase="beating"))
 

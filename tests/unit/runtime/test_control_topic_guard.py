@@ -41,7 +41,7 @@ async def test_refused_setting_that_only_helps_is_no_trouble(tmp_path: Path) -> 
     ctx = flow_context(tmp_path, "heartbeat")
     guard = ControlTopicGuard(ctx, ["state"])
     await guard.check(Fixed({"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}), [STATE])
-    assert ctx.rounds.troubles.now == {}
+    assert ctx.periodic.troubles.now == {}
 
 
 async def test_refused_setting_without_which_rows_are_lost_ends_the_work(tmp_path: Path) -> None:

@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_config.flow.connector_settings import StatedPhase, StatedPhases
-from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState, after, doubts
+from lockstep_runtime.state.desired_state import DesiredPhase, DesiredStateView, apply_verb, unknown_subject
 from lockstep_state.commands.command_vocabulary import PAUSE, RESTART, RESUME, STOP, Connector, Scope
-from lockstep_state.reasons.reason import NO_REASON
 from lockstep_state.reasons.reason_catalogue import format_sentence
 from lockstep_state.rows.data_plane_rows import Assignment
 from lockstep_state.rows.state_rows import MirroredTopic, Row, Wanted
@@ -15,14 +14,14 @@ from lockstep_state.rows.state_rows import MirroredTopic, Row, Wanted
 SOURCE = "connector:MirrorSourceConnector"
 
 
-def now(**phases: str) -> DesiredState:
+def now(**phases: str) -> DesiredStateView:
     """By scope, with underscores for what no Python name can hold."""
     rows = [Wanted(scope=scope.replace("__", ":").replace("_", "-"), phase=word) for scope, word in phases.items()]
-    return DesiredState({row.key(): row for row in rows})
+    return DesiredStateView({row.key(): row for row in rows})
 
 
 def test_without_a_row_everything_is_to_run() -> None:
-    nothing = DesiredState({})
+    nothing = DesiredStateView({})
     assert nothing.connector(Connector.SOURCE) is DesiredPhase.RUNNING
     assert nothing.partition("orders", 3, slot=0) is DesiredPhase.RUNNING
     assert nothing.slot(1) is DesiredPhase.RUNNING
@@ -32,19 +31,19 @@ def test_without_a_row_everything_is_to_run() -> None:
     "scope", ["connector__MirrorSourceConnector", "slot__2", "topic__orders", "partition__orders_3"]
 )
 def test_a_partition_runs_only_while_all_that_it_lies_in_does(scope: str) -> None:
-    wanted = now(**{scope: "paused"})
-    assert wanted.partition("orders", 3, slot=2) is DesiredPhase.PAUSED
-    assert wanted.partition("payments", 3, slot=1) is (
+    states = now(**{scope: "paused"})
+    assert states.partition("orders", 3, slot=2) is DesiredPhase.PAUSED
+    assert states.partition("payments", 3, slot=1) is (
         DesiredPhase.PAUSED if scope.startswith("conn") else DesiredPhase.RUNNING
     )
 
 
 def test_the_most_restrained_word_counts() -> None:
-    wanted = now(connector__MirrorSourceConnector="paused", slot__2="stopped")
-    assert wanted.slot(2) is DesiredPhase.STOPPED
-    assert wanted.slot(1) is DesiredPhase.PAUSED
-    assert wanted.partition("t", 0, slot=2) is DesiredPhase.STOPPED
-    assert wanted.connector(Connector.CHECKPOINT) is DesiredPhase.RUNNING
+    states = now(connector__MirrorSourceConnector="paused", slot__2="stopped")
+    assert states.slot(2) is DesiredPhase.STOPPED
+    assert states.slot(1) is DesiredPhase.PAUSED
+    assert states.partition("t", 0, slot=2) is DesiredPhase.STOPPED
+    assert states.connector(Connector.CHECKPOINT) is DesiredPhase.RUNNING
 
 
 def test_desired_phase_of_a_later_release_runs_nothing() -> None:
@@ -53,72 +52,76 @@ def test_desired_phase_of_a_later_release_runs_nothing() -> None:
 
 @pytest.mark.parametrize(("verb", "phase"), [(PAUSE, "paused"), (RESUME, "running"), (STOP, "stopped")])
 def test_commands_change_the_phase_and_nothing_else(verb: str, phase: str) -> None:
-    known = Wanted(scope=SOURCE, phase="paused", restart="r1")
-    assert after(known, verb, "c1") == Wanted(scope=SOURCE, phase=phase, restart="r1")
+    row = Wanted(scope=SOURCE, phase="paused", restart="r1")
+    assert apply_verb(row, verb, "c1") == Wanted(scope=SOURCE, phase=phase, restart="r1")
 
 
 def test_restart_keeps_the_phase_and_has_its_id() -> None:
-    known = Wanted(scope=SOURCE, phase="paused")
-    asked = after(known, RESTART, "c1")
-    assert (asked.phase, asked.restart) == ("paused", "c1")
-    before = DesiredState({}).restarts(Scope.parse(SOURCE))
-    assert DesiredState({asked.key(): asked}).restarts(Scope.parse(SOURCE)) != before
+    row = Wanted(scope=SOURCE, phase="paused")
+    restarted = apply_verb(row, RESTART, "c1")
+    assert (restarted.phase, restarted.restart) == ("paused", "c1")
+    before = DesiredStateView({}).restarts(Scope.parse(SOURCE))
+    assert DesiredStateView({restarted.key(): restarted}).restarts(Scope.parse(SOURCE)) != before
 
 
 @given(st.lists(st.tuples(st.sampled_from((PAUSE, RESUME, STOP, RESTART)), st.integers(0, 9)), max_size=6))
 def test_the_last_command_carried_out_twice_changes_nothing(commands: list[tuple[str, int]]) -> None:
     row = Wanted(scope=SOURCE)
     for verb, number in commands:
-        row = after(row, verb, str(number))
-        assert after(row, verb, str(number)) == row
+        row = apply_verb(row, verb, str(number))
+        assert apply_verb(row, verb, str(number)) == row
 
 
-def test_commands_about_nothing_there_is_are_doubted() -> None:
-    row: Row = MirroredTopic(source_topic="orders", target_topic="A.orders", partitions=3)
-    rows = {row.key(): row}
-    assert doubts(PAUSE, Scope.parse("topic:orders"), rows) == NO_REASON
-    assert doubts(PAUSE, Scope.parse("partition:orders-2"), rows) == NO_REASON
-    assert "has 3 partitions" in format_sentence(doubts(PAUSE, Scope.parse("partition:orders-3"), rows))
-    assert "no topic 'A.orders'" in format_sentence(doubts(RESTART, Scope.parse("topic:A.orders"), rows))
-    assert doubts(RESUME, Scope.parse("topic:gone"), rows) == NO_REASON, "a pause must not outlive its topic"
-    assert doubts(STOP, Scope.parse(SOURCE), {}) == NO_REASON
+TOPIC: Row = MirroredTopic(source_topic="orders", target_topic="A.orders", partitions=3)
+ASSIGNMENTS = (
+    Assignment(slot=0, generation=1, partitions=(("t", 0),)),
+    Assignment(slot=1, generation=2, partitions=(("t", 1),), ending=True),  # stopped
+    Assignment(slot=2, generation=3, ending=True),  # one too many
+)
 
 
-def test_command_about_a_slot_that_is_not_there_is_refused() -> None:
-    assignments = [
-        Assignment(slot=0, generation=1, partitions=(("t", 0),)),
-        Assignment(slot=1, generation=2, partitions=(("t", 1),), ending=True),  # stopped
-        Assignment(slot=2, generation=3, ending=True),  # one too many
-    ]
-    rows: dict[str, Row] = {row.key(): row for row in assignments}
-    for verb in (PAUSE, STOP, RESTART):
-        assert doubts(verb, Scope.parse("slot:0"), rows) == doubts(verb, Scope.parse("slot:1"), rows) == NO_REASON
-        assert format_sentence(doubts(verb, Scope.parse("slot:9"), rows)) == "the flow has no slot 9: there are 0, 1"
-        assert format_sentence(doubts(verb, Scope.parse("slot:2"), rows)) == "the flow has no slot 2: there are 0, 1"
-    assert doubts(RESUME, Scope.parse("slot:9"), rows) == NO_REASON, "a pause must not outlive its slot"
-    assert format_sentence(doubts(PAUSE, Scope.parse("slot:0"), {})) == "the flow has no slot 0: it has none yet"
+@pytest.mark.parametrize(
+    ("verb", "scope", "rows", "reason"),
+    [
+        (PAUSE, "topic:orders", (TOPIC,), ""),
+        (PAUSE, "partition:orders-2", (TOPIC,), ""),
+        (PAUSE, "partition:orders-3", (TOPIC,), "has 3 partitions"),
+        (RESTART, "topic:A.orders", (TOPIC,), "no topic 'A.orders'"),
+        (RESUME, "topic:gone", (TOPIC,), ""),  # a pause must not outlive its topic
+        (STOP, SOURCE, (), ""),
+        *((verb, scope, ASSIGNMENTS, "") for verb in (PAUSE, STOP, RESTART) for scope in ("slot:0", "slot:1")),
+        *(
+            (verb, f"slot:{slot}", ASSIGNMENTS, f"the flow has no slot {slot}: there are 0, 1")
+            for verb in (PAUSE, STOP, RESTART)
+            for slot in (2, 9)
+        ),
+        (RESUME, "slot:9", ASSIGNMENTS, ""),  # a pause must not outlive its slot
+        (PAUSE, "slot:0", (), "the flow has no slot 0: it has none yet"),
+    ],
+)
+def test_command_about_an_unknown_subject_has_a_reason(
+    verb: str, scope: str, rows: tuple[Row, ...], reason: str
+) -> None:
+    unknown = unknown_subject(verb, Scope.parse(scope), {row.key(): row for row in rows})
+    assert bool(unknown) == bool(reason)
+    assert reason in format_sentence(unknown)
 
 
 def test_state_of_the_file_and_rows_combine_to_the_most_restrictive() -> None:
     stated = StatedPhase(phase="paused", key="mm2.properties:5: A->B.lockstep.state")
     states = StatedPhases(source=stated)
-    by_file = DesiredState({}, states)
+    by_file = DesiredStateView({}, states)
     assert by_file.connector(Connector.SOURCE) is DesiredPhase.PAUSED
     assert by_file.connector(Connector.CHECKPOINT) is DesiredPhase.RUNNING
     assert by_file.slot(0) is by_file.partition("orders", 0) is DesiredPhase.PAUSED
-    assert by_file.stated(Connector.SOURCE) == stated
-    assert by_file.stated(Connector.HEARTBEAT) is None
-    assert by_file.why(Connector.SOURCE) == "paused by mm2.properties:5: A->B.lockstep.state"
-    assert by_file.why(Connector.CHECKPOINT) == "running"
+    assert by_file.stated_phase(Connector.SOURCE) == stated
+    assert by_file.stated_phase(Connector.HEARTBEAT) is None
+    assert by_file.describe(Connector.SOURCE) == "paused by mm2.properties:5: A->B.lockstep.state"
+    assert by_file.describe(Connector.CHECKPOINT) == "running"
 
-    row = Wanted(scope=SOURCE, phase="running")
-    assert DesiredState({row.key(): row}, states).connector(Connector.SOURCE) is DesiredPhase.PAUSED, (
-        "no command starts it"
-    )
-    row = Wanted(scope=SOURCE, phase="stopped")
-    stopped = DesiredState({row.key(): row}, states)
-    assert stopped.connector(Connector.SOURCE) is DesiredPhase.STOPPED
-    assert stopped.why(Connector.SOURCE) == "stopped", "that is not what the file says"
+    for phase, word in (("running", by_file.describe(Connector.SOURCE)), ("stopped", "stopped")):
+        row = Wanted(scope=SOURCE, phase=phase)
+        assert DesiredStateView({row.key(): row}, states).describe(Connector.SOURCE) == word
 
 
 def test_resting_scopes_are_connectors_first_and_then_rows_by_name() -> None:
@@ -129,7 +132,7 @@ def test_resting_scopes_are_connectors_first_and_then_rows_by_name() -> None:
         Wanted(scope="connector:MirrorCheckpointConnector", phase="paused"),
     ]
     stated = StatedPhases(source=StatedPhase(phase="stopped", key="lockstep.state"))
-    assert list(DesiredState({row.key(): row for row in rows}, stated).resting()) == [
+    assert list(DesiredStateView({row.key(): row for row in rows}, stated).held_back()) == [
         (SOURCE, "stopped"),
         ("connector:MirrorCheckpointConnector", "paused"),
         ("slot:2", "stopped"),

@@ -3,7 +3,7 @@
 import pytest
 
 from lockstep_rules.switch.switch_readiness import FailingPart
-from lockstep_runtime.state.desired_state import DesiredState
+from lockstep_runtime.state.desired_state import DesiredStateView
 from lockstep_runtime.state.failing_parts import failing_parts, groups_unknown
 from lockstep_state.commands.command_vocabulary import SERVICES
 from lockstep_state.reasons.reason import NO_REASON, Reason
@@ -31,7 +31,7 @@ SILENT = FlowPulse(source="A", target="B", phase="failing", cause=reported("deni
 
 def failing(*rows: Row, services: tuple[str, ...] = SERVICES) -> list[FailingPart]:
     by_key = {row.key(): row for row in rows}
-    return list(failing_parts(by_key, DesiredState(by_key), services))
+    return list(failing_parts(by_key, DesiredStateView(by_key), services))
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from lockstep_runtime.util.file_digest import FileDigest, contents
+from lockstep_runtime.util.file_digest import FileDigest, digests
 
 
 def test_file_digest_is_of_the_content_behind_links(tmp_path: Path) -> None:
@@ -14,12 +14,12 @@ def test_file_digest_is_of_the_content_behind_links(tmp_path: Path) -> None:
     data, file = tmp_path / "..data", tmp_path / "password"
     data.symlink_to("first")
     file.symlink_to("..data/password")
-    before = contents([file])
+    before = digests([file])
     swap(data, "second")
-    after = contents([file])
+    after = digests([file])
     assert after != before
     swap(data, "third")
-    assert contents([file]) == after
+    assert digests([file]) == after
 
 
 def swap(link: Path, to: str) -> None:
@@ -31,24 +31,31 @@ def swap(link: Path, to: str) -> None:
 def test_a_file_that_is_gone_is_another_content(tmp_path: Path) -> None:
     file = tmp_path / "f"
     file.write_text("")
-    there = contents([file])
+    before = digests([file])
     file.unlink()
-    assert contents([file]) != there
+    assert digests([file]) != before
 
 
 def test_file_digest_differs_only_after_two_equal_reads() -> None:
-    one, two, three = ({Path("f"): text} for text in "123")
-    steady = FileDigest(one)
-    assert [steady.differs(seen) for seen in (one, two, three, three, three)] == [False, False, False, True, True]
-    steady.accepted = dict(three)
-    assert not steady.differs(three)
-    assert [steady.differs(seen) for seen in (one, three, three)] == [False, False, False]
+    first, second, third = ({Path("f"): text} for text in "123")
+    steady = FileDigest(first)
+    reads = (first, second, third, third, third)
+    assert [steady.differs(content) for content in reads] == [
+        False,
+        False,
+        False,
+        True,
+        True,
+    ]
+    steady.accepted = dict(third)
+    assert not steady.differs(third)
+    assert [steady.differs(content) for content in (first, third, third)] == [False, False, False]
 
 
 def test_file_digest_of_a_folder_is_of_its_names(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("1")
-    before = contents([tmp_path])
+    before = digests([tmp_path])
     (tmp_path / "a").write_text("2")
-    assert contents([tmp_path]) == before
+    assert digests([tmp_path]) == before
     (tmp_path / "b").write_text("1")
-    assert contents([tmp_path]) != before
+    assert digests([tmp_path]) != before

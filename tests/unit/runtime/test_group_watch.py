@@ -16,7 +16,7 @@ async def watch_for(ctx: FlowContext, seconds: int, members: int, monkeypatch: p
     """Watch as a member that holds nothing and is heard. Raises what the watch raises."""
     now = 1_000.0
     ctx.clock = Clock(monotonic=lambda: now)
-    ctx.heard_at = now
+    ctx.heartbeat_at = now
 
     async def count(_: str) -> int:
         return members
@@ -26,7 +26,7 @@ async def watch_for(ctx: FlowContext, seconds: int, members: int, monkeypatch: p
         if now - 1_000 >= seconds:
             raise asyncio.CancelledError
         now += 1
-        ctx.heard_at = now
+        ctx.heartbeat_at = now
         return 0.0
 
     monkeypatch.setattr(ctx.target, "count_members", count)

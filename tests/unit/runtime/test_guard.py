@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import logging
-import ssl
 import time
 from http import HTTPStatus
 from pathlib import Path
@@ -15,7 +14,7 @@ from lockstep_runtime.http.access import AccessPolicy, same_token
 from lockstep_runtime.http.answers import page
 from lockstep_runtime.http.guard import GuardedConnection
 from lockstep_runtime.http.server import PageServer
-from tests.support.pages import certificate, crowd, got, sent, served
+from tests.support.pages import crowd, got, pages_access, sent, served
 
 LIVE = b"GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
@@ -23,15 +22,15 @@ LIVE = b"GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n"
 @pytest.fixture
 def ended(monkeypatch: pytest.MonkeyPatch) -> list[GuardedConnection]:
     """Connections that were forgotten, in order."""
-    found: list[GuardedConnection] = []
+    connections: list[GuardedConnection] = []
     abort = GuardedConnection.abort
 
     def noted(connection: GuardedConnection) -> None:
         abort(connection)
-        found.append(connection)
+        connections.append(connection)
 
     monkeypatch.setattr(GuardedConnection, "abort", noted)
-    return found
+    return connections
 
 
 async def closes_within(seconds: float, reader: asyncio.StreamReader) -> bytes:
@@ -80,10 +79,7 @@ async def test_a_head_of_many_lines_is_too_large_as_one_long_line_is() -> None:
 
 @pytest.mark.parametrize("tls", [False, True])
 async def test_a_head_may_come_byte_by_byte_and_behind_empty_lines(tmp_path: Path, tls: bool) -> None:
-    access, trusted = AccessPolicy(), None
-    if tls:
-        made, key = certificate(tmp_path, "one")
-        access, trusted = AccessPolicy(certificate=made, key=key), ssl.create_default_context(cafile=str(made))
+    access, trusted = pages_access(tmp_path, tls=tls)
     async with served(access) as address:
         port = int(address.rpartition(":")[2])
         reader, writer = await asyncio.open_connection("localhost", port, ssl=trusted)
@@ -124,52 +120,17 @@ async def test_a_client_that_is_gone_when_it_is_refused_is_no_news(caplog: pytes
     assert not [record for record in caplog.records if record.levelno >= logging.INFO]
 
 
-async def test_http_page_that_raises_is_answered_with_500_and_logged(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def fail(*_: object) -> None:
-        raise ValueError("no such thing")
-
-    monkeypatch.setattr(PageServer, "_answer_probe", fail)
-    async with served(AccessPolicy()) as address:
-        assert await got(address, "/live") == (500, "Internal Server Error\n")
-    said = [record for record in caplog.records if record.levelno >= logging.INFO]
-    assert [record.getMessage() for record in said] == ["page failed"]
-    assert said[0].exc_info is not None
-    assert str(said[0].exc_info[1]) == "no such thing"
-
-
 @pytest.mark.parametrize("says", [b"", b"\x16\x03\x01\x02\x00\x01", b"GET /live"])
 async def test_a_handshake_has_the_time_of_a_head(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: bytes, ended: list[GuardedConnection]
 ) -> None:
     monkeypatch.setattr(guard, "HEAD_WITHIN_S", 0.3)
-    made, key = certificate(tmp_path, "one")
-    async with served(AccessPolicy(certificate=made, key=key)) as address, crowd(address, 1, says) as opened:
+    access, _ = pages_access(tmp_path, tls=True)
+    async with served(access) as address, crowd(address, 1, says) as opened:
         await closes_within(2.0, opened[0][0])
         async with asyncio.timeout(2.0):
             while not ended:
                 await asyncio.sleep(0.01)
-
-
-async def test_the_oldest_handshake_gives_way_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard, "CONNECTIONS", 3)
-    made, key = certificate(tmp_path, "one")
-    trusted = ssl.create_default_context(cafile=str(made))
-    async with served(AccessPolicy(certificate=made, key=key)) as address, crowd(address, 3, b"\x16\x03") as opened:
-        await asyncio.sleep(0.1)
-        assert await got(address, "/live", tls=trusted) == (200, "live\n")
-        assert await closes_within(1.0, opened[0][0]) == b""
-        with pytest.raises(TimeoutError):
-            await closes_within(0.3, opened[1][0])
-
-
-async def test_a_slow_head_over_tls_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard, "HEAD_WITHIN_S", 0.5)
-    made, key = certificate(tmp_path, "one")
-    trusted = ssl.create_default_context(cafile=str(made))
-    async with served(AccessPolicy(certificate=made, key=key)) as address:
-        assert (await sent(address, LIVE[:-2], trusted)).startswith(b"HTTP/1.1 408 ")
 
 
 async def test_http_answer_that_is_not_read_times_out(
@@ -187,10 +148,9 @@ async def test_http_answer_that_is_not_read_times_out(
 
 
 async def test_every_connection_is_forgotten_with_its_end(tmp_path: Path, ended: list[GuardedConnection]) -> None:
-    made, key = certificate(tmp_path, "one")
-    trusted = ssl.create_default_context(cafile=str(made))
+    access, trusted = pages_access(tmp_path, tls=True)
     server = None
-    async with served(AccessPolicy(certificate=made, key=key)) as address:
+    async with served(access) as address:
         async with crowd(address, 5, b""), crowd(address, 5, b"\x16\x03\x01\x02\x00\x01"):
             for _ in range(5):
                 assert await got(address, "/live", tls=trusted) == (200, "live\n")

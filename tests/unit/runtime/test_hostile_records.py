@@ -20,7 +20,7 @@ from lockstep_ops.record_decoder import ROLES, decode
 from lockstep_rules.offsets.run_translator import RunTranslator
 from lockstep_runtime.flow.command_handler import CommandHandler
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.state.desired_state import DesiredState
+from lockstep_runtime.state.desired_state import DesiredStateView
 from lockstep_runtime.state.failing_parts import failing_parts
 from lockstep_state.codecs.mm2_codec import (
     Checkpoint,
@@ -49,7 +49,7 @@ def hostile_rows() -> Iterator[tuple[bytes, bytes]]:
 
 
 def records(pairs: Iterator[tuple[bytes, bytes]], topic: str = "state", first: int = 0) -> list[Record]:
-    return [Record(topic, 0, first + at, key, value, 0) for at, (key, value) in enumerate(pairs)]
+    return [Record(topic, 0, first + number, key, value, 0) for number, (key, value) in enumerate(pairs)]
 
 
 def read_all(read: Callable[[list[Record]], None], hostile: list[Record], *, one_by_one: bool = True) -> None:
@@ -68,9 +68,9 @@ def test_state_of_a_service_survives_hostile_rows(tmp_path: Path) -> None:
     ctx.state.receive([Record("state", 0, end + 1, *ROW.encode(), 0)])
     assert ctx.state.get(MirroredTopic, "t") == ROW
     assert ctx.unreadable.counts["state"] > 1_000
-    wanted = DesiredState(ctx.state.rows)
-    assert list(wanted.resting()) is not None
-    assert list(failing_parts(ctx.state.rows, wanted, ("topic-sync", "acl-sync", "heartbeat"))) is not None
+    states = DesiredStateView(ctx.state.rows)
+    assert list(states.held_back()) is not None
+    assert list(failing_parts(ctx.state.rows, states, ("topic-sync", "acl-sync", "heartbeat"))) is not None
 
 
 @pytest.mark.parametrize("heal", [None, b"row"], ids=["tombstone", "new-value"])
@@ -99,11 +99,11 @@ def test_command_handler_survives_hostile_commands(tmp_path: Path) -> None:
     handler = CommandHandler(ctx, carry_out)
     key, value = Command(id="c", verb="pause", subject="topic:t", arguments={"a": 1}).encode()
     pairs = [(key, wrong) for wrong in (b'{"verb":"pause","subject":{"a":1}}', *damaged(value), *GARBAGE)]
-    read_all(handler.received, records(iter(pairs), "commands"))
+    read_all(handler.receive_commands, records(iter(pairs), "commands"))
     assert ctx.unreadable.counts["commands"] > 100
     event = Event(kind="Paused", service="topic-sync", flow="A->B", answers="c").encode()[1]
     pairs = [(key, wrong) for wrong in (*damaged(event), *GARBAGE)]
-    read_all(handler.answered, records(iter(pairs), "events"))
+    read_all(handler.fold_answers, records(iter(pairs), "events"))
     assert ctx.unreadable.counts["events"] > 50
 
 
@@ -127,7 +127,7 @@ def mm2_records() -> Iterator[tuple[bytes | None, bytes | None]]:
 
 def test_checkpoint_topics_survive_hostile_records(tmp_path: Path) -> None:
     ctx = checkpoint_context(tmp_path)
-    hostile = [Record("topic", 0, at, key, value, 0) for at, (key, value) in enumerate(mm2_records())]
+    hostile = [Record("topic", 0, offset, key, value, 0) for offset, (key, value) in enumerate(mm2_records())]
     store = CheckpointStore(ctx, checkpoints_topic(ctx.settings))
     written = WrittenCheckpoints()
     store.apply(written, hostile)
@@ -150,7 +150,7 @@ def test_reverse_flow_survives_hostile_rows(tmp_path: Path) -> None:
 
 def test_progress_of_connect_survives_hostile_records() -> None:
     malformed: list[int] = []
-    progress = CommittedProgress(lambda offset, why: malformed.append(offset))
+    progress = CommittedProgress(lambda offset, error: malformed.append(offset))
     progress._apply((0, *pair) for pair in mm2_records())
     key, _ = encode_source_progress("A", "t", 0, 5)
     values = (b'{"offset":7}', b"[", b'{"offset":NaN}', b"\xff")
@@ -209,5 +209,5 @@ def test_watch_shows_every_hostile_record(role: str) -> None:
         key, value = example(kind).encode()
         pairs += [(key, wrong) for wrong in damaged(value)]
     for key, value in pairs:
-        seen = decode(role, key, value)
-        "".join((seen.kind, seen.about, seen.text)).encode()
+        shown = decode(role, key, value)
+        "".join((shown.kind, shown.about, shown.text)).encode()

@@ -31,32 +31,24 @@ def java_home(folder: Path, release: str) -> dict[str, str]:
     return {"JAVA_HOME": str(folder), "PATH": ""}
 
 
-def test_java_17_is_enough(tmp_path: Path) -> None:
-    assert missing_java(java_home(tmp_path, 'JAVA_VERSION="17.0.1"\n')) is None
+@pytest.mark.parametrize(
+    ("release", "texts"),
+    [
+        ('JAVA_VERSION="17.0.1"\n', ()),
+        ('JAVA_VERSION="11.0.2"\n', ("is version 11", "17 or newer")),
+        ("", ("does not say its version",)),
+    ],
+)
+def test_java_that_spark_cannot_use_is_named(tmp_path: Path, release: str, texts: tuple[str, ...]) -> None:
+    sentence = missing_java(java_home(tmp_path, release))
+    assert bool(sentence) == bool(texts)
+    assert all(text in str(sentence) for text in texts)
 
 
-def test_an_older_java_is_named_with_its_version(tmp_path: Path) -> None:
-    sentence = missing_java(java_home(tmp_path, 'JAVA_VERSION="11.0.2"\n'))
+@pytest.mark.parametrize("variable", ["JAVA_HOME", "PATH"])
+def test_missing_java_is_one_sentence_with_the_remedy(tmp_path: Path, variable: str) -> None:
+    sentence = missing_java({"PATH": "/usr/bin", variable: str(tmp_path)})
     assert sentence is not None
-    assert "is version 11" in sentence
-    assert "17 or newer" in sentence
-
-
-def test_a_java_home_without_java_is_named(tmp_path: Path) -> None:
-    sentence = missing_java({"JAVA_HOME": str(tmp_path), "PATH": "/usr/bin"})
-    assert sentence is not None
-    assert f"JAVA_HOME={tmp_path}" in sentence
-
-
-def test_missing_java_is_one_sentence_with_the_remedy(tmp_path: Path) -> None:
-    sentence = missing_java({"PATH": str(tmp_path)})
-    assert sentence is not None
-    assert "none on PATH" in sentence
+    assert ("none on PATH" if variable == "PATH" else f"JAVA_HOME={tmp_path}") in sentence
     assert "apt install" in sentence
     assert "\n" not in sentence
-
-
-def test_a_java_that_does_not_answer_is_no_java(tmp_path: Path) -> None:
-    sentence = missing_java(java_home(tmp_path, ""))
-    assert sentence is not None
-    assert "does not say its version" in sentence

@@ -25,8 +25,8 @@ def test_silence_before_the_first_message_is_zero() -> None:
 def test_liveness_is_independent_of_the_clock_of_the_sender() -> None:
     silence = LivenessTimer()
     for second, hours in enumerate((0, 1, -2, -2, 5)):
-        said = replace(STATUS, at_ms=STATUS.at_ms + hours * HOUR_MS + second)
-        assert silence.silent_for(said, float(second)) == 0.0
+        status = replace(STATUS, at_ms=STATUS.at_ms + hours * HOUR_MS + second)
+        assert silence.silent_for(status, float(second)) == 0.0
 
 
 def test_suspension_of_the_process_starts_the_silence_anew() -> None:

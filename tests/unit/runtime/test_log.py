@@ -82,10 +82,10 @@ def test_faust_starts_are_shown_at_debug_only(level: str, shown: int) -> None:
     logging.getLogger("mode.services").info("[^-Consumer]: Starting...")
     logging.getLogger("aiokafka.consumer").info("Discovered coordinator 1 for group g")
     logging.getLogger("faust.app").warning("rebalance takes long")
-    said = stream.getvalue()
-    assert said.count("Starting...") == shown
-    assert "Discovered coordinator" in said
-    assert "rebalance takes long" in said
+    lines = stream.getvalue()
+    assert lines.count("Starting...") == shown
+    assert "Discovered coordinator" in lines
+    assert "rebalance takes long" in lines
 
 
 @pytest.mark.parametrize("log_format", ["text", "json"])
@@ -102,9 +102,7 @@ def test_root_logger_info_of_libraries_is_debug(log_format: LogFormat) -> None:
 
 
 def test_each_subclass_of_faust_logs_as_the_library() -> None:
-    ours = [one for one in vars(faust_bends).values() if isinstance(one, type) and issubclass(one, Service)]
-    ours = [one for one in ours if one.__module__ == faust_bends.__name__]
-    assert {one.__name__ for one in ours} >= {"App", "Consumer", "Thread", "Unmeasured"}
-    assert {one.__name__: one.logger.name.partition(".")[0] for one in ours} == dict.fromkeys(
-        (one.__name__ for one in ours), "faust"
-    )
+    services = [cls for cls in vars(faust_bends).values() if isinstance(cls, type) and issubclass(cls, Service)]
+    loggers = {cls.__name__: cls.logger.name for cls in services if cls.__module__ == faust_bends.__name__}
+    assert loggers.keys() >= {"App", "Consumer", "Thread", "Unmeasured"}
+    assert {logger.partition(".")[0] for logger in loggers.values()} == {"faust"}

@@ -11,15 +11,15 @@ AWAY = reported("away")
 
 
 def test_log_dedup_counts_each_cause_but_no_empty_one() -> None:
-    sayings = LogDedup()
-    assert [sayings.count(one) for one in (WRITE, WRITE, READ, AWAY, WRITE, AWAY)] == [1, 2, 1, 0, 3, 0]
+    dedup = LogDedup()
+    assert [dedup.count(cause) for cause in (WRITE, WRITE, READ, AWAY, WRITE, AWAY)] == [1, 2, 1, 0, 3, 0]
 
 
 def test_log_dedup_logs_a_cause_again_after_its_end() -> None:
-    sayings = LogDedup()
-    sayings.count(WRITE)
-    sayings.count(READ)
-    sayings.only([WRITE, AWAY])
-    assert (sayings.count(WRITE), sayings.count(READ)) == (2, 1)
-    sayings.only([])
-    assert sayings.count(WRITE) == 1
+    dedup = LogDedup()
+    dedup.count(WRITE)
+    dedup.count(READ)
+    dedup.only([WRITE, AWAY])
+    assert (dedup.count(WRITE), dedup.count(READ)) == (2, 1)
+    dedup.only([])
+    assert dedup.count(WRITE) == 1

@@ -22,7 +22,7 @@ class Named:
 
 @pytest.fixture
 def ctx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FlowContext:
-    """Of the heartbeat service, which has read two rows of its own and one of another, and begins a new life."""
+    """Of the heartbeat service, which has read two rows of its own and one of another, and begins a new session."""
     ctx = leading(tmp_path, "heartbeat", (0, 5))
 
     async def write_all(rows: list[Row]) -> None:

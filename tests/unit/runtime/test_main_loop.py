@@ -1,10 +1,13 @@
 """A main loop runs while it is wanted, begins anew when asked, and what it raises gets out."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+from lockstep_kafka.common.asyncio_util import cancelled
 from lockstep_kafka.common.errors import ClusterUnreachable
 from lockstep_runtime.flow.main_loop import MainLoop
 from lockstep_state.rows.state_rows import Restarts, Row, Wanted
@@ -31,8 +34,17 @@ class Scene:
         finally:
             self.said.append("ends")
 
+    def want(self, phase: str, restart: str = "") -> None:
+        self.write(Wanted(scope=CONNECTOR, phase=phase, restart=restart))
+
     def write(self, row: Row) -> None:
         read_row(self.ctx, row)
+
+    @asynccontextmanager
+    async def going(self) -> AsyncIterator[None]:
+        task = asyncio.create_task(self.work.run_forever())
+        yield
+        await cancelled([task])
 
     async def until(self, said: list[str]) -> None:
         async with asyncio.timeout(5.0):
@@ -42,77 +54,71 @@ class Scene:
         assert self.said == said
 
 
-async def test_main_loop_ends_when_paused_and_begins_when_resumed(tmp_path: Path) -> None:
-    scene = Scene(tmp_path)
-    going = asyncio.create_task(scene.work.run_forever())
-    await scene.until(["begins"])
-    scene.write(Wanted(scope=CONNECTOR, phase="paused"))
-    await scene.until(["begins", "ends"])
-    scene.write(Wanted(scope=CONNECTOR, phase="stopped"))
-    await scene.until(["begins", "ends"])
-    scene.write(Wanted(scope=CONNECTOR, phase="running"))
-    await scene.until(["begins", "ends", "begins"])
-    going.cancel()
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path)
+
+
+async def test_main_loop_ends_when_paused_and_begins_when_resumed(scene: Scene) -> None:
+    async with scene.going():
+        await scene.until(["begins"])
+        scene.want("paused")
+        await scene.until(["begins", "ends"])
+        scene.want("stopped")
+        await scene.until(["begins", "ends"])
+        scene.want("running")
+        await scene.until(["begins", "ends", "begins"])
     await scene.until(["begins", "ends", "begins", "ends"])
 
 
 @pytest.mark.parametrize("phase", ["paused", "stopped"])
-async def test_main_loop_that_is_not_to_run_forgets_its_failures(tmp_path: Path, phase: str) -> None:
-    scene = Scene(tmp_path)
-    going = asyncio.create_task(scene.work.run_forever())
-    await scene.until(["begins"])
-    troubles = scene.ctx.rounds.troubles
-    troubles.began("beat", ClusterUnreachable("a", "a1:9092", "refused"))
-    scene.write(Wanted(scope=CONNECTOR, restart="again"))
-    await scene.until(["begins", "ends", "begins"])
-    assert troubles.now
-    scene.write(Wanted(scope=CONNECTOR, phase=phase))
-    await scene.until(["begins", "ends", "begins", "ends"])
-    assert not troubles.now
-    going.cancel()
+async def test_main_loop_that_is_not_to_run_forgets_its_failures(scene: Scene, phase: str) -> None:
+    async with scene.going():
+        await scene.until(["begins"])
+        troubles = scene.ctx.periodic.troubles
+        troubles.began("beat", ClusterUnreachable("a", "a1:9092", "refused"))
+        scene.want("running", restart="again")
+        await scene.until(["begins", "ends", "begins"])
+        assert troubles.now
+        scene.want(phase)
+        await scene.until(["begins", "ends", "begins", "ends"])
+        assert not troubles.now
 
 
-async def test_main_loop_paused_at_the_start_does_not_begin(tmp_path: Path) -> None:
-    scene = Scene(tmp_path)
-    scene.write(Wanted(scope=CONNECTOR, phase="paused"))
-    going = asyncio.create_task(scene.work.run_forever())
-    await scene.until([])
-    going.cancel()
+async def test_main_loop_paused_at_the_start_does_not_begin(scene: Scene) -> None:
+    scene.want("paused")
+    async with scene.going():
+        await scene.until([])
 
 
 async def test_main_loop_that_pauses_itself_ends_only_when_stopped(tmp_path: Path) -> None:
     scene = Scene(tmp_path, pauses_itself=True)
-    going = asyncio.create_task(scene.work.run_forever())
-    scene.write(Wanted(scope=CONNECTOR, phase="paused"))
-    await scene.until(["begins"])
-    scene.write(Wanted(scope=CONNECTOR, phase="stopped"))
-    await scene.until(["begins", "ends"])
-    going.cancel()
+    async with scene.going():
+        scene.want("paused")
+        await scene.until(["begins"])
+        scene.want("stopped")
+        await scene.until(["begins", "ends"])
 
 
-async def test_a_restart_is_one_new_begin_and_other_rows_are_none(tmp_path: Path) -> None:
-    scene = Scene(tmp_path)
-    scene.write(Wanted(scope=CONNECTOR, restart="before"))
-    going = asyncio.create_task(scene.work.run_forever())
-    await scene.until(["begins"])
-    scene.write(Wanted(scope=CONNECTOR, restart="c1"))
-    scene.write(Wanted(scope=CONNECTOR, restart="c1", at_ms=5))
-    scene.write(Wanted(scope="connector:MirrorSourceConnector", phase="stopped", restart="c2"))
-    await scene.until(["begins", "ends", "begins"])
-    going.cancel()
+async def test_a_restart_is_one_new_begin_and_other_rows_are_none(scene: Scene) -> None:
+    scene.want("running", restart="before")
+    async with scene.going():
+        await scene.until(["begins"])
+        scene.want("running", restart="c1")
+        scene.write(Wanted(scope=CONNECTOR, restart="c1", at_ms=5))
+        scene.write(Wanted(scope="connector:MirrorSourceConnector", phase="stopped", restart="c2"))
+        await scene.until(["begins", "ends", "begins"])
 
 
 @pytest.mark.parametrize("failure", [ClusterUnreachable("B", "b:9092", "refused"), RuntimeError("a mistake of ours")])
-async def test_main_loop_raises_its_error(tmp_path: Path, failure: Exception) -> None:
-    scene = Scene(tmp_path)
+async def test_main_loop_raises_its_error(scene: Scene, failure: Exception) -> None:
     scene.raises.append(failure)
     with pytest.raises(type(failure), match=str(failure)):
         await asyncio.wait_for(scene.work.run_forever(), 5.0)
 
 
-async def test_main_loop_raises_an_error_of_its_drain(tmp_path: Path) -> None:
+async def test_main_loop_raises_an_error_of_its_drain(scene: Scene) -> None:
     """Also when it ends because we stand down."""
-    scene = Scene(tmp_path)
 
     async def drains_badly() -> None:
         try:
@@ -128,21 +134,19 @@ async def test_main_loop_raises_an_error_of_its_drain(tmp_path: Path) -> None:
         await going
     going = asyncio.create_task(work.run_forever())
     await asyncio.sleep(0.01)
-    scene.write(Wanted(scope=CONNECTOR, phase="paused"))
+    scene.want("paused")
     with pytest.raises(RuntimeError, match="a mistake of ours"):
         await asyncio.wait_for(going, 5.0)
 
 
-async def test_main_loop_that_failed_too_often_waits_for_a_restart(tmp_path: Path) -> None:
-    scene = Scene(tmp_path)
+async def test_main_loop_that_failed_too_often_waits_for_a_restart(scene: Scene) -> None:
     scene.write(Restarts(owner="heartbeat", count=4, phase="failed", asked=("",)))
-    going = asyncio.create_task(scene.work.run_forever())
-    await scene.until([])
-    scene.write(Wanted(scope=CONNECTOR, phase="paused", restart="c1"))
-    await scene.until([])
-    scene.write(Wanted(scope=CONNECTOR, restart="c1"))
-    await scene.until(["begins"])
-    going.cancel()
+    async with scene.going():
+        await scene.until([])
+        scene.want("paused", restart="c1")
+        await scene.until([])
+        scene.want("running", restart="c1")
+        await scene.until(["begins"])
 
 
 class Resting(Scene):
@@ -164,24 +168,23 @@ class Resting(Scene):
 
 async def test_main_loop_that_is_stopped_runs_its_rest_work(tmp_path: Path) -> None:
     scene = Resting(tmp_path)
-    scene.write(Wanted(scope=CONNECTOR, phase="stopped"))
-    going = asyncio.create_task(scene.work.run_forever())
-    await scene.until(["rests"])
-    scene.write(Wanted(scope="connector:MirrorSourceConnector", phase="stopped"))
-    await scene.until(["rests"])
-    scene.write(Wanted(scope=CONNECTOR, phase="running"))
-    await scene.until(["rests", "is roused", "begins"])
-    scene.write(Wanted(scope=CONNECTOR, phase="paused"))
-    await scene.until(["rests", "is roused", "begins", "ends"])
-    scene.write(Wanted(scope=CONNECTOR, phase="stopped"))
-    await scene.until(["rests", "is roused", "begins", "ends", "rests"])
-    going.cancel()
+    scene.want("stopped")
+    async with scene.going():
+        await scene.until(["rests"])
+        scene.write(Wanted(scope="connector:MirrorSourceConnector", phase="stopped"))
+        await scene.until(["rests"])
+        scene.want("running")
+        await scene.until(["rests", "is roused", "begins"])
+        scene.want("paused")
+        await scene.until(["rests", "is roused", "begins", "ends"])
+        scene.want("stopped")
+        await scene.until(["rests", "is roused", "begins", "ends", "rests"])
     await scene.until(["rests", "is roused", "begins", "ends", "rests", "is roused"])
 
 
 async def test_main_loop_raises_an_error_of_its_rest_work(tmp_path: Path) -> None:
     scene = Resting(tmp_path)
-    scene.write(Wanted(scope=CONNECTOR, phase="stopped"))
+    scene.want("stopped")
     scene.raises.append(ClusterUnreachable("B", "b:9092", "refused"))
     with pytest.raises(ClusterUnreachable):
         await asyncio.wait_for(scene.work.run_forever(), 5.0)

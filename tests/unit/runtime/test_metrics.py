@@ -66,7 +66,7 @@ class Standing:
 
     def __init__(self, source: str, *, acting: bool, degraded: bool = False) -> None:
         self.flow = Flow(source, "T")
-        self.acting, self.degraded = acting, degraded
+        self.is_acting, self.degraded = acting, degraded
         self.ready, self.rebalancing = True, not acting
 
 
@@ -103,11 +103,11 @@ def test_memory_metrics_cover_this_process_and_its_children() -> None:
     try:
         assert child.stdout is not None
         child.stdout.readline()
-        held = shown(metrics)
+        page = shown(metrics)
     finally:
         child.communicate(b"\n")
-    assert held[("lockstep_memory_bytes", "service", "data-plane")] > 1_000_000
-    assert held[("lockstep_memory_bytes", "spark", "data-plane")] > 1_000_000
+    assert page[("lockstep_memory_bytes", "service", "data-plane")] > 1_000_000
+    assert page[("lockstep_memory_bytes", "spark", "data-plane")] > 1_000_000
 
 
 def test_memory_metrics_without_proc_are_empty(tmp_path: Path) -> None:

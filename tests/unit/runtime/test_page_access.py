@@ -35,12 +35,14 @@ async def test_page_that_fails_is_logged_once_a_minute(
     monkeypatch.setattr(PageServer, "_answer_probe", fail)
     async with served(AccessPolicy()) as address:
         for _ in range(5):
-            assert (await got(address, "/live"))[0] == 500
-        assert [one.message for one in caplog.records if one.message == "page failed"] == ["page failed"]
+            assert await got(address, "/live") == (500, "Internal Server Error\n")
+        assert [record.message for record in caplog.records if record.message == "page failed"] == ["page failed"]
         monkeypatch.setattr(guard._FAILURES, "_next_at", 0.0)
         assert (await got(address, "/live"))[0] == 500
-    last = [one for one in caplog.records if one.message == "page failed"][-1]
+    last = [record for record in caplog.records if record.message == "page failed"][-1]
     assert getattr(last, "text", "") == "RuntimeError: no page, and 4 more before it"
+    assert last.exc_info is not None
+    assert str(last.exc_info[1]) == "no page"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
-"""Work in rounds: sooner when asked, and with back-off."""
+"""Periodic work: sooner when triggered, and with back-off."""
 
 import asyncio
 import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import pytest
@@ -12,107 +14,81 @@ from lockstep_runtime.telemetry.log import FlowLog
 from tests.support.eventually import eventually
 
 LONG = timedelta(hours=1)
+SHORT = timedelta(seconds=0.06)
 AWAY = ClusterUnreachable("B", "b:9092", "refused")
 DENIED = NotPermitted("B", "to create", "topic x")
 
 
-async def test_a_refresh_waits_for_a_round_that_began_after_it() -> None:
-    rounds = PeriodicTasks(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
-    began: list[int] = []
-    go_on = asyncio.Event()
+@pytest.fixture
+def ended() -> list[bool]:
+    """Whether each round that has ended had failed."""
+    return []
+
+
+@pytest.fixture
+def periodic(ended: list[bool]) -> PeriodicTasks:
+    return PeriodicTasks(FlowLog("test", "A->B"), time.monotonic, lambda _, failed: ended.append(failed))
+
+
+@asynccontextmanager
+async def every(
+    periodic: PeriodicTasks, round_: Callable[[], Awaitable[None]], interval: timedelta = LONG, *, rest: float = 0.0
+) -> AsyncIterator[None]:
+    async with asyncio.TaskGroup() as tasks:
+        work = tasks.create_task(periodic.every("work", interval, round_, rest=rest))
+        await asyncio.sleep(0)
+        yield
+        work.cancel()
+
+
+async def refreshed(periodic: PeriodicTasks) -> None:
+    await asyncio.wait_for(periodic.refresh(), 5.0)
+
+
+async def test_a_refresh_waits_for_a_round_that_began_after_it(periodic: PeriodicTasks) -> None:
+    began, go_on = list[int](), asyncio.Event()
 
     async def round_() -> None:
         began.append(len(began))
-        if len(began) == 1:
-            await go_on.wait()
+        await go_on.wait()
 
-    async with asyncio.TaskGroup() as tasks:
-        work = tasks.create_task(rounds.every("work", LONG, round_))
-        while not began:
-            await asyncio.sleep(0)
-        refresh = tasks.create_task(rounds.refresh())  # while the first round is under way
+    async with every(periodic, round_):
+        refresh = asyncio.create_task(refreshed(periodic))  # while the first round is under way
         await asyncio.sleep(0)
         go_on.set()
-        await asyncio.wait_for(refresh, 5.0)
+        await refresh
         assert began == [0, 1]
-        work.cancel()
 
 
-async def test_refresh_that_fails_has_its_cause() -> None:
-    rounds = PeriodicTasks(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
-    troubled: list[ClusterError] = []
+async def test_refresh_that_fails_has_its_cause(periodic: PeriodicTasks) -> None:
+    errors: list[ClusterError] = []
 
     async def round_() -> None:
-        if troubled:
-            raise troubled[0]
+        if errors:
+            raise errors[0]
 
-    async with asyncio.TaskGroup() as tasks:
-        work = tasks.create_task(rounds.every("work", LONG, round_))
-        await asyncio.wait_for(rounds_done(rounds), 5.0)
-        troubled.append(DENIED)
+    async with every(periodic, round_):
+        await refreshed(periodic)
+        errors.append(DENIED)
         with pytest.raises(NotPermitted):
-            await asyncio.wait_for(rounds.refresh(), 5.0)
-        assert rounds.troubles.now == {"work": str(DENIED)}
-        troubled.clear()
-        await asyncio.wait_for(rounds.refresh(), 5.0)
-        assert rounds.troubles.now == {}
-        work.cancel()
+            await refreshed(periodic)
+        assert periodic.troubles.now == {"work": str(DENIED)}
+        errors.clear()
+        await refreshed(periodic)
+        assert periodic.troubles.now == {}
 
 
-async def test_mm2_036_round_without_an_answer_is_retried_before_its_interval() -> None:
-    ended: list[bool] = []
-    rounds = PeriodicTasks(
-        FlowLog("test", "A->B"), asyncio.get_running_loop().time, lambda _, failed: ended.append(failed)
-    )
-
+async def test_mm2_036_round_without_an_answer_is_retried_before_its_interval(
+    periodic: PeriodicTasks, ended: list[bool]
+) -> None:
     async def round_() -> None:
         if not ended:
             raise AWAY
 
-    async with asyncio.TaskGroup() as tasks:
-        work = tasks.create_task(rounds.every("work", LONG, round_))
+    async with every(periodic, round_):
         await eventually(lambda: len(ended) == 2)
         assert ended == [True, False]
-        assert rounds.troubles.now == {}
-        work.cancel()
-
-
-async def rounds_done(rounds: PeriodicTasks) -> None:
-    await asyncio.sleep(0)
-    await rounds.refresh()
-
-
-async def test_a_round_that_is_much_work_is_followed_by_a_long_rest() -> None:
-    loop = asyncio.get_running_loop()
-    rounds = PeriodicTasks(FlowLog("test", "A->B"), loop.time)
-    began: list[float] = []
-    ended: list[float] = []
-
-    async def round_() -> None:
-        began.append(loop.time())
-        work_for(0.05)
-        ended.append(loop.time())
-
-    async with asyncio.TaskGroup() as tasks:
-        work = tasks.create_task(rounds.every("work", timedelta(seconds=0.06), round_, rest=3.0))
-        await eventually(lambda: len(began) == 2)
-        assert began[1] - ended[0] >= 3.0 * 0.05 - 0.001, "not when the interval was over"
-        work.cancel()
-
-
-async def test_a_round_that_waited_for_a_cluster_is_not_rested_from() -> None:
-    rounds = PeriodicTasks(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
-    began = 0
-
-    async def round_() -> None:
-        nonlocal began
-        began += 1
-        await asyncio.sleep(0.2)
-
-    async with asyncio.TaskGroup() as tasks:
-        work = tasks.create_task(rounds.every("work", timedelta(seconds=0.06), round_, rest=1e2))
-        await eventually(lambda: began == 2)
-        work.cancel()
+        assert periodic.troubles.now == {}
 
 
 def work_for(seconds: float) -> None:
@@ -121,94 +97,81 @@ def work_for(seconds: float) -> None:
         pass
 
 
-async def test_hurried_round_does_not_wait_for_its_rest() -> None:
-    rounds = PeriodicTasks(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
+async def test_a_round_that_is_much_work_is_followed_by_a_long_rest(periodic: PeriodicTasks) -> None:
+    times: list[float] = []
 
+    async def round_() -> None:
+        times.append(time.monotonic())
+        work_for(0.05)
+        times.append(time.monotonic())
+
+    async with every(periodic, round_, SHORT, rest=3.0):
+        await eventually(lambda: len(times) == 4)
+        assert times[2] - times[1] >= 3.0 * 0.05 - 0.001, "not when the interval was over"
+
+
+async def test_a_round_that_waited_for_a_cluster_is_not_rested_from(periodic: PeriodicTasks, ended: list[bool]) -> None:
+    async def round_() -> None:
+        await asyncio.sleep(0.2)
+
+    async with every(periodic, round_, SHORT, rest=1e2):
+        await eventually(lambda: len(ended) == 2)
+
+
+async def test_triggered_round_does_not_wait_for_its_rest(periodic: PeriodicTasks) -> None:
     async def round_() -> None:
         work_for(0.001)
 
-    async with asyncio.TaskGroup() as tasks:
-        work = tasks.create_task(rounds.every("work", LONG, round_, rest=1e6))
-        await asyncio.wait_for(rounds_done(rounds), 5.0)
-        await asyncio.wait_for(rounds.refresh(), 5.0)
-        work.cancel()
+    async with every(periodic, round_, rest=1e6):
+        await refreshed(periodic)
+        await refreshed(periodic)
 
 
-async def test_round_that_raises_another_error_fails_and_frees_all_waiting() -> None:
-    rounds = PeriodicTasks(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
-    go_on = asyncio.Event()
+@pytest.mark.parametrize("error", [LookupError, LeadershipLost])
+async def test_round_that_raises_another_error_fails_with_its_refresh(
+    periodic: PeriodicTasks, error: type[Exception]
+) -> None:
+    """If the lead is lost, nothing is answered, and the next leader carries the command out."""
 
     async def round_() -> None:
-        await go_on.wait()
-        raise LookupError
+        if periodic.was_triggered("work"):
+            raise error
 
-    work = asyncio.create_task(rounds.every("work", LONG, round_))
+    work = asyncio.create_task(periodic.every("work", LONG, round_))
     await asyncio.sleep(0)
-    go_on.set()
-    with pytest.raises(LookupError):
+    with pytest.raises(error):
+        await refreshed(periodic)
+    with pytest.raises(error):
         await work
-    rounds.reset()
-    await asyncio.wait_for(rounds.refresh(), 5.0)  # nothing is left to wait for
+    periodic.reset()
+    await refreshed(periodic)  # nothing is left to wait for
 
 
-async def test_refresh_whose_round_is_cancelled_is_interrupted() -> None:
-    rounds = PeriodicTasks(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
-    began = asyncio.Event()
+@pytest.mark.parametrize("begins", [True, False])
+async def test_refresh_whose_work_ends_is_interrupted(periodic: PeriodicTasks, begins: bool) -> None:
+    """During its round, or before that begins."""
 
     async def round_() -> None:
-        if rounds.hurried("work"):
-            began.set()
-            await asyncio.sleep(60.0)
+        if not begins or periodic.was_triggered("work"):
+            await asyncio.Event().wait()
 
-    work = asyncio.create_task(rounds.every("work", LONG, round_))
+    work = asyncio.create_task(periodic.every("work", LONG, round_))
     await asyncio.sleep(0)
-    refresh = asyncio.create_task(rounds.refresh())
-    await asyncio.wait_for(began.wait(), 5.0)
+    refresh = asyncio.create_task(refreshed(periodic))
+    await eventually(lambda: periodic.was_triggered("work") or not begins)
     work.cancel()
+    await asyncio.wait({work})
+    periodic.reset()
     with pytest.raises(RoundInterrupted):
-        await asyncio.wait_for(refresh, 5.0)
+        await refresh
     assert work.cancelled()
 
 
-async def test_refresh_before_its_round_is_interrupted_by_a_reset() -> None:
-    rounds = PeriodicTasks(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
-
-    async def round_() -> None:
-        await asyncio.Event().wait()
-
-    work = asyncio.create_task(rounds.every("work", LONG, round_))
-    await asyncio.sleep(0)
-    refresh = asyncio.create_task(rounds.refresh())
-    await asyncio.sleep(0)
-    work.cancel()
-    await asyncio.wait({work})
-    rounds.reset()
-    with pytest.raises(RoundInterrupted):
-        await asyncio.wait_for(refresh, 5.0)
-
-
-async def test_refresh_whose_round_raises_another_error_raises_it_too() -> None:
-    """Also that we do not lead any more: then nothing is answered, and the next leader carries the command out."""
-    rounds = PeriodicTasks(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
-
-    async def round_() -> None:
-        if rounds.hurried("work"):
-            raise LeadershipLost
-
-    work = asyncio.create_task(rounds.every("work", LONG, round_))
-    await asyncio.sleep(0)
-    with pytest.raises(LeadershipLost):
-        await asyncio.wait_for(rounds.refresh(), 5.0)
-    with pytest.raises(LeadershipLost):
-        await work
-
-
-async def test_round_that_is_cancelled_from_within_is_an_error() -> None:
+async def test_round_that_is_cancelled_from_within_is_an_error(periodic: PeriodicTasks) -> None:
     """A task group would go on without it, and nothing would show that the round comes no more."""
-    rounds = PeriodicTasks(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
 
     async def round_() -> None:
         raise asyncio.CancelledError
 
     with pytest.raises(RuntimeError, match="work was cancelled from within"):
-        await asyncio.wait_for(asyncio.create_task(rounds.every("work", LONG, round_)), 5.0)
+        await asyncio.wait_for(asyncio.create_task(periodic.every("work", LONG, round_)), 5.0)

@@ -74,8 +74,8 @@ class Flows:
     @property
     def uses(self) -> list[str]:
         """The passwords in use: for A, for B."""
-        found = [self.renewed[-1].clients.source_admin, self.renewed[-1].clients.target_admin]
-        return [properties["sasl.jaas.config"].split('"')[3] for properties in found]
+        conf = [self.renewed[-1].clients.source_admin, self.renewed[-1].clients.target_admin]
+        return [properties["sasl.jaas.config"].split('"')[3] for properties in conf]
 
 
 @pytest.fixture
@@ -113,8 +113,8 @@ async def test_password_not_accepted_yet_waits_while_the_former_one_is_used(
     await flows.run_checks(6)
     assert flows.renewed == []
     assert caplog.messages == ["credentials not taken up"]
-    (why,) = flows.rotation.status()["not_taken_up"]
-    assert why.startswith("cluster B does not know us")  # each time in other words, and said once
+    (refusal,) = flows.rotation.status()["not_taken_up"]
+    assert refusal.startswith("cluster B does not know us")  # each time in other words, and said once
     flows.known |= {"b2"}
     flows.rotation._not_before = 0.0
     await flows.run_checks(1)
@@ -168,12 +168,12 @@ async def test_broken_file_changes_nothing_and_is_logged_once_if_it_stays(
     flows.lines("topcs = x\nA->B.topics = [\n")
     await flows.run_checks(4)
     assert caplog.messages == []
-    monkeypatch.setattr(rotation, "SAY_AFTER_S", 0.0)
+    monkeypatch.setattr(rotation, "LOGGED_AFTER_S", 0.0)
     await flows.run_checks(4)
     assert caplog.messages == ["changed configuration not taken up"]
-    said = caplog.records[0].__dict__["text"]
-    assert "topcs" in said
-    assert "A->B.topics" in said
+    text = caplog.records[0].__dict__["text"]
+    assert "topcs" in text
+    assert "A->B.topics" in text
     assert len(flows.rotation.status()["not_taken_up"]) == 1
     flows.lines("")
     caplog.set_level(logging.INFO)
@@ -213,5 +213,5 @@ async def test_rotation_log_lines_have_no_secret(flows: Flows, caplog: pytest.Lo
     flows.rotation._not_before = 0.0
     await flows.run_checks()
     assert flows.uses == ["hunter-a", "hunter-b"]
-    said = "".join(str(record.__dict__) for record in caplog.records)
-    assert "hunter" not in said + repr(flows.rotation.status())
+    lines = "".join(str(record.__dict__) for record in caplog.records)
+    assert "hunter" not in lines + repr(flows.rotation.status())

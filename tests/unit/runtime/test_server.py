@@ -17,7 +17,7 @@ from lockstep_runtime.http import guard, server
 from lockstep_runtime.http.access import AccessPolicy, PagesUnusable
 from lockstep_runtime.http.answers import page
 from lockstep_runtime.http.server import PageServer
-from tests.support.pages import WITHIN, certificate, crowd, got, sent, served
+from tests.support.pages import WITHIN, certificate, crowd, got, pages_access, sent, served
 
 NOTHING_BUT_STATUS = [
     "/",
@@ -83,16 +83,20 @@ async def test_a_token_is_asked_for_except_by_probes_which_say_nothing_else(tmp_
         assert (await got(address, "/status"))[0] == 401
 
 
-async def test_http_request_that_is_too_large_or_too_slow_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard, "HEAD_WITHIN_S", 0.3)
-    async with served(AccessPolicy()) as address:
+@pytest.mark.parametrize("tls", [False, True])
+async def test_http_request_that_is_too_large_or_too_slow_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tls: bool
+) -> None:
+    monkeypatch.setattr(guard, "HEAD_WITHIN_S", 0.5)
+    access, trusted = pages_access(tmp_path, tls=tls)
+    async with served(access) as address:
         large = b"GET /live HTTP/1.1\r\n" + b"A: " + b"x" * 20_000 + b"\r\n\r\n"
-        assert (await sent(address, large)).startswith(b"HTTP/1.1 431 ")
+        assert (await sent(address, large, trusted)).startswith(b"HTTP/1.1 431 ")
         began = time.monotonic()
-        assert (await sent(address, b"GET /live HTTP/1.1\r\nHost:")).startswith(b"HTTP/1.1 408 ")
-        assert (await sent(address, b"")).startswith(b"HTTP/1.1 408 ")
+        assert (await sent(address, b"GET /live HTTP/1.1\r\nHost:", trusted)).startswith(b"HTTP/1.1 408 ")
+        assert (await sent(address, b"", trusted)).startswith(b"HTTP/1.1 408 ")
         assert time.monotonic() - began < 5
-        assert await got(address, "/live") == (200, "live\n")
+        assert await got(address, "/live", tls=trusted) == (200, "live\n")
 
 
 SLOW_CLIENTS = {
@@ -107,10 +111,7 @@ SLOW_CLIENTS = {
 @pytest.mark.parametrize("says", SLOW_CLIENTS.values(), ids=SLOW_CLIENTS)
 @pytest.mark.parametrize("tls", [False, True])
 async def test_live_is_answered_at_once_under_a_crowd_of_slow_clients(tmp_path: Path, says: bytes, tls: bool) -> None:
-    access, trusted = AccessPolicy(), None
-    if tls:
-        made, key = certificate(tmp_path, "one")
-        access, trusted = AccessPolicy(certificate=made, key=key), ssl.create_default_context(cafile=str(made))
+    access, trusted = pages_access(tmp_path, tls=tls)
     async with served(access) as address, crowd(address, guard.CONNECTIONS + 20, says):
         for _ in range(20):
             async with asyncio.timeout(2.0):
@@ -125,11 +126,15 @@ async def test_a_client_that_does_not_take_its_answer_gives_way(monkeypatch: pyt
         assert (await sent(address, b"GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n")).count(b"x") > 1 << 24
 
 
-async def test_the_oldest_connection_without_a_request_is_closed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("tls", "says"), [(False, b""), (True, b"\x16\x03")])
+async def test_the_oldest_connection_without_a_request_is_closed_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tls: bool, says: bytes
+) -> None:
     monkeypatch.setattr(guard, "CONNECTIONS", 3)
-    async with served(AccessPolicy()) as address, crowd(address, 3, b"") as opened:
+    access, trusted = pages_access(tmp_path, tls=tls)
+    async with served(access) as address, crowd(address, 3, says) as opened:
         await asyncio.sleep(0.1)
-        assert await got(address, "/live") == (200, "live\n")
+        assert await got(address, "/live", tls=trusted) == (200, "live\n")
         async with asyncio.timeout(1.0):
             with contextlib.suppress(ConnectionError):
                 assert await opened[0][0].read() == b""
@@ -165,23 +170,23 @@ async def test_a_refused_connection_is_closed_soon_though_its_client_stays(monke
 async def test_https_renews_its_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "CHECK_INTERVAL_S", 0.05)
     made, key = certificate(tmp_path, "first")
-    (next_made, next_key), heard = certificate(tmp_path, "second"), list[str]()
-    first, second = (ssl.create_default_context(cafile=str(one)) for one in (made, next_made))
-    async with served(AccessPolicy(certificate=made, key=key), heard.append) as address:
+    (next_made, next_key), warnings = certificate(tmp_path, "second"), list[str]()
+    first, second = (ssl.create_default_context(cafile=str(file)) for file in (made, next_made))
+    async with served(AccessPolicy(certificate=made, key=key), warnings.append) as address:
         assert address.startswith("https://127.0.0.1:")
         assert await got(address, "/live", tls=first) == (200, "live\n")
         with pytest.raises((ConnectionError, asyncio.IncompleteReadError, IndexError)):
             await got(address.replace("https", "http"), "/live")  # clear text
         shutil.copy(next_made, made)  # half of a pair, as while a secret is exchanged
         async with asyncio.timeout(WITHIN):
-            while not heard:
+            while not warnings:
                 await asyncio.sleep(0.05)
-        assert "cannot be used" in heard[0]
+        assert "cannot be used" in warnings[0]
         shutil.copy(next_key, key)
         async with asyncio.timeout(WITHIN):
-            while "" not in heard:
+            while "" not in warnings:
                 await asyncio.sleep(0.05)
-        assert len(heard) == 2
+        assert len(warnings) == 2
         assert await got(address, "/live", tls=second) == (200, "live\n")
         with pytest.raises(ssl.SSLCertVerificationError):
             await got(address, "/live", tls=first)

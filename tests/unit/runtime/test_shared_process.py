@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from datetime import timedelta
 from pkgutil import resolve_name
 from typing import cast
 
@@ -17,6 +18,7 @@ class Ending:
     """In the place of a Process: it ends at once with the next of these codes, or else when it is stopped."""
 
     log = FlowLog("heartbeat", "")
+    ready_for = timedelta()
 
     def __init__(self, codes: list[int]) -> None:
         self._codes = codes

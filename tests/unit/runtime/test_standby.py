@@ -27,7 +27,7 @@ class Scene:
         self.ticks = 0
         self.ctx = leading(folder, "topic-sync", (0, 5))
         self.ctx.clock = Clock(monotonic=lambda: self.now)
-        self.ctx.heard_at = self.now
+        self.ctx.heartbeat_at = self.now
         nothing: Any = None
 
         class Service:
@@ -58,14 +58,14 @@ async def test_replica_keeps_its_troubles_over_an_outage_of_the_target(
 
     monkeypatch.setattr(scene.ctx.target, "probe", refused)
     follower: Any = Follower()
-    watching = asyncio.create_task(scene.runner._watch_reach(follower))
-    scene.ctx.rounds.troubles.began("topic refresh", DENIED)
+    watching = asyncio.create_task(scene.runner._watch_target(follower))
+    scene.ctx.periodic.troubles.began("topic refresh", DENIED)
     await scene.after(1)
     follower.trouble = "no answer"
     await scene.after(2 * FORGETS_AFTER)
     follower.trouble = ""
     await scene.after(1)
-    assert "topic refresh" in scene.ctx.rounds.troubles.now
+    assert "topic refresh" in scene.ctx.periodic.troubles.now
     await scene.after(FORGETS_AFTER + 1)
     assert not scene.runner.degraded
     watching.cancel()
@@ -74,10 +74,10 @@ async def test_replica_keeps_its_troubles_over_an_outage_of_the_target(
 async def test_standby_replica_forgets_its_troubles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene(tmp_path, monkeypatch)
     follower: Any = Follower()
-    watching = asyncio.create_task(scene.runner._watch_reach(follower))
+    watching = asyncio.create_task(scene.runner._watch_target(follower))
     for name, trouble in (("topic refresh", DENIED), ("config sync", AWAY)):
-        scene.ctx.rounds.troubles.began(name, trouble)
-    scene.ctx.heard_at = scene.now + FORGETS_AFTER + 1
+        scene.ctx.periodic.troubles.began(name, trouble)
+    scene.ctx.heartbeat_at = scene.now + FORGETS_AFTER + 1
     await scene.after(FORGETS_AFTER + 1)
     assert scene.runner.degraded, "it leads"
     scene.ctx.leadership.assigned(())

@@ -1,4 +1,4 @@
-"""Control topics that were deleted: each loss is found once, whichever life finds it."""
+"""Control topics that were deleted: each loss is found once, whichever session finds it."""
 
 from pathlib import Path
 from typing import Any
@@ -68,7 +68,7 @@ class Scene:
         monkeypatch.setattr(self.losses, "_read_events", self._read)
 
     async def report(self) -> None:
-        self.ctx.heard_at = self.now
+        self.ctx.heartbeat_at = self.now
         await self.losses.report()
 
     async def _event(self, kind: str, subject: str, _: str, **detail: Any) -> None:
@@ -84,8 +84,8 @@ class Scene:
 
 async def test_event_that_was_not_written_is_written_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene(tmp_path, "topic-sync", [], monkeypatch)
-    scene.losses.observe("B", {"events": "1"})
-    scene.losses.observe("B", {"events": "2"})
+    for topic_id in ("1", "2"):
+        scene.losses.observe("B", {"events": topic_id})
     scene.refuses = True
     await scene.report()
     scene.refuses = False

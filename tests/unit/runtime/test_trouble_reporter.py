@@ -39,9 +39,9 @@ def test_end_of_a_trouble_is_reported_once() -> None:
     schedule = ReportSchedule()
     schedule.check(REFUSED, (), 0)
     schedule.check(REFUSED, (), 5)
-    said = schedule.check((), (), 10)
-    assert said is not None
-    assert said[0] == ()
+    report = schedule.check((), (), 10)
+    assert report is not None
+    assert report[0] == ()
     assert schedule.check((), (), 1e6) is None
 
 
@@ -65,9 +65,9 @@ def test_counts_of_unreadable_records_are_reported_and_renewed() -> None:
 def test_report_that_was_not_written_is_due_again() -> None:
     schedule = ReportSchedule()
     schedule.check(REFUSED, (), 0)
-    said = schedule.check(REFUSED, (), 5)
+    report = schedule.check(REFUSED, (), 5)
     schedule.not_written()
-    assert schedule.check(REFUSED, (), 10) == said
+    assert schedule.check(REFUSED, (), 10) == report
     schedule.check((), (), 15)
     schedule.not_written()
     assert schedule.check((), (), 20) is not None

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from lockstep_kafka.topics.topic_reader import Record
-from lockstep_runtime.state.unreadable_records import PRESENT_AT_MOST, SAID_AT_MOST, UnreadableRecords
+from lockstep_runtime.state.unreadable_records import LOGGED_AT_MOST, PRESENT_AT_MOST, UnreadableRecords
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_state.names import Flow
 
@@ -30,7 +30,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 def test_unreadable_record_is_logged_once_with_its_place(caplog: pytest.LogCaptureFixture) -> None:
     counted: list[str] = []
     unreadable = reader(counted)
-    for _ in range(3):  # each life replays the topic
+    for _ in range(3):  # each session replays the topic
         unreadable.begin("state")
         unreadable.pass_over(record(7), WHY, stays=True)
     assert warnings(caplog) == ["state partition 0 offset 7: odd"]
@@ -56,10 +56,10 @@ def test_unreadable_record_of_a_log_that_forgets_is_only_counted() -> None:
 
 def test_flood_of_unreadable_records_is_counted_and_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     unreadable = reader()
-    for offset in range(SAID_AT_MOST + 50):
+    for offset in range(LOGGED_AT_MOST + 50):
         unreadable.pass_over(record(offset), WHY, stays=False)
-    assert len(warnings(caplog)) == SAID_AT_MOST + 1
-    assert unreadable.counts == {"state": SAID_AT_MOST + 50}
+    assert len(warnings(caplog)) == LOGGED_AT_MOST + 1
+    assert unreadable.counts == {"state": LOGGED_AT_MOST + 50}
 
 
 def test_keys_that_cannot_be_read_are_named_up_to_a_bound() -> None:

@@ -1,4 +1,6 @@
-"""What an operator may ask for, about what, and who answers."""
+"""Commands: their verbs, their scopes and the services that answer them."""
+
+from collections.abc import Collection
 
 import pytest
 from hypothesis import given
@@ -71,49 +73,42 @@ def test_scope_with_a_bad_form_is_refused_with_the_valid_forms(text: str, why: s
         Scope.parse(text)
 
 
-@pytest.mark.parametrize(
-    "verb", [command_vocabulary.PAUSE, command_vocabulary.RESUME, command_vocabulary.STOP, command_vocabulary.RESTART]
-)
-def test_command_about_work_is_answered_by_the_owner_of_the_connector(verb: str) -> None:
-    assert asked(verb, FLOW) == OWNERS
-    assert asked(verb, Scope.for_connector(Connector.SOURCE)) == {"topic-sync"}
-    assert asked(verb, Scope.for_connector(Connector.CHECKPOINT)) == {"checkpoint"}
-    assert asked(verb, Scope.for_connector(Connector.HEARTBEAT)) == {"heartbeat"}
-    assert asked(verb, Scope.parse("slot:1")) == {"topic-sync"}
-
-
-@pytest.mark.parametrize("verb", [command_vocabulary.PAUSE, command_vocabulary.RESUME, command_vocabulary.RESTART])
-def test_topics_and_partitions_are_topic_syncs(verb: str) -> None:
-    for text in ("topic:orders", "partition:orders-3"):
-        assert asked(verb, Scope.parse(text)) == {"topic-sync"}
-
-
-def test_a_refresh_is_everybodys_or_a_connectors() -> None:
-    assert asked(command_vocabulary.REFRESH, FLOW) == set(command_vocabulary.SERVICES)
-    assert asked(command_vocabulary.REFRESH, Scope.for_connector(Connector.SOURCE)) == SOURCE
-    assert asked(command_vocabulary.REFRESH, Scope.for_connector(Connector.HEARTBEAT)) == {"heartbeat"}
+WORK = (command_vocabulary.PAUSE, command_vocabulary.RESUME, command_vocabulary.STOP, command_vocabulary.RESTART)
+OFFSETS = (command_vocabulary.OFFSETS_LIST, command_vocabulary.OFFSETS_ALTER, command_vocabulary.OFFSETS_RESET)
 
 
 @pytest.mark.parametrize(
-    "verb", [command_vocabulary.OFFSETS_LIST, command_vocabulary.OFFSETS_ALTER, command_vocabulary.OFFSETS_RESET]
+    ("verbs", "scope", "services"),
+    [
+        (WORK, "flow", OWNERS),
+        (WORK, "connector:MirrorSourceConnector", {"topic-sync"}),
+        (WORK, "connector:MirrorCheckpointConnector", {"checkpoint"}),
+        (WORK, "connector:MirrorHeartbeatConnector", {"heartbeat"}),
+        (WORK, "slot:1", {"topic-sync"}),
+        *((set(WORK) - {command_vocabulary.STOP}, text, {"topic-sync"}) for text in ("topic:t", "partition:t-3")),
+        ((command_vocabulary.REFRESH,), "flow", set(command_vocabulary.SERVICES)),
+        ((command_vocabulary.REFRESH,), "connector:MirrorSourceConnector", SOURCE),
+        ((command_vocabulary.REFRESH,), "connector:MirrorHeartbeatConnector", {"heartbeat"}),
+        (OFFSETS, "connector:MirrorSourceConnector", {"data-plane"}),
+        (OFFSETS, "connector:MirrorCheckpointConnector", {"checkpoint"}),
+    ],
 )
-def test_command_about_offsets_is_answered_by_their_owner(verb: str) -> None:
-    assert asked(verb, Scope.for_connector(Connector.SOURCE)) == {"data-plane"}
-    assert asked(verb, Scope.for_connector(Connector.CHECKPOINT)) == {"checkpoint"}
-    with pytest.raises(ValueError, match="only for connector"):
-        asked(verb, FLOW)
+def test_command_is_answered_by_the_owners_of_its_scope(verbs: Collection[str], scope: str, services: set[str]) -> None:
+    assert [asked(verb, Scope.parse(scope)) for verb in verbs] == [services] * len(verbs)
 
 
-def test_a_topic_is_paused_not_stopped() -> None:
-    with pytest.raises(ValueError, match="stop is not for a topic: only for flow, connector, slot"):
-        asked(command_vocabulary.STOP, Scope.parse("topic:orders"))
-    with pytest.raises(ValueError, match="pause is not for a group"):
-        asked(command_vocabulary.PAUSE, Scope.parse("group:g"))
-
-
-def test_unknown_verb_is_refused_with_the_known_verbs() -> None:
-    with pytest.raises(UnknownVerb, match="no command 'dance'; there are refresh, pause, resume"):
-        asked("dance", FLOW)
+@pytest.mark.parametrize(
+    ("verb", "scope", "text"),
+    [
+        *((verb, "flow", "only for connector") for verb in OFFSETS),
+        (command_vocabulary.STOP, "topic:orders", "stop is not for a topic: only for flow, connector, slot"),
+        (command_vocabulary.PAUSE, "group:g", "pause is not for a group"),
+        ("dance", "flow", "no command 'dance'; there are refresh, pause, resume"),
+    ],
+)
+def test_command_for_a_wrong_scope_or_of_an_unknown_verb_is_refused(verb: str, scope: str, text: str) -> None:
+    with pytest.raises(UnknownVerb if verb == "dance" else ValueError, match=text):
+        asked(verb, Scope.parse(scope))
 
 
 def test_every_verb_has_an_answer_of_its_own() -> None:

@@ -1,5 +1,4 @@
-"""MM2's rules for altering source offsets; each test has the number of `mm2-behaviour.md` §7. The values are those of
-MM2's own tests, and more."""
+"""MM2's rules for altered source offsets. Numbers and values are those of MM2's own tests (`mm2-behaviour.md` §7)."""
 
 from typing import Any
 
@@ -41,163 +40,83 @@ def without(connector: Connector, field: str) -> dict[str, Any]:
     return {name: value for name, value in PARTITION[connector].items() if name != field}
 
 
-def fields_of(connector: Connector) -> list[str]:
-    return list(PARTITION[connector])
+OTHER_FIELD = {SOURCE: "partition", CHECKPOINT: "group", HEARTBEAT: "sourceClusterAlias"}
+RUBBISH: tuple[Any, ...] = (None, {}, {"unused": "x"}, {"partition": "a string"})
+every_connector = pytest.mark.parametrize("connector", Connector)
 
 
-# -- the source connector ----------------------------------------------------------------------------------------------
+@every_connector
+def test_mm2_041_073_131_a_partition_has_the_connectors_keys(connector: Connector) -> None:
+    refused(connector, {"unused_partition_key": "unused"}, why="lacks the field")
+    refused(connector, {}, why="lacks the field")
+    refused(connector, None, why="may not be null")
+    refused(connector, {**PARTITION[connector], "colour": "blue"}, why=f"'colour', which a {connector.value} does not")
 
 
-def test_mm2_131_a_partition_has_the_connectors_keys() -> None:
-    refused(SOURCE, {"unused_partition_key": "unused"}, why="lacks the field 'cluster'")
-    refused(SOURCE, {}, why="lacks the field")
-    refused(SOURCE, None, why="may not be null")
-    refused(SOURCE, {**PARTITION[SOURCE], "colour": "blue"}, why="'colour', which a MirrorSourceConnector does not")
+@pytest.mark.parametrize(("connector", "field"), [(c, field) for c in Connector for field in PARTITION[c]])
+def test_mm2_042_074_132_no_key_may_be_missing(connector: Connector, field: str) -> None:
+    refused(connector, without(connector, field), why=f"lacks the field '{field}'")
 
 
-@pytest.mark.parametrize("field", fields_of(SOURCE))
-def test_mm2_132_no_key_may_be_missing(field: str) -> None:
-    refused(SOURCE, without(SOURCE, field), why=f"lacks the field '{field}'")
-
-
+@pytest.mark.parametrize("connector", [SOURCE, CHECKPOINT])
 @pytest.mark.parametrize("number", [*NEITHER, -1, -(2**31), 2**31, 2**40])
-def test_mm2_133_the_partition_is_a_java_integer_from_0(number: Any) -> None:
-    refused(SOURCE, {**PARTITION[SOURCE], "partition": number}, why="as 'partition', which m")
+def test_mm2_043_133_the_partition_is_a_java_integer_from_0(connector: Connector, number: Any) -> None:
+    refused(connector, {**PARTITION[connector], "partition": number}, why="as 'partition', which m")
 
 
-@pytest.mark.parametrize("field", ["cluster", "topic"])
+@pytest.mark.parametrize(
+    ("connector", "field"), [(c, field) for c in Connector for field in PARTITION[c] if field != "partition"]
+)
 @pytest.mark.parametrize("name", [1, None, True, ["t"]])
-def test_mm2_133_cluster_and_topic_are_strings(field: str, name: Any) -> None:
-    refused(SOURCE, {**PARTITION[SOURCE], field: name}, why=f"as '{field}', which must be a string")
+def test_mm2_074_133_aliases_topics_and_groups_are_strings(connector: Connector, field: str, name: Any) -> None:
+    refused(connector, {**PARTITION[connector], field: name}, why=f"as '{field}', which must be a string")
 
 
-def test_mm2_134_wrong_source_partition_refuses_all_entries() -> None:
-    good = (PARTITION[SOURCE], {"offset": 10})
-    other = ({**PARTITION[SOURCE], "partition": 3}, {"offset": 20})
-    assert [one.offset for one in asked(SOURCE, good, other)] == [10, 20]
+@every_connector
+def test_mm2_044_075_134_wrong_partition_refuses_all_entries(connector: Connector) -> None:
+    good = (PARTITION[connector], {"offset": 0})
+    assert [change.offset for change in asked(connector, good, good)] == [0, 0]
     with pytest.raises(RefusedOffsets, match="entry 2: "):
-        asked(SOURCE, good, (without(SOURCE, "topic"), {"offset": 0}))
+        asked(connector, good, (without(connector, OTHER_FIELD[connector]), {"offset": 0}))
 
 
+@every_connector
 @pytest.mark.parametrize("offset", [{}, {"unused_offset_key": 0}, "10", 10, [10]])
-def test_mm2_135_the_offset_has_its_key(offset: Any) -> None:
+def test_mm2_045_076_135_the_offset_has_its_key(connector: Connector, offset: Any) -> None:
     with pytest.raises(RefusedOffsets, match=r'write \{"offset": N\}'):
-        asked(SOURCE, (PARTITION[SOURCE], offset))
+        asked(connector, (PARTITION[connector], offset))
 
 
+@every_connector
 @pytest.mark.parametrize("offset", [*NEITHER, -1, -420])
-def test_mm2_136_the_offset_is_a_java_long_from_0(offset: Any) -> None:
-    refused(SOURCE, PARTITION[SOURCE], offset, why="must be an integer|may not be negative")
+def test_mm2_046_077_136_the_offset_is_a_java_long_from_0(connector: Connector, offset: Any) -> None:
+    refused(connector, PARTITION[connector], offset, why="must be an integer|may not be negative|can only be 0")
+
+
+@pytest.mark.parametrize("connector", [CHECKPOINT, HEARTBEAT])
+@pytest.mark.parametrize("offset", [1, 10, 2**31])
+def test_mm2_046_077_the_offset_can_only_be_0(connector: Connector, offset: int) -> None:
+    refused(connector, PARTITION[connector], offset, why="can only be 0")
 
 
 @pytest.mark.parametrize("offset", [0, 10, 2**31, 2**63 - 1])
-def test_mm2_136_offsets_that_are_taken(offset: int) -> None:
-    (one,) = asked(SOURCE, (PARTITION[SOURCE], {"offset": offset}))
-    assert (one.offset, one.is_for(SOURCE)) == (offset, True)
+def test_mm2_136_offsets_of_the_source_connector_are_accepted(offset: int) -> None:
+    (change,) = asked(SOURCE, (PARTITION[SOURCE], {"offset": offset}))
+    assert (change.offset, change.is_for(SOURCE)) == (offset, True)
 
 
-RUBBISH: tuple[Any, ...] = (None, {}, {"unused": "x"}, {"partition": "a string"})
+@every_connector
+def test_mm2_047_078_137_a_tombstone_is_always_accepted(connector: Connector) -> None:
+    for partition in (PARTITION[connector], without(connector, OTHER_FIELD[connector]), *RUBBISH):
+        (change,) = asked(connector, (partition, None))
+        assert change == OffsetChange(partition, None)
+        assert change.is_for(connector) == (partition == PARTITION[connector])
 
 
-@pytest.mark.parametrize("partition", [PARTITION[SOURCE], without(SOURCE, "partition"), *RUBBISH])
-def test_mm2_137_a_tombstone_is_always_taken(partition: Any) -> None:
-    (one,) = asked(SOURCE, (partition, None))
-    assert one == OffsetChange(partition, None)
-    assert one.is_for(SOURCE) == (partition == PARTITION[SOURCE])
-
-
-def test_mm2_138_valid_and_empty_source_offsets_are_accepted() -> None:
-    assert asked(SOURCE) == ()
-    assert asked(SOURCE, (PARTITION[SOURCE], {"offset": 123})) == (OffsetChange(PARTITION[SOURCE], 123),)
-
-
-# -- the checkpoint connector ------------------------------------------------------------------------------------------
-
-
-def test_mm2_041_a_partition_has_the_connectors_keys() -> None:
-    refused(CHECKPOINT, {"unused_partition_key": "unused"}, why="lacks the field")
-    refused(CHECKPOINT, None, why="may not be null")
-    refused(CHECKPOINT, PARTITION[SOURCE], why="lacks the field 'group'")
-
-
-@pytest.mark.parametrize("field", fields_of(CHECKPOINT))
-def test_mm2_042_no_key_may_be_missing(field: str) -> None:
-    refused(CHECKPOINT, without(CHECKPOINT, field), why=f"lacks the field '{field}'")
-
-
-@pytest.mark.parametrize("number", [*NEITHER, -1, 2**31])
-def test_mm2_043_the_partition_is_a_java_integer_from_0(number: Any) -> None:
-    refused(CHECKPOINT, {**PARTITION[CHECKPOINT], "partition": number}, why="as 'partition', which m")
-
-
-def test_mm2_044_wrong_checkpoint_partition_refuses_all_entries() -> None:
-    good = (PARTITION[CHECKPOINT], {"offset": 0})
-    assert len(asked(CHECKPOINT, good, good)) == 2
-    with pytest.raises(RefusedOffsets, match="entry 2: "):
-        asked(CHECKPOINT, good, (without(CHECKPOINT, "group"), {"offset": 0}))
-
-
-@pytest.mark.parametrize("offset", [{}, {"unused_offset_key": 0}])
-def test_mm2_045_the_offset_has_its_key(offset: Any) -> None:
-    with pytest.raises(RefusedOffsets, match=r'write \{"offset": N\}'):
-        asked(CHECKPOINT, (PARTITION[CHECKPOINT], offset))
-
-
-@pytest.mark.parametrize("offset", [*NEITHER, -1, 1, 10, 2**31])
-def test_mm2_046_the_offset_can_only_be_0(offset: Any) -> None:
-    refused(CHECKPOINT, PARTITION[CHECKPOINT], offset, why="must be an integer|can only be 0")
-
-
-@pytest.mark.parametrize("partition", [PARTITION[CHECKPOINT], without(CHECKPOINT, "group"), *RUBBISH])
-def test_mm2_047_a_tombstone_is_always_taken(partition: Any) -> None:
-    assert asked(CHECKPOINT, (partition, None)) == (OffsetChange(partition, None),)
-
-
-def test_mm2_048_valid_and_empty_checkpoint_offsets_are_accepted() -> None:
-    assert asked(CHECKPOINT) == ()
-    assert asked(CHECKPOINT, (PARTITION[CHECKPOINT], {"offset": 0})) == (OffsetChange(PARTITION[CHECKPOINT], 0),)
-
-
-# -- the heartbeat connector -------------------------------------------------------------------------------------------
-
-
-def test_mm2_073_a_partition_has_the_connectors_keys() -> None:
-    refused(HEARTBEAT, {"unused_partition_key": "unused"}, why="lacks the field")
-    refused(HEARTBEAT, None, why="may not be null")
-
-
-@pytest.mark.parametrize("field", fields_of(HEARTBEAT))
-def test_mm2_074_no_key_may_be_missing(field: str) -> None:
-    refused(HEARTBEAT, without(HEARTBEAT, field), why=f"lacks the field '{field}'")
-    refused(HEARTBEAT, {**PARTITION[HEARTBEAT], field: 1}, why="must be a string")
-
-
-def test_mm2_075_wrong_heartbeat_partition_refuses_all_entries() -> None:
-    good = (PARTITION[HEARTBEAT], {"offset": 0})
-    assert len(asked(HEARTBEAT, good, ({**PARTITION[HEARTBEAT], "targetClusterAlias": "c"}, {"offset": 0}))) == 2
-    with pytest.raises(RefusedOffsets, match="entry 2: "):
-        asked(HEARTBEAT, good, ({}, {"offset": 0}))
-
-
-@pytest.mark.parametrize("offset", [{}, {"unused_offset_key": 0}])
-def test_mm2_076_the_offset_has_its_key(offset: Any) -> None:
-    with pytest.raises(RefusedOffsets, match=r'write \{"offset": N\}'):
-        asked(HEARTBEAT, (PARTITION[HEARTBEAT], offset))
-
-
-@pytest.mark.parametrize("offset", [*NEITHER, -1, 1, 10])
-def test_mm2_077_the_offset_can_only_be_0(offset: Any) -> None:
-    refused(HEARTBEAT, PARTITION[HEARTBEAT], offset, why="must be an integer|can only be 0")
-
-
-@pytest.mark.parametrize("partition", [PARTITION[HEARTBEAT], without(HEARTBEAT, "sourceClusterAlias"), *RUBBISH])
-def test_mm2_078_a_tombstone_is_always_taken(partition: Any) -> None:
-    assert asked(HEARTBEAT, (partition, None)) == (OffsetChange(partition, None),)
-
-
-def test_mm2_079_valid_and_empty_heartbeat_offsets_are_accepted() -> None:
-    assert asked(HEARTBEAT) == ()
-    assert asked(HEARTBEAT, (PARTITION[HEARTBEAT], {"offset": 0})) == (OffsetChange(PARTITION[HEARTBEAT], 0),)
+@every_connector
+def test_mm2_048_079_138_valid_and_empty_offsets_are_accepted(connector: Connector) -> None:
+    assert asked(connector) == ()
+    assert asked(connector, (PARTITION[connector], {"offset": 0})) == (OffsetChange(PARTITION[connector], 0),)
 
 
 # -- requests and records ----------------------------------------------------------------------------------------------
@@ -235,8 +154,8 @@ def test_a_record_has_connects_bytes_whatever_the_order_of_the_request(
     connector: Connector, offset: int | None, key: bytes, value: bytes | None
 ) -> None:
     shuffled = dict(reversed(PARTITION[connector].items()))
-    (one,) = asked(connector, (shuffled, None if offset is None else {"offset": offset}))
-    assert encode_change(connector.value, one) == (key, value)
+    (change,) = asked(connector, (shuffled, None if offset is None else {"offset": offset}))
+    assert encode_change(connector.value, change) == (key, value)
 
 
 @given(st.text(max_size=8), st.text(max_size=8), st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1))
@@ -244,8 +163,8 @@ def test_records_of_the_source_connector_are_those_of_progress(
     cluster: str, topic: str, partition: int, offset: int
 ) -> None:
     asked_for = {"topic": topic, "partition": partition, "cluster": cluster}
-    (one,) = asked(SOURCE, (asked_for, {"offset": offset}))
-    assert encode_change("n", one) == encode_source_progress(cluster, topic, partition, offset, "n")
+    (change,) = asked(SOURCE, (asked_for, {"offset": offset}))
+    assert encode_change("n", change) == encode_source_progress(cluster, topic, partition, offset, "n")
 
 
 def test_listed_offsets_can_be_requested_again() -> None:

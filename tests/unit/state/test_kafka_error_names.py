@@ -1,4 +1,4 @@
-"""Every error code of a broker has Kafka's name wherever people read it."""
+"""Error codes have Kafka's names in every text."""
 
 import re
 from pathlib import Path

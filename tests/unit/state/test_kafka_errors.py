@@ -1,4 +1,4 @@
-"""The table of error codes has Kafka's names and numbers, as the two libraries know them that speak with brokers."""
+"""The table of error codes agrees with both Kafka libraries."""
 
 import confluent_kafka
 import pytest

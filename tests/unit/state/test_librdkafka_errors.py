@@ -1,4 +1,4 @@
-"""What librdkafka adds to its errors for itself is not shown to people."""
+"""Texts of librdkafka's errors without its own additions."""
 
 import re
 from pathlib import Path
@@ -29,8 +29,8 @@ def test_error_has_no_timing_and_no_count(behind: str) -> None:
 
 
 def test_other_brackets_of_an_error_are_kept() -> None:
-    said = "Failed to resolve 'b:9092': nodename nor servname provided (after a while)"
-    assert without_timing(said) == said
+    text = "Failed to resolve 'b:9092': nodename nor servname provided (after a while)"
+    assert without_timing(text) == text
 
 
 def test_error_of_a_client_is_shown_through_one_function() -> None:

@@ -1,4 +1,4 @@
-"""Kafka's own vectors for the hash and what the default partitioner makes of it."""
+"""Kafka's vectors of murmur2 and of the default partitioner."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Flows and the names every service must form alike."""
+"""Names of flows and of their topics."""
 
 from collections.abc import Callable
 

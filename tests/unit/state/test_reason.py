@@ -1,4 +1,4 @@
-"""A reason is a code with values; its sentence is made where it is shown."""
+"""Reasons: a code with values, and its sentence."""
 
 import json
 from string import Formatter

@@ -1,4 +1,4 @@
-"""A row that says why has a code. Its text follows from the code, and a text alone is `unknown`."""
+"""Rows with reasons: the text follows from the code, and a text alone is `unknown`."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Reports of what fails in replicas: written, read, expired, replaced."""
+"""Trouble reports of replicas: written, read, expired, replaced."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Numbers of as many bytes as they need, beside a writer of one byte after the other."""
+"""Varints, compared with a byte-by-byte writer."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whose configs are looked at, and whose compared: simulated over minutes."""
+"""The schedule of config scans, simulated over minutes."""
 
 from itertools import pairwise
 
@@ -92,7 +92,7 @@ def test_a_change_is_compared_at_once_and_an_unchanged_topic_is_not() -> None:
     turns.start_round(["a"], 8.0)
     assert turns.record_scan("a", 2, 8.0)
     turns.start_round(["a"], 12.0)
-    assert turns.record_scan("a", 2, 12.0)  # what was to be done about it failed: not said to be compared
+    assert turns.record_scan("a", 2, 12.0)  # the change failed, so the topic is not compared yet
     turns.compared("a", 2, 12.0)
     assert not turns.record_scan("a", 2, 16.0)
 

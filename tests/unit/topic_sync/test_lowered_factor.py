@@ -1,4 +1,4 @@
-"""Too few brokers for the wanted replicas are named once, for our own topics and for mirrored ones."""
+"""A replication factor above the brokers is reported once, for control topics and mirrored ones."""
 
 import logging
 from types import SimpleNamespace

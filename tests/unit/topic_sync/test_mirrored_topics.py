@@ -8,7 +8,7 @@ from lockstep_kafka.common.admin_types import TopicDescription
 from lockstep_state.reasons.reason_catalogue import ReasonCode
 from lockstep_state.rows.state_rows import MirroredTopic
 from lockstep_topic_sync.mirrored_topics import (
-    STANDINGS,
+    TOPIC_PHASES,
     SelectedTopic,
     count_by_phase,
     gone_rows,
@@ -33,13 +33,25 @@ ROW = MirroredTopic(
 NO_ROOM, DENIED = reported("no room"), reported("not permitted")
 
 
-def test_topic_on_both_clusters_is_mirrored() -> None:
-    assert mirrored_row(SelectedTopic(SOURCE, "A.orders", TARGET, CONFIGS), None) == ROW
-
-
-def test_topic_with_more_partitions_on_the_target_is_no_trouble() -> None:
-    row = mirrored_row(SelectedTopic(SOURCE, "A.orders", replace(TARGET, partitions=9), CONFIGS), ROW)
-    assert row == replace(ROW, target_partitions=9)
+@pytest.mark.parametrize(
+    ("seen", "before", "row"),
+    [
+        (SelectedTopic(SOURCE, "A.orders", TARGET, CONFIGS), None, ROW),
+        (SelectedTopic(SOURCE, "A.orders", TARGET, CONFIGS, NO_ROOM), None, ROW),  # an old failure is not shown
+        (SelectedTopic(SOURCE, "A.orders", TARGET, None), ROW, ROW),  # configs that were not read stay
+        (
+            SelectedTopic(SOURCE, "A.orders", replace(TARGET, partitions=9), CONFIGS),
+            ROW,
+            replace(ROW, target_partitions=9),
+        ),
+        (SelectedTopic(SOURCE, "A.orders", None, None), ROW, None),  # to be listed again
+        (SelectedTopic(SOURCE, "A.orders", replace(TARGET, partitions=3), None), ROW, None),
+    ],
+)
+def test_topic_on_both_clusters_is_mirrored(
+    seen: SelectedTopic, before: MirroredTopic | None, row: MirroredTopic | None
+) -> None:
+    assert mirrored_row(seen, before) == row
 
 
 @pytest.mark.parametrize("count", [1, 4, 9])
@@ -51,19 +63,12 @@ def test_every_source_partition_is_copied_where_counts_are_kept(count: int) -> N
     assert row.copied(by_key=False) == min(4, count)
 
 
-def test_configs_that_were_not_read_stay_as_known() -> None:
-    assert mirrored_row(SelectedTopic(SOURCE, "A.orders", TARGET, None), ROW) == ROW
-
-
-@pytest.mark.parametrize("target", [None, replace(TARGET, partitions=3)])
-def test_topic_without_a_target_yet_has_no_row(target: TopicDescription | None) -> None:
-    assert mirrored_row(SelectedTopic(SOURCE, "A.orders", target, None), ROW) is None
-
-
-def test_a_topic_that_cannot_be_created_is_failed() -> None:
+def test_topic_that_cannot_be_created_is_failed_and_lacks_everything() -> None:
     row = mirrored_row(SelectedTopic(SOURCE, "A.orders", None, None, NO_ROOM), None)
     assert row is not None
     assert (row.phase, row.reason, row.target_partitions, row.partitions) == ("failed", "no room", 0, 4)
+    assert row.missing == 0
+    assert topic_events(None, row)[0].detail == {"cause": NO_ROOM}
 
 
 def test_partitions_that_cannot_be_added_leave_the_others_mirrored() -> None:
@@ -88,13 +93,6 @@ def test_topic_with_more_missing_partitions_has_another_event() -> None:
     assert topic_events(row, row) == []
 
 
-def test_a_topic_without_a_target_lacks_no_partitions_but_everything() -> None:
-    row = mirrored_row(SelectedTopic(SOURCE, "A.orders", None, None, NO_ROOM), None)
-    assert row is not None
-    assert row.missing == 0
-    assert topic_events(None, row)[0].detail == {"cause": NO_ROOM}
-
-
 def test_topics_are_counted_by_phase_with_failing_ones_apart() -> None:
     few = replace(ROW, source_topic="few", cause=NO_ROOM, missing=2)
     failed = replace(ROW, source_topic="none", phase="failed", cause=NO_ROOM)
@@ -102,7 +100,7 @@ def test_topics_are_counted_by_phase_with_failing_ones_apart() -> None:
     assert count_by_phase([ROW, few, failed, replace(ROW, phase="deleted"), newer]) == {
         "mirrored": 1, "failing": 1, "failed": 1, "deleted": 1, "excluded": 0, "left-out": 0,
     }  # fmt: skip
-    assert count_by_phase([]) == dict.fromkeys(STANDINGS, 0)
+    assert count_by_phase([]) == dict.fromkeys(TOPIC_PHASES, 0)
 
 
 def test_mm2_120_topic_with_failed_configs_stays_mirrored_with_the_reason() -> None:
@@ -115,11 +113,6 @@ def test_mm2_120_topic_with_failed_configs_stays_mirrored_with_the_reason() -> N
     both = mirrored_row(SelectedTopic(SOURCE, "A.orders", None, None, NO_ROOM, DENIED), None)
     assert both is not None
     assert both.reason == "no room"
-
-
-def test_old_failure_of_a_mirrored_topic_is_not_shown() -> None:
-    row = mirrored_row(SelectedTopic(SOURCE, "A.orders", TARGET, CONFIGS, NO_ROOM), None)
-    assert row == ROW
 
 
 def test_deleted_and_excluded_topics_have_one_event() -> None:
@@ -137,20 +130,34 @@ def kinds(before: MirroredTopic | None, after: MirroredTopic) -> list[str]:
     return [happened.kind for happened in topic_events(before, after)]
 
 
-def test_topic_events_follow_from_row_changes() -> None:
-    failed = replace(ROW, phase="failed", cause=NO_ROOM)
-    assert kinds(None, ROW) == []
-    assert kinds(None, failed) == ["TopicFailed"]
-    assert kinds(failed, failed) == []
-    assert kinds(failed, replace(failed, cause=DENIED)) == ["TopicFailed"]
-    assert kinds(failed, ROW) == []
-    assert kinds(ROW, replace(ROW, phase="deleted")) == ["TopicDeleted"]
-    assert kinds(ROW, replace(ROW, phase="excluded")) == ["TopicExcluded"]
-    assert kinds(replace(ROW, phase="excluded"), ROW) == ["TopicIncluded"]
-    assert kinds(replace(ROW, phase="excluded"), failed) == ["TopicFailed", "TopicIncluded"]
-    assert kinds(replace(ROW, phase="excluded"), replace(ROW, phase="deleted")) == ["TopicDeleted"]
-    assert kinds(replace(ROW, phase="deleted"), ROW) == []
-    assert kinds(ROW, replace(ROW, partitions=5)) == []
+FAILED, DELETED, EXCLUDED = (
+    replace(ROW, phase="failed", cause=NO_ROOM),
+    replace(ROW, phase="deleted"),
+    replace(ROW, phase="excluded"),
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "events"),
+    [
+        (None, ROW, []),
+        (None, FAILED, ["TopicFailed"]),
+        (FAILED, FAILED, []),
+        (FAILED, replace(FAILED, cause=DENIED), ["TopicFailed"]),
+        (FAILED, ROW, []),
+        (ROW, DELETED, ["TopicDeleted"]),
+        (ROW, EXCLUDED, ["TopicExcluded"]),
+        (EXCLUDED, ROW, ["TopicIncluded"]),
+        (EXCLUDED, FAILED, ["TopicFailed", "TopicIncluded"]),
+        (EXCLUDED, DELETED, ["TopicDeleted"]),
+        (DELETED, ROW, []),
+        (ROW, replace(ROW, partitions=5), []),
+    ],
+)
+def test_topic_events_follow_from_row_changes(
+    before: MirroredTopic | None, after: MirroredTopic, events: list[str]
+) -> None:
+    assert kinds(before, after) == events
 
 
 def test_a_topic_that_came_back_under_another_id_was_recreated() -> None:

@@ -1,4 +1,4 @@
-"""Which topics a round is about where topics are not refreshed, and when a round is the last one."""
+"""Rounds of a flow without topic refreshes."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -78,20 +78,20 @@ async def test_topic_that_fails_does_not_bring_in_new_topics(tmp_path: Path, mon
     await scene.round()
     assert scene.listed == 2, "the topic that fails is tried again"
     assert all("secret" not in topics for topics in scene.written)
-    scene.sync._ctx.rounds._hurried.add(REFRESH)
+    scene.sync._ctx.periodic._triggered.add(REFRESH)
     await scene.round()
     assert "secret" in scene.written[-1], "an operator asked"
 
 
 async def test_selection_of_no_topic_is_reported_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ctx = leading(tmp_path, "topic-sync", (0, 5), lines="topics = ORDERS\n")
-    report, said = SelectionReport(ctx), list[tuple[str, str, Mapping[str, object]]]()
+    report, events = SelectionReport(ctx), list[tuple[str, str, Mapping[str, object]]]()
 
     async def event(kind: str, subject: str, text: str, **detail: object) -> None:
-        said.append((kind, text, detail))
+        events.append((kind, text, detail))
 
     monkeypatch.setattr(ctx, "event", event)
     for names in (["heartbeats"], ["orders"], ["orders", "u"], ["ORDERS"], ["orders"]):
         await report.on_listed(names)
-    assert [detail["total"] for _, _, detail in said] == [1, 1]
-    assert said[0][:2] == ("NoTopicSelected", f"0 of 1 topics of {ctx.source.alias} match topics")
+    assert [detail["total"] for _, _, detail in events] == [1, 1]
+    assert events[0][:2] == ("NoTopicSelected", f"0 of 1 topics of {ctx.source.alias} match topics")

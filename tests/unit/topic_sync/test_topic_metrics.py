@@ -1,4 +1,4 @@
-"""What topic-sync shows of its topics on /metrics: only the replica that acts shows any."""
+"""Metrics of topic-sync: only the leader shows its topics."""
 
 from pathlib import Path
 

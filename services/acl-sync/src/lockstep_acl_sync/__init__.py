@@ -1,1 +1,1 @@
-"""Copies topic ACLs to remote topics."""
+"""The acl-sync service: it copies ACLs of topics to their remote topics."""

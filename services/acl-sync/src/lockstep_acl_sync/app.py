@@ -1,4 +1,4 @@
-"""The ACL sync service: read both sides, add what the target lacks, take back what is ours, report the state."""
+"""The rounds of the acl-sync service in one flow: read both sides, add, delete, write the state."""
 
 import asyncio
 import logging
@@ -12,10 +12,10 @@ from lockstep_acl_sync.apply import AclsChanged, acls_changed
 from lockstep_acl_sync.binding_ledger import BindingLedger
 from lockstep_kafka.admin.acl_reader import AclsUnsupported, NoAuthorizer, OAuthRules, read_acls
 from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, NotPermitted, RequestRefused
-from lockstep_kafka.common.tracing import note
-from lockstep_rules.acls.acl_plan import AclPlan, AclRule, TopicsThere, Verdict, judge_with, plan
+from lockstep_kafka.common.tracing import set_attributes
+from lockstep_rules.acls.acl_plan import AclPlan, AclRule, PrefixCandidates, Verdict, judge_with, plan
 from lockstep_rules.acls.binding_ownership import Deletions, Review, RevocationHistory, deletions, review
-from lockstep_rules.acls.token_authorization import about_tokens
+from lockstep_rules.acls.token_authorization import token_notes
 from lockstep_rules.filters import should_replicate_group
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.telemetry.metrics import Sample
@@ -30,8 +30,9 @@ ROUND = "ACL sync"
 
 
 class AclSync:
-    """One flow's ACLs. A cluster without an authorizer, and one that does not let us, are states and tried again each
-    round.
+    """The ACLs of one flow.
+
+    A cluster without an authorizer, and one that denies access to ACLs, are phases and tried again each round.
     """
 
     wants: ClassVar[frozenset[type[Row]]] = frozenset({AclStatus, CopiedAcl, MirroredTopic})
@@ -39,16 +40,16 @@ class AclSync:
     def __init__(self, ctx: FlowContext) -> None:
         settings = ctx.settings
         self._ctx = ctx
-        self._asked = settings.acl_sync
+        self._settings = settings.acl_sync
         self._rule = AclRule(
             replicates=self._replicates,
             remote_topic=settings.remote_topic,
         )
         self._one_cluster = False
-        self._resources = frozenset({"TOPIC", "GROUP"} if self._asked.groups else {"TOPIC"})
+        self._resources = frozenset({"TOPIC", "GROUP"} if self._settings.groups else {"TOPIC"})
         self._own = BindingLedger(ctx)
         self._history = RevocationHistory()
-        self._tokens = about_tokens(
+        self._tokens = token_notes(
             {
                 ctx.flow.source: settings.clients.source_admin,
                 ctx.flow.target: settings.clients.target_admin,
@@ -64,7 +65,7 @@ class AclSync:
         ctx.state.listen(self._topic_seen)
 
     async def run(self) -> None:
-        await self._ctx.rounds.every(ROUND, self._asked.every, self._round)
+        await self._ctx.periodic.every(ROUND, self._settings.every, self._round)
 
     async def command(self, command: Command, scope: Scope) -> Answer | None:
         return None
@@ -75,27 +76,30 @@ class AclSync:
         return {**shown, "cause": row.cause.to_json()}
 
     def _samples(self) -> Iterator[Sample]:
-        """For /metrics, from the row of the last comparison; nothing while another replica leads."""
+        """Yield the metrics of the row of the last comparison; none while another replica leads."""
         ctx = self._ctx
         row = ctx.state.get(AclStatus, "sync")
-        if row is None or not ctx.acting:
+        if row is None or not ctx.is_acting:
             return
         counts = {"copied": row.copied, "left-out": row.left_out, "owned": row.owned, "revoked": row.revoked}
         for state, count in counts.items():
             yield Sample(metrics.ACLS, (str(ctx.flow), state), count)
 
     def _topic_seen(self, row: Row) -> None:
-        """A topic that is mirrored from now on: who may read it should not wait for the interval."""
+        """Start a round for a newly mirrored topic: its readers should not wait for the interval."""
         if not isinstance(row, MirroredTopic):
             return
         if row.phase != "mirrored":
             self._mirrored.discard(row.source_topic)
         elif row.source_topic not in self._mirrored:
             self._mirrored.add(row.source_topic)
-            self._ctx.rounds.hurry(ROUND)
+            self._ctx.periodic.trigger(ROUND)
 
     def _replicates(self, topic: str) -> bool:
-        """By its name, or by topic-sync's word. On one cluster under two aliases the ACLs of copies are not copied."""
+        """Return whether the ACLs of a topic are copied, by its name or by topic-sync's row.
+
+        On one cluster under two aliases the ACLs of copies are not copied.
+        """
         return self._ctx.settings.replicates(topic, one_cluster=self._one_cluster) or topic in self._mirrored
 
     async def _round(self) -> None:
@@ -119,42 +123,46 @@ class AclSync:
         self._one_cluster = await ctx.source.cluster_id() == await ctx.target.cluster_id()
         source = await read_acls(ctx.source, self._resources)
         target = await read_acls(ctx.target, self._resources)
-        found = plan(source, target, await self._verdict(source))
-        self._report_unknown(found)
-        await self._own.claim(found.wanted, frozenset(found.missing))
-        added = await self._add_missing(found.missing)
-        reviewed = review(self._own.held(), source, target, found.wanted, self._resources)
+        planned = plan(source, target, await self._verdict(source))
+        self._report_unknown(planned)
+        await self._own.claim(planned.wanted, frozenset(planned.missing))
+        added = await self._add_missing(planned.missing)
+        reviewed = review(self._own.held(), source, target, planned.wanted, self._resources)
         decided = self._decide(reviewed)
         deleted = await self._delete_owned(reviewed, decided)
 
-        note(added=len(added.done), deleted=len(deleted.done), revoked=len(reviewed.revoked))
+        set_attributes(added=len(added.done), deleted=len(deleted.done), revoked=len(reviewed.revoked))
         troubles = [*added.refused.values(), *deleted.refused.values()]
-        phase, cause = _how(troubles)
+        phase, cause = _phase_after(troubles)
         await self._set_phase(
             phase,
             cause,
-            copied=found.present + len(added.done),
-            left_out=len(found.left_out),
-            left_out_for=found.counted,
-            left_out_named=found.named,
+            copied=planned.present + len(added.done),
+            left_out=len(planned.left_out),
+            left_out_for=planned.left_out_counts,
+            left_out_named=planned.left_out_names,
             revoked=len(reviewed.revoked) + len(reviewed.silent) - len(deleted.done),
             notes=decided.notes,
         )
 
     async def _verdict(self, source: Iterable[AclBinding]) -> Verdict:
-        """What decides about each binding of the source, as things are now."""
-        there = None
-        if self._asked.prefixed and any(b.pattern == "PREFIXED" and b.resource == "TOPIC" for b in source):
+        """Return the function that judges each binding of the source, by the topics that exist now."""
+        candidates = None
+        if self._settings.prefixed and any(b.pattern == "PREFIXED" and b.resource == "TOPIC" for b in source):
             ctx = self._ctx
             rows = ctx.state.all(MirroredTopic)
             copies = {row.target_topic for row in rows if row.phase != "failed"}
-            there = TopicsThere.seen(await ctx.source.topic_names(), await ctx.target.topic_names(), copies, self._rule)
-        follows = partial(should_replicate_group, groups=self._ctx.settings.groups) if self._asked.groups else None
-        return partial(judge_with, rule=self._rule, prefixes=there, groups=follows)
+            candidates = PrefixCandidates.from_listings(
+                await ctx.source.topic_names(), await ctx.target.topic_names(), copies, self._rule
+            )
+        follows = partial(should_replicate_group, groups=self._ctx.settings.groups) if self._settings.groups else None
+        return partial(judge_with, rule=self._rule, prefixes=candidates, groups=follows)
 
     async def _add_missing(self, missing: Sequence[AclBinding]) -> AclsChanged:
-        """Make them; they are claimed already. What the target refuses is not ours, even if another client makes it
-        later."""
+        """Create claimed bindings on the target.
+
+        One that the target refuses is not ours, even if another client creates it later.
+        """
         ctx = self._ctx
         if not missing:
             return AclsChanged()
@@ -165,28 +173,28 @@ class AclSync:
         await asyncio.gather(*(ctx.event("AclAdded", b.name, str(b), **_detail(b)) for b in added.done))
         return added
 
-    def _decide(self, found: Review) -> Deletions:
-        ctx, asked = self._ctx, self._asked
+    def _decide(self, reviewed: Review) -> Deletions:
+        ctx, settings = self._ctx, self._settings
         now = ctx.clock.monotonic()
-        self._history = self._history.then(ctx.term, now, found.revoked)
-        if not asked.delete:
+        self._history = self._history.with_reading(ctx.term, now, reviewed.revoked)
+        if not settings.delete:
             return Deletions()
         return deletions(
-            found,
+            reviewed,
             self._history,
             now,
-            limit=asked.delete_max,
-            shared=[str(flow) for flow in asked.shared],
+            limit=settings.delete_max,
+            shared=[str(flow) for flow in settings.shared],
             source=ctx.flow.source,
             target=ctx.flow.target,
         )
 
-    async def _delete_owned(self, found: Review, decided: Deletions) -> AclsChanged:
-        gone = {one.binding for one in found.gone}
+    async def _delete_owned(self, reviewed: Review, decided: Deletions) -> AclsChanged:
+        gone = {own.binding for own in reviewed.gone}
         begun = {binding for binding in gone if self._own.being_deleted(binding)}
         await self._own.release(sorted(gone - begun), ReasonCode.ACL_ABSENT.to_reason())
         await self._gone(begun)  # by an earlier round, which did not come to say so
-        due = [one.binding for one in decided.due]
+        due = [own.binding for own in decided.due]
         if not due:
             return AclsChanged()
         deleted = await self._own.delete(due)
@@ -194,7 +202,10 @@ class AclSync:
         return deleted
 
     async def _gone(self, bindings: Collection[AclBinding]) -> None:
-        """Reported first: a process that is killed in between reports it again, rather than never."""
+        """Report deleted bindings, then release them.
+
+        A process that is killed in between reports them twice, rather than never.
+        """
         gone = sorted(bindings)
         await asyncio.gather(*(self._ctx.event("AclDeleted", b.name, str(b), **_detail(b)) for b in gone))
         await self._own.release(gone, ReasonCode.ACL_REVOKED.to_reason())
@@ -206,12 +217,12 @@ class AclSync:
             self._ctx.log.warn("ACL left out", f"{binding}: an operation this release cannot name", **_detail(binding))
         self._reported = unknown
 
-    async def _set_phase(self, phase: str, cause: Reason, *, notes: tuple[str, ...] = (), **found: Any) -> None:
-        """Keep the row true; say it once when the phase, its reason or a note changes."""
+    async def _set_phase(self, phase: str, cause: Reason, *, notes: tuple[str, ...] = (), **counts: Any) -> None:
+        """Write the row, and log once when the phase, its cause or a note changes."""
         before = self._ctx.state.get(AclStatus, "sync")
-        row = AclStatus(phase=phase, cause=cause, notes=(*self._tokens, *notes), owned=len(self._own.held()), **found)
+        row = AclStatus(phase=phase, cause=cause, notes=(*self._tokens, *notes), owned=len(self._own.held()), **counts)
         self._status = row
-        note(phase=phase, copied=row.copied)
+        set_attributes(phase=phase, copied=row.copied)
         if not await self._ctx.state.write_if_changed(row):
             return
         if before is None or (before.phase, before.cause) != (phase, cause):
@@ -225,8 +236,8 @@ class AclSync:
                 self._ctx.log.warn("ACLs", remark)
 
 
-def _how(troubles: Collection[ClusterError]) -> tuple[str, Reason]:
-    """Return phase and cause after a round in which the target refused so."""
+def _phase_after(troubles: Collection[ClusterError]) -> tuple[str, Reason]:
+    """Return phase and cause after a round with these errors of the target."""
     if not troubles:
         return "in-sync", NO_REASON
     denied = any(isinstance(trouble, NotPermitted) for trouble in troubles)

@@ -1,4 +1,4 @@
-"""Add the ACLs that a plan found missing, and take back what is ours."""
+"""The result of adding and deleting ACL bindings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,17 +14,18 @@ from lockstep_state.acl_binding import AclBinding
 
 @dataclass(frozen=True, slots=True)
 class AclsChanged:
-    """What became of each binding that was to be added, or deleted."""
+    """The bindings that were added or deleted, and the errors of the others."""
 
     done: tuple[AclBinding, ...] = ()
     refused: Mapping[AclBinding, NotPermitted | RequestRefused] = field(default_factory=dict)
 
 
 def acls_changed(admin: Admin, bindings: Sequence[AclBinding], outcome: Outcome[AclBinding]) -> AclsChanged:
-    """What became of bindings that were added or deleted. Raises NoAuthorizer."""
+    """Return the result of a request to add or delete bindings. Raises NoAuthorizer."""
     if any(trouble.code == KafkaError.SECURITY_DISABLED for trouble in outcome.failed.values()):
         raise NoAuthorizer(admin.alias)
     refused = outcome.failed | dict.fromkeys(outcome.denied, acls_denied(admin, "ALTER"))
     return AclsChanged(
-        tuple(sorted(outcome.done.values())), {one: refused[str(one)] for one in bindings if str(one) in refused}
+        tuple(sorted(outcome.done.values())),
+        {binding: refused[str(binding)] for binding in bindings if str(binding) in refused},
     )

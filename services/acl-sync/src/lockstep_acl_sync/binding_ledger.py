@@ -1,4 +1,4 @@
-"""Our own bindings on the target: written down before they are made, and taken back (decision 0023)."""
+"""The rows about our own bindings on the target, written before the bindings are created (decision 0023)."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, replace
@@ -14,42 +14,44 @@ OWNED, DELETING = "owned", "deleting"
 
 
 class BindingLedger:
-    """The `acl-binding` rows of a flow. Reading them never waits; a write is in them when it returns."""
+    """The `acl-binding` rows of a flow. Reading never waits; a write is in the rows when it returns."""
 
     def __init__(self, ctx: FlowContext) -> None:
         self._ctx = ctx
 
     def held(self) -> list[OwnedBinding]:
-        """All that is ours, also what is just being taken back."""
+        """Return all bindings that are ours, including those being deleted."""
         return owned_bindings(self._rows())
 
     async def claim(self, wanted: Mapping[AclBinding, str], missing: Collection[AclBinding]) -> None:
-        """Call before `missing` is made, with all that belongs on the target. What is made is ours from here on. What
-        was to be taken back and is wanted again stays ours. What was there before us stays another owner's."""
+        """Claim the `missing` bindings before they are created. `wanted` has all bindings that belong on the target.
+
+        A binding that was being deleted and is wanted again stays ours. One that existed before stays another owner's.
+        """
         rows = [row for row in self._rows() if self._ctx.state.differs(row)]  # somebody who does not lead wrote it
         now = self._ctx.clock.wall_ms()
         for binding, source_name in wanted.items():
-            ours = self._ctx.state.get(CopiedAcl, *_row(binding).identity())
-            if ours is not None and ours.phase == DELETING:
-                rows.append(replace(ours, phase=OWNED, cause=NO_REASON))
-            elif binding in missing and (ours is None or ours.phase == RELEASED):
+            row = self._ctx.state.get(CopiedAcl, *_row(binding).identity())
+            if row is not None and row.phase == DELETING:
+                rows.append(replace(row, phase=OWNED, cause=NO_REASON))
+            elif binding in missing and (row is None or row.phase == RELEASED):
                 rows.append(replace(_row(binding), source_name=source_name, since_ms=now))
         await self._ctx.state.write_all(rows)
 
     async def release(self, bindings: Iterable[AclBinding], cause: Reason) -> None:
-        """They are not ours any more, or not there."""
+        """Record that bindings are not ours any more, or gone."""
         await self._write(bindings, RELEASED, cause)
 
     def being_deleted(self, binding: AclBinding) -> bool:
-        """Whether somebody of us began to take it back and has not said how that ended."""
+        """Return whether a replica began to delete the binding and has not recorded the result."""
         row = self._ctx.state.get(CopiedAcl, *_row(binding).identity())
         return row is not None and row.phase == DELETING
 
     async def delete(self, due: Collection[AclBinding]) -> AclsChanged:
-        """Delete them on the target. Raises LeadershipLost, with nothing deleted, if somebody else leads.
+        """Delete bindings on the target. Raises LeadershipLost, with nothing deleted, if another replica leads.
 
         A write returns when it is read back, and with it every record before it. So an instance that acts behind it led
-        at the place of its rows in the log, and a later leader finds them `deleting`.
+        at the offset of its rows in the log, and a later leader finds them `deleting`.
         """
         await self._write(due, DELETING, NO_REASON)
         self._ctx.must_act()
@@ -60,8 +62,8 @@ class BindingLedger:
         return self._ctx.state.all(CopiedAcl)
 
     async def _write(self, bindings: Iterable[AclBinding], phase: str, cause: Reason) -> None:
-        known = (self._ctx.state.get(CopiedAcl, *_row(binding).identity()) for binding in bindings)
-        await self._ctx.state.write_all([replace(row, phase=phase, cause=cause) for row in known if row is not None])
+        rows = (self._ctx.state.get(CopiedAcl, *_row(binding).identity()) for binding in bindings)
+        await self._ctx.state.write_all([replace(row, phase=phase, cause=cause) for row in rows if row is not None])
 
 
 def _row(binding: AclBinding) -> CopiedAcl:

@@ -1,4 +1,4 @@
-"""What acl-sync's page shows beside what every service shows."""
+"""The metrics of the acl-sync service."""
 
 from lockstep_state.metric import MetricSet
 

@@ -1,1 +1,1 @@
-"""Reports the position of each consumer group on the target."""
+"""The checkpoint service: it translates the offsets of consumer groups to the target."""

@@ -1,4 +1,4 @@
-"""The checkpoint service of a Lockstep deployment."""
+"""The command `lockstep-checkpoint`."""
 
 from lockstep_runtime.service.cli import service_command
 from lockstep_runtime.service.definition import ServiceDefinition

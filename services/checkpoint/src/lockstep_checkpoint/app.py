@@ -1,8 +1,8 @@
-"""The checkpoint service: the position of each source consumer group on the target, and optionally its offsets there.
+"""The rounds of the checkpoint service in one flow.
 
-Each flow runs three tasks. Two replay and follow a topic: the checkpoints topic (what was written) and the offset-syncs
-topic (how to translate). The third runs rounds over the groups. Replicas divide the groups among themselves
-(`FlowContext.owns`); each of them follows both topics whole.
+Each flow runs three tasks. Two replay and follow a topic: the checkpoints topic and the offset-syncs topic. The third
+runs rounds over the groups. Replicas divide the groups among themselves (`FlowContext.owns`). Each of them follows both
+topics whole.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from lockstep_checkpoint.group_report import GroupReport
 from lockstep_checkpoint.group_view import ReadingTime, TranslationState
 from lockstep_checkpoint.log_bounds import read_begins
 from lockstep_checkpoint.offset_sync_follower import OffsetSyncFollower
-from lockstep_checkpoint.plan import beyond, plan_checkpoints, within
+from lockstep_checkpoint.plan import beyond_log_end, plan_checkpoints, split_by_log_end
 from lockstep_checkpoint.reverse_flow import ReverseFlow
 from lockstep_checkpoint.source_groups import SourceGroupOffsets, SourceGroups
 from lockstep_checkpoint.source_reader import SourceReader
@@ -27,10 +27,10 @@ from lockstep_config.flow.mirroring_rules import checkpoint_rule
 from lockstep_config.keys.python_classes import ClassFailed
 from lockstep_kafka.common.asyncio_util import cancelled
 from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable
-from lockstep_kafka.common.tracing import note
+from lockstep_kafka.common.tracing import set_attributes
 from lockstep_kafka.groups.group_protocols import list_group_protocols
 from lockstep_kafka.topics.control_topics import checkpoints_topic
-from lockstep_rules.groups.group_selection import Committed, came_from
+from lockstep_rules.groups.group_selection import Committed, reverse_source_topic
 from lockstep_rules.offsets.offset_translator import OffsetTranslator
 from lockstep_rules.offsets.run_translator import RunTranslator, TranslatedOffset
 from lockstep_runtime.flow.connect_offsets import ConnectOffsets
@@ -51,9 +51,9 @@ from lockstep_state.rows.state_rows import (
     SourceGroupsStatus,
 )
 
-QUESTIONS_A_TASK = 4
-"""Requests about groups that run at once on each cluster, for each of `tasks.max`; without it as many as elsewhere.
-Each cluster has its own, so that one that does not answer holds up none on the other."""
+REQUESTS_PER_TASK = 4
+"""Concurrent requests about groups on each cluster, for each task of `tasks.max`. Each cluster has a limit of its own,
+so a cluster that does not answer holds up none on the other."""
 
 PROTOCOLS_S = 10.0
 """Seconds that brokers have to list all their groups."""
@@ -61,13 +61,12 @@ PROTOCOLS_S = 10.0
 EMISSION = "checkpoint emission"
 GROUP_SYNC = "group sync"
 
-
 SYNC_ARGUMENTS: Mapping[str, type] = {"share": int, "source": bool, "rewind": bool}
-"""What the command `sync-groups` takes."""
+"""The arguments of the command `sync-groups`, with their types."""
 
 
 class CheckpointFlow:
-    """One flow's checkpoints. See `FlowService`."""
+    """The checkpoints of one flow, and the offsets of its groups on the target. See `FlowService`."""
 
     wants: ClassVar[frozenset[type[Row]]] = frozenset(
         {GroupStatus, MirroredTopic, PartitionProgress, OffsetRuns, SourceGroupsStatus}
@@ -79,48 +78,51 @@ class CheckpointFlow:
         self._settings = settings.checkpoint
         if (tasks := self._settings.tasks_max) is not None:
             for cluster in (ctx.source, ctx.target):
-                cluster.bound_groups(QUESTIONS_A_TASK * tasks)
-        opposite = self._settings.opposite
-        self._opposite = None if opposite is None else ReverseFlow(ctx, opposite)
+                cluster.bound_groups(REQUESTS_PER_TASK * tasks)
+        reverse_topic = self._settings.opposite
+        self._reverse_flow = None if reverse_topic is None else ReverseFlow(ctx, reverse_topic)
         self._rule = checkpoint_rule(settings)
         refresh_every = self._settings.refresh_groups_every if self._settings.refresh_groups else None
         self._groups = SourceGroups(ctx.source, self._protocols, settings.groups, self._rule, refresh_every, ctx.state)
-        self._memory = CheckpointStore(ctx, checkpoints_topic(settings))
+        self._checkpoints = CheckpointStore(ctx, checkpoints_topic(settings))
         self._offsets = ConnectOffsets(ctx, Connector.CHECKPOINT)
-        self._syncs = OffsetSyncFollower(ctx, lambda: self._memory.is_denied)
-        self._report = GroupReport(ctx, lambda group: self._memory.written.for_group(group))
-        followed = [follower.verify for follower in (self._syncs, self._opposite) if follower is not None]
-        self._exact = RunTranslator()
-        self._reader = SourceReader(ctx, self._groups, self._report, followed, self._rule, self._exact)
-        self._group_sync = TargetGroupSync(ctx, self._report, self._memory, self._opposite)
+        self._syncs = OffsetSyncFollower(ctx, lambda: self._checkpoints.is_denied)
+        self._report = GroupReport(ctx, lambda group: self._checkpoints.written.for_group(group))
+        followed = [follower.verify for follower in (self._syncs, self._reverse_flow) if follower is not None]
+        self._runs = RunTranslator()
+        self._reader = SourceReader(ctx, self._groups, self._report, followed, self._rule, self._runs)
+        self._group_sync = TargetGroupSync(ctx, self._report, self._checkpoints, self._reverse_flow)
         self._not_replicated: frozenset[str] | None = None
-        ctx.state.listen(self._exact.apply)
+        ctx.state.listen(self._runs.apply)
         self._reading, self._writing = asyncio.Lock(), asyncio.Lock()
-        """A command may ask for a round while one runs. In a failover it asks nothing of the source, and waits for no
-        round that does: nothing may answer there."""
-        self._settled: dict[str, tuple[object, TranslationState]] = {}
+        """A command may ask for a round while one runs, so readings and writes are serialized apart. The round of a
+        failover asks nothing of the source, and does not wait for a reading: the source may never answer."""
+        self._planned: dict[str, tuple[object, TranslationState]] = {}
         self._committed: dict[str, tuple[Committed, ...]] = {}
-        """Where each group was on the source when that answered last."""
+        """The offsets that each group had committed on the source when that answered last."""
         self._emitted = ctx.metrics.series(metrics.EMITTED, str(ctx.flow))
         self._latencies = CheckpointLatencies(ctx.flow)
         ctx.metrics.ask(self._samples)
 
     def _require_share(self, share: int) -> None:
-        """Raises ValueError if another replica has these groups, so that nothing was done with them."""
-        if not self._ctx.acting or share not in self._ctx.leadership.leading():
+        """Raise ValueError if another replica owns the groups of this share."""
+        if not self._ctx.is_acting or share not in self._ctx.leadership.leading():
             raise ValueError(f"another replica has the groups of commands partition {share} now: ask again")
 
     async def run(self) -> None:
-        self._exact.load(self._ctx.state.rows.values())
-        self._settled.clear()
+        self._runs.load(self._ctx.state.rows.values())
+        self._planned.clear()
         self._committed.clear()
         self._reader.reset()
         self._group_sync.reset()
         self._report.reset()
         self._latencies.only(())
-        following = [follower.run() for follower in (self._opposite, self._group_sync.siblings) if follower is not None]
+        followers = (self._reverse_flow, self._group_sync.siblings)
+        following = [follower.run() for follower in followers if follower is not None]
         # Offset syncs are read only when it is known whether checkpoints can be.
-        await _run_together(self._memory.run(), self._syncs.run(self._memory.loaded), self._rounds(), *following)
+        await _run_together(
+            self._checkpoints.run(), self._syncs.run(self._checkpoints.loaded), self._rounds(), *following
+        )
 
     async def command(self, command: Command, scope: Scope) -> Answer | None:
         if command.verb == SYNC_GROUPS:
@@ -131,10 +133,21 @@ class CheckpointFlow:
         return await self._offsets.carry_out(command)
 
     async def _sync_now(self, share: int = 0, source: bool = True, rewind: bool = False) -> Answer:
-        """Bring the groups of one share of the work to their places on the target. `source`: ask the source first where
-        they are. `rewind`: set back those that went back there. Raises ValueError with a sentence, and ClusterError."""
-        if not self._ctx.to_run:
-            raise ValueError(f"the {self._ctx.connector.value} is {self._ctx.wanted.why(self._ctx.connector)}")
+        """Move the groups of one share to their checkpoints on the target.
+
+        Args:
+            share: The commands partition whose groups are meant.
+            source: Read the groups' offsets on the source first.
+            rewind: Also set groups back on the target that went back on the source.
+
+        Raises:
+            ValueError: This replica cannot do it now. The text is a sentence for the operator.
+            ClusterError: A cluster did not answer, or refused.
+        """
+        if not self._ctx.should_run:
+            raise ValueError(
+                f"the {self._ctx.connector.value} is {self._ctx.desired_state.describe(self._ctx.connector)}"
+            )
         if not self._settings.sync_group_offsets:
             raise ValueError("sync.group.offsets.enabled is false, so groups on the target are not moved")
 
@@ -151,62 +164,60 @@ class CheckpointFlow:
         return Answer(VERBS[SYNC_GROUPS].answer, {"groups": sum(map(owned, self._report.groups()))})
 
     def status(self) -> Mapping[str, Any]:
-        store = self._syncs.fold
+        store, checkpoints = self._syncs.fold, self._checkpoints
         return {
             "groups": dict(self._report.phases()),
-            "places": dict(self._report.count_places()),
+            "places": dict(self._report.count_partitions()),
             "group_offsets_synced": self._settings.sync_group_offsets,
-            "left_alone": dict(self._report.held_back()),
-            "held": dict(self._report.held_for()),
+            "left_alone": dict(self._report.left_alone()),
+            "held": dict(self._report.count_held()),
             "not_replicated": None if self._not_replicated is None else sorted(self._not_replicated),
             "offset_syncs": {
                 "read": store is not None,
                 "trouble": self._syncs.trouble,
                 "position": -1 if store is None else store.position,
                 "partitions": 0 if store is None else len(store.histories),
-                "readings": self._syncs.generation,
+                "readings": self._syncs.readings,
                 "malformed": self._syncs.malformed,
             },
-            "opposite": None if self._opposite is None else self._opposite.status(),
-            "checkpoints": {"read": self._memory.fold is not None, "malformed": self._memory.written.malformed},
+            "opposite": None if self._reverse_flow is None else self._reverse_flow.status(),
+            "checkpoints": {"read": checkpoints.fold is not None, "malformed": checkpoints.written.malformed},
         }
 
     def _samples(self) -> Iterator[Sample]:
-        """For /metrics: what this replica knows of its share of the groups."""
         ctx, flow = self._ctx, str(self._ctx.flow)
-        if not ctx.acting:
+        if not ctx.is_acting:
             return
         for phase, count in self._report.phases().items():
             yield Sample(metrics.GROUPS, (flow, phase), count)
-        for place, count in self._report.count_places().items():
-            yield Sample(metrics.PLACES, (flow, place), count)
+        for accuracy, count in self._report.count_partitions().items():
+            yield Sample(metrics.PLACES, (flow, accuracy), count)
         store = self._syncs.fold
         yield Sample(metrics.HISTORIES, (flow,), 0 if store is None else len(store.histories))
         yield Sample(metrics.SYNCED_GROUPS, (flow,), self._report.synced_groups())
-        yield Sample(metrics.LEFT_ALONE, (flow,), len(self._report.held_back()))
-        for why, count in self._report.held_for().items():
-            yield Sample(metrics.HELD, (flow, why), count)
+        yield Sample(metrics.LEFT_ALONE, (flow,), len(self._report.left_alone()))
+        for reason, count in self._report.count_held().items():
+            yield Sample(metrics.HELD, (flow, reason), count)
         yield from self._latencies.samples(ctx.clock.wall_ms())
 
     async def _rounds(self) -> None:
-        await self._memory.loaded()
+        await self._checkpoints.loaded()
         works = [self._emissions(), self._reader.watch()]
         if self._settings.sync_group_offsets:
-            works.append(
-                self._ctx.rounds.every(GROUP_SYNC, self._settings.sync_group_offsets_every, self._group_sync.sync)
-            )
+            interval = self._settings.sync_group_offsets_every
+            works.append(self._ctx.periodic.every(GROUP_SYNC, interval, self._group_sync.sync))
         await _run_together(*works)
 
     async def _emissions(self) -> None:
         await self._syncs.judged()  # else the first look would find nothing translatable
-        if self._opposite is not None:
-            await self._opposite.judged()
-        await self._ctx.rounds.every(EMISSION, self._settings.emit_every, self._emit_all)
+        if self._reverse_flow is not None:
+            await self._reverse_flow.judged()
+        await self._ctx.periodic.every(EMISSION, self._settings.emit_every, self._emit_all)
 
     # -- checkpoints ---------------------------------------------------------------------------------------------------
 
     async def _emit_all(self) -> None:
-        """A round over all groups of ours. Its outcome goes to the state topic; no answer of a cluster is none."""
+        """Run a round over all owned groups, and record an error of the source in the state topic."""
         shares = self._ctx.leadership.leading()
         try:
             await self._emit(shares)
@@ -217,8 +228,12 @@ class CheckpointFlow:
             raise
 
     async def _emit(self, shares: Collection[int], owned: Callable[[str], bool] | None = None) -> None:
-        """Look at every group of ours on the source, or of those that are `owned`, which are all of these shares. Write
-        the checkpoints that are due, and up to when the groups are known."""
+        """Read the owned groups on the source, write their due checkpoints, and record when the groups were read.
+
+        Args:
+            shares: The commands partitions of the groups.
+            owned: Accepts exactly the groups of these shares. None: all groups that this replica owns.
+        """
         async with self._reading:
             if owned is not None:  # a command wants to know of each group now
                 self._groups.forget_uninteresting()
@@ -226,31 +241,33 @@ class CheckpointFlow:
             await self._report.record_reading(shares, began.wall_ms, self._groups.count)
 
     async def _emit_owned(self, owned: Callable[[str], bool]) -> ReadingTime:
-        await self._memory.verify()
-        await self._memory.loaded()
+        await self._checkpoints.verify()
+        await self._checkpoints.loaded()
         self._ctx.must_act()
         began, group_offsets = await self._reader.read(owned)
         async with self._writing:
             others = {group: committed for group, committed in self._committed.items() if not owned(group)}
             self._committed = others | dict(group_offsets.committed)
-            standing, refused = await self._write(group_offsets, owned)
+            states, refused = await self._write(group_offsets, owned)
             failed = {**{group: trouble.to_reason() for group, trouble in group_offsets.failed.items()}, **refused}
-            note(groups=len(group_offsets.committed), groups_failing=len(failed))
-            new_groups = await self._report.on_source_read(standing, failed, group_offsets.asked.__contains__, began)
+            set_attributes(groups=len(group_offsets.committed), groups_failing=len(failed))
+            new_groups = await self._report.on_source_read(states, failed, group_offsets.asked.__contains__, began)
         if new_groups:
-            self._ctx.rounds.hurry(GROUP_SYNC)  # its first look need not wait for the interval
+            self._ctx.periodic.trigger(GROUP_SYNC)  # its first look need not wait for the interval
         await self._name_not_replicated(group_offsets.not_replicated)
         return began
 
     async def _emit_committed(self, owned: Callable[[str], bool]) -> None:
-        """Write checkpoints that are due for the last positions read from the source, which is not asked: by now more
-        is copied. A group whose positions this replica has not read yet stays as it is."""
+        """Write the checkpoints that are due by the offsets read last, without asking the source.
+
+        More may have been copied since. A group whose offsets this replica has not read yet stays as it is.
+        """
         async with self._writing:
-            await self._memory.loaded()
+            await self._checkpoints.loaded()
             self._ctx.must_act()
-            known = {group: committed for group, committed in self._committed.items() if owned(group)}
-            standing, refused = await self._write(SourceGroupOffsets(known), known.__contains__)
-            await self._report.on_source_read(standing, refused, known.__contains__, None)
+            committed_offsets = {group: offsets for group, offsets in self._committed.items() if owned(group)}
+            states, refused = await self._write(SourceGroupOffsets(committed_offsets), committed_offsets.__contains__)
+            await self._report.on_source_read(states, refused, committed_offsets.__contains__, None)
 
     async def _protocols(self) -> Mapping[str, str]:
         settings = self._ctx.settings
@@ -259,7 +276,7 @@ class CheckpointFlow:
         return await list_group_protocols(settings.source.alias, properties, name, PROTOCOLS_S)
 
     async def _name_not_replicated(self, groups: frozenset[str] | None) -> None:
-        """Name each group once that this replica owns and that is not replicated."""
+        """Append one event for each owned group whose protocol has no offsets to translate."""
         if groups is None:
             return
         new = [group for group in sorted(groups - (self._not_replicated or frozenset())) if self._ctx.owns(group)]
@@ -270,77 +287,79 @@ class CheckpointFlow:
     async def _write(
         self, group_offsets: SourceGroupOffsets, owned: Callable[[str], bool]
     ) -> tuple[dict[str, TranslationState], dict[str, Reason]]:
-        """Append the due checkpoints. Returns the position of each group, and the groups whose checkpoints do not fit
-        the format.
+        """Append the due checkpoints of these groups.
 
-        A group for which nothing changed since it was last planned has nothing due and is not planned again.
+        A group is planned again only if its offsets, its checkpoints or what translates them have changed. Returns the
+        translated offsets of each group, and why the checkpoints of other groups do not fit MM2's format.
         """
         planned_at = self._ctx.clock.wall_ms()
         store = self._syncs.fold
-        opposite = None if self._opposite is None else self._opposite.translation()
-        begins = await read_begins(self._ctx.target, group_offsets.committed, self._rule, self._exact)
-        theirs = partial(came_from, self._rule)
-        places = OffsetTranslator(self._exact, store, self._syncs.trouble, opposite, theirs, begins)
+        reverse = None if self._reverse_flow is None else self._reverse_flow.translation()
+        begins = await read_begins(self._ctx.target, group_offsets.committed, self._rule, self._runs)
+        origin = partial(reverse_source_topic, self._rule)
+        translator = OffsetTranslator(self._runs, store, self._syncs.trouble, reverse, origin, begins)
         syncs = self._syncs.trouble if store is None else store.position
-        translation = (self._memory.generation, self._syncs.generation, syncs)
+        translation = (self._checkpoints.readings, self._syncs.readings, syncs)
         due: list[Checkpoint] = []
         refused: dict[str, Reason] = {}
-        settled: dict[str, tuple[object, TranslationState]] = {}
+        planned: dict[str, tuple[object, TranslationState]] = {}
         for group, committed in group_offsets.committed.items():
-            log_begins = tuple(begins.get((position.topic, position.partition)) for position in committed)
+            log_begins = tuple(begins.get(position.tp) for position in committed)
             inputs = (committed, log_begins, translation, *self._changes(position.topic for position in committed))
-            if group in self._settled and self._settled[group][0] == inputs:
-                settled[group] = self._settled[group]
+            if group in self._planned and self._planned[group][0] == inputs:
+                planned[group] = self._planned[group]
                 continue
-            written = self._memory.written.for_group(group)
-            plan = plan_checkpoints(group, committed, written, self._rule, places.translate)
+            written = self._checkpoints.written.for_group(group)
+            plan = plan_checkpoints(group, committed, written, self._rule, translator.translate)
             try:
                 list(map(encode_checkpoint, plan.due))  # each has to fit into MM2's format
             except ValueError as exc:
                 refused[group] = ReasonCode.CHECKPOINT_TOO_LONG.to_reason(text=str(exc))
                 continue
             due.extend(plan.due)
-            settled[group] = (inputs, TranslationState(plan.places))
-        standing = {group: how for group, (_, how) in settled.items()}
+            planned[group] = (inputs, TranslationState(plan.translated_offsets))
+        states = {group: state for group, (_, state) in planned.items()}
         for group, kept_back in (await self._append(due, planned_at)).items():
-            del settled[group]  # the next round compares again, although nothing else changes
-            standing[group] = standing[group].keep_back(kept_back)
-        self._settled = {group: known for group, known in self._settled.items() if not owned(group)} | settled
-        self._latencies.only(self._settled.keys() | group_offsets.committed.keys())
-        return standing, refused
+            del planned[group]  # the next round compares again, although nothing else changes
+            states[group] = states[group].keep_back(kept_back)
+        self._planned = {group: plan for group, plan in self._planned.items() if not owned(group)} | planned
+        self._latencies.only(self._planned.keys() | group_offsets.committed.keys())
+        return states, refused
 
     def _changes(self, topics: Iterable[str]) -> tuple[object, ...]:
-        """Something else than before, if the runs say anything else of these topics of the source."""
+        """Return a value that changes whenever offset runs of these source topics change."""
         names = set(topics)
-        said = self._exact.changes(names)
-        if self._opposite is None:
-            return (said,)
-        return said, self._opposite.changes(filter(None, (came_from(self._rule, name) for name in names)))
+        changes = self._runs.changes(names)
+        if self._reverse_flow is None:
+            return (changes,)
+        reverse_topics = (reverse_source_topic(self._rule, name) for name in names)
+        return changes, self._reverse_flow.changes(filter(None, reverse_topics))
 
     async def _append(
         self, due: list[Checkpoint], planned_at: int
     ) -> dict[str, dict[TopicPartition, TranslatedOffset]]:
-        """Append the due ones that lie within the target's logs as they are right now. Returns the others, by group."""
+        """Append the due checkpoints that are within the target's logs now. Returns the other ones, by group."""
         if not due:
             return {}
-        ends, troubles = await self._ctx.target.end_offsets_or_troubles({(one.topic, one.partition) for one in due})
-        kept, others = within(due, ends)
+        ends, troubles = await self._ctx.target.end_offsets_or_troubles({checkpoint.tp for checkpoint in due})
+        kept, beyond_end = split_by_log_end(due, ends)
         if kept:
             self._ctx.must_act()
-            await self._memory.append(kept, [encode_checkpoint(one) for one in kept])
+            await self._checkpoints.append(kept, [encode_checkpoint(checkpoint) for checkpoint in kept])
             now = self._ctx.clock.wall_ms()
             self._latencies.acknowledged(kept, now - planned_at, now)
             self._emitted.increase(len(kept))
-            note(checkpoints=len(kept))
+            set_attributes(checkpoints=len(kept))
             self._ctx.log.debug("checkpoints emitted", f"{len(kept)} checkpoints")
         kept_back: dict[str, dict[TopicPartition, TranslatedOffset]] = {}
-        for one in others:
-            kept_back.setdefault(one.group, {})[one.topic, one.partition] = beyond(one, ends, troubles)
+        for checkpoint in beyond_end:
+            states = kept_back.setdefault(checkpoint.group, {})
+            states[checkpoint.tp] = beyond_log_end(checkpoint, ends, troubles)
         return kept_back
 
 
 async def _run_together(*works: Awaitable[None]) -> None:
-    """Run all until one of them raises, then end the others; their first error gets out as it is."""
+    """Run all until one raises, then cancel the others. The first error passes through unchanged."""
     tasks = [asyncio.ensure_future(work) for work in works]
     try:
         await asyncio.gather(*tasks)

@@ -1,4 +1,4 @@
-"""Follow the checkpoints topic and append to it: the service's only memory (`mm2-behaviour.md` §3.4)."""
+"""The checkpoints topic of a flow, followed and appended to (`mm2-behaviour.md` §3.4)."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -14,10 +14,11 @@ from lockstep_state.codecs.mm2_codec import Checkpoint, MalformedRecord
 
 
 class CheckpointStore(CompactedTopic[WrittenCheckpoints]):
-    """What the target has acknowledged of one flow's checkpoints; the topic is created where it is missing.
+    """The acknowledged checkpoints of one flow. The topic is created if it is missing.
 
-    While we may not read the topic, the earlier checkpoints are unknown. Then only the newest of the offset syncs read
-    at the start may be used. So no checkpoint falls behind one that is there already (MM2's degraded start)."""
+    While reading the topic is not permitted, the earlier checkpoints are unknown. Then only the newest of the offset
+    syncs read at the start may be used. So no checkpoint falls behind an existing one (MM2's degraded start).
+    """
 
     def __init__(self, ctx: FlowContext, topic: ControlTopic) -> None:
         super().__init__(
@@ -25,7 +26,7 @@ class CheckpointStore(CompactedTopic[WrittenCheckpoints]):
             lambda: client_settings.target_consumer(ctx.settings, "checkpoints-target-consumer"),
             topic,
             ctx.log,
-            ctx.rounds.troubles,
+            ctx.periodic.troubles,
             name="checkpoints topic",
             create=partial(create_control_topics, ctx),
             does_without=True,
@@ -34,18 +35,22 @@ class CheckpointStore(CompactedTopic[WrittenCheckpoints]):
 
     @property
     def written(self) -> WrittenCheckpoints:
-        """What is known; nothing while the topic is not read."""
+        """The checkpoints known now; none while the topic is not read."""
         return WrittenCheckpoints() if self.fold is None else self.fold
 
     async def append(
         self, checkpoints: Sequence[Checkpoint], records: Sequence[tuple[bytes | None, bytes | None]]
     ) -> None:
-        """Append checkpoints, given with their bytes, and remember them once they are acknowledged.
+        """Append encoded checkpoints, and store each once it is acknowledged.
 
-        Raises NotAppended or NotPermitted; what was acknowledged all the same is remembered when it is read back.
+        A checkpoint that was acknowledged although this raises is stored when it is read back.
+
+        Raises:
+            NotAppended: The target did not acknowledge all of them.
+            NotPermitted: The target denies the append.
         """
         written = self.written
-        offsets = await self._ctx.facts(self.topic).append_all(records, partition=PARTITION)
+        offsets = await self._ctx.fenced_log(self.topic).append_all(records, partition=PARTITION)
         written.all_written(offsets, checkpoints)
 
     def begin_fold(self) -> WrittenCheckpoints:

@@ -1,4 +1,4 @@
-"""What operators see of each group: its row in the state topic and the events of its life."""
+"""The rows and events of the state and events topics about consumer groups."""
 
 import asyncio
 import logging
@@ -13,7 +13,7 @@ from lockstep_checkpoint.unanswered_reading import unanswered_since
 from lockstep_rules.groups.group_sync import HELD, REFUSED, Ahead
 from lockstep_rules.selection_count import GROUP_KEYS, NOT_COUNTED, SelectionCount
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.telemetry.log_dedup import SAID, LogDedup
+from lockstep_runtime.telemetry.log_dedup import LOGGED, LogDedup
 from lockstep_state.codecs.mm2_codec import Checkpoint
 from lockstep_state.offsets import TopicPartition
 from lockstep_state.reasons.reason import NO_REASON, Reason
@@ -22,7 +22,7 @@ from lockstep_state.rows.group_rows import AHEAD_ON_TARGET, REWOUND_ON_SOURCE
 from lockstep_state.rows.state_rows import GroupStatus, SourceGroupsStatus
 
 GONE_KEPT = timedelta(days=7)
-"""How long the row of a group stays that is gone: some applications use a new group id for each start."""
+"""The time for which the row of a group that is gone stays. Some applications use a new group id at each start."""
 
 NOWHERE: Mapping[TopicPartition, Reason] = MappingProxyType({})
 
@@ -30,81 +30,90 @@ Written = Callable[[str], Mapping[TopicPartition, Checkpoint]]
 
 
 class GroupReport:
-    """Keeps the group rows of one flow true and says what changed. `written` answers with a group's acknowledged
-    checkpoints.
+    """The group rows of one flow, kept true, with events for what changes.
 
     Requests to the source and to the target run side by side, and each reports its result. This class compares and
-    writes one row at a time, so that each change is reported once.
+    writes one row at a time, so that each change is reported once. `written` returns a group's acknowledged
+    checkpoints.
     """
 
     def __init__(self, ctx: FlowContext, written: Written) -> None:
         self._ctx = ctx
         self._written = written
         self._views: dict[str, GroupView] = {}
-        self._sayings = LogDedup()
+        self._log_dedup = LogDedup()
         self._writing = asyncio.Lock()
 
     async def on_source_read(
         self,
-        standing: Mapping[str, TranslationState],
+        states: Mapping[str, TranslationState],
         failed: Mapping[str, Reason],
         asked: Callable[[str], bool],
         began: ReadingTime | None,
     ) -> tuple[str, ...]:
-        """A round described the source: these groups exist with these positions, and these could not be described.
-        `began`: when its reading began; None: it has the positions that were read before.
+        """Record a round over the source's groups, and return the groups that this process had not read before.
 
-        Returns the groups found since the last round. Every group that the round `asked` and that is in neither is
-        gone.
+        Args:
+            states: The translated offsets of each group that could be read.
+            failed: Why other groups could not be read.
+            asked: Accepts the groups that the round asked for. One in neither of both is gone.
+            began: When the reading began; None: the offsets are those read before.
         """
-        found = [group for group in standing if self._view(group).read_at is None]
-        rows = {group: self._ctx.state.get(GroupStatus, group) for group in found}
+        new_views = [group for group in states if self._view(group).read_at is None]
+        rows = {group: self._ctx.state.get(GroupStatus, group) for group in new_views}
         new = [group for group, row in rows.items() if row is None or row.is_gone]
         await asyncio.gather(*(self._ctx.event("GroupFound", group) for group in new))
-        self._views.update({group: self._view(group) for group in found})
-        self._sayings.only(cause for view in self._views.values() for cause in (view.failure, view.held_cause))
-        await asyncio.gather(*self._changes(standing, failed))
+        self._views.update({group: self._view(group) for group in new_views})
+        self._log_dedup.only(cause for view in self._views.values() for cause in (view.failure, view.held_cause))
+        await asyncio.gather(*self._changes(states, failed))
         for group, trouble in failed.items():
             self._views[group] = self._view(group).failing(trouble)
-        for group, how in standing.items():
-            self._views[group] = self._view(group).read(how, began)
+        for group, state in states.items():
+            self._views[group] = self._view(group).read(state, began)
             if self._syncs and self._view(group).synced:
                 await self._record_rewind(group)
-        await self._write(group for group in (*standing, *failed))
-        await self._bury(standing.keys() | failed.keys(), asked)
-        return tuple(found)
+        await self._write(group for group in (*states, *failed))
+        await self._expire_gone_groups(states.keys() | failed.keys(), asked)
+        return tuple(new_views)
 
-    def _changes(self, standing: Iterable[str], failed: Mapping[str, Reason]) -> Iterator[Coroutine[Any, Any, None]]:
-        """The events of groups that fail now, or do so no more. They go at once: one cause fails thousands."""
+    def _changes(self, translated: Iterable[str], failed: Mapping[str, Reason]) -> Iterator[Coroutine[Any, Any, None]]:
+        """Yield the events of groups that begin or cease to fail.
+
+        They are sent concurrently: one cause fails thousands.
+        """
         for group, trouble in failed.items():
             if not self._view(group).failure:
                 level = self._level("more groups failing", trouble)
                 text = f"{group}: {format_sentence(trouble)}"
                 yield self._ctx.event("GroupFailing", group, text, level=level, cause=trouble)
-        for group in standing:
+        for group in translated:
             if self._view(group).failure:
                 yield self._ctx.event("GroupRecovered", group)
 
     async def record_reading(self, shares: Collection[int], began_ms: int, count: SelectionCount = NOT_COUNTED) -> None:
-        """Write down that all groups of these shares are known as they were then (`SourceGroupsStatus`). Rows of groups
-        that the reading has changed are written before. A share that another replica has by now is left to that one.
-        `count`: of all groups; that none is selected is an event once."""
-        ours, share_row = self._still_ours(shares), self._ctx.state.get(SourceGroupsStatus, "0")
+        """Write that all groups of these shares are known as of `began_ms` (`SourceGroupsStatus`).
+
+        Rows of changed groups are written before. A share that another replica owns by now is left to that one. An
+        event is written once if `count` says that groups exist and none is selected.
+        """
+        own_shares, share_row = self._still_ours(shares), self._ctx.state.get(SourceGroupsStatus, "0")
         unselected, excluded = (count.total, count.included) if count.is_nothing else (0, 0)
         row = SourceGroupsStatus(share=0, phase="read", read_ms=began_ms, unselected=unselected, excluded=excluded)
-        await self._record(replace(row, share=share) for share in ours)
-        if unselected and 0 in ours and (share_row is None or not share_row.unselected):
+        await self._record(replace(row, share=share) for share in own_shares)
+        if unselected and 0 in own_shares and (share_row is None or not share_row.unselected):
             text, flow = count.sentence("groups", self._ctx.source.alias, GROUP_KEYS), str(self._ctx.flow)
             await self._ctx.event("NoGroupSelected", flow, text, total=count.total, included=count.included)
 
     async def record_failure(self, shares: Collection[int], cause: Reason) -> None:
-        """Write down that the source answers, and that its groups of these shares cannot be listed or translated."""
+        """Write that the source answers, but its groups of these shares cannot be listed or translated."""
         rows = [self._reading(share) for share in self._still_ours(shares)]
         await self._record(replace(row, phase="failing", cause=cause, unanswered_ms=0) for row in rows)
 
     async def record_silence(self, shares: Collection[int], asked_ms: int) -> None:
-        """Write down that the source has not answered a reading that began at `asked_ms`. A share that was never read
-        has nothing to add that to."""
+        """Write that the source has not answered a reading that began at `asked_ms`.
+
+        Shares that were never read are skipped.
+        """
         now_ms = self._ctx.clock.wall_ms()
         rows = [row for row in map(self._reading, self._still_ours(shares)) if row.read_ms]
         await self._ctx.state.write_all(
@@ -123,42 +132,43 @@ class GroupReport:
         await state.write_all([row for row in rows if state.differs(row)])
 
     def rewound(self, group: str) -> Mapping[TopicPartition, int]:
-        """The group's checkpoints before it went back on the source (`rewinds`)."""
+        """Return the group's checkpoints from before it went back on the source (`rewinds`)."""
         view = self._view(group).after(self._written(group))
         if group in self._views:
             self._views[group] = view
         return view.rewound
 
     def misplaced(self, group: str) -> Mapping[TopicPartition, tuple[Reason, int | None]]:
-        """Where the group's checkpoint is not right on the target, as it was read last (`GroupView.misplaced`)."""
+        """Return the partitions whose checkpoint may be wrong on the target (`GroupView.misplaced`)."""
         return self._view(group).misplaced(self._written(group).keys())
 
     def read_at(self, group: str) -> float | None:
-        """See `GroupView.read_at`."""
         return self._view(group).read_at
 
-    def reads(self, group: str, where: TopicPartition, mirrored: Collection[str] | None = None) -> bool:
-        """See `GroupView.reads`."""
-        return self._view(group).reads(where, mirrored)
+    def reads(self, group: str, tp: TopicPartition, mirrored: Collection[str] | None = None) -> bool:
+        return self._view(group).reads(tp, mirrored)
 
-    async def synced(self, group: str, moved: Mapping[TopicPartition, int], ahead: tuple[Ahead, ...] = ()) -> None:
-        """The target's group is at every checkpoint, except where it is `ahead`. `moved` are the offsets just committed
-        for it. Without effect on a group that is gone from the source.
+    async def record_synced(
+        self, group: str, moved: Mapping[TopicPartition, int], ahead: tuple[Ahead, ...] = ()
+    ) -> None:
+        """Record that the target's group is at every checkpoint, except where it is `ahead`.
+
+        `moved` has the offsets that were just committed for it. Without effect on a group that is gone from the source.
         """
         if self._is_gone(group):
             return
         view = self._view(group)
         if not view.synced or (view.held and moved):
-            where = {f"{topic}-{partition}": offset for (topic, partition), offset in sorted(moved.items())}
+            offsets = {f"{topic}-{partition}": offset for (topic, partition), offset in sorted(moved.items())}
             await self._ctx.event(
                 "GroupSynced",
                 group,
-                f"{group} on {self._ctx.flow.target}: {len(where)} partitions moved",
-                offsets=where,
+                f"{group} on {self._ctx.flow.target}: {len(offsets)} partitions moved",
+                offsets=offsets,
             )
         await self._record_target_state(group, "", NO_REASON, "", ahead, synced=True)
 
-    async def held(
+    async def record_held(
         self,
         group: str,
         kind: str,
@@ -167,9 +177,17 @@ class GroupReport:
         *,
         left_out: Mapping[TopicPartition, Reason] = NOWHERE,
     ) -> None:
-        """The target's group is left as it is, for a reason of `HELD`. Said once for each reason. Without effect on one
-        that is gone from the source. `left_out`: where it is not at its checkpoints, so that it is not synced, with the
-        reasons; `cause` is one of them."""
+        """Record that the target's group stays as it is, and log each reason once.
+
+        Without effect on a group that is gone from the source.
+
+        Args:
+            group: The id of the group.
+            kind: One of `HELD`, or "" if only some partitions are left out.
+            cause: The reason, one of `left_out` if that has any.
+            ahead: Partitions whose offset on the target is beyond the checkpoint.
+            left_out: Why partitions are not at their checkpoints. The group is not synced then.
+        """
         view = self._view(group)
         if self._is_gone(group):
             return
@@ -183,14 +201,13 @@ class GroupReport:
     async def _record_target_state(
         self, group: str, kind: str, cause: Reason, sentence: str, ahead: tuple[Ahead, ...], *, synced: bool
     ) -> None:
-        """The row with what a round found on the target. Rewinds that still show stay. A group that had members there,
-        or has another position, follows its own positions."""
+        """Update the row with what a round found on the target, and keep the rewinds that are still `ahead`."""
         await self._log_ahead(group, ahead)
         if self._is_gone(group):  # another round has found that meanwhile
             return
         marks = self.rewound(group)
-        shown = {one.where for one in ahead if one.state == REWOUND_ON_SOURCE}
-        left = marks if kind == REFUSED else {where: at for where, at in marks.items() if where in shown}
+        shown = {part.tp for part in ahead if part.state == REWOUND_ON_SOURCE}
+        left = marks if kind == REFUSED else {tp: downstream for tp, downstream in marks.items() if tp in shown}
         before = self._views.get(group)
         self._views[group] = replace(
             self._view(group),
@@ -205,72 +222,72 @@ class GroupReport:
             await self._write([group])
 
     async def _record_rewind(self, group: str) -> None:
-        """A group that went back on the source keeps its earlier position on the target until a round shows more."""
         marks, written, ahead = self.rewound(group), self._written(group), self._view(group).ahead
-        known = {one.where for one in ahead}
+        reported = {part.tp for part in ahead}
         new = [
-            Ahead(where, at, int(written[where].downstream), REWOUND_ON_SOURCE)
-            for where, at in sorted(marks.items())
-            if where in written and where not in known
+            Ahead(tp, downstream, int(written[tp].downstream), REWOUND_ON_SOURCE)
+            for tp, downstream in sorted(marks.items())
+            if tp in written and tp not in reported
         ]
         if new:
             await self._log_ahead(group, new)
             self._views[group] = replace(self._view(group), ahead=(*self._view(group).ahead, *new))
 
     async def _log_ahead(self, group: str, ahead: Iterable[Ahead]) -> None:
-        known = {(one.where, one.state) for one in self._view(group).ahead}
-        new = [one for one in ahead if (one.where, one.state) not in known]
+        reported = {(part.tp, part.state) for part in self._view(group).ahead}
+        new = [part for part in ahead if (part.tp, part.state) not in reported]
         if new:
             skips = joined(tuple(map(str, new)))
             text = f"{group} on {self._ctx.flow.target}: consumers that move there skip records: {skips}"
             await self._ctx.event("GroupAhead", group, text, states=_states(new))
 
     def _level(self, message: str, cause: Reason) -> int | None:
-        """Return the level of one more such line: debug, if enough others have the same cause. None: the usual one."""
-        count = self._sayings.count(cause)
-        if count == SAID + 1:
+        """Return the log level of one more line with this cause: debug if enough others had it; None: the default."""
+        count = self._log_dedup.count(cause)
+        if count == LOGGED + 1:
             self._ctx.log.warn(message, "for the same reason; lockstep status names them")
-        return logging.DEBUG if count > SAID else None
+        return logging.DEBUG if count > LOGGED else None
 
     def reset(self) -> None:
-        """Our share of the groups may be another one from now on. What was reported is stored in the state topic."""
+        """Forget this process's views: its share of the groups may have changed. The rows remain in the state topic."""
         self._views.clear()
 
     def groups(self) -> tuple[str, ...]:
-        """The groups that exist, failing ones included, and those that existed when the source was last described.
+        """Return the existing groups, including failing ones.
 
-        The second kind counts while the source cannot be described: then their offsets on the target matter most.
+        While the source cannot be read, the groups of its last reading count too: their offsets on the target matter
+        most then.
         """
         rows = self._ctx.state.all(GroupStatus)
         return tuple(sorted({*self._views, *(row.group for row in rows if not row.is_gone)}))
 
     def phases(self) -> Mapping[str, int]:
-        """How many groups are in each phase."""
+        """Count the groups in each phase."""
         counts = dict.fromkeys(("translated", "waiting", "failing"), 0)
         for group in self._views:
             counts[self._row(group).phase] += 1
         return counts
 
-    def count_places(self) -> Mapping[str, int]:
-        """How many partitions of groups that could be described are exact, behind, waiting or beyond their places."""
+    def count_partitions(self) -> Mapping[str, int]:
+        """Count the partitions of readable groups by how well their offset on the target is known."""
         counts = dict.fromkeys(("exact", "behind", "waiting", AHEAD_ON_TARGET, REWOUND_ON_SOURCE), 0)
         for view in self._views.values():
-            ahead = {one.where: one.state for one in view.ahead}
-            for where, place in view.translation.places:
-                kind = "exact" if place.exact else "waiting" if place.at is None else "behind"
-                counts[ahead.get(where, kind)] += 1
+            ahead = {part.tp: part.state for part in view.ahead}
+            for tp, translated in view.translation.translated_offsets:
+                kind = "exact" if translated.exact else "waiting" if translated.offset is None else "behind"
+                counts[ahead.get(tp, kind)] += 1
         return counts
 
     def synced_groups(self) -> int:
-        """How many groups were brought to their checkpoints on the target."""
+        """Count the groups whose offsets on the target are at their checkpoints."""
         return sum(view.synced and not view.is_left_alone for view in self._views.values())
 
-    def held_back(self) -> Mapping[str, str]:
-        """Groups left alone on the target, with the reason."""
+    def left_alone(self) -> Mapping[str, str]:
+        """Return the groups that are left alone on the target, with the reason."""
         return {group: view.left_alone for group, view in sorted(self._views.items()) if view.is_left_alone}
 
-    def held_for(self) -> Mapping[str, int]:
-        """How many groups are left alone for which of `HELD`."""
+    def count_held(self) -> Mapping[str, int]:
+        """Count the groups that are left alone, for each of `HELD`."""
         counts = dict.fromkeys(HELD, 0)
         for view in self._views.values():
             for word in view.words:
@@ -282,8 +299,11 @@ class GroupReport:
         return self._ctx.settings.checkpoint.sync_group_offsets
 
     def _view(self, group: str) -> GroupView:
-        """As it is now: to be asked again after every await. Before this process knows anything of the group, its row
-        counts. The source may be lost, and a row written from nothing would read as if all were fine."""
+        """Return the present view, which may change at every await.
+
+        Until this process has read the group, its row counts. The source may be lost, and a row written from nothing
+        would say that all is well.
+        """
         view = self._views.get(group)
         return view or GroupView.from_row(self._ctx.state.get(GroupStatus, group), syncs=self._syncs)
 
@@ -301,12 +321,11 @@ class GroupReport:
             await self._ctx.state.write_all([row for row in rows if self._is_news(row)])
 
     def _is_news(self, row: GroupStatus) -> bool:
-        """Return whether the row says more than that the group was read again. The row of its share says that
-        already."""
+        """Return whether the row says more than that the group was read again, as the row of its share does."""
         written = self._ctx.state.get(GroupStatus, row.group)
         return self._ctx.state.differs(row if written is None else replace(row, read_ms=written.read_ms))
 
-    async def _bury(self, present: Iterable[str], asked: Callable[[str], bool]) -> None:
+    async def _expire_gone_groups(self, present: Iterable[str], asked: Callable[[str], bool]) -> None:
         living, state = set(present), self._ctx.state
         absent = [row for row in state.all(GroupStatus) if row.group not in living and asked(row.group)]
         gone = [row for row in absent if not row.is_gone]
@@ -322,4 +341,4 @@ class GroupReport:
 
 
 def _states(ahead: Iterable[Ahead]) -> dict[str, str]:
-    return {f"{one.where[0]}-{one.where[1]}": one.state for one in ahead}
+    return {f"{part.tp[0]}-{part.tp[1]}": part.state for part in ahead}

@@ -1,4 +1,4 @@
-"""What checkpoint's page shows beside what every service shows."""
+"""The metrics of the checkpoint service."""
 
 from lockstep_state.metric import MetricSet
 
@@ -51,4 +51,4 @@ LATENCY = tuple(
         ("_avg", "The mean of the last minute"),
     )
 )
-"""Last, least, most, mean; `topic` is the remote topic."""
+"""Last, least, most and mean. The label `topic` has the remote topic."""

@@ -1,6 +1,6 @@
-"""The offset-syncs topic, on either cluster, as a store that translates.
+"""The offset-syncs topic, followed on either cluster.
 
-MirrorMaker 2 goes on without translating and without a word while the topic is missing (`mm2-behaviour.md` §3.4).
+MirrorMaker 2 goes on without translating and without a message while the topic is missing (`mm2-behaviour.md` §3.4).
 """
 
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ from functools import partial
 from lockstep_config.flow import client_settings
 from lockstep_kafka.topics.control_topics import offset_syncs_topic, service_topics
 from lockstep_kafka.topics.topic_reader import Record
-from lockstep_rules.offsets.translation import OffsetSyncStore
+from lockstep_rules.offsets.offset_sync_store import OffsetSyncStore
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.flow.control_topic_creation import create_control_topics
 from lockstep_runtime.state.compacted_topic import CompactedTopic
@@ -17,7 +17,7 @@ from lockstep_state.codecs.mm2_codec import MalformedRecord, decode_offset_sync
 
 
 class OffsetSyncFollower(CompactedTopic[OffsetSyncStore]):
-    """Keeps a store in step with one offset-syncs topic."""
+    """An `OffsetSyncStore` that follows one offset-syncs topic."""
 
     def __init__(self, ctx: FlowContext, keep_only_newest: Callable[[], bool]) -> None:
         plane, topic = ctx.settings.data_plane, offset_syncs_topic(ctx.settings)
@@ -29,7 +29,7 @@ class OffsetSyncFollower(CompactedTopic[OffsetSyncStore]):
             ),
             topic,
             ctx.log,
-            ctx.rounds.troubles,
+            ctx.periodic.troubles,
             name="offset syncs",
             create=partial(create_control_topics, ctx) if creates else None,
         )

@@ -1,8 +1,8 @@
-"""Which checkpoints of a group are due, by MirrorMaker 2's rule (`mm2-behaviour.md` §3.6), and how well its places are
-known."""
+"""The checkpoints of a group that are due, by MirrorMaker 2's rule (`mm2-behaviour.md` §3.6)."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter, itemgetter
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -34,19 +34,19 @@ KEEPS_CHECKPOINT = frozenset(
         ReasonCode.OPPOSITE_SOURCE_RECREATED,
     }
 )
-"""Codes of a partition without a new place whose last checkpoint is right all the same: the source may be away for
-good. Every other code, and one that this release does not know, means: do not commit it."""
+"""Reason codes of a partition without a new translated offset whose last checkpoint is right all the same. The source
+may be away for good. Any other code, and one that this release does not know, means: do not commit the checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointPlan:
-    """One look at a group."""
+    """The due checkpoints and the translated offsets of one group."""
 
     due: tuple[Checkpoint, ...]
-    """To be written, ordered by target topic and partition."""
-    places: tuple[tuple[TopicPartition, TranslatedOffset], ...] = ()
-    """The state of each partition with an offset once the due ones are written, ordered by target topic and
-    partition."""
+    """Checkpoints to write, ordered by target topic and partition."""
+    translated_offsets: tuple[tuple[TopicPartition, TranslatedOffset], ...] = ()
+    """The state of each partition with a committed offset once the due checkpoints are written, ordered by target topic
+    and partition."""
 
 
 def plan_checkpoints(
@@ -56,34 +56,34 @@ def plan_checkpoints(
     rule: CheckpointRule,
     translate: Translate,
 ) -> CheckpointPlan:
-    """The checkpoints of `group` that are more recent than the `last` acknowledged ones of the same target partitions.
+    """Return the checkpoints of `group` that are more recent than the `last` acknowledged ones.
 
-    Planning again with the due ones taken into `last` finds nothing due.
+    Planning again after the due ones are written finds nothing due.
     """
     due: list[Checkpoint] = []
-    places: dict[TopicPartition, TranslatedOffset] = {}
+    translated_offsets: dict[TopicPartition, TranslatedOffset] = {}
     for position in committed:
         if position.offset is None or not rule.counts(position.topic):
             continue
         translated = _within_source(position, translate(position.topic, position.partition, position.offset))
-        where = (target_topic(rule, position.topic), position.partition)
-        if translated.at is None:
-            places[where] = translated
+        tp = (target_topic(rule, position.topic), position.partition)
+        if translated.offset is None:
+            translated_offsets[tp] = translated
             continue
-        checkpoint = Checkpoint(group, *where, position.offset, translated.at, position.metadata)
-        before = last.get(where)
+        checkpoint = Checkpoint(group, *tp, position.offset, translated.offset, position.metadata)
+        before = last.get(tp)
         if is_more_recent(checkpoint, before):
             due.append(checkpoint)
-            places[where] = translated
+            translated_offsets[tp] = translated
         else:
-            places[where] = _held(translated, before)
-    due.sort(key=lambda checkpoint: (checkpoint.topic, checkpoint.partition))
-    return CheckpointPlan(tuple(due), tuple(sorted(places.items(), key=_where)))
+            translated_offsets[tp] = _not_beyond_exact(translated, before)
+    due.sort(key=attrgetter("tp"))
+    return CheckpointPlan(tuple(due), tuple(sorted(translated_offsets.items(), key=itemgetter(0))))
 
 
 def _within_source(position: Committed, translated: TranslatedOffset) -> TranslatedOffset:
-    """Return the place, or none for an offset that the source's log does not reach."""
-    if translated.at is None or position.offset is None or position.log_end is None:
+    """Return the translated offset, or none for an offset that the source's log does not reach."""
+    if translated.offset is None or position.offset is None or position.log_end is None:
         return translated
     if position.log_end < 0:
         return TranslatedOffset(None, reason=ReasonCode.SOURCE_END_UNKNOWN.to_reason(offset=position.offset))
@@ -91,28 +91,32 @@ def _within_source(position: Committed, translated: TranslatedOffset) -> Transla
     return TranslatedOffset(None, reason=reason)
 
 
-def within(
+def split_by_log_end(
     due: Iterable[Checkpoint], ends: Mapping[TopicPartition, int]
 ) -> tuple[tuple[Checkpoint, ...], tuple[Checkpoint, ...]]:
-    """The checkpoints that lie within the target's logs, and those that do not, or whose log's end is not known. The
-    second say that what they were computed from no longer holds, or that the log is not there.
+    """Split checkpoints into those within the target's logs and all others.
+
+    A log whose end is unknown contains none. The other checkpoints show that the log has changed or does not exist.
     """
     kept: list[Checkpoint] = []
-    others: list[Checkpoint] = []
-    for one in due:
-        (kept if one.downstream <= ends.get((one.topic, one.partition), -1) else others).append(one)
-    return tuple(kept), tuple(others)
+    beyond_end: list[Checkpoint] = []
+    for checkpoint in due:
+        (kept if checkpoint.downstream <= ends.get(checkpoint.tp, -1) else beyond_end).append(checkpoint)
+    return tuple(kept), tuple(beyond_end)
 
 
-def beyond(
+def beyond_log_end(
     checkpoint: Checkpoint,
     ends: Mapping[TopicPartition, int],
     troubles: Mapping[TopicPartition, Exception] = MappingProxyType({}),
 ) -> TranslatedOffset:
-    """The state of a partition whose checkpoint was kept back by `within`. `troubles`: why ends are not known."""
-    end = ends.get((checkpoint.topic, checkpoint.partition))
+    """Return the state of a partition whose checkpoint `split_by_log_end` kept back.
+
+    `troubles` has the errors of the partitions whose end is unknown.
+    """
+    end = ends.get(checkpoint.tp)
     if end is None:
-        trouble = troubles.get((checkpoint.topic, checkpoint.partition))
+        trouble = troubles.get(checkpoint.tp)
         reason = ReasonCode.TARGET_END_UNKNOWN.to_reason(text="" if trouble is None else str(trouble))
     else:
         reason = ReasonCode.BEYOND_TARGET_END.to_reason(offset=checkpoint.downstream, end=end)
@@ -120,28 +124,29 @@ def beyond(
 
 
 def is_misplaced(reason: Reason) -> bool:
-    """Return whether the last checkpoint of a partition that waits for this reason is, or may be, a place in another
-    log. Then it is not committed."""
+    """Return whether a partition that waits for this reason may have its last checkpoint in another log.
+
+    Such a checkpoint is not committed.
+    """
     return reason.code not in KEEPS_CHECKPOINT
 
 
-def _held(place: TranslatedOffset, before: Checkpoint | None) -> TranslatedOffset:
-    """A checkpoint beyond the exact place was right once, before the target was truncated or created anew."""
-    if before is None or place.at is None or not (place.exact and place.by_runs) or before.downstream <= place.at:
-        return place
-    reason = ReasonCode.BEYOND_EXACT_OFFSET.to_reason(checkpoint=before.downstream, exact=place.at)
-    return TranslatedOffset(None, reason=reason, exact_at=place.at)
+def _not_beyond_exact(translated: TranslatedOffset, last: Checkpoint | None) -> TranslatedOffset:
+    """Return the translated offset, or none if the last checkpoint is beyond the exact offset.
 
-
-def _where(one: tuple[TopicPartition, TranslatedOffset]) -> TopicPartition:
-    return one[0]
+    That checkpoint was right before the target was truncated or re-created.
+    """
+    exact = translated.offset if translated.exact and translated.by_runs else None
+    if last is None or exact is None or last.downstream <= exact:
+        return translated
+    reason = ReasonCode.BEYOND_EXACT_OFFSET.to_reason(checkpoint=last.downstream, exact=exact)
+    return TranslatedOffset(None, reason=reason, exact_offset=exact)
 
 
 def is_more_recent(checkpoint: Checkpoint, last: Checkpoint | None) -> bool:
-    """Whether a checkpoint says something `last` did not.
+    """Return whether a checkpoint is due after the `last` one of its partition.
 
-    A checkpoint is due if it is the first of its partition, further downstream, or further *upstream back*. In the last
-    case the group was rewound on the source and may go backwards downstream. In all other cases the store only lost
-    precision, and the checkpoint is suppressed.
+    It is due if it is the first, further downstream, or further *back* upstream. In the last case the group was rewound
+    on the source and may go back downstream. In all other cases the store only lost precision, and it is suppressed.
     """
     return last is None or checkpoint.upstream < last.upstream or checkpoint.downstream > last.downstream

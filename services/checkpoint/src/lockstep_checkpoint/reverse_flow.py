@@ -1,4 +1,4 @@
-"""What the flow in the opposite direction reports of its partitions: its state topic is on our source."""
+"""The rows of the reverse flow, from the target to the source. Its state topic is on our source."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -23,28 +23,28 @@ WANTS = frozenset({GroupStatus, MirroredTopic, PartitionProgress, OffsetRuns})
 
 
 class _State:
-    """The rows that count, and what they say together."""
+    """The rows of the reverse flow, and the offset runs in them."""
 
     def __init__(self) -> None:
         self.rows = StateFold(wants=WANTS)
-        self.places = RunTranslator()
+        self.runs = RunTranslator()
         self.loaded_at: float | None = None
-        """When the topic was read to its end, by the monotonic clock."""
+        """The monotonic time when the topic was read to its end."""
         self.lowered_at: dict[str, float] = {}
-        """When a later row put a group at an earlier offset (`is_lower`)."""
+        """The monotonic time when a later row put a group at an earlier offset (`is_lower`)."""
 
-    def apply(self, record: Record, at: float) -> None:
-        """Raises MalformedRow."""
+    def apply(self, record: Record, now: float) -> None:
+        """Fold one record. Raises MalformedRow."""
         key = (record.key or b"").decode(errors="replace")
         before = None if self.loaded_at is None else self.rows.rows.get(key)
         row = self.rows.fold(record.offset, record.key, record.value)
         if row is not None:
-            self.places.apply(row)
+            self.runs.apply(row)
         if isinstance(before, GroupStatus) and is_lower(self.rows.get(GroupStatus, before.group), before):
-            self.lowered_at[before.group] = at
+            self.lowered_at[before.group] = now
 
-    def is_placed_since(self, group: str, read_at: float | None) -> bool:
-        """Whether the flow may have set the group back since it was read on our source at `read_at` (None: never)."""
+    def was_lowered_since(self, group: str, read_at: float | None) -> bool:
+        """Return whether the flow may have set the group back after its reading on our source. None: never read."""
         since = self.lowered_at.get(group)
         if since is None and self.rows.get(GroupStatus, group) is not None:
             since = self.loaded_at  # what the rows were before that is not known
@@ -52,8 +52,7 @@ class _State:
 
 
 class ReverseFlow(CompactedTopic[_State]):
-    """Keeps the places of the flow from our target to our source. A flow that never ran has no topic, which is no
-    trouble."""
+    """The offset runs and group rows of the reverse flow. A flow that never ran has no topic, which is no error."""
 
     def __init__(self, ctx: FlowContext, topic: str) -> None:
         self._rule = checkpoint_rule(ctx.settings)
@@ -64,15 +63,14 @@ class ReverseFlow(CompactedTopic[_State]):
             lambda: client_settings.source_consumer(ctx.settings, "checkpoint-opposite"),
             ControlTopic(topic, 1, -1),
             ctx.log,
-            ctx.rounds.troubles,
+            ctx.periodic.troubles,
             name=f"rows of {Flow(ctx.flow.target, ctx.flow.source)}",
             optional=True,
         )
 
     def translation(self) -> ReverseTranslation:
-        """What is known of it now."""
         if self.fold is not None:
-            return ReverseTranslation(self.fold.places)
+            return ReverseTranslation(self.fold.runs)
         if self.is_missing:
             return ReverseTranslation()
         return ReverseTranslation(unreadable=ReasonCode.OPPOSITE_UNREADABLE.to_reason(text=self.trouble))
@@ -80,36 +78,42 @@ class ReverseFlow(CompactedTopic[_State]):
     def unread(
         self, group: str, checkpoints: Iterable[Checkpoint], read_at: float | None, *, failover: bool = False
     ) -> frozenset[TopicPartition]:
-        """Where the group has read nothing on our source (`find_unread`).
+        """Return the partitions in which the group has read nothing on our source (`find_unread`).
 
-        That may be so in each topic of our target that the flow may copy, in two cases. The rows cannot be read, or the
-        flow has set the group back after the checkpoints were made. `read_at`: when the group was read for them on our
-        source; None: this process has not read it. A flow that never ran has put no group anywhere. `failover`: the
-        source is lost for good, and groups are to be moved all the same.
+        If the rows cannot be read, or the flow has set the group back since, each topic that it may copy counts. A flow
+        that never ran has moved no group.
+
+        Args:
+            group: The id of the group.
+            checkpoints: Its checkpoints on our target.
+            read_at: The monotonic time when the group was read for them on our source; None: this process has not read
+                it.
+            failover: The source is lost for good, and groups are to be moved all the same.
         """
         fold = self.fold
-        is_unknown = not self.is_missing if fold is None else fold.is_placed_since(group, read_at)
+        is_unknown = not self.is_missing if fold is None else fold.was_lowered_since(group, read_at)
         if is_unknown and not failover:
-            return frozenset((one.topic, one.partition) for one in checkpoints if self._may_copy(one.topic))
+            return frozenset(checkpoint.tp for checkpoint in checkpoints if self._may_copy(checkpoint.topic))
         row = None if fold is None else fold.rows.get(GroupStatus, group)
         if fold is None or row is None:
             return frozenset()
-        return find_unread(row, checkpoints, fold.places.copy_name)
+        return find_unread(row, checkpoints, fold.runs.copy_name)
 
     def _may_copy(self, topic: str) -> bool:
-        """Whether a topic of our target may be one that the flow copies. By its name alone, our own copies are not."""
+        """Return whether a topic of our target may be one that the reverse flow copies.
+
+        Our own copies are not, by their names.
+        """
         upstream = self._rule.policy.upstream_topic(topic)
         if upstream is None or upstream == topic:
             return True
         return topic != self._rule.policy.format_remote_topic(self._rule.flow.source, upstream)
 
     def changes(self, topics: Iterable[str]) -> tuple[int, str, int]:
-        """Something else than before, if anything was said of one of these topics of our target meanwhile."""
-        said = 0 if self.fold is None else self.fold.places.changes(topics)
-        return self.generation, self.trouble, said
+        """Return a value that changes whenever rows about these topics of our target change."""
+        return self.readings, self.trouble, 0 if self.fold is None else self.fold.runs.changes(topics)
 
     def status(self) -> Mapping[str, Any]:
-        """For /status."""
         return {"topic": self.topic, "read": self.fold is not None, "trouble": self.trouble}
 
     def begin_fold(self) -> _State:
@@ -121,10 +125,10 @@ class ReverseFlow(CompactedTopic[_State]):
         return fold
 
     def apply(self, fold: _State, records: Sequence[Record]) -> None:
-        at = self._clock.monotonic()
+        now = self._clock.monotonic()
         for record in records:
             try:
-                fold.apply(record, at)
+                fold.apply(record, now)
             except MalformedRow as exc:
                 self._unreadable.pass_over(record, exc, stays=True)
             else:

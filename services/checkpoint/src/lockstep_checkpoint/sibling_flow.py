@@ -1,4 +1,4 @@
-"""Read what other flows to the same target report of the topics and groups that they have there too."""
+"""The rows of other flows to the same target about topics and groups that this flow has too."""
 
 import asyncio
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ WANTS = frozenset({GroupStatus, MirroredTopic})
 
 
 class SiblingFlow(CompactedTopic[StateFold]):
-    """Keeps the rows of another flow, which are on our target. A flow that never ran has no topic, and no copies."""
+    """The rows of another flow to our target. A flow that never ran has no topic, and no copies."""
 
     def __init__(self, ctx: FlowContext, topic: str) -> None:
         self._unreadable = ctx.unreadable
@@ -31,22 +31,22 @@ class SiblingFlow(CompactedTopic[StateFold]):
             lambda: client_settings.target_consumer(ctx.settings, "checkpoint-sibling"),
             ControlTopic(topic, 1, -1),
             ctx.log,
-            ctx.rounds.troubles,
+            ctx.periodic.troubles,
             name=f"rows of another flow to {ctx.flow.target} in {topic}",
             optional=True,
         )
         self._fed: tuple[StateFold | None, int, Mapping[str, str], Mapping[str, int]] = (None, -1, {}, {})
-        """What the flow feeds, with the fold, its position and `ours` that say so. A round asks for each of thousands
-        of groups."""
+        """The topics that the flow feeds, and the fold, position and `own_topics` from which they were computed. A
+        round asks for each of thousands of groups."""
         self._lost: set[str] = set()
-        """Topics of the target that the flow fed by rows that are gone with their topic."""
+        """Topics of the target that the flow fed by rows that are gone with their state topic."""
         self.has_run = False
-        """Rows of it were read, or other topics of it are on the target."""
-        self.ours: Mapping[str, str] = {}
-        """Topics of the target that our flow feeds, with the id of the source's topic."""
+        """Rows of the flow were read, or other topics of it exist on the target."""
+        self.own_topics: Mapping[str, str] = {}
+        """The id of the source's topic, by topic of the target that our flow feeds."""
 
     def contested(self, group: str, checkpoints: Iterable[Checkpoint]) -> dict[TopicPartition, Reason]:
-        """Return where a checkpoint would skip records of the other flow, or may, each with the reason."""
+        """Return the partitions in which a checkpoint skips records of the other flow, or may, each with the reason."""
         if self.is_missing and not self.has_run:
             return {}
         if self.fold is None:
@@ -61,16 +61,16 @@ class SiblingFlow(CompactedTopic[StateFold]):
 
     def _unknown(self, checkpoints: Iterable[Checkpoint], text: str) -> dict[TopicPartition, Reason]:
         reason = ReasonCode.CONTEST_UNKNOWN.to_reason(text=text)
-        return {(checkpoint.topic, checkpoint.partition): reason for checkpoint in checkpoints}
+        return {checkpoint.tp: reason for checkpoint in checkpoints}
 
     def _find_fed(self, fold: StateFold) -> Mapping[str, int]:
-        before, position, ours, fed = self._fed
-        if before is not fold or (position, ours) != (fold.position, self.ours):
+        before, position, own_topics, fed = self._fed
+        if before is not fold or (position, own_topics) != (fold.position, self.own_topics):
             rows = list(fold.all(MirroredTopic))
             if before is not fold:
                 self._lost |= fed.keys()
             self._lost -= {row.target_topic for row in rows}
-            self._fed = fold, fold.position, self.ours, fed_topics(rows, self.ours)
+            self._fed = fold, fold.position, self.own_topics, fed_topics(rows, self.own_topics)
         return self._fed[3]
 
     def begin_fold(self) -> StateFold:
@@ -89,84 +89,89 @@ class SiblingFlow(CompactedTopic[StateFold]):
 
 
 class SiblingFlows:
-    """The other flows to the target of a flow that keeps names. Each may write to our topics and move our groups. Those
-    of other files are known by their state topics, as far as these can be seen."""
+    """The other flows to the target of a flow that keeps topic names. They may write to our topics and move our groups.
+
+    Flows of other configuration files are found by their state topics, as far as these are visible.
+    """
 
     def __init__(self, ctx: FlowContext, topics: Iterable[str]) -> None:
-        """`topics`: the state topics of the flows of the file that may merge with ours."""
+        """Follow the flows with these state topics, which the file says may merge with ours."""
         self._ctx = ctx
         self._own = state_topic(ctx.flow, ctx.settings.group_id)
         self.flows = {topic: SiblingFlow(ctx, topic) for topic in topics}
-        """By their state topics."""
-        self._came = asyncio.Event()
+        """The flows by their state topics."""
+        self._added = asyncio.Event()
 
     async def run(self) -> None:
-        """Follow all of them until cancelled, also those that are seen later. Raises what ends one."""
+        """Follow all flows, including those found later, until cancelled. Raises the error of the first that fails."""
         following: dict[str, asyncio.Future[None]] = {}
         try:
             while True:
-                self._came.clear()
+                self._added.clear()
                 for topic, flow in self.flows.items():
                     if topic not in following:
                         following[topic] = asyncio.ensure_future(flow.run())
-                came = asyncio.ensure_future(self._came.wait())
-                waiting: set[asyncio.Future[Any]] = {came, *following.values()}
+                added = asyncio.ensure_future(self._added.wait())
+                waiting: set[asyncio.Future[Any]] = {added, *following.values()}
                 ended, _ = await asyncio.wait(waiting, return_when="FIRST_COMPLETED")
-                came.cancel()
-                for task in ended - {came}:
+                added.cancel()
+                for task in ended - {added}:
                     task.result()
         finally:
             await cancelled(following.values())
 
     def observe(self, topics: Collection[str]) -> None:
-        """Take in which topics the target has now."""
+        """Take in the present topics of the target."""
         if not self._ctx.settings.keeps_names:
             return
         for topic in topics:
             if is_state_topic(topic) and topic != self._own and topic not in self.flows:
                 self.flows[topic] = SiblingFlow(self._ctx, topic)
-                self._came.set()
-        ours = {row.target_topic: row.source_topic_id for row in self._ctx.state.all(MirroredTopic)}
+                self._added.set()
+        own_topics = {row.target_topic: row.source_topic_id for row in self._ctx.state.all(MirroredTopic)}
         for topic, flow in self.flows.items():
             flow.has_run |= not companion_topics(topic).isdisjoint(topics)
-            flow.ours = ours
+            flow.own_topics = own_topics
 
     def contested(self, group: str, checkpoints: Collection[Checkpoint]) -> dict[TopicPartition, Reason]:
-        """Return where a checkpoint would skip records of one of them, or may, each with the reason."""
+        """Return the partitions in which a checkpoint skips records of any other flow, or may, each with the reason."""
         reasons: dict[TopicPartition, Reason] = {}
         for flow in self.flows.values():
             reasons |= flow.contested(group, checkpoints)
         return reasons
 
 
-def fed_topics(rows: Iterable[MirroredTopic], ours: Mapping[str, str]) -> dict[str, int]:
+def fed_topics(rows: Iterable[MirroredTopic], own_topics: Mapping[str, str]) -> dict[str, int]:
     """Return the topics of the target that a flow with these rows feeds, with their number of partitions.
 
-    `ours`: the id of the source's topic by the topic of the target. With the same id the other flow copies the same log
-    as ours, and brings no records of another source. An instance of before with another `group.id` does so.
+    `own_topics` has the id of the source's topic by topic of the target. With the same id the other flow copies the
+    same log as ours, such as an earlier instance with another `group.id`. It brings no records of another source.
     """
     return {
         row.target_topic: row.source_partitions
         for row in rows
-        if row.is_selected and not (row.source_topic_id and ours.get(row.target_topic) == row.source_topic_id)
+        if row.is_selected and not (row.source_topic_id and own_topics.get(row.target_topic) == row.source_topic_id)
     }
 
 
 def find_contested(
-    checkpoints: Iterable[Checkpoint], fed: Mapping[str, int], theirs: GroupStatus | None, flow: str
+    checkpoints: Iterable[Checkpoint], fed: Mapping[str, int], sibling_row: GroupStatus | None, flow: str
 ) -> Iterator[tuple[TopicPartition, Reason]]:
-    """Yield where the group may not go to its checkpoint, because the topic has records of another flow too.
+    """Yield the partitions in which the group may not go to its checkpoint, as the topic has records of another flow.
 
-    `fed`: as `fed_topics` of the other flow. `theirs`: that flow's row of the group, whose places are before the first
-    record of that flow which the group has not read. `flow`: what the other flow is called.
+    Args:
+        checkpoints: The checkpoints of the group.
+        fed: The topics of the other flow (`fed_topics`).
+        sibling_row: The other flow's row of the group. Its offsets are before the first unread record of that flow.
+        flow: The name of the other flow, for the reason.
     """
-    places: dict[TopicPartition, int] = {}
-    if theirs is not None and theirs.is_placed and not theirs.more_waiting:
-        waits = {(topic, number) for topic, number, _ in theirs.waits}
-        places = {(topic, n): down for topic, n, _, down in theirs.positions if (topic, n) not in waits}
+    sibling_offsets: dict[TopicPartition, int] = {}
+    if sibling_row is not None and sibling_row.is_placed and not sibling_row.more_waiting:
+        waits = {(topic, number) for topic, number, _ in sibling_row.waits}
+        sibling_offsets = {(topic, n): down for topic, n, _, down in sibling_row.positions if (topic, n) not in waits}
     for checkpoint in checkpoints:
-        where = checkpoint.topic, checkpoint.partition
-        if checkpoint.partition < fed.get(checkpoint.topic, 0) and checkpoint.downstream > places.get(where, -1):
-            sibling_offset = places.get(where)
+        tp = checkpoint.tp
+        if checkpoint.partition < fed.get(checkpoint.topic, 0) and checkpoint.downstream > sibling_offsets.get(tp, -1):
+            sibling_offset = sibling_offsets.get(tp)
             details = {} if sibling_offset is None else {"text": f"it is at {sibling_offset} by that flow"}
-            yield where, ReasonCode.CONTESTED.to_reason(flow=flow, offset=checkpoint.downstream, **details)
+            yield tp, ReasonCode.CONTESTED.to_reason(flow=flow, offset=checkpoint.downstream, **details)

@@ -1,8 +1,6 @@
-"""The groups of the source that get checkpoints, and their positions there (`mm2-behaviour.md` §2.3 and §3.5).
+"""The consumer groups of the source that get checkpoints, and their offsets (`mm2-behaviour.md` §2.3 and §3.5).
 
-A group counts under three conditions. It is a consumer group (classic or KIP-848; librdkafka lists no other protocols
-than "" and "consumer"). It passes the group filter. It has an offset in a topic that passes the topic filter. Its state
-on the source is irrelevant.
+`group_selection` says which groups count. librdkafka lists no other protocols than "" and "consumer".
 """
 
 import asyncio
@@ -31,21 +29,21 @@ from lockstep_state.rows.state_rows import GroupStatus, MirroredTopic
 
 @dataclass(frozen=True, slots=True)
 class SourceGroupOffsets:
-    """What one look at the source found."""
+    """The committed offsets of one reading of the source."""
 
     committed: Mapping[str, tuple[Committed, ...]] = field(default_factory=dict)
-    """Per group of interest, what it has committed, in all topics."""
+    """The committed offsets of each group that counts, in all topics."""
     failed: Mapping[str, ClusterError] = field(default_factory=dict)
-    """Groups that could not be described this time."""
+    """The errors of groups that could not be described."""
     asked: frozenset[str] = frozenset()
-    """The groups that were ours when the round asked, and those with a row that is gone. Of those, one that is in
-    neither is not there."""
+    """The groups that were owned when the reading began, and those with a row that is gone. One of them that is in
+    neither mapping does not exist."""
     not_replicated: frozenset[str] | None = None
-    """Selected groups of protocols that are not replicated, as the last refresh found them; None: not known."""
+    """Selected groups of protocols that are not replicated, by the last refresh; None: unknown."""
 
 
 async def read_group_offsets(admin: Admin, group: str) -> Mapping[tuple[str, int], GroupOffset] | ClusterError:
-    """What the group has committed, or why that cannot be said; raises ClusterUnreachable, which is no group's own."""
+    """Return the committed offsets of a group, or the error of the group. Raises ClusterUnreachable."""
     try:
         return await admin.group_offsets(group)
     except ClusterUnreachable:
@@ -55,8 +53,10 @@ async def read_group_offsets(admin: Admin, group: str) -> Mapping[tuple[str, int
 
 
 def hidden(topics: Mapping[str, Set[str]], denied: Mapping[str, ClusterError]) -> Mapping[str, ClusterError]:
-    """Of the groups, those whose offsets cannot be seen for a topic that is denied us, with the trouble of the first
-    one. Each of `groups` comes with the topics that it had offsets in."""
+    """Return the groups whose offsets a denied topic may hide, with the error of their first such topic.
+
+    `topics` has the topics in which each group had offsets.
+    """
     lacking = {group: sorted(names & denied.keys()) for group, names in sorted(topics.items())}
     return {group: denied[names[0]] for group, names in lacking.items() if names}
 
@@ -64,8 +64,10 @@ def hidden(topics: Mapping[str, Set[str]], denied: Mapping[str, ClusterError]) -
 def topics_on_source(
     rows: Iterable[GroupStatus], mirrored: Iterable[str], rule: CheckpointRule
 ) -> Mapping[str, frozenset[str]]:
-    """The topics of the source that count and in which each group had offsets, as its row knows. `mirrored`: topics of
-    the source; not every name on the target leads back to its own."""
+    """Return the mirrored source topics in which each group had offsets, by its row.
+
+    `mirrored` has the topics of the source: not every name on the target leads back to its own.
+    """
     copies: dict[str, set[str]] = {}
     for topic in mirrored:
         copies.setdefault(target_topic(rule, topic), set()).add(topic)
@@ -76,19 +78,17 @@ def topics_on_source(
         return filter(rule.counts, named | copies.get(copy, set()))
 
     def about(row: GroupStatus) -> set[str]:
-        places = {topic for topic, *_ in row.positions} | {topic for topic, *_ in row.ahead}
-        return places | {topic for topic, _, _ in (*row.behind, *row.waiting)}
+        copies_with_offset = {topic for topic, *_ in row.positions} | {topic for topic, *_ in row.ahead}
+        return copies_with_offset | {topic for topic, _, _ in (*row.behind, *row.waiting)}
 
     return {row.group: frozenset(topic for copy in about(row) for topic in originals(copy)) for row in rows}
 
 
 class SourceGroups:
-    """Lists and describes the groups of one source. Each round sends one request a broker and one a group, a few groups
-    at once.
+    """The groups of one source. Each round sends one request a broker and one a group, a few groups at once.
 
-    Each round notices new groups. A group that consumes other topics only is described again after `refresh_every`.
-    That is the longest time after which MirrorMaker 2 would notice it too. None: the result of the first round is
-    final.
+    Each round notices new groups. A group that only consumes other topics is described again after `refresh_every`, the
+    longest time after which MirrorMaker 2 would notice it. None: the result of the first round is final.
 
     A group with a row is asked in each round, listed or not. A coordinator that does not answer leaves its groups out
     of a listing, and this process may not have seen them yet.
@@ -103,8 +103,7 @@ class SourceGroups:
         refresh_every: timedelta | None,
         state: StateFold,
     ) -> None:
-        """`protocols` lists every group of the source with its protocol; it raises ClusterError. `state` has the rows
-        of groups and of topics."""
+        """Take what a reading needs. `protocols` returns the protocol of every group, or raises ClusterError."""
         self._admin = admin
         self._protocols = protocols
         self._groups = groups
@@ -113,58 +112,63 @@ class SourceGroups:
         self._state = state
         self._listed: set[str] = set()
         self._tracked: dict[str, frozenset[str]] = {}
-        """Groups of interest when last described, and in which topics."""
+        """The groups that count and the topics of their offsets, when last described."""
         self._uninteresting: set[str] = set()
         self._refreshed_at: float | None = None
         self._not_replicated: frozenset[str] | None = None
         self.count = SelectionCount()
-        """Consumer groups that were listed last, and those that the filter selects."""
+        """The count of consumer groups in the last listing, and of those that the filter selects."""
 
     async def read(self, now: float, owned: Callable[[str], bool]) -> SourceGroupOffsets:
-        """Look at every group that `owned` accepts. `now` is a monotonic clock in seconds.
+        """Read every group that `owned` accepts. `now` is a monotonic time in seconds.
 
-        Raises ClusterUnreachable when the source is away and NotPermitted when groups may not be listed at all. Errors
-        of a single group are in the answer.
+        The errors of single groups are in the result.
+
+        Raises:
+            ClusterUnreachable: The source does not answer.
+            NotPermitted: Groups may not be listed at all.
         """
         await self._list(now)
         rows = {row.group: row for row in self._state.all(GroupStatus)}
         # Once: our share may be another one before the round is over.
         asked = frozenset(filter(owned, self._listed | self._tracked.keys() | rows.keys()))
         living = (row for row in rows.values() if row.group in asked and not row.is_gone)
-        known = {row.group: row for row in living if self._is_selected(row.group)}
+        rows_of_groups = {row.group: row for row in living if self._is_selected(row.group)}
         candidates = asked & (self._listed | self._tracked.keys()) - self._uninteresting
-        names = sorted(candidates | known.keys())
-        answers = await asyncio.gather(*(self._committed(group) for group in names))
+        group_ids = sorted(candidates | rows_of_groups.keys())
+        answers = await asyncio.gather(*(self._committed(group) for group in group_ids))
         committed: dict[str, tuple[Committed, ...]] = {}
         failed: dict[str, ClusterError] = {}
         vanished: dict[str, frozenset[str]] = {}
-        for group, answer in zip(names, answers, strict=True):
+        for group, answer in zip(group_ids, answers, strict=True):
             if isinstance(answer, ClusterError):
                 failed[group] = answer
             elif consumes_mirrored(answer, self._rule):
                 committed[group] = answer
-            elif self._tracked.get(group) or group in known:
+            elif self._tracked.get(group) or group in rows_of_groups:
                 vanished[group] = self._tracked.get(group, frozenset())
             elif answer:
                 # A group without any offset may be about to commit its first one; this one consumes something else.
                 self._uninteresting.add(group)
-        if unseen := [known[group] for group, topics in vanished.items() if not topics]:
+        if unseen := [rows_of_groups[group] for group, topics in vanished.items() if not topics]:
             mirrored = (row.source_topic for row in self._state.all(MirroredTopic))
             vanished |= topics_on_source(unseen, mirrored, self._rule)
         failed |= await self._hidden(vanished)
-        topics = {group: frozenset(one.topic for one in found) for group, found in committed.items()}
-        others = {group: found for group, found in self._tracked.items() if group not in asked}
+        topics = {group: frozenset(offset.topic for offset in offsets) for group, offsets in committed.items()}
+        others = {group: names for group, names in self._tracked.items() if group not in asked}
         tracked = self._tracked | vanished
         self._tracked = others | {group: tracked.get(group, frozenset()) for group in failed} | topics
         return SourceGroupOffsets(committed, failed, asked, self._not_replicated)
 
     def forget_uninteresting(self) -> None:
-        """Let the next round describe every group again, also those that consumed other topics only."""
+        """Let the next round describe the groups again that only consumed other topics."""
         self._uninteresting.clear()
 
     async def _hidden(self, vanished: Mapping[str, Set[str]]) -> Mapping[str, ClusterError]:
-        """Those of the groups whose offsets are still there: a coordinator leaves out offsets of topics that we may not
-        describe (any more). Each comes with the topics that it had offsets in."""
+        """Return the groups whose offsets still exist, each with the error of a topic that may not be described.
+
+        A coordinator leaves out the offsets of such topics. `vanished` has the topics in which each group had offsets.
+        """
         asked = {topic for topics in vanished.values() for topic in topics}
         return hidden(vanished, (await self._admin.topics(asked)).denied) if asked else {}
 
@@ -203,6 +207,6 @@ class SourceGroups:
         if isinstance(offsets, ClusterError):
             return offsets
         return tuple(
-            Committed(topic, partition, UpstreamOffset(at.offset), at.metadata)
-            for (topic, partition), at in sorted(offsets.items())
+            Committed(topic, partition, UpstreamOffset(committed.offset), committed.metadata)
+            for (topic, partition), committed in sorted(offsets.items())
         )

@@ -1,4 +1,4 @@
-"""Reads the groups of the source for the rounds, and says since when it owes an answer."""
+"""Readings of the source's groups, and the time since when one has no answer."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -14,13 +14,13 @@ from lockstep_rules.offsets.run_translator import RunTranslator
 from lockstep_runtime.flow.context import FlowContext
 
 SILENCE_S = 3.0
-"""Seconds after which a source that has not answered a reading is said to be silent, and how often that is said."""
+"""Seconds after which an unanswered reading is recorded, and the interval at which it is recorded again."""
 
 SILENCE = "silence of the source"
 
 
 class SourceReader:
-    """Read the groups of one flow's source, one reading at a time."""
+    """The reader of one flow's source, with one reading at a time."""
 
     def __init__(
         self,
@@ -29,26 +29,27 @@ class SourceReader:
         report: GroupReport,
         verifications: Sequence[Callable[[], Awaitable[None]]],
         rule: CheckpointRule,
-        exact: RunTranslator,
+        runs: RunTranslator,
     ) -> None:
-        """Take what a reading needs. `verifications` ask about the topics on which a reading depends; each raises
-        ClusterError. `rule` and `exact` say whose logs have to be asked for their ends (`mark_beyond`)."""
+        """Take what a reading needs. `verifications` check the topics on which it depends; each raises ClusterError."""
         self._ctx = ctx
         self._groups = groups
         self._report = report
         self._verifications = verifications
         self._rule = rule
-        self._exact = exact
+        self._runs = runs
         self._asked_ms = 0
-        """When the first reading began that the source has not answered since, Unix milliseconds; 0: none has."""
+        """The Unix milliseconds at which the first unanswered reading began; 0: there is none."""
 
     def reset(self) -> None:
-        """Forget what an earlier main loop waited for."""
+        """Forget an unanswered reading of an earlier main loop."""
         self._asked_ms = 0
 
     async def read(self, owned: Callable[[str], bool]) -> tuple[ReadingTime, SourceGroupOffsets]:
-        """Read every group that `owned` accepts. Returns when that began, and what was read, with the ends of logs that
-        offsets are beyond. Raises as `SourceGroups.read`."""
+        """Read every group that `owned` accepts, with the log ends that offsets are beyond.
+
+        Returns when the reading began, and the offsets. Raises as `SourceGroups.read`.
+        """
         source, clock = self._ctx.source, self._ctx.clock
         began = ReadingTime(clock.monotonic(), clock.wall_ms())
         self._asked_ms = self._asked_ms or began.wall_ms
@@ -56,7 +57,7 @@ class SourceReader:
             for verify in self._verifications:
                 await verify()
             group_offsets = await self._groups.read(began.monotonic_s, owned)
-            positions = await mark_beyond(source, group_offsets.committed, self._rule, self._exact)
+            positions = await mark_beyond(source, group_offsets.committed, self._rule, self._runs)
         except ClusterError as trouble:
             if not (isinstance(trouble, ClusterUnreachable) and trouble.alias == source.alias):
                 self._asked_ms = 0
@@ -65,11 +66,11 @@ class SourceReader:
         return began, replace(group_offsets, committed=positions)
 
     async def watch(self) -> None:
-        """Write down, for ever, that the source owes an answer, while it does so for some seconds."""
-        await self._ctx.rounds.every(SILENCE, timedelta(seconds=SILENCE_S), self.record_silence)
+        """Record at intervals, for ever, that a reading has no answer yet."""
+        await self._ctx.periodic.every(SILENCE, timedelta(seconds=SILENCE_S), self.record_silence)
 
     async def record_silence(self) -> None:
-        """Write it down now. Raises NotAppended and NotPermitted."""
+        """Record now that a reading has no answer yet. Raises NotAppended and NotPermitted."""
         ctx = self._ctx
-        if self._asked_ms and ctx.clock.wall_ms() - self._asked_ms >= SILENCE_S * 1000 and ctx.acting:
+        if self._asked_ms and ctx.clock.wall_ms() - self._asked_ms >= SILENCE_S * 1000 and ctx.is_acting:
             await self._report.record_silence(ctx.leadership.leading(), self._asked_ms)

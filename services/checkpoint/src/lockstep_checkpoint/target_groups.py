@@ -1,4 +1,4 @@
-"""Look at groups on the target, and commit for those that may be moved (`group_sync` decides)."""
+"""Reads and commits of groups on the target (`group_sync` decides)."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -19,10 +19,10 @@ from lockstep_state.reasons.reason_catalogue import ReasonCode
 async def read_groups(
     admin: Admin, groups: Iterable[str]
 ) -> tuple[dict[str, TargetGroupState], dict[str, ClusterError]]:
-    """Members and offsets of each group, and why those of others could not be read. Raises ClusterUnreachable."""
+    """Return the members and offsets of each group, and the errors of the others. Raises ClusterUnreachable."""
     outcome = await admin.describe_groups(groups)
     failed: dict[str, ClusterError] = dict(outcome.troubles())
-    memberships = {name: group_membership(one.state, one.members) for name, one in outcome.done.items()}
+    memberships = {name: group_membership(group.state, group.members) for name, group in outcome.done.items()}
     states = {
         name: TargetGroupState(membership)
         for name, membership in memberships.items()
@@ -35,18 +35,23 @@ async def read_groups(
         if isinstance(offsets, ClusterError):
             failed[name] = offsets
         else:
-            states[name] = TargetGroupState(GroupMembership.EMPTY, {where: at.offset for where, at in offsets.items()})
+            committed = {tp: entry.offset for tp, entry in offsets.items()}
+            states[name] = TargetGroupState(GroupMembership.EMPTY, committed)
     return states, failed
 
 
 async def commit(admin: Admin, group: str, writes: Iterable[Checkpoint]) -> tuple[str, Reason]:
-    """Commit the checkpoints in the group's name. Returns ("", NO_REASON) when all went through, else one of
-    `HELD` and what was answered about those that did not.
+    """Commit checkpoints for a group of the target.
 
-    A group that got members since the look is no error: the broker refuses, and that is as it should be (KIP-396).
-    Raises ClusterUnreachable.
+    A group that got members since it was read is no error: the broker refuses the commit, as it should (KIP-396).
+
+    Returns:
+        ("", NO_REASON) if all were committed, else one of `HELD` and the reason.
+
+    Raises:
+        ClusterUnreachable: The target does not answer.
     """
-    offsets = {(write.topic, write.partition): GroupOffset(write.downstream, write.metadata) for write in writes}
+    offsets = {write.tp: GroupOffset(write.downstream, write.metadata) for write in writes}
     try:
         outcome = await admin.alter_group_offsets(group, offsets)
     except ClusterUnreachable:
@@ -63,8 +68,7 @@ async def commit(admin: Admin, group: str, writes: Iterable[Checkpoint]) -> tupl
 
 
 def _refusal(troubles: Sequence[ClusterError]) -> Reason:
-    """Return the reason of the only trouble. Of several, or of one that needs other words, `because` has the code of
-    the first, and `error` Kafka's."""
+    """Return one reason for all errors. If they need one text, `because` has the code of the first, `error` Kafka's."""
     first = troubles[0].to_reason()
     if len(troubles) == 1 and _code(troubles[0]) != KafkaError.GROUP_ID_NOT_FOUND:
         return first

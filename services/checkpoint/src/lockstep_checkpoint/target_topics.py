@@ -1,4 +1,4 @@
-"""Why checkpoints cannot be committed because the target does not show their topics."""
+"""The reasons why partitions of checkpoints are not in the target's listing of topics."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,15 +11,17 @@ from lockstep_state.reasons.reason_catalogue import ReasonCode
 
 @dataclass(frozen=True, slots=True)
 class MissingPartitions:
-    """Partitions of the target that are not in its listing. `denied`: those whose topic may not be described."""
+    """Partitions of the target that are not in its listing. `denied` has those whose topic may not be described."""
 
     reasons: Mapping[TopicPartition, Reason] = field(default_factory=dict)
     denied: frozenset[TopicPartition] = frozenset()
 
 
 async def find_missing(admin: Admin, wanted: Iterable[TopicPartition]) -> MissingPartitions:
-    """Why each of these is not in the listing of topics. They are asked for by name: a listing leaves out a topic that
-    may not be described, as if it did not exist. Raises ClusterUnreachable."""
+    """Return why each of these partitions is not in the listing of topics.
+
+    Topics are asked for by name: a listing leaves out a topic that may not be described. Raises ClusterUnreachable.
+    """
     partitions = sorted(set(wanted))
     if not partitions:
         return MissingPartitions()
@@ -27,14 +29,14 @@ async def find_missing(admin: Admin, wanted: Iterable[TopicPartition]) -> Missin
     troubles = outcome.troubles()
     reasons: dict[TopicPartition, Reason] = {}
     for topic, partition in partitions:
-        found, trouble = outcome.done.get(topic), troubles.get(topic)
+        description, trouble = outcome.done.get(topic), troubles.get(topic)
         if trouble is not None:
             reason = ReasonCode.REPORTED.to_reason(text=str(trouble))
-        elif found is None:
+        elif description is None:
             reason = ReasonCode.TOPIC_ABSENT.to_reason(topic=topic, cluster=admin.alias)
-        elif partition >= found.partitions:
+        elif partition >= description.partitions:
             reason = ReasonCode.PARTITION_ABSENT.to_reason(topic=topic, cluster=admin.alias)
         else:
             reason = ReasonCode.TOPIC_WAS_ABSENT.to_reason(topic=topic, cluster=admin.alias)
         reasons[topic, partition] = reason
-    return MissingPartitions(reasons, frozenset(where for where in partitions if where[0] in outcome.denied))
+    return MissingPartitions(reasons, frozenset(tp for tp in partitions if tp[0] in outcome.denied))

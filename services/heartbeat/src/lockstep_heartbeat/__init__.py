@@ -1,1 +1,1 @@
-"""Shows that each flow lives."""
+"""The heartbeat service: it shows that each flow is alive."""

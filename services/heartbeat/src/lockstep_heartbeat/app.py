@@ -1,5 +1,4 @@
-"""Heartbeats of one flow: every second a record to `heartbeats` on the target (`mm2-behaviour.md` §4.9), and what those
-say that arrive there."""
+"""The heartbeats of one flow (`mm2-behaviour.md` §4.9), and those of other flows that arrive on its target."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -24,23 +23,26 @@ from lockstep_state.commands.command_vocabulary import Connector, Scope
 from lockstep_state.reasons.reason import Reason
 from lockstep_state.rows.state_rows import FlowPulse, Row
 
-LOOKED_EVERY = timedelta(seconds=60)
-"""How often the target is asked which heartbeats there are: a list of all its topics."""
+UPSTREAM_CHECK_INTERVAL = timedelta(seconds=60)
+"""The interval at which all topics of the target are listed, to find heartbeats topics."""
 
 
 class Heartbeats:
-    """Beats while we lead. Missed beats are not made up for: a heartbeat says that the flow lives now."""
+    """The heartbeats of one flow while this replica leads.
+
+    Missed heartbeats are not sent later: a heartbeat says that the flow is alive now.
+    """
 
     wants: ClassVar[frozenset[type[Row]]] = frozenset({FlowPulse})
 
     def __init__(self, ctx: FlowContext) -> None:
         self._ctx = ctx
         self._topic = ctx.settings.policy.heartbeats_topic()
-        self._topic_there = False
+        self._topic_exists = False
         self._offsets = ConnectOffsets(ctx, Connector.HEARTBEAT)
         self._last_ms = 0
         self._last_at: float | None = None
-        self._listener: UpstreamMonitor | None = None
+        self._monitor: UpstreamMonitor | None = None
         self._listening_ms = 0
         self._upstreams: tuple[Upstream, ...] = ()
         self._beats = ctx.metrics.series(metrics.BEATS, str(ctx.flow))
@@ -52,16 +54,18 @@ class Heartbeats:
     async def run(self) -> None:
         ctx = self._ctx
         conf = client_settings.target_consumer(ctx.settings, ctx.service)
-        listener = UpstreamMonitor(ctx.target.alias, conf, ctx.clock.wall_ms, self._pass_over)
-        self._listener = listener
+        monitor = UpstreamMonitor(ctx.target.alias, conf, ctx.clock.wall_ms, self._pass_over)
+        self._monitor = monitor
         self._listening_ms = ctx.clock.wall_ms()
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(ctx.rounds.every("heartbeat", ctx.settings.heartbeat.every, self._beat))
-                tasks.create_task(ctx.rounds.every("upstream heartbeats", LOOKED_EVERY, self._measure_upstream))
+                tasks.create_task(ctx.periodic.every("heartbeat", ctx.settings.heartbeat.every, self._beat))
+                tasks.create_task(
+                    ctx.periodic.every("upstream heartbeats", UPSTREAM_CHECK_INTERVAL, self._measure_upstream)
+                )
         finally:
-            self._listener, self._upstreams = None, ()
-            await listener.stop()
+            self._monitor, self._upstreams = None, ()
+            await monitor.stop()
 
     async def command(self, command: Command, scope: Scope) -> Answer | None:
         return await self._offsets.carry_out(command)
@@ -71,27 +75,27 @@ class Heartbeats:
             "topic": self._topic,
             "last_beat_ms": self._last_ms,
             "age_seconds": round(self._age(), 1),
-            "upstreams": {one.alias: self._about(one) for one in self._upstreams[:MOST_UPSTREAMS]},
+            "upstreams": {shown.alias: self._upstream_status(shown) for shown in self._upstreams[:MOST_UPSTREAMS]},
             "more_upstreams": max(0, len(self._upstreams) - MOST_UPSTREAMS),
         }
 
-    def _about(self, one: Upstream) -> dict[str, Any]:
+    def _upstream_status(self, upstream: Upstream) -> dict[str, Any]:
         row_detail: dict[str, Any] = {
-            "hops": one.hops,
-            "topic": one.topic,
-            "age_seconds": round(self._heartbeat_age(one), 1),
+            "hops": upstream.hops,
+            "topic": upstream.topic,
+            "age_seconds": round(self._heartbeat_age(upstream), 1),
         }
-        if self._listener is not None:
-            known = self._listener.heard.get(one.topic)
-            row_detail["latency_ms"] = None if known is None else known.latency_ms
-            row_detail["trouble"] = self._listener.troubles.get(one.topic, "")
+        if self._monitor is not None:
+            heartbeat = self._monitor.heard.get(upstream.topic)
+            row_detail["latency_ms"] = None if heartbeat is None else heartbeat.latency_ms
+            row_detail["trouble"] = self._monitor.troubles.get(upstream.topic, "")
         return row_detail
 
     async def _measure_upstream(self) -> None:
         ctx = self._ctx
         self._upstreams = upstreams(ctx.settings.policy, await ctx.target.topic_names(), ctx.settings.aliases.source)
-        if self._listener is not None:
-            self._listener.listen_to({one.topic for one in self._upstreams[:MOST_UPSTREAMS]})
+        if self._monitor is not None:
+            self._monitor.listen_to({upstream.topic for upstream in self._upstreams[:MOST_UPSTREAMS]})
 
     async def _beat(self) -> None:
         ctx = self._ctx
@@ -100,9 +104,9 @@ class Heartbeats:
             await self._ensure_topic()
             heartbeat = beat(ctx.settings.aliases, ctx.clock.wall_ms())
             key, value = encode_heartbeat(heartbeat)
-            await ctx.facts(self._topic).append(key, value, partition=0, timestamp_ms=heartbeat.timestamp_ms)
+            await ctx.fenced_log(self._topic).append(key, value, partition=0, timestamp_ms=heartbeat.timestamp_ms)
         except ClusterError as trouble:
-            self._topic_there = False  # it may have been deleted; look again
+            self._topic_exists = False  # it may have been deleted; look again
             await self._log_failure(trouble.to_reason())
             raise
         self._beats.increase()
@@ -111,13 +115,13 @@ class Heartbeats:
         await self._log_failure(None)
 
     async def _ensure_topic(self) -> None:
-        if self._topic_there:
+        if self._topic_exists:
             return
         ctx = self._ctx
         wanted = [topic for _, topic in service_topics(ctx.settings, ctx.service)]
         for name in await create_control_topics(ctx, ctx.target, wanted):
             await ctx.event("TopicCreated", name, f"{name} on {ctx.target.alias}", partitions=1)
-        self._topic_there = True
+        self._topic_exists = True
 
     async def _log_failure(self, failure: Reason | None) -> None:
         row = pulse(self._ctx.flow, self._ctx.state.get(FlowPulse, str(self._ctx.flow)), failure)
@@ -125,23 +129,22 @@ class Heartbeats:
             await self._ctx.state.write(row)
 
     def _samples(self) -> Iterator[Sample]:
-        """For /metrics. An instance that stands by, or pauses because an operator or the file wants it so, does not
-        beat, and that is no trouble."""
-        if not (self._ctx.acting and self._ctx.to_run):
+        """Yield the metrics. A replica that stands by, or is paused, sends no heartbeats and has none."""
+        if not (self._ctx.is_acting and self._ctx.should_run):
             return
         flow = self._ctx.flow
         yield Sample(metrics.AGE, (str(flow), flow.source, flow.target), self._age())
-        for one in self._upstreams[:MOST_UPSTREAMS]:
-            labels = (str(flow), one.alias)
-            yield Sample(metrics.UPSTREAM_HOPS, labels, one.hops)
-            yield Sample(metrics.UPSTREAM_AGE, labels, self._heartbeat_age(one))
-            known = None if self._listener is None else self._listener.heard.get(one.topic)
-            if known is not None and known.latency_ms is not None:
-                yield Sample(metrics.UPSTREAM_LATENCY, labels, known.latency_ms / 1e3)
+        for upstream in self._upstreams[:MOST_UPSTREAMS]:
+            labels = (str(flow), upstream.alias)
+            yield Sample(metrics.UPSTREAM_HOPS, labels, upstream.hops)
+            yield Sample(metrics.UPSTREAM_AGE, labels, self._heartbeat_age(upstream))
+            heartbeat = None if self._monitor is None else self._monitor.heard.get(upstream.topic)
+            if heartbeat is not None and heartbeat.latency_ms is not None:
+                yield Sample(metrics.UPSTREAM_LATENCY, labels, heartbeat.latency_ms / 1e3)
 
-    def _heartbeat_age(self, one: Upstream) -> float:
-        known = None if self._listener is None else self._listener.heard.get(one.topic)
-        return age_seconds(known, self._listening_ms, self._ctx.clock.wall_ms())
+    def _heartbeat_age(self, upstream: Upstream) -> float:
+        heartbeat = None if self._monitor is None else self._monitor.heard.get(upstream.topic)
+        return age_seconds(heartbeat, self._listening_ms, self._ctx.clock.wall_ms())
 
     def _age(self) -> float:
         return -1.0 if self._last_at is None else self._ctx.clock.monotonic() - self._last_at

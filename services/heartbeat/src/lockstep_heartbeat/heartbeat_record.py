@@ -1,4 +1,4 @@
-"""What a flow's heartbeat says, and when its pulse changes. Pure."""
+"""The record of a flow's heartbeat, and the row of its state. Pure."""
 
 from lockstep_state.codecs.mm2_codec import Heartbeat
 from lockstep_state.names import Flow
@@ -10,13 +10,13 @@ FAILING = "failing"
 
 
 def beat(flow: Flow, now_ms: int) -> Heartbeat:
-    """The heartbeat of `flow` at `now_ms`; its record has the same time (`mm2-behaviour.md` §1.5)."""
+    """Return the heartbeat of `flow` at `now_ms`, which is its record timestamp too (`mm2-behaviour.md` §1.5)."""
     return Heartbeat(flow.source, flow.target, now_ms)
 
 
-def pulse(flow: Flow, known: FlowPulse | None, failure: Reason | None) -> FlowPulse | None:
-    """The row to write now that a beat was acknowledged (`failure` None) or was not; None while the phase stays."""
+def pulse(flow: Flow, row: FlowPulse | None, failure: Reason | None) -> FlowPulse | None:
+    """Return the row to write after a heartbeat was acknowledged or failed; None while the phase stays."""
     phase = BEATING if failure is None else FAILING
-    if known is not None and known.phase == phase:
+    if row is not None and row.phase == phase:
         return None
     return FlowPulse(source=flow.source, target=flow.target, phase=phase, cause=failure or NO_REASON)

@@ -1,4 +1,4 @@
-"""What heartbeat's page shows beside what every service shows."""
+"""The metrics of the heartbeat service."""
 
 from lockstep_state.metric import MetricSet
 

@@ -1,7 +1,7 @@
-"""What the heartbeats that arrive on the target say of the clusters they come from. Pure.
+"""The clusters whose heartbeats arrive on the target. Pure.
 
-They are mirrored like any topic, and the topic's name is the way they came: `B.A.heartbeats` on C holds A's heartbeats,
-by way of B. So the flow B->C lives, and the one before it.
+Heartbeats are mirrored like any topic, and the topic's name has the aliases that they came through. `B.A.heartbeats` on
+C has A's heartbeats, by way of B. So the flow B->C is alive, and the one before it.
 """
 
 from collections.abc import Iterable
@@ -11,13 +11,15 @@ from lockstep_rules.policy import ReplicationPolicy
 from lockstep_rules.topics import heartbeats_among, upstream_sources
 
 MOST_UPSTREAMS = 100
-"""Clusters of which a flow shows heartbeats; of more the nearest."""
+"""The greatest number of clusters of which a flow shows heartbeats, the nearest ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """A cluster whose records reach the target through the flow, `hops` mirrors away, and the topic on the target that
-    shows that it lives."""
+    """A cluster whose records reach the target through the flow, `hops` mirrors away.
+
+    `topic` is the topic of the target that shows that the cluster is alive.
+    """
 
     alias: str
     hops: int
@@ -25,9 +27,9 @@ class Upstream:
 
 
 def upstreams(policy: ReplicationPolicy, topics: Iterable[str], source: str) -> tuple[Upstream, ...]:
-    """All clusters behind the flow from `source`, nearest first, by the topics on its target.
+    """Return all clusters behind the flow from `source`, nearest first, by the topics on its target.
 
-    A cluster is shown by what was written on it, and came the shortest way; where nothing was, by what came through it.
+    The topic of a cluster is that of its own heartbeats by the shortest path, or else of those that came through it.
     """
     nearest: dict[str, int] = {}
     shown_by: dict[str, tuple[bool, int, str]] = {}
@@ -51,31 +53,39 @@ class UpstreamHeartbeat:
     """The newest heartbeat of a topic."""
 
     sent_ms: int
-    """When it was sent, by its sender's clock (Unix milliseconds)."""
+    """Unix milliseconds by its sender's clock."""
     arrived_ms: int
-    """When it arrived, by the clock of the service. If it was there before the service listened, when it was read."""
+    """Unix milliseconds by the clock of the service. If it arrived before the service listened, when it was read."""
     latency_ms: int | None = None
-    """How long before its arrival it was sent, by both clocks. None if it was there before the service listened."""
+    """Milliseconds from sending to arrival, by both clocks. None if it arrived before the service listened."""
 
 
 def with_heartbeat(
-    known: UpstreamHeartbeat | None, sent_ms: int, read_ms: int, *, new: bool = True
+    newest: UpstreamHeartbeat | None, sent_ms: int, read_ms: int, *, new: bool = True
 ) -> UpstreamHeartbeat:
-    """With one more heartbeat, the next one of the topic, which is read now. `new`: it arrives now, and was not there
-    before the service listened.
+    """Return the newest heartbeat of a topic after the next one was read.
 
-    An older one, as after a restart of the copy, changes nothing. But the time of the known one may still be to come,
-    for the clock of its sender was ahead. Then it gives way to any other: else it hides that nothing arrives."""
-    ahead = known is not None and known.sent_ms > read_ms
-    if known is not None and sent_ms <= known.sent_ms and (sent_ms == known.sent_ms or not ahead):
-        return known
+    An older one, as after a restart of the copy, changes nothing. But the clock of a sender may be ahead, so that the
+    known heartbeat is still to come. Then any other one replaces it: else it hides that nothing arrives.
+
+    Args:
+        newest: The newest heartbeat before.
+        sent_ms: The sender's time of the one that was read.
+        read_ms: The present time.
+        new: It arrived now, and not before the service listened.
+    """
+    ahead = newest is not None and newest.sent_ms > read_ms
+    if newest is not None and sent_ms <= newest.sent_ms and (sent_ms == newest.sent_ms or not ahead):
+        return newest
     if new:
         return UpstreamHeartbeat(sent_ms, read_ms, read_ms - sent_ms)
-    return UpstreamHeartbeat(sent_ms, read_ms, None if known is None or ahead else known.latency_ms)
+    return UpstreamHeartbeat(sent_ms, read_ms, None if newest is None or ahead else newest.latency_ms)
 
 
-def age_seconds(known: UpstreamHeartbeat | None, listening_since_ms: int, now_ms: int) -> float:
-    """How old the newest heartbeat is; where there has been none, since when there has been none. At least the time
-    since it arrived, for the clock of its sender may be ahead. Never negative."""
-    since_ms = listening_since_ms if known is None else min(known.sent_ms, known.arrived_ms)
+def age_seconds(newest: UpstreamHeartbeat | None, listening_since_ms: int, now_ms: int) -> float:
+    """Return the age of the newest heartbeat, or the time since the service listens if none has arrived.
+
+    It is at least the time since it arrived, for the clock of its sender may be ahead, and never negative.
+    """
+    since_ms = listening_since_ms if newest is None else min(newest.sent_ms, newest.arrived_ms)
     return max(0.0, (now_ms - since_ms) / 1e3)

@@ -1,5 +1,7 @@
-"""Receives the heartbeats that are mirrored to the target. One consumer without a group reads all their topics, on a
-thread that hands over only the newest of each."""
+"""The consumer of heartbeats that are mirrored to the target.
+
+One consumer without a group reads all their topics, on a thread that hands over only the newest heartbeat of each.
+"""
 
 import asyncio
 import logging
@@ -20,17 +22,17 @@ from lockstep_state.kafka.librdkafka_errors import error_text
 log = logging.getLogger(__name__)
 
 IDLE = 0.5
-"""Seconds a poll without heartbeats blocks; also how long a stop may take."""
+"""Seconds that a poll without heartbeats blocks, and that a stop may take."""
 
 ANSWERS = 2.0
 """Seconds within which the cluster has to say where a topic ends."""
 
 QUIET = 15.0
-"""Seconds without a heartbeat after which the cluster is asked whether it is there."""
+"""Seconds without a heartbeat after which the cluster is asked whether it answers."""
 
 BEFORE = 10
-"""Records before the end at which a topic is begun: the last one there says how old the newest is. A transaction's
-marker may be the last."""
+"""Records before the end at which reading a topic begins: the last one gives the age of the newest heartbeat. A
+transaction's marker may be the last."""
 
 LISTENING = {
     "enable.auto.commit": "false",
@@ -48,7 +50,7 @@ LISTENING = {
 
 
 class UpstreamMonitor:
-    """`heard` and `troubles` are current to within a fetch, by topic. `wall_ms` is the clock arrivals are timed by."""
+    """The newest heartbeats (`heard`) and errors (`troubles`) by topic, current to within a fetch."""
 
     def __init__(
         self,
@@ -57,14 +59,21 @@ class UpstreamMonitor:
         wall_ms: Callable[[], int],
         on_unreadable: Callable[[Record, ValueError], None] = lambda record, error: None,
     ) -> None:
-        """Call `on_unreadable` in the thread for each record that is no heartbeat."""
+        """Prepare the monitor; `listen_to` starts its thread.
+
+        Args:
+            alias: The cluster, for messages.
+            conf: librdkafka's settings.
+            wall_ms: The clock for arrivals, in Unix milliseconds.
+            on_unreadable: Called in the thread for each record that is no heartbeat.
+        """
         self._alias = alias
         self._on_unreadable = on_unreadable
         # The group id is obligatory and unused: assign() and no commit.
         self._conf = {"group.id": "lockstep-heartbeat-listen", **conf, **LISTENING}
         self._wall_ms = wall_ms
         self._stopping = threading.Event()
-        self._unanswered = ClientReset()
+        self._reset = ClientReset()
         self._wanted: frozenset[str] = frozenset()
         self._ends: dict[str, int] = {}
         self._next: dict[str, int] = {}
@@ -72,17 +81,17 @@ class UpstreamMonitor:
         self._thread: threading.Thread | None = None
         self.heard: dict[str, UpstreamHeartbeat] = {}
         self.troubles: dict[str, str] = {}
-        """Why the newest record of a topic could not be read."""
+        """The reason why the newest record of a topic could not be read."""
 
     def listen_to(self, topics: Collection[str]) -> None:
-        """From now on to these. Begins the thread when it is needed first."""
+        """Follow these topics from now on. Starts the thread if necessary."""
         self._wanted = frozenset(topics)
         if self._wanted and (self._thread is None or not self._thread.is_alive()):
             self._thread = threading.Thread(target=self._run, name="upstream heartbeats", daemon=True)
             self._thread.start()
 
     async def stop(self) -> None:
-        """End; takes half a second."""
+        """Stop the thread, within half a second."""
         self._stopping.set()
         if self._thread is not None:
             await asyncio.to_thread(self._thread.join, 5.0)
@@ -100,13 +109,13 @@ class UpstreamMonitor:
                 consumer.close()
 
     def _listen(self, consumer: Consumer) -> None:
-        """Returns when stopped, or when another consumer is to continue: no records come, and no broker answers."""
+        """Poll until stopped, or until another consumer should continue, as no records come and no broker answers."""
         listening: frozenset[str] = frozenset()
         heard_at = time.monotonic()
         while not self._stopping.is_set():
             if listening != self._wanted:
                 listening = self._wanted
-                self._turn_to(consumer, listening)
+                self._assign(consumer, listening)
             message = consumer.poll(IDLE)
             if message is not None:
                 self._on_record(message)
@@ -114,7 +123,7 @@ class UpstreamMonitor:
                     heard_at = time.monotonic()
             if listening and time.monotonic() - heard_at > QUIET:
                 heard_at = time.monotonic()
-                if not self._answers(consumer, min(listening)) and self._unanswered.is_due():
+                if not self._answers(consumer, min(listening)) and self._reset.is_due():
                     text = f"heartbeats on {self._alias}: no answer"
                     log.debug("connecting anew", extra={"text": text, "cluster": self._alias})
                     return
@@ -124,12 +133,14 @@ class UpstreamMonitor:
             bounds(consumer, topic, 0, ANSWERS)
         except KafkaException:
             return False
-        self._unanswered.answered()
+        self._reset.answered()
         return True
 
-    def _turn_to(self, consumer: Consumer, topics: frozenset[str]) -> None:
-        """Begin at the last records of each, which say nothing about latency; where the cluster does not say which they
-        are, behind them."""
+    def _assign(self, consumer: Consumer, topics: frozenset[str]) -> None:
+        """Assign the last records of each topic, or its end if the cluster does not say where that is.
+
+        Records before that end say nothing about latency.
+        """
         assigned: list[TopicPartition] = []
         for topic in sorted(topics):
             try:
@@ -141,11 +152,13 @@ class UpstreamMonitor:
             else:
                 self._ends[topic] = end
                 # What was read already does not arrive once more. A topic that was created again may have ended sooner.
-                known = self._next.get(topic, 0)
-                assigned.append(TopicPartition(topic, 0, max(first, end - BEFORE, known if known <= end else 0)))
+                next_offset = self._next.get(topic, 0)
+                assigned.append(
+                    TopicPartition(topic, 0, max(first, end - BEFORE, next_offset if next_offset <= end else 0))
+                )
         consumer.assign(assigned)
-        self.heard = {topic: known for topic, known in self.heard.items() if topic in topics}
-        self.troubles = {topic: why for topic, why in self.troubles.items() if topic in topics}
+        self.heard = {topic: next_offset for topic, next_offset in self.heard.items() if topic in topics}
+        self.troubles = {topic: reason for topic, reason in self.troubles.items() if topic in topics}
         self._next = {topic: offset for topic, offset in self._next.items() if topic in topics}
 
     def _on_record(self, message: Message) -> None:

@@ -1,1 +1,1 @@
-"""Creates remote topics and keeps partitions and configs in step."""
+"""The topic-sync service: it creates remote topics and keeps their partitions and configs in step."""

@@ -1,4 +1,4 @@
-"""The topic-sync service of a Lockstep deployment."""
+"""The command `lockstep-topic-sync`."""
 
 from lockstep_runtime.service.cli import service_command
 from lockstep_runtime.service.definition import ServiceDefinition

@@ -1,8 +1,8 @@
-"""topic-sync in one flow: look at both clusters, plan, apply, write down what is so.
+"""The rounds of topic-sync in one flow: read both clusters, plan, apply, write the rows.
 
-Two rounds. Topics: every two seconds, less often where a listing takes long, the source's names and partition counts.
-The target's ids and details too, when those changed or every ten seconds. Configs: see `config_sync`. A topic that
-fails is tried again with back-off of its own and stops no other.
+There are two rounds. The one for topics reads the source's names and partition counts every two seconds, less often if
+a listing takes long. It reads the target's ids and details too, when those changed or every ten seconds. `config_sync`
+has the one for configs. A topic that fails is tried again with a back-off of its own and stops no other.
 """
 
 import asyncio
@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 from lockstep_config.flow.mirroring_rules import topic_rules
 from lockstep_kafka.common.admin_types import Outcome, TopicDescription
 from lockstep_kafka.common.asyncio_util import share_kept_s
-from lockstep_kafka.common.tracing import note
+from lockstep_kafka.common.tracing import set_attributes
 from lockstep_rules.topic_plan import LeftOutTopic, Rules, Selection, heartbeats_note, partition_plan, selected
 from lockstep_runtime.flow.context import Answer, FlowContext
-from lockstep_runtime.telemetry.log_dedup import SAID, LogDedup
+from lockstep_runtime.telemetry.log_dedup import LOGGED, LogDedup
 from lockstep_runtime.telemetry.metrics import Sample
 from lockstep_state.commands.command import Command
 from lockstep_state.commands.command_vocabulary import Scope
@@ -44,28 +44,28 @@ from lockstep_topic_sync.selection_report import SelectionReport
 from lockstep_topic_sync.topic_creator import TopicCreator
 
 CHECK_INTERVAL = timedelta(seconds=2)
-"""How soon a new topic is noticed; MM2's refresh.topics.interval.seconds (ten minutes) is the longest time here, not
-the usual."""
+"""The interval at which new topics are looked for. MM2's refresh.topics.interval.seconds (ten minutes) is only the
+upper limit."""
 
 PAUSE_FACTOR = 4.0
-"""Times the processor time that a look took: with 10,000 topics that is most of a second, which every two seconds is
-half a core."""
+"""The pause after a round, as a multiple of its processor time. With 10,000 topics a round takes most of a second,
+which every two seconds is half a core."""
 
 IDS_EVERY, IDS_AT_LEAST_EVERY = 10.0, 60.0
-"""Seconds after which both clusters are listed though the source lists what it did. That finds topics that were
-re-created, and changes by other clients to the target's."""
+"""Seconds after which both clusters are listed although the source's names did not change. That finds re-created
+topics, and changes by other clients to the target's."""
 
 IDS_SHARE = 0.003
-"""Of a core, which this is not to cost more than: describing 1,000 partitions is some 15 ms of processor."""
+"""The greatest share of a core for that: describing 1,000 partitions is some 15 ms of processor."""
 
 VISIBLE_WITHIN = 1.0
-"""Seconds to wait for a topic just created to appear in the metadata; later ones are found by the next round."""
+"""Seconds to wait for a topic just created to appear in the metadata. The next round finds later ones."""
 
 REFRESH = "topic refresh"
 
 
 class TopicSync:
-    """Owner of the `topic/*` rows of one flow."""
+    """The owner of the `topic/*` rows of one flow."""
 
     # Assignments say which slots there are, for commands about one.
     wants: ClassVar[frozenset[type[Row]]] = frozenset({MirroredTopic, Assignment, ClusterCapabilities})
@@ -77,7 +77,7 @@ class TopicSync:
         ctx.metrics.ask(self._samples)
 
     def _begin(self) -> None:
-        """Forget what an earlier term learned: others have acted since."""
+        """Forget what an earlier term learned: other replicas have acted since."""
         self._rules: Rules | None = None
         self._retries = RetrySchedule()
         self._configs = ConfigSync(self._ctx, self._rules_now, self._write_again)
@@ -93,7 +93,7 @@ class TopicSync:
         self._asked_hidden = float("-inf")
         self._settled = False
         self._first: frozenset[str] | None = None
-        self._sayings = LogDedup()
+        self._log_dedup = LogDedup()
         self._selection_report = SelectionReport(self._ctx)
         self._creator = TopicCreator(self._ctx, self._configs, self._failed)
         self._refreshed = asyncio.Event()
@@ -101,10 +101,10 @@ class TopicSync:
     async def run(self) -> None:
         self._begin()
         settings = self._settings
-        every = min(CHECK_INTERVAL, settings.refresh_every)
+        interval = min(CHECK_INTERVAL, settings.refresh_every)
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._ctx.rounds.every(REFRESH, every, self._refresh, rest=PAUSE_FACTOR))
-            tasks.create_task(self._ctx.rounds.every(CONFIGS, self._configs.every, self._sync_configs))
+            tasks.create_task(self._ctx.periodic.every(REFRESH, interval, self._refresh, rest=PAUSE_FACTOR))
+            tasks.create_task(self._ctx.periodic.every(CONFIGS, self._configs.every, self._sync_configs))
             tasks.create_task(ClusterWatch(self._ctx).run())
 
     async def command(self, command: Command, scope: Scope) -> Answer | None:
@@ -120,9 +120,9 @@ class TopicSync:
         }
 
     def _samples(self) -> Iterator[Sample]:
-        """For /metrics, from the rows; nothing while another replica leads."""
+        """Yield the metrics of the rows; none while another replica leads."""
         ctx, flow = self._ctx, str(self._ctx.flow)
-        if not ctx.acting:
+        if not ctx.is_acting:
             return
         rows = ctx.state.all(MirroredTopic)
         for phase, count in count_by_phase(rows).items():
@@ -133,7 +133,7 @@ class TopicSync:
 
     async def _refresh(self) -> None:
         ctx = self._ctx
-        if self._settled and not self._settings.refresh_enabled and not ctx.rounds.hurried(REFRESH):
+        if self._settled and not self._settings.refresh_enabled and not ctx.periodic.was_triggered(REFRESH):
             return  # looked once, as MM2 does; from now on only when an operator asks
         ctx.must_act()
         rules = await self._rules_now()
@@ -141,7 +141,7 @@ class TopicSync:
         selection = await self._selected(rules, source, target)
         await self._selection_report.on_listed(source)
         topics = self._of_the_first_round(selection.topics)
-        note(topics=len(topics))
+        set_attributes(topics=len(topics))
         missed = frozenset(row.source_topic for row in ctx.state.all(MirroredTopic)) - topics.keys()
         missed -= selection.left_out.keys()
         # A topic counts as gone when two rounds of one term miss it: a listing can be short while brokers change.
@@ -158,7 +158,7 @@ class TopicSync:
             await self._write_left_out(selection)
             keeps_counts = self._settings.keeps_counts
             plan = partition_plan(topics, source, target, not_now=self._retries.waiting(now), keeps_counts=keeps_counts)
-            note(to_create=len(plan.create), to_grow=len(plan.grow))
+            set_attributes(to_create=len(plan.create), to_grow=len(plan.grow))
             await self._creator.create(rules, plan.create)
             await self._creator.grow(plan.grow)
             created = {c.target for c in plan.create} - self._failed_remotes(topics)
@@ -174,40 +174,45 @@ class TopicSync:
         self._refreshed.set()
 
     def _of_the_first_round(self, topics: Mapping[str, str]) -> Mapping[str, str]:
-        """Without refreshes the topics of the first round count, and those of a round that an operator asks for. A
-        topic that fails is tried again, and others that came since stay out."""
+        """Return the topics that count if refreshes are disabled.
+
+        These are those of the first round, or of one that an operator asks for. A topic that fails is tried again.
+        """
         if self._settings.refresh_enabled:
             return topics
-        if self._first is None or self._ctx.rounds.hurried(REFRESH):
+        if self._first is None or self._ctx.periodic.was_triggered(REFRESH):
             self._first = frozenset(topics)
         return {name: remote for name, remote in topics.items() if name in self._first}
 
     async def _selected(self, rules: Rules, source: Mapping[str, int], target: Mapping[str, int]) -> Selection:
-        """With `cycles_exact`, a topic counts as no copy under two conditions. Two listings of the target have not had
-        its original (one can be short while brokers change). The target does not know it by name either (what we may
-        not describe is in no listing). What is once known stays so."""
+        """Return the selection. With `cycles_exact`, a topic counts as no copy under two conditions.
+
+        Two listings of the target had no original of it (one can be short while brokers change). The target does not
+        know the original by its name either (a topic that may not be described is in no listing). A topic found to be
+        no copy stays so.
+        """
         if not rules.cycles_exact:
             return selected(rules, source, target=target)
         rows = self._ctx.state.all(MirroredTopic)
         copies = {row.source_topic: row.original for row in rows if row.phase == "left-out" and row.original}
         own = {row.source_topic for row in rows if row.phase == "mirrored"}
         selection = selected(rules, source, target=target, copies=copies, own=own)
-        lately, found = self._no_copies, selection.no_copies
-        self._no_copies = frozenset(found)
-        if found.keys() - lately:
+        earlier, no_copies = self._no_copies, selection.no_copies
+        self._no_copies = frozenset(no_copies)
+        if no_copies.keys() - earlier:
             self._names = None  # so that the next listing is another one
-        asked = {name: found[name] for name in (found.keys() & lately) - own}
+        asked = {name: no_copies[name] for name in (no_copies.keys() & earlier) - own}
         if not asked:
             return selection
-        read = await self._ctx.target.topics({original for some in asked.values() for original in some})
+        read = await self._ctx.target.topics({original for originals in asked.values() for original in originals})
         hidden = read.done.keys() | read.troubles().keys()
         own |= {name for name, originals in asked.items() if not originals & hidden}
         return selected(rules, source, target=target, copies=copies, own=own)
 
     async def _write_left_out(self, selection: Selection) -> None:
-        """Name each topic that its name leaves out, once."""
+        """Write the row and event of each topic that its name leaves out, once."""
         state = self._ctx.state
-        rows = [left_out_row(name, why, state.get(MirroredTopic, name)) for name, why in selection.left_out.items()]
+        rows = [left_out_row(name, rule, state.get(MirroredTopic, name)) for name, rule in selection.left_out.items()]
         rows = [row for row in rows if state.differs(row)]
         if rows:
             await self._write_changes(
@@ -215,18 +220,25 @@ class TopicSync:
             )
 
     async def _list(self) -> tuple[dict[str, int], dict[str, int]]:
-        """Names and partition counts on both clusters. A listing of thousands costs, so the target's is that of before
-        where nothing is to be expected of a new one."""
+        """Return names and partition counts on both clusters.
+
+        A listing of thousands costs, so the target's earlier one is used while no change is to be expected.
+        """
         ctx = self._ctx
-        known, source = self._names, await ctx.source.topic_names()
-        if known is None or known[0] != source or not (self._settled and self._lately) or ctx.rounds.hurried(REFRESH):
-            known = source, await ctx.target.topic_names()
-        self._names = known
-        return known
+        listed, source = self._names, await ctx.source.topic_names()
+        if (
+            listed is None
+            or listed[0] != source
+            or not (self._settled and self._lately)
+            or ctx.periodic.was_triggered(REFRESH)
+        ):
+            listed = source, await ctx.target.topic_names()
+        self._names = listed
+        return listed
 
     @property
     def _lately(self) -> bool:
-        """Whether the last close look is not long ago."""
+        """The last complete reading is recent."""
         return self._ctx.clock.monotonic() - self._checked_closely < self._ids_rest_s
 
     async def _rules_now(self) -> Rules:
@@ -252,11 +264,14 @@ class TopicSync:
     # -- rows ----------------------------------------------------------------------------------------------------------
 
     async def _write(self, topics: Mapping[str, str], remotes: set[str], created: set[str]) -> None:
-        """Write the rows of selected topics that changed. `remotes`: target topics that exist, `created` just now."""
+        """Write the rows of selected topics that changed.
+
+        `remotes` are existing target topics, `created` those created just now.
+        """
         state, rules = self._ctx.state, await self._rules_now()
         sources = await self._ctx.source.topics(topics)
         targets = await self._targets(remotes, created)
-        await self._configs.read_there({n: remote for n, remote in topics.items() if remote in targets.done})
+        await self._configs.read_target_configs({n: remote for n, remote in topics.items() if remote in targets.done})
         hidden = targets.troubles()
         unseen = {name: hidden[remote].to_reason() for name, remote in topics.items() if remote in hidden}
         unseen |= {name: trouble.to_reason() for name, trouble in sources.troubles().items()}
@@ -265,40 +280,45 @@ class TopicSync:
             rows = []
             for name, remote in topics.items():
                 source, target = sources.done.get(name), targets.done.get(remote)
-                known = state.get(MirroredTopic, name)
+                before = state.get(MirroredTopic, name)
                 if name in unseen:
-                    rows.append(unseen_row(name, remote, unseen[name], known))
+                    rows.append(unseen_row(name, remote, unseen[name], before))
                 elif source is not None:
-                    seen = SelectedTopic(
+                    topic = SelectedTopic(
                         source,
                         remote,
                         target,
-                        configs=self._configs.there(remote) if target is not None else None,
+                        configs=self._configs.target_configs(remote) if target is not None else None,
                         failure=self._retries.reasons.get(name, NO_REASON),
                         configs_failure=self._configs.failure(name),
                         note=heartbeats_note(rules, name, remote),
                         keeps_count=self._settings.keeps_counts,
                     )
-                    if not seen.behind:
+                    if not topic.behind:
                         self._retries.succeeded(name)
-                    if (row := mirrored_row(seen, known)) is not None:
+                    if (row := mirrored_row(topic, before)) is not None:
                         rows.append(row)
             await self._write_changes(rows)
 
     async def _hide(self, rules: Rules, unlisted: frozenset[str]) -> Mapping[str, Reason]:
-        """Which of these the source does not list because we may not describe them (any more), and why. They are
-        not gone; their rows say what is wrong."""
+        """Return the unlisted topics that may not be described (any more), with the reason. Their rows get it too.
+
+        They are not gone.
+        """
         state, now = self._ctx.state, self._ctx.clock.monotonic()
-        known = {row.source_topic: row for row in state.all(MirroredTopic) if row.source_topic in unlisted}
-        mirrored = {n for n, row in known.items() if row.is_selected}
-        there = selected(rules, mirrored, own=mirrored).topics.keys()
-        if again := now - self._asked_hidden >= IDS_EVERY:
+        rows_of_topics = {row.source_topic: row for row in state.all(MirroredTopic) if row.source_topic in unlisted}
+        mirrored = {n for n, row in rows_of_topics.items() if row.is_selected}
+        selected_topics = selected(rules, mirrored, own=mirrored).topics.keys()
+        if asks_again := now - self._asked_hidden >= IDS_EVERY:
             self._asked_hidden = now
-        asked = there if again else there - self._hidden.keys()
+        asked = selected_topics if asks_again else selected_topics - self._hidden.keys()
         read = await self._ctx.source.topics(asked)
-        self._hidden = {n: why for n, why in self._hidden.items() if n in there - asked}
+        self._hidden = {n: reason for n, reason in self._hidden.items() if n in selected_topics - asked}
         self._hidden |= {name: trouble.to_reason() for name, trouble in read.troubles().items()}
-        rows = [unseen_row(name, known[name].target_topic, why, known[name]) for name, why in self._hidden.items()]
+        rows = [
+            unseen_row(name, rows_of_topics[name].target_topic, reason, rows_of_topics[name])
+            for name, reason in self._hidden.items()
+        ]
         await self._write_changes(rows)
         return self._hidden
 
@@ -311,29 +331,32 @@ class TopicSync:
             await asyncio.sleep(0.1)
 
     async def _write_gone(self, gone: frozenset[str], topics: Mapping[str, str], source: Mapping[str, int]) -> None:
-        known = [row for row in self._ctx.state.all(MirroredTopic) if row.source_topic in gone]
-        await self._write_changes(gone_rows(known, topics, source))
+        rows = [row for row in self._ctx.state.all(MirroredTopic) if row.source_topic in gone]
+        await self._write_changes(gone_rows(rows, topics, source))
         self._retries.only(topics)
 
-    async def _report(self, happened: TopicEvent) -> None:
-        """Append the event. One missing permission fails thousands of topics; then most of the lines are at debug."""
-        count = self._sayings.count(happened.detail.get("cause", NO_REASON))
-        if count == SAID + 1:
+    async def _report(self, event: TopicEvent) -> None:
+        """Append the event.
+
+        One missing permission fails thousands of topics, so most of the log lines are at debug then.
+        """
+        count = self._log_dedup.count(event.detail.get("cause", NO_REASON))
+        if count == LOGGED + 1:
             self._ctx.log.warn("more topics failed", "for want of the same permission; lockstep status names them")
-        level = logging.DEBUG if count > SAID else happened.level
-        await self._ctx.event(happened.kind, happened.subject, happened.text, level=level, **happened.detail)
+        level = logging.DEBUG if count > LOGGED else event.level
+        await self._ctx.event(event.kind, event.subject, event.text, level=level, **event.detail)
 
     async def _write_changes(self, rows: Iterable[MirroredTopic], events: Sequence[TopicEvent] = ()) -> None:
-        """Write those rows that differ, with the events that their change stands for and `events` besides."""
+        """Write the rows that differ, and append the events of their changes and `events`."""
         ctx, state = self._ctx, self._ctx.state
         changed = [row for row in rows if state.differs(row)]
         events = [
             *events,
-            *(one for row in changed for one in topic_events(state.get(MirroredTopic, row.source_topic), row)),
+            *(event for row in changed for event in topic_events(state.get(MirroredTopic, row.source_topic), row)),
         ]
         await state.write_all(changed)
         await asyncio.gather(*map(self._report, events))  # at once, for each waits until it is appended
-        self._sayings.only(row.cause for row in ctx.state.all(MirroredTopic) if row.cause)
+        self._log_dedup.only(row.cause for row in ctx.state.all(MirroredTopic) if row.cause)
 
     # -- configs -------------------------------------------------------------------------------------------------------
 

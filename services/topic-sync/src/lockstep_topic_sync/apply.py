@@ -1,4 +1,4 @@
-"""Carry out a plan on the target. What each resource came to is the answer; nothing is decided here."""
+"""The requests that carry out a plan on the target. They return a result for each resource and decide nothing."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,23 +13,25 @@ from lockstep_state.reasons.reason import Reason
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """Source topics for which it worked, and why not for the others. Existing already is neither: a fresh listing shows
-    it."""
+    """Source topics for which a request worked, and the reasons of the others.
+
+    An existing topic is in neither: a fresh listing shows it.
+    """
 
     done: tuple[str, ...] = ()
     failed: Mapping[str, Reason] = field(default_factory=dict)
     refused: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Config keys that the target does not take and that were left out, each with what it said, by source topic."""
+    """Config keys that the target refused and that were left out, each with its answer, by source topic."""
     unsupported: Mapping[str, RequestUnsupported] = field(default_factory=dict)
     """Topics that stay as they are, for the target lacks the request. They are not in `failed`."""
     factors: Mapping[str, int] = field(default_factory=dict)
-    """Replication factors of created topics where the target refused the wanted one, by source topic."""
+    """Replication factors of created topics for which the target refused the wanted one, by source topic."""
 
 
 async def create(
     target: Admin, wanted: Sequence[Create], configs: Mapping[str, Mapping[str, str]], replication_factor: int
 ) -> Applied:
-    """Create remote topics, each with the configs under its source name, as far as the target takes them."""
+    """Create remote topics, each with the configs under its source name, as far as the target accepts them."""
     by_target = {c.target: c.source for c in wanted}
     new = [NewTopic(c.target, c.partitions, replication_factor, dict(configs[c.source])) for c in wanted]
     creation = await create_fitting_topics(target, new)
@@ -52,7 +54,7 @@ async def grow(target: Admin, wanted: Sequence[Grow]) -> Applied:
 
 
 async def alter(target: Admin, wanted: Sequence[Alter]) -> Applied:
-    """Set and take back configs of remote topics; `done` are those of which at least one key was changed."""
+    """Set and delete configs of remote topics. `done` has the topics of which at least one key was changed."""
     by_target = {a.target: a for a in wanted}
     outcome = await target.alter_configs({a.target: a.changes for a in wanted})
     unfit = {t: by_target[t].changes for t, trouble in outcome.failed.items() if Admin.refused_configs(trouble)}

@@ -1,4 +1,4 @@
-"""Write down what both clusters of a flow can do: at the start of a term, and from time to time."""
+"""The readings of both clusters' capabilities, at the start of a term and at intervals."""
 
 from datetime import timedelta
 
@@ -13,18 +13,18 @@ from lockstep_state.rows.state_rows import ClusterCapabilities
 CAPABILITIES = "capabilities of clusters"
 
 EVERY = timedelta(minutes=5)
-"""Between two readings. A cluster is upgraded seldom."""
+"""The interval between two readings. A cluster is upgraded seldom."""
 
 
 class ClusterWatch:
-    """Owner of the `cluster/*` rows of one flow."""
+    """The owner of the `cluster/*` rows of one flow."""
 
     def __init__(self, ctx: FlowContext) -> None:
         self._ctx = ctx
 
     async def run(self) -> None:
-        """Read both clusters as long as the term lasts."""
-        await self._ctx.rounds.every(CAPABILITIES, EVERY, self._round)
+        """Read both clusters at intervals until cancelled."""
+        await self._ctx.periodic.every(CAPABILITIES, EVERY, self._round)
 
     async def _round(self) -> None:
         """Read both clusters. One that does not answer keeps its row: other rounds report that."""

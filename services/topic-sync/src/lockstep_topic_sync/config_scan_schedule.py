@@ -1,10 +1,9 @@
-"""The topics whose configs are described in a round, and those that are compared with the target's. Pure; time is an
-argument.
+"""The schedule by which configs of topics are described and compared. Pure; time is an argument.
 
 A change at the source is detected within a few seconds, in slices of a size that does not grow with the number of
-topics. Only topics that changed are compared with the target there and then. All others are compared once within
-`whole` seconds (`sync.topic.configs.interval.seconds`). At that pace a value set by hand on the target is taken back,
-as MM2 does. Two mirrors that set each other's values do not do it faster because we describe more often.
+topics. Only changed topics are compared with the target at once. All others are compared once within `whole` seconds
+(`sync.topic.configs.interval.seconds`). At that pace a value set by hand on the target is reverted, as MM2 does. Two
+mirrors that set each other's values do not do it faster because Lockstep describes more often.
 """
 
 import math
@@ -16,98 +15,113 @@ CHECK_INTERVAL = 8.0
 For a few topics this is already a good part of the cost of an idle service."""
 
 AT_ONCE = 1000
-"""Topics of a round's slice: where there are no more, a change arrives within ten seconds."""
+"""Topics of a round's slice. If there are no more, a change arrives within ten seconds."""
 
 LATELY = 100
-"""Topics that changed last are described in every round, beside the slice: a config that changes often changes
+"""Recently changed topics that are described in every round, beside the slice: a config that changes often changes
 again."""
 
 FREE = 3
-"""Alterations of one topic in a row that nothing holds up."""
+"""Alterations of one topic in a row without a hold."""
 
 FIRST_HOLD = 10.0
 """Seconds for which a topic is left alone after one more; after the next twice that, up to `whole`."""
 
 CALM = 60.0
-"""Seconds without an alteration, once a topic is described again, after which they count anew."""
+"""Seconds without an alteration, once a topic is described again, after which alterations are counted from 0."""
 
 NEVER = float("-inf")
 
 
 @dataclass(slots=True)
-class _Known:
+class _TopicScan:
     scanned: float = NEVER
     compared: float = NEVER
     mark: int = 0
-    """Stands for the source's configs as last compared."""
+    """The hash of the source's configs as last compared."""
     changed: float = NEVER
     altered: float = NEVER
     alterations: int = 0
 
 
 class ConfigScanSchedule:
-    """What is known of each topic's turns in one term."""
+    """The scans and comparisons of each topic in one term."""
 
     def __init__(self, whole: float) -> None:
-        """`whole`: seconds within which every topic is compared with its target."""
+        """Begin a schedule in which every topic is compared with its target within `whole` seconds."""
         self.every = min(CHECK_INTERVAL, whole)
         """Seconds between rounds."""
         self._whole = whole
-        self._known: dict[str, _Known] = {}
+        self._scans: dict[str, _TopicScan] = {}
         self._began = NEVER
         self._period = 0.0
 
     def start_round(
         self, topics: Iterable[str], now: float, *, first: Iterable[str] = (), not_now: Container[str] = ()
     ) -> list[str]:
-        """The topics whose turn it is in the round that begins at `now`. Those of `first`, those that changed lately
-        (newest first), then a slice of those not described for longest. Topics not named are forgotten. Those of
-        `not_now`, and those altered too often of late, are left for later."""
+        """Return the topics to describe in the round that begins at `now`.
+
+        Those are `first`, then recently changed ones (newest first), then a slice of those not described for longest.
+        Topics that were altered too often of late are left for later.
+
+        Args:
+            topics: All topics. Others are forgotten.
+            now: Monotonic seconds.
+            first: Topics that are described in any case.
+            not_now: Topics that are left for later.
+        """
         names = dict.fromkeys(topics)
-        self._known = {name: self._known.get(name) or _Known() for name in names}
+        self._scans = {name: self._scans.get(name) or _TopicScan() for name in names}
         lasted = self.every if self._began == NEVER else max(self.every, now - self._began)
         self._began = now
         slice_ = max(AT_ONCE, math.ceil(len(names) / max(1, int(self._whole // lasted))))
         self._period = math.ceil(len(names) / slice_) * lasted
         ready = [name for name in names if name not in not_now and not self._held(name, now)]
-        lately = [name for name in ready if now - self._known[name].changed < self._whole]
-        lately.sort(key=lambda name: self._known[name].changed, reverse=True)
-        longest = sorted(ready, key=lambda name: self._known[name].scanned)
+        lately = [name for name in ready if now - self._scans[name].changed < self._whole]
+        lately.sort(key=lambda name: self._scans[name].changed, reverse=True)
+        longest = sorted(ready, key=lambda name: self._scans[name].scanned)
         wanted = [name for name in first if name in names and name not in not_now]
         return list(dict.fromkeys([*wanted, *lately[:LATELY], *longest[:slice_]]))
 
     def record_scan(self, topic: str, mark: int, now: float) -> bool:
-        """The source's configs were read at `now`, and `mark` stands for them (equal for equal configs). Whether they
-        are to be compared with the target's now: they changed, or the topic would not come up again in time."""
-        known = self._known.setdefault(topic, _Known())
-        known.scanned = now
-        if known.compared == NEVER:
+        """Record that the source's configs were read at `now`; `mark` is equal for equal configs.
+
+        Returns whether they are to be compared with the target's now. That is so if they changed, or if the topic would
+        not come up again in time.
+        """
+        scan = self._scans.setdefault(topic, _TopicScan())
+        scan.scanned = now
+        if scan.compared == NEVER:
             return True
-        if known.mark != mark:
-            known.changed = now
+        if scan.mark != mark:
+            scan.changed = now
             return True
-        return now + self._period >= known.compared + self._whole
+        return now + self._period >= scan.compared + self._whole
 
     def compared(self, topic: str, mark: int, now: float) -> None:
-        """The target's configs have been seen against `mark`, and what differed is set. Where that failed this is not
-        called: then the topic is compared when it next comes up."""
-        known = self._known.setdefault(topic, _Known())
-        known.mark, known.compared = mark, now
+        """Record that the target's configs were compared with `mark`, and what differed is set.
+
+        Without this call the topic is compared when it next comes up.
+        """
+        scan = self._scans.setdefault(topic, _TopicScan())
+        scan.mark, scan.compared = mark, now
 
     def altered(self, topic: str, now: float) -> float:
-        """The target's configs were set at `now`. Seconds for which the topic is left alone after that: 0 unless it is
-        set again and again. Then another client must be setting it too."""
-        known = self._known.setdefault(topic, _Known())
-        known.alterations = known.alterations + 1 if now < known.altered + self._hold(known) + CALM else 1
-        known.altered = now
-        return self._hold(known)
+        """Record that the target's configs were set at `now`, and return the seconds for which the topic is left alone.
 
-    def _hold(self, known: _Known) -> float:
-        if known.alterations <= FREE:
+        That is 0 unless it is set again and again, as if another client set it too.
+        """
+        scan = self._scans.setdefault(topic, _TopicScan())
+        scan.alterations = scan.alterations + 1 if now < scan.altered + self._hold(scan) + CALM else 1
+        scan.altered = now
+        return self._hold(scan)
+
+    def _hold(self, scan: _TopicScan) -> float:
+        if scan.alterations <= FREE:
             return 0.0
-        wait: float = FIRST_HOLD * 2.0 ** min(known.alterations - FREE - 1, 30)
+        wait: float = FIRST_HOLD * 2.0 ** min(scan.alterations - FREE - 1, 30)
         return min(self._whole, wait)
 
     def _held(self, topic: str, now: float) -> bool:
-        known = self._known[topic]
-        return now < known.altered + self._hold(known)
+        scan = self._scans[topic]
+        return now < scan.altered + self._hold(scan)

@@ -1,6 +1,6 @@
-"""Topic configs in one flow: what changed at the source is set on the target, in rounds of `configs_turn`.
+"""The sync of topic configs in one flow, by the schedule of `ConfigScanSchedule`.
 
-A topic whose configs cannot be read or set is tried again with back-off of its own; its row says why meanwhile.
+A topic whose configs cannot be read or set is tried again with a back-off of its own. Its row has the reason meanwhile.
 """
 
 import asyncio
@@ -24,8 +24,7 @@ CONFIGS = "config sync"
 
 
 class ConfigSync:
-    """What one term knows of topic configs. `write` writes the rows of the topics it is given (source to target
-    name)."""
+    """The topic configs of one term. `write` writes the rows of the topics it is given (source to target name)."""
 
     def __init__(
         self,
@@ -37,45 +36,49 @@ class ConfigSync:
         self._rules = rules
         self._write = write
         self._enabled = ctx.settings.topic_sync.sync_configs
-        self._turns = ConfigScanSchedule(ctx.settings.topic_sync.sync_configs_every.total_seconds())
+        self._schedule = ConfigScanSchedule(ctx.settings.topic_sync.sync_configs_every.total_seconds())
         self._retries = RetrySchedule()
-        self._there: dict[str, Mapping[str, str]] = {}
-        """Of `TARGET_CONFIGS`, by target topic, as last read; absent after they were set."""
+        self._target_configs: dict[str, Mapping[str, str]] = {}
+        """The `TARGET_CONFIGS` by target topic, as last read; absent after they were set."""
         self._stale: set[str] = set()
-        """Topics whose rows no longer say what is so."""
+        """Topics whose rows are out of date."""
         self._contested: set[str] = set()
         self._unsupported_logged: set[tuple[str, str]] = set()
-        """Requests that a cluster lacks, and that were logged: its alias, and what was asked."""
+        """Requests that a cluster lacks, and that were logged: its alias, and the operation."""
         self.refused: dict[str, Mapping[str, str]] = {}
-        """Keys that the target does not take, each with what it said, by source topic."""
+        """Keys that the target refuses, each with its answer, by source topic."""
 
     @property
     def every(self) -> timedelta:
-        """The time between rounds."""
-        return timedelta(seconds=self._turns.every)
+        """The interval between rounds."""
+        return timedelta(seconds=self._schedule.every)
 
-    def there(self, remote: str) -> Mapping[str, str] | None:
-        """What a target topic is set to, of `TARGET_CONFIGS`; None where that is not known."""
-        return self._there.get(remote)
+    def target_configs(self, remote: str) -> Mapping[str, str] | None:
+        """Return the `TARGET_CONFIGS` of a target topic; None: unknown."""
+        return self._target_configs.get(remote)
 
     def failure(self, topic: str) -> Reason:
-        """Why the last attempt at the configs of a source topic did not work; "" where it did."""
+        """Return why the last attempt at the configs of a source topic failed; no reason if it did not."""
         return self._retries.reasons.get(topic, NO_REASON)
 
-    async def read_there(self, topics: Mapping[str, str]) -> None:
-        """Read what `there` does not know yet of these topics (source to target name, which exists)."""
+    async def read_target_configs(self, topics: Mapping[str, str]) -> None:
+        """Read the unknown configs of these existing target topics (source to target name)."""
         waiting = self._retries.waiting(self._ctx.clock.monotonic())
-        unread = {remote: name for name, remote in topics.items() if remote not in self._there and name not in waiting}
+        unread = {
+            remote: name
+            for name, remote in topics.items()
+            if remote not in self._target_configs and name not in waiting
+        }
         async for read in self._ctx.target.config_pieces(unread):
             self._note_troubles({unread[remote]: trouble for remote, trouble in read.troubles().items()})
-            self._there |= {remote: _kept(configs) for remote, configs in read.done.items()}
+            self._target_configs |= {remote: _kept(configs) for remote, configs in read.done.items()}
 
     def created(self, remote: str) -> None:
-        """A target topic was created, perhaps anew: what was known of it is not so any more."""
-        self._there.pop(remote, None)
+        """Forget the configs of a target topic that was created, perhaps again."""
+        self._target_configs.pop(remote, None)
 
     async def round(self) -> None:
-        """Look at the topics whose turn it is and set what differs; at all of them when somebody asked for it."""
+        """Describe the topics whose turn it is and set what differs; all of them if an operator asked for it."""
         ctx = self._ctx
         rules = await self._rules()
         rows = ctx.state.all(MirroredTopic)
@@ -84,10 +87,10 @@ class ConfigSync:
         for row in rows:
             if not row.is_selected:
                 self.refused.pop(row.source_topic, None)
-        now, all_of_them = ctx.clock.monotonic(), ctx.rounds.hurried(CONFIGS)
+        now, all_of_them = ctx.clock.monotonic(), ctx.periodic.was_triggered(CONFIGS)
         first = topics if all_of_them else self._retries.ready(now)
         not_now: frozenset[str] = frozenset() if all_of_them else self._retries.waiting(now)
-        asked = self._turns.start_round(topics, now, first=first, not_now=not_now)
+        asked = self._schedule.start_round(topics, now, first=first, not_now=not_now)
         if self._enabled:
             async for read in ctx.source.config_pieces(asked):
                 await self._follow(rules, topics, read, all_of_them=all_of_them)
@@ -98,25 +101,25 @@ class ConfigSync:
             await self._write({name: topics[name] for name in sorted(stale)})
 
     async def log_refused(self, refused: Mapping[str, Mapping[str, str]]) -> None:
-        """Say once for each topic which of its configs the target does not take."""
+        """Append an event, once for each topic, with the configs that the target refuses."""
         new = {topic: keys for topic, keys in refused.items() if self.refused.get(topic, {}).keys() != keys.keys()}
         await asyncio.gather(*(self._report_refused(topic, keys) for topic, keys in new.items()))
         self.refused.update(refused)
 
     async def _report_refused(self, topic: str, keys: Mapping[str, str]) -> None:
-        said = "; ".join(f"{key} ({why})" for key, why in keys.items())
-        text = f"{topic}: cluster {self._ctx.target.alias} does not take {said}; its other configs are set"
+        refusals = "; ".join(f"{key} ({reason})" for key, reason in keys.items())
+        text = f"{topic}: cluster {self._ctx.target.alias} does not take {refusals}; its other configs are set"
         await self._ctx.event("ConfigRefused", topic, text, keys=dict(keys))
 
     async def _follow(
         self, rules: Rules, topics: Mapping[str, str], read: Outcome[tuple[TopicConfig, ...]], *, all_of_them: bool
     ) -> None:
-        """Bring the target's topics to what was read at the source, where it is time to compare them."""
+        """Set the configs of target topics to those read at the source, if a comparison is due."""
         now = self._ctx.clock.monotonic()
         self._note_troubles(read.troubles())
         due: dict[str, tuple[TopicConfig, ...]] = {}
         for name, configs in read.done.items():
-            if self._turns.record_scan(name, hash(configs), now) or all_of_them:
+            if self._schedule.record_scan(name, hash(configs), now) or all_of_them:
                 due[name] = configs
             else:
                 self._succeeded(name)
@@ -127,12 +130,12 @@ class ConfigSync:
         wanted: list[Alter] = []
         compared: list[str] = []
         for name, configs in due.items():
-            there = target.done.get(topics[name])
-            if there is None:
+            present = target.done.get(topics[name])
+            if present is None:
                 continue
             compared.append(name)
-            self._keep(name, topics[name], there)
-            changes = alterations(rules, configs, there)
+            self._keep(name, topics[name], present)
+            changes = alterations(rules, configs, present)
             if changes:
                 wanted.append(Alter(name, topics[name], changes))
         applied = await self._alter(wanted)
@@ -144,18 +147,19 @@ class ConfigSync:
             if name not in applied.refused:
                 self.refused.pop(name, None)
             if name not in failures:  # nor where that is not known: it would be asked in each round
-                self._turns.compared(name, hash(due[name]), now)
+                self._schedule.compared(name, hash(due[name]), now)
                 self._succeeded(name)
 
     async def _follow_target(self, asked: Mapping[str, str], *, all_of_them: bool) -> None:
-        """Where configs are not synced the data plane has to know all the same what the target's topics are set to."""
+        """Read the configs of target topics, which the data plane needs also if configs are not synced."""
         now = self._ctx.clock.monotonic()
-        due = {remote: name for name, remote in asked.items() if self._turns.record_scan(name, 0, now) or all_of_them}
+        scan = self._schedule.record_scan
+        due = {remote: name for name, remote in asked.items() if scan(name, 0, now) or all_of_them}
         async for read in self._ctx.target.config_pieces(due):
             self._note_troubles({due[remote]: trouble for remote, trouble in read.troubles().items()})
             for remote, configs in read.done.items():
                 self._keep(due[remote], remote, configs)
-                self._turns.compared(due[remote], 0, now)
+                self._schedule.compared(due[remote], 0, now)
                 self._succeeded(due[remote])
 
     async def _alter(self, wanted: Sequence[Alter]) -> apply.Applied:
@@ -166,7 +170,7 @@ class ConfigSync:
         applied = await apply.alter(ctx.target, wanted)
         altered = [a for a in wanted if a.source in applied.done]
         for a in altered:
-            self._there.pop(a.target, None)
+            self._target_configs.pop(a.target, None)
             self._stale.add(a.source)
         await asyncio.gather(*(self._report_altered(a, applied.refused.get(a.source, {})) for a in altered))
         for a in altered:
@@ -180,7 +184,7 @@ class ConfigSync:
         await self._ctx.event("ConfigAltered", a.source, text, target=a.target, changes=changes)
 
     def _log_contested(self, altered: Alter) -> None:
-        held = self._turns.altered(altered.source, self._ctx.clock.monotonic())
+        held = self._schedule.altered(altered.source, self._ctx.clock.monotonic())
         if not held:
             self._contested.discard(altered.source)
         elif altered.source not in self._contested:
@@ -194,13 +198,15 @@ class ConfigSync:
 
     def _keep(self, topic: str, remote: str, configs: Sequence[TopicConfig]) -> None:
         kept = _kept(configs)
-        if self._there.get(remote) != kept:
-            self._there[remote] = kept
+        if self._target_configs.get(remote) != kept:
+            self._target_configs[remote] = kept
             self._stale.add(topic)
 
     def unsupported(self, troubles: Mapping[str, ClusterError]) -> frozenset[str]:
-        """Return the topics whose configs cannot be read or set on a cluster, for it lacks the request. That is no
-        failure, and is logged once."""
+        """Return the topics whose configs cannot be read or set, for a cluster lacks the request.
+
+        That is no failure, and is logged once.
+        """
         unknown = {name: trouble for name, trouble in troubles.items() if isinstance(trouble, RequestUnsupported)}
         for trouble in unknown.values():
             if (request := (trouble.alias, trouble.operation)) not in self._unsupported_logged:
@@ -229,7 +235,7 @@ class ConfigSync:
         self._retries.only(topics)
         self._contested &= topics.keys()
         remotes = frozenset(topics.values())
-        self._there = {remote: kept for remote, kept in self._there.items() if remote in remotes}
+        self._target_configs = {remote: kept for remote, kept in self._target_configs.items() if remote in remotes}
 
 
 def _kept(configs: Sequence[TopicConfig]) -> dict[str, str]:

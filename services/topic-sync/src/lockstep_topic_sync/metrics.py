@@ -1,4 +1,4 @@
-"""What topic-sync's page shows beside what every service shows."""
+"""The metrics of the topic-sync service."""
 
 from lockstep_state.metric import MetricSet
 

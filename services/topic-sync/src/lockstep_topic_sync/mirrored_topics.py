@@ -1,4 +1,4 @@
-"""The rows of the state topic that say which topics are mirrored, and what happened when one changes. Pure."""
+"""The rows about mirrored topics, and the events of their changes. Pure."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -12,14 +12,14 @@ from lockstep_state.reasons.reason import NO_REASON, Reason
 from lockstep_state.reasons.reason_catalogue import ReasonCode
 from lockstep_state.rows.state_rows import MirroredTopic
 
-STANDINGS = ("mirrored", "failing", "failed", "deleted", "excluded", "left-out")
-"""A row's phases, and `failing` for what is mirrored and yet has something wrong with it."""
+TOPIC_PHASES = ("mirrored", "failing", "failed", "deleted", "excluded", "left-out")
+"""A row's phases, and `failing` for a mirrored topic with an error."""
 
 TARGET_CONFIGS = (
     *("cleanup.policy", "compression.type", "delete.retention.ms"),
     *("max.message.bytes", "message.timestamp.type", "min.insync.replicas"),
 )
-"""What the data plane and `lockstep status` have to know of a target topic, in the order in which a row has them."""
+"""Configs of a target topic that the data plane and `lockstep status` need, in the order of a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,10 @@ class TopicEvent:
 
 @dataclass(frozen=True, slots=True)
 class SelectedTopic:
-    """One selected topic in one round. `target` None: not there (yet). `failure`: why the last attempt at it did not
-    work."""
+    """A selected topic in one round.
+
+    `target` None: it does not exist (yet). `failure`: the reason of the last failed attempt.
+    """
 
     source: TopicDescription
     remote: str
@@ -45,7 +47,7 @@ class SelectedTopic:
     """Effective configs of the target topic; None: not read in this round."""
     failure: Reason = NO_REASON
     configs_failure: Reason = NO_REASON
-    """Why the topic's configs could not be read or set."""
+    """The reason why the topic's configs could not be read or set."""
     note: str = ""
     keeps_count: bool = False
     """The target may have any number of partitions."""
@@ -57,78 +59,76 @@ class SelectedTopic:
 
     @property
     def copied(self) -> int:
-        """Partitions of the source that have a place to go to, or will have once there is a target."""
+        """Partitions of the source that can be copied, or could if the target existed."""
         if self.target is None or self.keeps_count:
             return self.source.partitions
         return min(self.source.partitions, self.target.partitions)
 
 
-def mirrored_row(seen: SelectedTopic, known: MirroredTopic | None) -> MirroredTopic | None:
-    """The row of a selected topic, or None while the target has to be listed again before anything is known.
+def mirrored_row(topic: SelectedTopic, before: MirroredTopic | None) -> MirroredTopic | None:
+    """Return the row of a selected topic, or None until the target is listed again.
 
-    `failed` only while there is no target topic. If adding partitions fails, those that are there stay mirrored
+    It is `failed` only while there is no target topic. If adding partitions fails, the existing ones stay mirrored
     (`partitions` counts them, `missing` the others), and `cause` has the error. It also has it if only the configs
     fail.
     """
-    source, target = seen.source, seen.target
-    of_configs = ReasonCode.TOPIC_CONFIGS.because(seen.configs_failure) if seen.configs_failure else NO_REASON
-    if seen.behind and not seen.failure:
+    source, target = topic.source, topic.target
+    config_cause = ReasonCode.TOPIC_CONFIGS.because(topic.configs_failure) if topic.configs_failure else NO_REASON
+    if topic.behind and not topic.failure:
         return None
-    if seen.configs is not None:
-        configs = tuple((name, seen.configs[name]) for name in TARGET_CONFIGS if name in seen.configs)
+    if topic.configs is not None:
+        configs = tuple((name, topic.configs[name]) for name in TARGET_CONFIGS if name in topic.configs)
     else:
-        configs = () if known is None else known.target_configs
+        configs = () if before is None else before.target_configs
     return MirroredTopic(
         source_topic=source.name,
-        target_topic=seen.remote,
+        target_topic=topic.remote,
         source_topic_id=source.topic_id,
         target_topic_id="" if target is None else target.topic_id,
-        partitions=seen.copied,
+        partitions=topic.copied,
         target_partitions=0 if target is None else target.partitions,
         phase="failed" if target is None else "mirrored",
-        cause=seen.failure if seen.behind else of_configs,
-        missing=0 if target is None else source.partitions - seen.copied,
+        cause=topic.failure if topic.behind else config_cause,
+        missing=0 if target is None else source.partitions - topic.copied,
         target_configs=configs,
-        note=seen.note,
+        note=topic.note,
     )
 
 
-def left_out_row(topic: str, why: LeftOutTopic, known: MirroredTopic | None) -> MirroredTopic:
-    """The row of a topic that is selected, and whose name says that it is a copy from the target."""
-    row = MirroredTopic(source_topic=topic, target_topic="") if known is None else known
-    return replace(row, phase="left-out", cause=NO_REASON, missing=0, note=why.rule, original=why.original)
+def left_out_row(topic: str, rule: LeftOutTopic, before: MirroredTopic | None) -> MirroredTopic:
+    """Return the row of a topic that is selected, but whose name says that it is a copy from the target."""
+    row = MirroredTopic(source_topic=topic, target_topic="") if before is None else before
+    return replace(row, phase="left-out", cause=NO_REASON, missing=0, note=rule.rule, original=rule.original)
 
 
 def left_out(row: MirroredTopic, *, missed: bool) -> TopicEvent:
-    """That it is so. `missed`: nothing on the target shows that it is a copy, so that somebody may miss it there."""
+    """Return the event of a topic that is left out, a warning if nothing on the target shows that it is a copy."""
     level = logging.WARNING if missed else None
     return TopicEvent("TopicLeftOut", row.source_topic, f"{row.source_topic}: {row.note}", {"rule": row.note}, level)
 
 
-def unseen_row(topic: str, remote: str, cause: Reason, known: MirroredTopic | None) -> MirroredTopic:
-    """The row of a selected topic that is there and could not be described on one side. What was mirrored goes on being
-    so."""
-    if known is None or known.phase != "mirrored":
+def unseen_row(topic: str, remote: str, cause: Reason, before: MirroredTopic | None) -> MirroredTopic:
+    """Return the row of a selected topic that could not be described on one side. A mirrored topic stays mirrored."""
+    if before is None or before.phase != "mirrored":
         return MirroredTopic(source_topic=topic, target_topic=remote, phase="failed", cause=cause)
-    return replace(known, cause=cause)
+    return replace(before, cause=cause)
 
 
-def gone_rows(known: Iterable[MirroredTopic], selected: Iterable[str], on_source: Iterable[str]) -> list[MirroredTopic]:
-    """Rows of topics that were mirrored and are no more: `deleted` (gone on the source) or `excluded` (not
-    selected)."""
-    wanted, there = set(selected), set(on_source)
-    rows = []
-    for row in known:
+def gone_rows(rows: Iterable[MirroredTopic], selected: Iterable[str], on_source: Iterable[str]) -> list[MirroredTopic]:
+    """Return the changed rows of topics that are no longer `selected`: `deleted` (not on the source) or `excluded`."""
+    wanted, present = set(selected), set(on_source)
+    changed = []
+    for row in rows:
         if row.source_topic in wanted:
             continue
-        phase = "excluded" if row.source_topic in there else "deleted"
+        phase = "excluded" if row.source_topic in present else "deleted"
         if row.phase != phase:
-            rows.append(replace(row, phase=phase, cause=NO_REASON, missing=0))
-    return rows
+            changed.append(replace(row, phase=phase, cause=NO_REASON, missing=0))
+    return changed
 
 
 def topic_events(before: MirroredTopic | None, after: MirroredTopic) -> list[TopicEvent]:
-    """The events of the change of a row. The code that carries creations and growth out reports these itself."""
+    """Return the events of a changed row. The code that creates and grows topics reports these itself."""
     name, pair = after.source_topic, f"{after.source_topic} -> {after.target_topic}"
     events = []
     if after.cause and (before is None or (before.cause, before.missing) != (after.cause, after.missing)):
@@ -165,10 +165,10 @@ def _not_copied(missing: range) -> str:
 
 
 def count_by_phase(rows: Iterable[MirroredTopic]) -> Mapping[str, int]:
-    """How many topics are in each state, by the words of `STANDINGS`."""
-    counts = dict.fromkeys(STANDINGS, 0)
+    """Count the topics in each of `TOPIC_PHASES`."""
+    counts = dict.fromkeys(TOPIC_PHASES, 0)
     for row in rows:
-        how = "failing" if row.phase == "mirrored" and row.cause else row.phase
-        if how in counts:  # a newer release may know other phases
-            counts[how] += 1
+        phase = "failing" if row.phase == "mirrored" and row.cause else row.phase
+        if phase in counts:  # a newer release may know other phases
+            counts[phase] += 1
     return counts

@@ -1,4 +1,4 @@
-"""When a topic that failed is tried again: each with a back-off of its own. Pure; time is an argument."""
+"""The retries of failed topics, each with a back-off of its own. Pure; time is an argument."""
 
 from collections.abc import Container
 
@@ -10,15 +10,14 @@ FIRST, LIMIT = 1.0, 60.0
 
 
 class RetrySchedule(KeyedBackoff[str]):
-    """Topics whose last attempt failed, and why, until one succeeds."""
+    """Topics whose last attempt failed, with the reason, until one succeeds."""
 
     def __init__(self) -> None:
         super().__init__(FIRST, LIMIT)
         self.reasons: dict[str, Reason] = {}
-        """Why, by topic."""
+        """The reasons by topic."""
 
     def failed_for(self, topic: str, reason: Reason, now: float) -> None:
-        """An attempt at `now` failed."""
         self.reasons[topic] = reason
         self.failed(topic, now)
 
@@ -27,6 +26,6 @@ class RetrySchedule(KeyedBackoff[str]):
         self.reasons.pop(topic, None)
 
     def only(self, topics: Container[str]) -> None:
-        """Forget all but these."""
+        """Forget all other topics."""
         for topic in [t for t in self.reasons if t not in topics]:
             self.succeeded(topic)

@@ -1,4 +1,4 @@
-"""Says it when topics are there and the filters select none of them."""
+"""The event for a selection that takes none of the existing topics."""
 
 from collections.abc import Iterable
 
@@ -7,14 +7,14 @@ from lockstep_runtime.flow.context import FlowContext
 
 
 class SelectionReport:
-    """Report the selection of one flow, in one term of its leader."""
+    """The report about the selection of one flow, in one term of its leader."""
 
     def __init__(self, ctx: FlowContext) -> None:
         self._ctx = ctx
         self._selects_nothing = False
 
     async def on_listed(self, source: Iterable[str]) -> None:
-        """Take the topics of the source. If none is selected, that is an event once, for as long as it is so."""
+        """Append an event if none of the source's topics is selected, once for as long as that is so."""
         ctx, settings = self._ctx, self._ctx.settings
         count = count_topics(source, settings.topics, settings.policy)
         if count.is_nothing and not self._selects_nothing:

@@ -1,4 +1,4 @@
-"""Creates remote topics and adds partitions to them, and says what became of it."""
+"""The creation and growth of remote topics, with their events."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,10 @@ from lockstep_topic_sync.config_sync import ConfigSync
 
 
 class TopicCreator:
-    """Of one flow. `failed` gets why it did not work, by source topic; such topics are tried again."""
+    """The creator of one flow's remote topics.
+
+    `failed` gets the reasons by source topic; such topics are tried again.
+    """
 
     def __init__(self, ctx: FlowContext, configs: ConfigSync, failed: Callable[[Mapping[str, Reason]], None]) -> None:
         self._ctx = ctx
@@ -24,7 +27,7 @@ class TopicCreator:
         """Replication factors that the target demanded instead of the wanted one, and that were reported."""
 
     async def create(self, rules: Rules, wanted: Sequence[Create]) -> None:
-        """Create remote topics with the configs of their source topics; an event for each."""
+        """Create remote topics with the configs of their source topics, with an event for each."""
         if not wanted:
             return
         ctx = self._ctx
@@ -33,7 +36,7 @@ class TopicCreator:
             unknown = self._configs.unsupported(read.troubles())
             configs |= {name: {} for name in unknown}
             self._failed({n: trouble.to_reason() for n, trouble in read.troubles().items() if n not in unknown})
-            configs |= {name: creation_configs(rules, there) for name, there in read.done.items()}
+            configs |= {name: creation_configs(rules, source_configs) for name, source_configs in read.done.items()}
         ready = [c for c in wanted if c.source in configs]
         factor = await self._replication_factor(rules)
         ctx.must_act()
@@ -47,7 +50,7 @@ class TopicCreator:
         await self._configs.log_refused(applied.refused)
 
     async def grow(self, wanted: Sequence[Grow]) -> None:
-        """Add partitions to remote topics; an event for each."""
+        """Add partitions to remote topics, with an event for each."""
         if not wanted:
             return
         self._ctx.must_act()
@@ -84,7 +87,7 @@ class TopicCreator:
         return factor
 
     async def _report_demanded(self, wanted: int, factors: Mapping[str, int]) -> None:
-        """Report once for each other replication factor that the target takes."""
+        """Append one event for each other replication factor that the target demanded."""
         new = frozenset(factors.values()) - self._demanded
         self._demanded |= new
         alias = self._ctx.target.alias

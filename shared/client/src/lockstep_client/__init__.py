@@ -1,5 +1,4 @@
-"""MirrorMaker 2's client side in Python: the position of a consumer group on another cluster, and the clusters mirrored
-there.
+"""MirrorMaker 2's client side in Python: translated offsets of consumer groups, and the clusters mirrored to a cluster.
 
 Everything is asked of the *target* cluster of a flow, as with MM2's `MirrorClient` and `RemoteClusterUtils`, and reads
 what MM2 and Lockstep write alike. `MirrorClient` is for several questions to one cluster, the functions are for one.

@@ -1,4 +1,4 @@
-"""Checkpoints folded into the positions of groups on the target (`mm2-behaviour.md` §3.8). No I/O."""
+"""The fold of checkpoints into offsets of groups on the target (`mm2-behaviour.md` §3.8). No I/O."""
 
 import re
 from collections.abc import Mapping
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from lockstep_state.codecs.mm2_codec import Checkpoint, MalformedRecord, decode_checkpoint
 
 Groups = str | re.Pattern[str]
-"""One group by its exact id, or every group whose whole id matches."""
+"""A group by its exact id, or every group whose whole id matches."""
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteOffsets:
-    """The positions of groups on the target.
+    """The offsets of groups on the target.
 
-    `checkpoints` holds the last one of each group and target partition, in the order in which they were written.
-    `malformed` counts the records passed over because they were no checkpoints.
+    `checkpoints` has the last one of each group and target partition, in the order in which they were written.
+    `malformed` counts the records that were ignored because they are no checkpoints.
     """
 
     checkpoints: tuple[Checkpoint, ...] = ()
@@ -23,20 +23,20 @@ class RemoteOffsets:
 
     @property
     def groups(self) -> frozenset[str]:
-        """Every group that has a position."""
-        return frozenset(one.group for one in self.checkpoints)
+        """Every group that has a checkpoint."""
+        return frozenset(checkpoint.group for checkpoint in self.checkpoints)
 
     def for_group(self, group: str) -> Mapping[tuple[str, int], Checkpoint]:
-        """The group's checkpoints by target topic and partition; empty for one that has none.
+        """Return the group's checkpoints by target topic and partition; empty for a group without.
 
         >>> RemoteOffsets().for_group("billing")
         {}
         """
-        return {(one.topic, one.partition): one for one in self.checkpoints if one.group == group}
+        return {checkpoint.tp: checkpoint for checkpoint in self.checkpoints if checkpoint.group == group}
 
 
 class CheckpointFold:
-    """Takes the records of a checkpoints topic in their order and keeps what is so at its end."""
+    """The fold of a checkpoints topic. Its records have to come in their order."""
 
     def __init__(self, groups: Groups) -> None:
         self._groups = groups
@@ -44,19 +44,19 @@ class CheckpointFold:
         self._malformed = 0
 
     def apply_record(self, key: bytes | None, value: bytes | None) -> None:
-        """Take the next record. Raises `UnsupportedRecordVersion`, for any group's checkpoint."""
+        """Fold the next record. Raises `UnsupportedRecordVersion`, for any group's checkpoint."""
         try:
             checkpoint = decode_checkpoint(key, value)
         except MalformedRecord:
             self._malformed += 1
             return
         if self._wanted(checkpoint.group):
-            where = checkpoint.group, checkpoint.topic, checkpoint.partition
-            self._last.pop(where, None)  # a dict keeps the place of the first, the order wanted is that of the last
-            self._last[where] = checkpoint
+            identity = checkpoint.group, checkpoint.topic, checkpoint.partition
+            self._last.pop(identity, None)  # a dict keeps the place of the first, the order wanted is that of the last
+            self._last[identity] = checkpoint
 
     def result(self) -> RemoteOffsets:
-        """What was found up to here."""
+        """Return the offsets by the records so far."""
         return RemoteOffsets(tuple(self._last.values()), self._malformed)
 
     def _wanted(self, group: str) -> bool:

@@ -1,4 +1,4 @@
-"""The edge: topic names and the records of one partition, read from a cluster within a given time.
+"""The I/O: topic names and the records of one partition, read from a cluster within a given time.
 
 Each call opens a consumer of its own and closes it again. It joins no group and commits nothing.
 """
@@ -61,22 +61,22 @@ class Reading:
         self._deadline = time.monotonic() + timeout
 
     def topics(self) -> frozenset[str]:
-        """The names of all topics that may be seen. Raises ClusterUnreachable, NotPermitted, RequestRefused."""
+        """Return the names of all visible topics. Raises ClusterUnreachable, NotPermitted, RequestRefused."""
         with self._named("list topics"):
             return frozenset(self._consumer.list_topics(timeout=self._left()).topics)
 
     def bounds(self, topic: str) -> tuple[int, int]:
-        """Where partition 0 begins, and where it ends now. Raises as `topics`."""
+        """Return the first offset and the present end of partition 0. Raises as `topics`."""
         with self._named(f"read {topic}"):
-            found = self._consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=self._left())
-        if found is None:
+            watermarks = self._consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=self._left())
+        if watermarks is None:
             raise ClusterUnreachable(self.bootstrap, self._why(f"no answer within {self._timeout:g} s"))
-        return found
+        return watermarks
 
     def records(self, topic: str, begin: int, end: int, on_record: Callable[[Message], None]) -> int:
-        """Hand partition 0 to `on_record` from its beginning until `end`, in order; return the position reached.
+        """Hand partition 0 to `on_record` from its beginning until `end`, in order, and return the position reached.
 
-        That is below `end` when time ran out first. Raises NotPermitted, RequestRefused.
+        That is below `end` if time ran out first. Raises NotPermitted, RequestRefused.
         """
         position = begin
         self._consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
@@ -120,7 +120,7 @@ class Reading:
 
 @contextmanager
 def reading(conf: Conf, timeout: float) -> Iterator[Reading]:
-    """A cluster to read from within `timeout` seconds from now.
+    """Open a cluster to read from within `timeout` seconds from now.
 
     Raises ValueError for a time that is not above 0, and KafkaException for settings that librdkafka does not take.
     """

@@ -1,4 +1,4 @@
-"""What can go wrong while a cluster is asked, each as one sentence for the person who asked."""
+"""The errors of this package. The text of each is one sentence for the person who asked."""
 
 from collections.abc import Sequence
 
@@ -6,43 +6,41 @@ from lockstep_client.checkpoints import RemoteOffsets
 
 
 class MirrorClientError(Exception):
-    """The root of the errors of this package; the text is a full sentence."""
+    """The root of the errors of this package."""
 
 
 class ClusterUnreachable(MirrorClientError):
-    """No broker answered in time, so nothing was read. Worth trying again."""
+    """No broker answered in time, so nothing was read. A retry may help."""
 
-    def __init__(self, bootstrap: str, why: str) -> None:
-        super().__init__(f"the cluster at {bootstrap} did not answer: {why}")
+    def __init__(self, bootstrap: str, reason: str) -> None:
+        super().__init__(f"the cluster at {bootstrap} did not answer: {reason}")
         self.bootstrap = bootstrap
 
 
 class NotPermitted(MirrorClientError):
     """The cluster refused for lack of a permission."""
 
-    def __init__(self, what: str, why: str) -> None:
-        super().__init__(f"not permitted to {what}: {why}")
+    def __init__(self, what: str, reason: str) -> None:
+        super().__init__(f"not permitted to {what}: {reason}")
 
 
 class RequestRefused(MirrorClientError):
-    """The cluster answered with an error that is neither its absence nor a permission. `code` is Kafka's or
-    librdkafka's."""
+    """The cluster answered with another error. `code` is Kafka's or librdkafka's."""
 
-    def __init__(self, what: str, code: int, why: str) -> None:
-        super().__init__(f"could not {what}: {why}")
+    def __init__(self, what: str, code: int, reason: str) -> None:
+        super().__init__(f"could not {what}: {reason}")
         self.code = code
 
 
 class CheckpointsTopicMissing(MirrorClientError):
-    """There are no checkpoints from that cluster here: another alias, policy or cluster was meant, or checkpoints are
-    off.
+    """The cluster has no checkpoints from that source. The alias, policy or cluster is wrong, or checkpoints are off.
 
-    `there` are the checkpoints topics that do exist.
+    `there` has the checkpoints topics that exist.
     """
 
     def __init__(self, topic: str, bootstrap: str, there: Sequence[str]) -> None:
-        found = f"there are {', '.join(there)}" if there else "there is no checkpoints topic at all"
-        super().__init__(f"the cluster at {bootstrap} has no topic {topic}; {found}")
+        existing = f"there are {', '.join(there)}" if there else "there is no checkpoints topic at all"
+        super().__init__(f"the cluster at {bootstrap} has no topic {topic}; {existing}")
         self.topic = topic
         self.there = tuple(there)
 
@@ -50,8 +48,8 @@ class CheckpointsTopicMissing(MirrorClientError):
 class CheckpointsNotRead(MirrorClientError, TimeoutError):
     """Time ran out before the end of the checkpoints topic was reached (MM2 would return what it has so far).
 
-    `position` is the next offset to read, `end` the offset to reach. `so_far` is what was found until then: each
-    position in it was true once, and a newer one may follow.
+    `position` is the next offset to read, `end` the offset to reach. `so_far` has the offsets until then: each was true
+    once, and a newer one may follow.
     """
 
     def __init__(self, topic: str, timeout: float, position: int, end: int, so_far: RemoteOffsets) -> None:
@@ -66,10 +64,9 @@ class CheckpointsNotRead(MirrorClientError, TimeoutError):
 
 
 class UnsupportedCheckpoint(MirrorClientError):
-    """A checkpoint of a version this release does not know (KAFKA-20659): what it says could be misunderstood, so
-    nothing is returned."""
+    """A checkpoint has a version that this release does not know, so nothing is returned (KAFKA-20659)."""
 
-    def __init__(self, topic: str, offset: int, why: str) -> None:
-        super().__init__(f"{topic} at offset {offset}: {why}; upgrade lockstep-kafka-client")
+    def __init__(self, topic: str, offset: int, reason: str) -> None:
+        super().__init__(f"{topic} at offset {offset}: {reason}; upgrade lockstep-kafka-client")
         self.topic = topic
         self.offset = offset

@@ -12,18 +12,18 @@ from lockstep_rules.policy import DefaultReplicationPolicy, ReplicationPolicy
 from lockstep_state.codecs.mm2_codec import UnsupportedRecordVersion
 
 TIMEOUT = 30.0
-"""Seconds that a question may take unless said otherwise."""
+"""Seconds that a question may take by default."""
 
 
 class MirrorClient:
-    """What is mirrored to one cluster, and the positions of consumer groups of other clusters on it.
+    """A client for the topics that are mirrored to one cluster, and for the offsets of other clusters' groups on it.
 
     `conf` are librdkafka's settings for that cluster, as confluent-kafka takes them; those that decide how is read are
     set here. `policy` must be the one of the mirror: a DefaultReplicationPolicy (with its separator), an
-    IdentityReplicationPolicy, or one's own.
+    IdentityReplicationPolicy, or a custom one.
 
-    Holds no connection: each call opens one, joins no group, commits nothing, creates nothing, and closes it again. So
-    one instance may be shared by threads. Each call that reaches the cluster raises ClusterUnreachable, NotPermitted
+    It holds no connection: each call opens one, joins no group, commits nothing, creates nothing, and closes it again.
+    So one instance may be shared by threads. Each call that reaches the cluster raises ClusterUnreachable, NotPermitted
     or RequestRefused.
 
     >>> client = MirrorClient({"bootstrap.servers": "b.example.org:9092"})
@@ -37,18 +37,18 @@ class MirrorClient:
         *,
         timeout: float = TIMEOUT,
     ) -> None:
-        """`timeout` in seconds is for every question about topics."""
+        """Prepare the client; `timeout` in seconds is for every question about topics."""
         self._conf = dict(conf)
         self._policy = policy or DefaultReplicationPolicy()
         self._timeout = timeout
 
     def remote_consumer_offsets(self, source_alias: str, groups: Groups, timeout: float | None = None) -> RemoteOffsets:
-        """The positions here of groups of the cluster `source_alias`, from the checkpoints that its mirror wrote.
+        """Return the offsets here of groups of the cluster `source_alias`, from the checkpoints that its mirror wrote.
 
         `groups` is one group's exact id, or a compiled pattern that has to match the whole id. A group without a
         checkpoint is absent from the result. Reads the whole checkpoints topic, as it is when called.
 
-        Raises CheckpointsNotRead when `timeout` seconds do not suffice (MM2 returns a part without saying so),
+        Raises CheckpointsNotRead if `timeout` seconds do not suffice (MM2 returns a part without saying so),
         CheckpointsTopicMissing, UnsupportedCheckpoint, and ValueError for an argument that is empty.
 
         >>> client = MirrorClient({"bootstrap.servers": "b.example.org:9092"})
@@ -69,10 +69,10 @@ class MirrorClient:
                 raise UnsupportedCheckpoint(topic, message.offset() or 0, str(exc)) from exc
 
         with reading(self._conf, allowed) as cluster:
-            there = cluster.topics()
-            if topic not in there:
-                known = sorted(named.checkpoints_among(self._policy, there))
-                raise CheckpointsTopicMissing(topic, cluster.bootstrap, known)
+            names = cluster.topics()
+            if topic not in names:
+                existing = sorted(named.checkpoints_among(self._policy, names))
+                raise CheckpointsTopicMissing(topic, cluster.bootstrap, existing)
             begin, end = cluster.bounds(topic)
             position = cluster.records(topic, begin, end, on_record)
         if position < end:
@@ -80,8 +80,7 @@ class MirrorClient:
         return fold.result()
 
     def replication_hops(self, source_alias: str) -> int | None:
-        """How many mirrors lie between the cluster `source_alias` and this one, by the shortest way; 1 is a direct
-        one.
+        """Return the least number of mirrors between the cluster `source_alias` and this one; 1 is a direct mirror.
 
         None (MM2: -1) if no heartbeats of it arrive, so it is not mirrored here, or heartbeats are off.
 
@@ -91,7 +90,7 @@ class MirrorClient:
         return named.hops(self._policy, self._topics(), source_alias)
 
     def upstream_clusters(self) -> frozenset[str]:
-        """The aliases of all clusters that are mirrored here, directly or through others.
+        """Return the aliases of all clusters that are mirrored here, directly or through others.
 
         >>> MirrorClient({"bootstrap.servers": "c.example.org:9092"}).upstream_clusters()  # doctest: +SKIP
         frozenset({'A', 'B'})
@@ -99,7 +98,7 @@ class MirrorClient:
         return named.upstream(self._policy, self._topics())
 
     def heartbeat_topics(self) -> frozenset[str]:
-        """Local and mirrored heartbeats topics.
+        """Return the local and mirrored heartbeats topics.
 
         >>> MirrorClient({"bootstrap.servers": "b.example.org:9092"}).heartbeat_topics()  # doctest: +SKIP
         frozenset({'heartbeats', 'A.heartbeats'})
@@ -107,7 +106,7 @@ class MirrorClient:
         return named.heartbeats_among(self._policy, self._topics())
 
     def checkpoint_topics(self) -> frozenset[str]:
-        """The topics that hold checkpoints, one for each cluster whose groups are translated to here.
+        """Return the topics with checkpoints, one for each cluster whose groups are translated to here.
 
         >>> MirrorClient({"bootstrap.servers": "b.example.org:9092"}).checkpoint_topics()  # doctest: +SKIP
         frozenset({'A.checkpoints.internal'})
@@ -115,7 +114,7 @@ class MirrorClient:
         return named.checkpoints_among(self._policy, self._topics())
 
     def remote_topics(self, source_alias: str | None = None) -> frozenset[str]:
-        """The topics that were mirrored here, all of them or those whose last hop was from `source_alias`.
+        """Return the topics that were mirrored here, all of them or those whose last hop was from `source_alias`.
 
         Only names are compared: a local topic `first.second` counts as coming from `first`. Under an
         IdentityReplicationPolicy with a source alias every topic but `heartbeats` counts, as MM2 has it.

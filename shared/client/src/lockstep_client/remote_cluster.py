@@ -40,34 +40,36 @@ def translate_offsets(
 def translate_offsets(
     conf: Conf, source_alias: str, groups: Groups, timeout: float = TIMEOUT, policy: ReplicationPolicy | None = None
 ) -> list[TopicPartition] | dict[str, list[TopicPartition]]:
-    """Where a group of `source_alias` goes on here, ready for `consumer.assign` or `consumer.commit(offsets=...)`.
+    """Return the offsets at which groups of `source_alias` go on here.
 
-    A group id gives the positions of that group, sorted, and none if there is no checkpoint of it. A compiled pattern
-    gives them for each group whose whole id matches. Nothing is skipped by a group that starts there; it may read some
-    records twice. Records that are no checkpoints are passed over, with their number in a warning.
+    They are ready for `consumer.assign` or `consumer.commit(offsets=...)`. A group id gives the offsets of that group,
+    sorted, and none without a checkpoint of it. A compiled pattern gives them for each group whose whole id matches.
+    Nothing is skipped by a group that starts there; it may read some records twice. Records that are no checkpoints are
+    passed over, with their number in a warning.
 
-    >>> at = translate_offsets({"bootstrap.servers": "b.example.org:9092"}, "A", "billing")  # doctest: +SKIP
-    >>> [(one.topic, one.partition, one.offset) for one in at]  # doctest: +SKIP
+    >>> offsets = translate_offsets({"bootstrap.servers": "b.example.org:9092"}, "A", "billing")  # doctest: +SKIP
+    >>> [(tp.topic, tp.partition, tp.offset) for tp in offsets]  # doctest: +SKIP
     [('A.orders', 0, 1042), ('A.orders', 1, 998)]
     """
-    found = remote_consumer_offsets(conf, source_alias, groups, timeout, policy)
-    if found.malformed:
-        log.warning("passed over %d of the checkpoints of %s: no such record", found.malformed, source_alias)
+    offsets = remote_consumer_offsets(conf, source_alias, groups, timeout, policy)
+    if offsets.malformed:
+        log.warning("passed over %d of the checkpoints of %s: no such record", offsets.malformed, source_alias)
     if isinstance(groups, str):
-        return _positions(found.for_group(groups))
-    return {group: _positions(found.for_group(group)) for group in sorted(found.groups)}
+        return _positions(offsets.for_group(groups))
+    return {group: _positions(offsets.for_group(group)) for group in sorted(offsets.groups)}
 
 
 def _positions(checkpoints: Mapping[tuple[str, int], Checkpoint]) -> list[TopicPartition]:
     return [
-        TopicPartition(topic, part, one.downstream, one.metadata) for (topic, part), one in sorted(checkpoints.items())
+        TopicPartition(topic, partition, checkpoint.downstream, checkpoint.metadata)
+        for (topic, partition), checkpoint in sorted(checkpoints.items())
     ]
 
 
 def remote_consumer_offsets(
     conf: Conf, source_alias: str, groups: Groups, timeout: float = TIMEOUT, policy: ReplicationPolicy | None = None
 ) -> RemoteOffsets:
-    """The last checkpoint of each group and partition, and how many records were none.
+    """Return the last checkpoint of each group and partition, and the number of records that are no checkpoints.
 
     >>> found = remote_consumer_offsets({"bootstrap.servers": "b.example.org:9092"}, "A", "billing")  # doctest: +SKIP
     >>> found.for_group("billing")["A.orders", 0].downstream, found.malformed  # doctest: +SKIP
@@ -79,7 +81,7 @@ def remote_consumer_offsets(
 def replication_hops(
     conf: Conf, source_alias: str, timeout: float = TIMEOUT, policy: ReplicationPolicy | None = None
 ) -> int | None:
-    """How many mirrors lie between `source_alias` and this cluster; None (MM2: -1) if it is not mirrored here.
+    """Return the least number of mirrors between `source_alias` and this cluster; None (MM2: -1) if not mirrored here.
 
     >>> replication_hops({"bootstrap.servers": "b.example.org:9092"}, "A")  # doctest: +SKIP
     1
@@ -88,7 +90,7 @@ def replication_hops(
 
 
 def upstream_clusters(conf: Conf, timeout: float = TIMEOUT, policy: ReplicationPolicy | None = None) -> frozenset[str]:
-    """The aliases of all clusters that are mirrored here, directly or through others.
+    """Return the aliases of all clusters that are mirrored here, directly or through others.
 
     >>> upstream_clusters({"bootstrap.servers": "c.example.org:9092"})  # doctest: +SKIP
     frozenset({'A', 'B'})
@@ -97,7 +99,7 @@ def upstream_clusters(conf: Conf, timeout: float = TIMEOUT, policy: ReplicationP
 
 
 def heartbeat_topics(conf: Conf, timeout: float = TIMEOUT, policy: ReplicationPolicy | None = None) -> frozenset[str]:
-    """Local and mirrored heartbeats topics.
+    """Return the local and mirrored heartbeats topics.
 
     >>> heartbeat_topics({"bootstrap.servers": "b.example.org:9092"})  # doctest: +SKIP
     frozenset({'heartbeats', 'A.heartbeats'})
@@ -106,7 +108,7 @@ def heartbeat_topics(conf: Conf, timeout: float = TIMEOUT, policy: ReplicationPo
 
 
 def checkpoint_topics(conf: Conf, timeout: float = TIMEOUT, policy: ReplicationPolicy | None = None) -> frozenset[str]:
-    """The topics that hold checkpoints.
+    """Return the topics with checkpoints.
 
     >>> checkpoint_topics({"bootstrap.servers": "b.example.org:9092"})  # doctest: +SKIP
     frozenset({'A.checkpoints.internal'})
@@ -117,7 +119,7 @@ def checkpoint_topics(conf: Conf, timeout: float = TIMEOUT, policy: ReplicationP
 def remote_topics(
     conf: Conf, source_alias: str | None = None, timeout: float = TIMEOUT, policy: ReplicationPolicy | None = None
 ) -> frozenset[str]:
-    """The topics that were mirrored here, all of them or those whose last hop was from `source_alias`.
+    """Return the topics that were mirrored here, all of them or those whose last hop was from `source_alias`.
 
     >>> remote_topics({"bootstrap.servers": "b.example.org:9092"}, "A")  # doctest: +SKIP
     frozenset({'A.orders', 'A.heartbeats'})

@@ -1,1 +1,1 @@
-"""Pure decisions over the values of `lockstep_state`. Nothing here does I/O or reads a clock."""
+"""Pure decisions over the values of `lockstep_state`. They do no I/O and read no clock."""

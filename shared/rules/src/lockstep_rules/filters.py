@@ -1,7 +1,7 @@
-"""Which topics, groups and config properties are mirrored (`mm2-behaviour.md` §2.3).
+"""The selection of mirrored topics, groups and config properties (`mm2-behaviour.md` §2.3).
 
-A list of patterns is one Java regular expression, its elements joined with `|`; a name is in it when all of the name
-matches. An empty list matches nothing. What is excluded stays out, also if it is included.
+A list of patterns is one Java regular expression, its elements joined with `|`. It matches a name if it matches all of
+it. An empty list matches nothing. What is excluded stays out, also if it is included.
 """
 
 from dataclasses import dataclass, field
@@ -25,47 +25,53 @@ DEFAULT_CONFIG_PROPERTIES_EXCLUDE = tuple(_RULES.config_properties_exclude.split
 
 
 class Names(Protocol):
-    """Which names are selected: by a list of patterns (`NameFilter`), or by a filter of somebody's own."""
+    """The interface of a selection of names: a list of patterns (`NameFilter`), or a custom filter."""
 
     def matches(self, name: str) -> bool:
-        """Whether `name` is selected."""
+        """Return whether `name` is selected."""
         ...
 
 
 class TopicFilter(Protocol):
-    """Java's `TopicFilter`, for a class of one's own (`lockstep.topic.filter.class`)."""
+    """Java's `TopicFilter`, for a custom class (`lockstep.topic.filter.class`)."""
 
     def should_replicate_topic(self, topic: str) -> bool:
-        """Whether a topic of the source is mirrored, and groups that read it are followed. Internal topics and those
-        that would go round are left out besides."""
+        """Return whether a topic of the source is mirrored, and groups that read it are followed.
+
+        Internal topics and those that would go in a cycle are left out besides.
+        """
         ...
 
 
 class GroupFilter(Protocol):
-    """Java's `GroupFilter`, for a class of one's own (`lockstep.group.filter.class`)."""
+    """Java's `GroupFilter`, for a custom class (`lockstep.group.filter.class`)."""
 
     def should_replicate_group(self, group: str) -> bool:
-        """Whether the positions of a group of the source are translated."""
+        """Return whether the offsets of a group of the source are translated."""
         ...
 
 
 class ConfigPropertyFilter(Protocol):
-    """Java's `ConfigPropertyFilter`: which configs of a topic are copied (`lockstep.config.property.filter.class`)."""
+    """Java's `ConfigPropertyFilter`, for a custom class (`lockstep.config.property.filter.class`)."""
 
     def should_replicate_config_property(self, name: str) -> bool:
-        """Whether the property of that name is copied where the source's topic sets it."""
+        """Return whether the property is copied if the source's topic sets it."""
         ...
 
     def should_replicate_source_default(self, name: str) -> bool:
-        """Whether the source's default of `name` is set on the target. Without this method: never."""
+        """Return whether the source's default of `name` is set on the target.
+
+        A class without this method never sets one.
+        """
         return False
 
 
 @dataclass(frozen=True, slots=True)
 class NameFilter:
-    """Names that some pattern of `include` matches and none of `exclude`.
+    """The names that some pattern of `include` matches and none of `exclude`.
 
-    Can be pickled. Raises UntranslatablePattern, naming the element at fault, for a pattern that cannot be used.
+    It can be pickled. Raises UntranslatablePattern, which names the element at fault, for a pattern that cannot be
+    used.
     """
 
     include: tuple[str, ...]
@@ -83,7 +89,7 @@ class NameFilter:
 
 @dataclass(frozen=True, slots=True)
 class ConfigPropertyExclude:
-    """Topic config properties that are copied: all but those that `exclude` matches.
+    """The topic config properties that are copied: all but those that `exclude` matches.
 
     `use_defaults_from` says whose default holds for a property that the source's topic leaves at its default.
     """
@@ -99,7 +105,10 @@ class ConfigPropertyExclude:
         return not _matches(self._excluded, name)
 
     def should_replicate_source_default(self, name: str) -> bool:
-        """Whether the source's default value of `name` is set on the target; MM2 answers alike for every property."""
+        """Return whether the source's default of `name` is set on the target.
+
+        MM2 answers the same for every property.
+        """
         return self.use_defaults_from == "source"
 
 
@@ -113,8 +122,11 @@ def should_replicate_topic(
     also_source: bool = False,
     one_cluster: bool = False,
 ) -> bool:
-    """Whether `topic` of the flow's source is mirrored, as far as its name shows. For `also_source` and `one_cluster`
-    see `came_from`. On one cluster a topic that keeps its name would be mirrored into itself, and is not."""
+    """Return whether `topic` of the flow's source is mirrored, by its name.
+
+    For `also_source` and `one_cluster` see `visited_clusters`. On one cluster a topic that keeps its name would be
+    mirrored into itself, and is not.
+    """
     if one_cluster and policy.format_remote_topic(flow.source, topic) == topic:
         return False
     return passes_selection(
@@ -123,14 +135,14 @@ def should_replicate_topic(
 
 
 def passes_selection(topic: str, *, topics: Names, policy: ReplicationPolicy, heartbeats_replicated: bool) -> bool:
-    """Whether `topic` is mirrored unless it is a copy from the target. Lockstep's own topics never are."""
+    """Return whether `topic` is mirrored unless it is a copy from the target. Lockstep's own topics never are."""
     if topic.startswith(LOCKSTEP_PREFIX) or policy.is_internal_topic(topic):
         return False
     return topics.matches(topic) or (heartbeats_replicated and policy.is_heartbeats_topic(topic))
 
 
 def should_replicate_group(group: str, groups: Names) -> bool:
-    """Whether `group` of the flow's source is followed, as far as its name shows. Lockstep's own never are."""
+    """Return whether `group` of the flow's source is followed, by its name. Lockstep's own groups never are."""
     return not group.startswith(OUR_GROUPS) and groups.matches(group)
 
 
@@ -165,8 +177,8 @@ def _matcher(pattern: str) -> Matcher:
     try:
         return build_matcher(to_python(pattern))
     except NotSteady as exc:
-        why = f"it can take exponential time on some names, and {exc}: remove nested repetitions such as (a+)+"
-        raise UntranslatablePattern(pattern, why) from exc
+        reason = f"it can take exponential time on some names, and {exc}: remove nested repetitions such as (a+)+"
+        raise UntranslatablePattern(pattern, reason) from exc
 
 
 def _matches(pattern: Matcher | None, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""What a topic is called on the other side, and where it came from (`mm2-behaviour.md` §2.1 and §2.2).
+"""The names of topics on the other side, and the clusters in a name (`mm2-behaviour.md` §2.1 and §2.2).
 
 A remote topic carries its history in its name under the default policy (`B.A.t`: from A, by way of B). The identity
 policy keeps names and therefore knows no history, except that of heartbeats, which always carry it.
@@ -26,18 +26,18 @@ class ReplicationPolicy(Protocol):
 
     @abstractmethod
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
-        """The name on the target of `topic` of the cluster `source_alias`."""
+        """Return the target's name of `topic` of the cluster `source_alias`."""
 
     @abstractmethod
     def topic_source(self, topic: str) -> str | None:
-        """The alias from which `topic` came here last."""
+        """Return the alias of the cluster from which `topic` was mirrored last."""
 
     @abstractmethod
     def upstream_topic(self, topic: str) -> str | None:
-        """The name that `topic` has on the cluster it came from."""
+        """Return the name of `topic` on the cluster from which it was mirrored last."""
 
     def original_topic(self, topic: str) -> str:
-        """The name that `topic` had where it was first written."""
+        """Return the name of `topic` on the cluster where it was first written."""
         seen = {topic}
         while (upstream := self.upstream_topic(topic)) is not None and upstream not in seen:
             seen.add(upstream)
@@ -45,51 +45,51 @@ class ReplicationPolicy(Protocol):
         return topic
 
     def heartbeats_topic(self) -> str:
-        """Where heartbeats are written; the same everywhere."""
+        """Return the topic of heartbeats, the same on every cluster."""
         return HEARTBEATS
 
     def offset_syncs_topic(self, other_alias: str) -> str:
-        """Where offset syncs lie; `other_alias` is the flow's cluster that does not host them."""
+        """Return the topic of offset syncs; `other_alias` is the flow's cluster that does not host it."""
         return f"mm2-offset-syncs.{other_alias}.internal"
 
     def checkpoints_topic(self, source_alias: str) -> str:
-        """Where checkpoints of groups of `source_alias` lie, on the target."""
+        """Return the target's topic of checkpoints of groups of `source_alias`."""
         return f"{source_alias}.checkpoints.internal"
 
     def is_heartbeats_topic(self, topic: str) -> bool:
-        """Whether `topic` is a heartbeats topic, local or copied."""
+        """Return whether `topic` is a heartbeats topic, local or copied."""
         return self.original_topic(topic) == self.heartbeats_topic()
 
     def is_checkpoints_topic(self, topic: str) -> bool:
-        """Whether `topic` is some flow's checkpoints topic."""
+        """Return whether `topic` is some flow's checkpoints topic."""
         return topic.endswith(".checkpoints.internal")
 
     def is_mm2_internal_topic(self, topic: str) -> bool:
-        """Whether MM2 keeps its own state in `topic`."""
+        """Return whether MM2 keeps its own state in `topic`."""
         return (topic.startswith("mm2") and topic.endswith(".internal")) or self.is_checkpoints_topic(topic)
 
     def is_internal_topic(self, topic: str) -> bool:
-        """Whether `topic` is never mirrored, also if the filters select it."""
+        """Return whether `topic` is never mirrored, also if the filters select it."""
         return self.is_mm2_internal_topic(topic) or topic.startswith(("__", "."))
 
 
 @dataclass(frozen=True, slots=True)
 class DefaultReplicationPolicy(ReplicationPolicy):
-    """Remote topics are prefixed with the alias they came from. MM2's default.
+    """MM2's default policy: remote topics are prefixed with the alias of their source.
 
     `internal_separator` is `replication.policy.internal.topic.separator.enabled` (KIP-949): False keeps the dot in the
     names of internal topics. `narrow_internal` False is the rule before MM2 4.0. Then every topic that ends in
-    `.internal` is MM2's own, and so is any topic of a Connect cluster named by its default. Any topic whose name holds
-    the separator counts as remote. With an empty separator, as Java splits names, that is any of two letters or more,
-    its first the source.
+    `.internal` is MM2's own, and so is any topic of a Connect cluster named by its default. Any topic whose name
+    contains the separator counts as remote. With an empty separator, as Java splits names, that is any name of two
+    letters or more, its first letter the source.
     """
 
     separator: str = "."
     internal_separator: bool = True
     narrow_internal: bool = True
     known_aliases: frozenset[str] | None = None
-    """Only a name that these lead to is one of heartbeats (`lockstep.heartbeats.topics=exact`). None, as in MM2: any
-    name whose last part is `heartbeats`, and with names kept any that ends so."""
+    """The aliases that may precede `heartbeats` in a name of heartbeats (`lockstep.heartbeats.topics=exact`). None, as
+    in MM2: any name whose last part is `heartbeats` counts, and with names kept any name that ends so."""
 
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
         return f"{source_alias}{self.separator}{topic}"
@@ -100,19 +100,19 @@ class DefaultReplicationPolicy(ReplicationPolicy):
         return ReplicationPolicy.is_heartbeats_topic(self, topic)
 
     def has_heartbeats_name(self, topic: str) -> bool:
-        """Whether a policy that keeps names gives `topic` a prefix all the same."""
+        """Return whether a policy that keeps names gives `topic` a prefix all the same."""
         return topic.endswith(HEARTBEATS) and (
             self.known_aliases is None or self.is_heartbeats_through(topic, self.known_aliases)
         )
 
     def is_heartbeats_through(self, topic: str, aliases: frozenset[str]) -> bool:
-        """Whether `topic` is `heartbeats` behind none but these aliases, each with a separator."""
+        """Return whether `topic` is `heartbeats` behind these aliases only, each with a separator."""
         if not topic.endswith(HEARTBEATS):
             return False
         left = topic.removesuffix(HEARTBEATS)
         starts = sorted((f"{alias}{self.separator}" for alias in aliases), key=len, reverse=True)
         while left:
-            start = next((one for one in starts if one and left.startswith(one)), None)
+            start = next((prefix for prefix in starts if prefix and left.startswith(prefix)), None)
             if start is None:
                 return False
             left = left.removeprefix(start)
@@ -151,9 +151,9 @@ class DefaultReplicationPolicy(ReplicationPolicy):
 
 @dataclass(frozen=True, slots=True, init=False)
 class IdentityReplicationPolicy(DefaultReplicationPolicy):
-    """Topics keep their names (KAFKA-9726); every topic counts as coming from `source_alias`, as MM2 has it.
+    """The policy that keeps names (KAFKA-9726). As in MM2, every topic counts as coming from `source_alias`.
 
-    Heartbeats are prefixed all the same. No cycle but theirs can be seen, so this policy alone does not make two
+    Heartbeats are prefixed all the same. No cycle but theirs is visible, so this policy alone does not make two
     opposite flows safe.
     """
 
@@ -186,9 +186,11 @@ class IdentityReplicationPolicy(DefaultReplicationPolicy):
 
 @dataclass(frozen=True, slots=True, init=False)
 class LegacyReplicationPolicy(IdentityReplicationPolicy):
-    """Names as MirrorMaker 1 leaves them: every topic keeps its own, heartbeats too. Internal is what no consumer of a
-    pattern reads, Kafka's own topics. Beyond MirrorMaker 1, those of MM2 and of remote log storage are internal too:
-    copied ones would be mistaken for the target's."""
+    """The policy of MirrorMaker 1: every topic keeps its name, heartbeats too.
+
+    Internal topics are those that no consumer of a pattern reads, Kafka's own. Beyond MirrorMaker 1, those of MM2 and
+    of remote log storage are internal too: copies of them would be mistaken for the target's.
+    """
 
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
         return topic
@@ -204,11 +206,11 @@ class LegacyReplicationPolicy(IdentityReplicationPolicy):
 
 
 def keeps_names(policy: ReplicationPolicy, source_alias: str = "alias") -> bool:
-    """Whether topics have the same name on both sides, so that names do not show where a record came from. The default
-    policy keeps them where both its separator and the source's alias are empty.
+    """Return whether topics have the same name on both sides, so that names do not show where a record came from.
 
-    A policy that keeps some names and changes others says so by an attribute `keeps_names`; the others are asked for
-    the name of a topic."""
+    The default policy keeps them if both its separator and the source's alias are empty. A policy that keeps some names
+    and changes others has an attribute `keeps_names`; the others are asked for the name of a topic.
+    """
     own = getattr(policy, "keeps_names", None)
     return policy.format_remote_topic(source_alias, "t") == "t" if own is None else bool(own)
 
@@ -216,38 +218,46 @@ def keeps_names(policy: ReplicationPolicy, source_alias: str = "alias") -> bool:
 def is_cycle(
     policy: ReplicationPolicy, topic: str, flow: Flow, *, also_source: bool = False, one_cluster: bool = False
 ) -> bool:
-    """Whether `topic`, found on the flow's source, has been on the flow's target already, by its name. See
-    `came_from`."""
-    return next(came_from(policy, topic, flow, also_source=also_source, one_cluster=one_cluster), None) is not None
+    """Return whether `topic` of the flow's source has been on the flow's target, by its name.
+
+    See `visited_clusters`.
+    """
+    return (
+        next(visited_clusters(policy, topic, flow, also_source=also_source, one_cluster=one_cluster), None) is not None
+    )
 
 
-def came_from(
+def visited_clusters(
     policy: ReplicationPolicy, topic: str, flow: Flow, *, also_source: bool = False, one_cluster: bool = False
 ) -> Iterator[tuple[str, str | None]]:
-    """Where the name of `topic`, found on the flow's source, says that it has been before. That is the target's alias
-    and the name it had there (None: the policy does not know). `flow` has the aliases that names are made of.
+    """Yield the clusters on which `topic` of the flow's source has been before, by its name.
 
-    `also_source` is the rule of MM2 4.4 (KAFKA-9914): a topic that has been on the source before counts too. It has no
-    effect on a policy that keeps names, under which every topic has. `one_cluster`: both aliases lead to one cluster,
-    so that each copy is on the source at once. Each name that a flow made of its source's alias counts then, under any
-    policy.
+    Each comes as its alias and the topic's name there (None: the policy does not know). `flow` has the aliases that
+    names are made of. An alias that contains the separator is found as well. MM2 splits a name at each separator, does
+    not see `cluster-1` in `cluster-1-orders`, and mirrors that back and forth for ever.
 
-    An alias that holds the separator is found as well. MM2 splits a name at each separator, does not see `cluster-1` in
-    `cluster-1-orders`, and mirrors that back and forth for ever.
+    Args:
+        policy: The policy of the flow.
+        topic: A topic of the source.
+        flow: The flow.
+        also_source: The source counts too, the rule of MM2 4.4 (KAFKA-9914). It has no effect on a policy that keeps
+            names, under which every topic has been there.
+        one_cluster: Both aliases lead to one cluster, so each copy is on the source at once. Then each name that a flow
+            made of its source's alias counts, under any policy.
     """
-    been_on = {flow.target}
+    aliases = {flow.target}
     if one_cluster or (also_source and not keeps_names(policy)):
-        been_on.add(flow.source)
+        aliases.add(flow.source)
     if isinstance(policy, DefaultReplicationPolicy) and (policy.has_heartbeats_name(topic) or not keeps_names(policy)):
-        between = policy.separator
-        before = f"{between}{topic.removesuffix(HEARTBEATS)}"
-        for alias in sorted(been_on):
+        separator = policy.separator
+        searched = f"{separator}{topic.removesuffix(HEARTBEATS)}"
+        for alias in sorted(aliases):
             # With an empty separator an alias would be found in too many names; of heartbeats it is certain.
-            hidden = alias and between in alias and (between or keeps_names(policy))
-            at = before.find(f"{between}{alias}{between}") if hidden else -1
-            while at >= 0:
-                yield alias, topic[at + len(alias) + len(between) :]
-                at = before.find(f"{between}{alias}{between}", at + 1)
+            hidden = alias and separator in alias and (separator or keeps_names(policy))
+            index = searched.find(f"{separator}{alias}{separator}") if hidden else -1
+            while index >= 0:
+                yield alias, topic[index + len(alias) + len(separator) :]
+                index = searched.find(f"{separator}{alias}{separator}", index + 1)
     name: str | None = topic
     seen: set[str] = set()
     # A policy of somebody's own may lead round in a circle.
@@ -256,6 +266,6 @@ def came_from(
         source = policy.topic_source(name)
         upstream = None if source is None else policy.upstream_topic(name)
         # A name that is kept does not show that a flow made it.
-        if source == flow.target or (source in been_on and upstream != name):
+        if source == flow.target or (source in aliases and upstream != name):
             yield source, upstream
         name = upstream

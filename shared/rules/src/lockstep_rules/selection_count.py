@@ -1,7 +1,4 @@
-"""Count the names that a selection takes, and tell whether it takes none. Pure.
-
-`lockstep plan`, `lockstep status` and the services that select all ask here.
-"""
+"""The count of names that a selection takes. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,8 +17,10 @@ from lockstep_state.names import LOCKSTEP_PREFIX, OUR_GROUPS
 
 @dataclass(frozen=True, slots=True)
 class SelectionCount:
-    """Names that are there. `included`: those that a list of patterns includes, before its excludes. Nothing is counted
-    for an empty list, which asks for none, and for the defaults."""
+    """The count of existing names. `included` are those that a list of patterns includes, before its excludes.
+
+    Nothing is counted for an empty list, which selects none, and for the defaults.
+    """
 
     total: int = 0
     included: int = 0
@@ -29,12 +28,14 @@ class SelectionCount:
 
     @property
     def is_nothing(self) -> bool:
-        """Return whether names are there and none of them is selected."""
+        """Names exist, and none of them is selected."""
         return self.total > 0 and not self.selected
 
     def sentence(self, things: str, cluster: str, keys: tuple[str, str]) -> str:
-        """Return what is selected, such as `0 of 8 topics of A match`, with the key that takes it. `keys`: of the
-        patterns that include, and of those that exclude."""
+        """Return the selection, such as `0 of 8 topics of A match`, with the key that decides.
+
+        `keys` are those of the patterns that include, and of those that exclude.
+        """
         counts = f"{self.selected:,} of {self.total:,} {things}"
         if self.is_nothing and self.included:
             return f"{counts} of {cluster} match: {keys[1]} takes all {self.included:,} that {keys[0]} includes"
@@ -50,7 +51,7 @@ GROUP_KEYS = ("groups", "groups.exclude")
 
 
 def count_topics(names: Iterable[str], topics: Names, policy: ReplicationPolicy) -> SelectionCount:
-    """Count the topics of users: internal ones and heartbeats are selected by other rules."""
+    """Count the topics of users. Other rules select internal topics and heartbeats."""
     return _count(
         (
             name
@@ -71,9 +72,9 @@ def count_groups(names: Iterable[str], groups: Names) -> SelectionCount:
 def _count(names: Iterable[str], selection: Names) -> SelectionCount:
     if isinstance(selection, NameFilter) and (not selection.include or selection in DEFAULTS):
         return SelectionCount()  # none is wanted, or the file says nothing
-    every = list(names)
-    selected = sum(map(selection.matches, every))
+    all_names = list(names)
+    selected = sum(map(selection.matches, all_names))
     if not isinstance(selection, NameFilter) or selected:
-        return SelectionCount(len(every), selected, selected)
+        return SelectionCount(len(all_names), selected, selected)
     included = NameFilter(selection.include)
-    return SelectionCount(len(every), sum(map(included.matches, every)), 0)
+    return SelectionCount(len(all_names), sum(map(included.matches, all_names)), 0)

@@ -1,7 +1,8 @@
-"""Kafka's sliding windows, after which its `-rate`, `-avg`, `-min` and `-max` are named (no I/O, no clock).
+"""Kafka's sliding windows behind its `-rate`, `-avg`, `-min` and `-max` metrics (no I/O, no clock).
 
-Two samples of 30 seconds each; a sample that is full makes place for the next one, and what is older than both is
-forgotten. Times are Unix milliseconds."""
+A window has two samples of 30 seconds each. A full sample makes place for the next one, and samples older than both are
+dropped. Times are Unix milliseconds.
+"""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -14,7 +15,7 @@ NAN = float("nan")
 
 
 class Summary(NamedTuple):
-    """What a window has seen when something was last added to it, at `at_ms`."""
+    """The values of a window when something was last added to it, at `at_ms`."""
 
     at_ms: int
     last: int
@@ -39,19 +40,17 @@ class _Samples:
         self.kept: list[_Sample] = []
 
     def current(self, now_ms: int) -> _Sample:
-        """The one to add to."""
         if not self.kept or now_ms - self.kept[-1].since >= SAMPLE_MS:
             self.forget(now_ms)
             self.kept = [*self.kept[1 - SAMPLES :], _Sample(now_ms)]
         return self.kept[-1]
 
     def forget(self, now_ms: int) -> None:
-        """Drop those whose time is over."""
         self.kept = [sample for sample in self.kept if now_ms - sample.since < WINDOW_MS]
 
 
 class Window:
-    """Least, most and mean of what was measured in the last 30 to 60 seconds."""
+    """The least, greatest and mean value of the last 30 to 60 seconds."""
 
     def __init__(self) -> None:
         self._samples = _Samples()
@@ -68,7 +67,7 @@ class Window:
         mean: float | None = None,
         count: int = 1,
     ) -> None:
-        """`count` measurements, the `last` of which is given for all where nothing else is said."""
+        """Add `count` measurements. `last` is the default of `least`, `most` and `mean`."""
         least, most = last if least is None else least, last if most is None else most
         sample = self._samples.current(now_ms)
         sample.count += count
@@ -79,8 +78,11 @@ class Window:
 
     @property
     def summary(self) -> tuple[int, ...]:
-        """A `Summary` as of the last measurement, or () before the first. It does not change while nothing is added:
-        who reads it later than `WINDOW_MS` after its `at_ms` knows that the window is empty."""
+        """A `Summary` as of the last measurement, or () before the first.
+
+        It does not change while nothing is added. A reader who reads it `WINDOW_MS` after its `at_ms` or later knows
+        that the window is empty.
+        """
         samples = self._samples.kept
         count = sum(sample.count for sample in samples)
         if not count:
@@ -95,8 +97,7 @@ class Window:
 
 
 class Rate:
-    """How much came a second in the last 30 to 60 seconds. As in Kafka, a window that has just begun counts as 30
-    seconds long."""
+    """The amount a second of the last 30 to 60 seconds. As in Kafka, a new window counts as 30 seconds long."""
 
     def __init__(self) -> None:
         self._samples = _Samples()
@@ -105,7 +106,6 @@ class Rate:
         self._samples.current(now_ms).total += amount
 
     def per_second(self, now_ms: int) -> float:
-        """0.0 when nothing came."""
         self._samples.forget(now_ms)
         samples = self._samples.kept
         if not samples:
@@ -117,11 +117,13 @@ class Rate:
 
 
 def stats(summary: tuple[int, ...], now_ms: int) -> tuple[float, float, float, float]:
-    """Last, least, most and mean as Kafka shows them at `now_ms`: of an empty window only the last is known, the rest
-    is NaN."""
+    """Return last, least, most and mean at `now_ms`, as Kafka shows them.
+
+    In an empty window all but the last are NaN.
+    """
     if len(summary) != len(Summary._fields):
         return (NAN,) * 4
-    known = Summary(*summary)
-    if now_ms - known.at_ms >= WINDOW_MS:
-        return known.last, NAN, NAN, NAN
-    return known.last, known.least, known.most, known.mean
+    seen = Summary(*summary)
+    if now_ms - seen.at_ms >= WINDOW_MS:
+        return seen.last, NAN, NAN, NAN
+    return seen.last, seen.least, seen.most, seen.mean

@@ -1,27 +1,29 @@
-"""What topic-sync wants done, computed from what both clusters have (`mm2-behaviour.md` §2.3, §4.2, §4.3, §4.5). Pure.
+"""The plan of topic-sync, by the topics of both clusters (`mm2-behaviour.md` §2.3, §4.2, §4.3, §4.5). Pure.
 
 Nothing is ever deleted on the target: not topics, not partitions, not configs that the filter excludes. A topic with
-more partitions than its source keeps them. Everything that is there already is left out, so that doing nothing is the
-usual plan.
+more partitions than its source keeps them. Everything that exists already is left out, so the usual plan is empty.
 """
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lockstep_rules.filters import ConfigPropertyFilter, Names, passes_selection
-from lockstep_rules.policy import DefaultReplicationPolicy, ReplicationPolicy, came_from, keeps_names
+from lockstep_rules.policy import DefaultReplicationPolicy, ReplicationPolicy, keeps_names, visited_clusters
 from lockstep_state.names import Flow
 from lockstep_state.topic_config import TopicConfig
 
-FORMAT_OF_THE_LOG = frozenset({"message.format.version"})
-"""Never copied, unlike MM2 (brokers before 4.0 have it). All copies are of format 2, and a topic held to an older
-format takes no idempotent appends."""
+MESSAGE_FORMAT_CONFIGS = frozenset({"message.format.version"})
+"""Configs that are never copied, unlike in MM2 (brokers before 4.0 have them). All copies are of format 2, and a topic
+of an older format takes no idempotent appends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The settings a plan depends on. `same_cluster`: both aliases lead to one cluster (their cluster ids are
-    equal). `flow`: by the aliases that names are made of."""
+    """The settings that a plan depends on.
+
+    With `same_cluster` both aliases lead to one cluster (their cluster ids are equal). `flow` has the aliases that
+    names are made of.
+    """
 
     flow: Flow
     policy: ReplicationPolicy
@@ -30,17 +32,17 @@ class Rules:
     replication_factor: int = 2
     heartbeats_replicated: bool = True
     cycle_by_source: bool = False
-    """See `came_from`."""
+    """See `visited_clusters`."""
     cycles_exact: bool = False
-    """A name alone makes no copy: the topic that it names has to be there (`lockstep.cycles=exact`)."""
+    """A name alone makes no copy: the topic that it names has to exist (`lockstep.cycles=exact`)."""
     same_cluster: bool = False
     aliases: frozenset[str] = frozenset()
-    """Of all clusters of the file: those by which heartbeats may have come."""
+    """The aliases of all clusters of the file. Heartbeats may have come from any of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """A remote topic that is missing. Its configs are decided once the source's are known (`creation_configs`)."""
+    """A missing remote topic. Its configs are decided once the source's are read (`creation_configs`)."""
 
     source: str
     target: str
@@ -59,7 +61,7 @@ class Grow:
 
 @dataclass(frozen=True, slots=True)
 class Alter:
-    """Configs of a remote topic that differ: a value to set, or None to take back what was set there."""
+    """Configs of a remote topic that differ: a value to set, or None to delete the override."""
 
     source: str
     target: str
@@ -68,7 +70,7 @@ class Alter:
 
 @dataclass(frozen=True, slots=True)
 class TopicSyncPlan:
-    """What to do about topics and partitions, in the order of the source names."""
+    """The topics to create and to grow, in the order of the source names."""
 
     create: tuple[Create, ...] = ()
     grow: tuple[Grow, ...] = ()
@@ -76,8 +78,10 @@ class TopicSyncPlan:
 
 @dataclass(frozen=True, slots=True)
 class LeftOutTopic:
-    """Why a topic is not mirrored though the filters select it. `original`: the topic of the other cluster that it is a
-    copy of; "" where none was seen."""
+    """The rule by which a selected topic is not mirrored.
+
+    `original` is the topic of the other cluster that it is a copy of; "" if none was found.
+    """
 
     rule: str
     original: str = ""
@@ -85,15 +89,15 @@ class LeftOutTopic:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What becomes of the source's topics that the filters select."""
+    """The source's topics that the filters select."""
 
     topics: Mapping[str, str]
-    """Those that are mirrored, and as what: source name to target name, sorted."""
+    """Mirrored topics: source name to target name, sorted."""
     left_out: Mapping[str, LeftOutTopic] = field(default_factory=dict)
-    """Those that are not, because their names say that they are copies from the target."""
+    """Topics that are not mirrored, because their names say that they are copies from the target."""
     no_copies: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Of either, those whose names say so though no topic is there that they could be copies of. They are the names
-    that these would have on the target."""
+    """Topics of both that have the name of a copy although no original exists, with the names that the original would
+    have on the target."""
 
 
 def selected(
@@ -104,12 +108,17 @@ def selected(
     copies: Mapping[str, str] | None = None,
     own: Collection[str] | None = None,
 ) -> Selection:
-    """The source's topics that are mirrored. `target`: the names that are there; None: not known, so that each name
-    counts. With `cycles_exact`, `copies` are known to be copies, and of which topic, though that may be gone since.
-    `own` are known to be none (None: all of `no_copies`).
+    """Return the selection among the source's topics.
 
-    On one cluster under two aliases a topic that keeps its name would be mirrored into itself, and each copy again. Of
-    those none is selected.
+    On one cluster under two aliases a topic that keeps its name would be mirrored into itself, and each copy again.
+    None of those is selected.
+
+    Args:
+        rules: The settings.
+        names: The topics of the source.
+        target: The topics of the target; None: unknown, so that each name counts.
+        copies: With `cycles_exact`, topics that are known to be copies, each with its original, which may be deleted.
+        own: With `cycles_exact`, topics that are known to be no copies. None: all of `no_copies`.
     """
     topics, left_out, no_copies = {}, {}, {}
     source, copies, exact = frozenset(names), copies or {}, rules.cycles_exact and not rules.same_cluster
@@ -121,20 +130,24 @@ def selected(
         remote = rules.policy.format_remote_topic(rules.flow.source, name)
         if rules.same_cluster and remote == name:
             continue
-        ways = list(
-            came_from(rules.policy, name, rules.flow, also_source=rules.cycle_by_source, one_cluster=rules.same_cluster)
+        visited = list(
+            visited_clusters(
+                rules.policy, name, rules.flow, also_source=rules.cycle_by_source, one_cluster=rules.same_cluster
+            )
         )
-        there = {rules.flow.source: source, rules.flow.target: source if rules.same_cluster else target}
-        seen = [upstream for alias, upstream in ways if upstream is not None and upstream in (there[alias] or ())]
+        listings = {rules.flow.source: source, rules.flow.target: source if rules.same_cluster else target}
+        seen = [upstream for alias, upstream in visited if upstream is not None and upstream in (listings[alias] or ())]
         original = copies.get(name, "") or next(iter(seen), "")
-        unknown = any(upstream is None or there[alias] is None for alias, upstream in ways)
-        if ways and not original and not unknown:
-            no_copies[name] = frozenset(upstream for alias, upstream in ways if upstream and alias == rules.flow.target)
-        known = own is not None and name in own and name not in copies
-        if not ways or (exact and (known or (own is None and name in no_copies))):
+        unknown = any(upstream is None or listings[alias] is None for alias, upstream in visited)
+        if visited and not original and not unknown:
+            no_copies[name] = frozenset(
+                upstream for alias, upstream in visited if upstream and alias == rules.flow.target
+            )
+        is_own = own is not None and name in own and name not in copies
+        if not visited or (exact and (is_own or (own is None and name in no_copies))):
             topics[name] = remote
         elif not rules.policy.is_heartbeats_topic(name):
-            left_out[name] = LeftOutTopic(_cycle_note(rules, *ways[0], is_copy=name not in no_copies), original)
+            left_out[name] = LeftOutTopic(_cycle_note(rules, *visited[0], is_copy=name not in no_copies), original)
     return Selection(topics, left_out, no_copies)
 
 
@@ -147,7 +160,7 @@ def _cycle_note(rules: Rules, alias: str, upstream: str | None, *, is_copy: bool
 
 
 def heartbeats_note(rules: Rules, name: str, remote: str) -> str:
-    """What is said of a user's topic that MM2 takes for one of heartbeats, by its name; "" of any other."""
+    """Return the note about a user's topic that MM2 takes for heartbeats by its name; "" for any other."""
     policy = rules.policy
     if not isinstance(policy, DefaultReplicationPolicy) or policy.is_heartbeats_through(name, rules.aliases):
         return ""
@@ -167,27 +180,30 @@ def partition_plan(
     not_now: frozenset[str],
     keeps_counts: bool = False,
 ) -> TopicSyncPlan:
-    """Remote topics to create and to grow.
+    """Return the remote topics to create and to grow.
 
-    `topics` is what `selected` returned; `source` and `target` are partition counts by name, as just read. Source
-    topics in `not_now` wait for their retry. `keeps_counts`: those that are there are left as they are.
+    Args:
+        topics: `Selection.topics`.
+        source: Partition counts on the source by name, just read.
+        target: Partition counts on the target by name, just read.
+        not_now: Source topics that wait for their retry.
+        keeps_counts: Existing topics keep their number of partitions.
     """
     create, grow = [], []
     for name, remote in topics.items():
         wanted = source.get(name, 0)
         if name in not_now or wanted < 1:
             continue
-        there = target.get(remote)
-        if there is None:
+        present = target.get(remote)
+        if present is None:
             create.append(Create(name, remote, wanted))
-        elif there < wanted and not keeps_counts:
-            grow.append(Grow(name, remote, there, wanted))
+        elif present < wanted and not keeps_counts:
+            grow.append(Grow(name, remote, present, wanted))
     return TopicSyncPlan(tuple(create), tuple(grow))
 
 
 def possible_factor(wanted: int, brokers: int) -> int:
-    """The replication factor that a topic is created with: never more than there are brokers. -1, the brokers' own
-    default, stays."""
+    """Return the replication factor of a new topic: at most the number of brokers. -1, the brokers' default, stays."""
     return min(wanted, brokers)
 
 
@@ -197,9 +213,9 @@ def factor_words(factor: int) -> str:
 
 
 def creation_configs(rules: Rules, configs: Iterable[TopicConfig]) -> dict[str, str]:
-    """Configs a new remote topic is created with: what the source's topic does not leave at its default, filtered.
+    """Return the configs of a new remote topic: the copied overrides of its source topic.
 
-    With `use.defaults.from=source` defaults as well.
+    With `use.defaults.from=source` the source's defaults as well.
     """
     return {
         config.name: config.value
@@ -210,11 +226,11 @@ def creation_configs(rules: Rules, configs: Iterable[TopicConfig]) -> dict[str, 
 
 
 def alterations(rules: Rules, source: Iterable[TopicConfig], target: Iterable[TopicConfig]) -> dict[str, str | None]:
-    """What differs on a remote topic that exists: values to set, and None for what to take back.
+    """Return the configs of an existing remote topic that differ: values to set, and None for overrides to delete.
 
-    MM2 sends all of it each time; here only what changes something. A value set by hand on the remote topic is
-    reverted. A value that was taken back at the source is taken back, and an excluded one is left alone. Broker-wide
-    values of the source that are not in its file count as set (they do not exist on the target's brokers).
+    MM2 sends all of them each time. A value set by hand on the remote topic is reverted, and so is one that was deleted
+    at the source. Excluded configs are left alone. Broker-wide values of the source that are not in its file count as
+    set (they do not exist on the target's brokers).
     """
     overrides = {config.name: config.value for config in target if config.is_topics}
     changes: dict[str, str | None] = {}
@@ -230,6 +246,6 @@ def alterations(rules: Rules, source: Iterable[TopicConfig], target: Iterable[To
 
 
 def _copied(rules: Rules, config: TopicConfig) -> bool:
-    if config.name in FORMAT_OF_THE_LOG:
+    if config.name in MESSAGE_FORMAT_CONFIGS:
         return False
     return config.copyable and rules.config_properties.should_replicate_config_property(config.name)

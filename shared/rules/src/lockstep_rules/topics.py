@@ -1,4 +1,4 @@
-"""What the names of a cluster's topics say about the clusters behind it (`mm2-behaviour.md` §3.8). No I/O.
+"""The clusters behind the names of a cluster's topics (`mm2-behaviour.md` §3.8). No I/O.
 
 Heartbeats are mirrored like any topic and named after each cluster they came through. `B.A.heartbeats` on C says that C
 mirrors B, and B mirrors A.
@@ -10,21 +10,23 @@ from lockstep_rules.policy import ReplicationPolicy
 
 
 def upstream_sources(policy: ReplicationPolicy, topic: str) -> Iterator[str]:
-    """The aliases that `topic` came through, the nearest first, each once.
+    """Yield the aliases that `topic` came through, the nearest first, each once.
 
-    Ends where one comes again: a policy that keeps names would answer the same one for ever.
+    It ends where an alias repeats: a policy that keeps names would return the same one for ever.
     """
     seen: set[str] = set()
-    at: str | None = topic
-    while at is not None and (source := policy.topic_source(at)) is not None and source not in seen:
+    name: str | None = topic
+    while name is not None and (source := policy.topic_source(name)) is not None and source not in seen:
         yield source
         seen.add(source)
-        at = policy.upstream_topic(at)
+        name = policy.upstream_topic(name)
 
 
 def hops_of_topic(policy: ReplicationPolicy, topic: str, source_alias: str) -> int | None:
-    """How many mirrors lie between `source_alias` and this cluster on the way `topic` took; None if it came another
-    way. MM2 says -1 there."""
+    """Return the number of mirrors between `source_alias` and this cluster by the name of `topic`.
+
+    None if it did not come from there. MM2 returns -1 then.
+    """
     for count, source in enumerate(upstream_sources(policy, topic), start=1):
         if source == source_alias:
             return count
@@ -32,28 +34,28 @@ def hops_of_topic(policy: ReplicationPolicy, topic: str, source_alias: str) -> i
 
 
 def hops(policy: ReplicationPolicy, topics: Iterable[str], source_alias: str) -> int | None:
-    """The fewest mirrors on any way that heartbeats took; None if none came from there."""
-    ways = (hops_of_topic(policy, topic, source_alias) for topic in heartbeats_among(policy, topics))
-    return min((count for count in ways if count is not None), default=None)
+    """Return the least number of mirrors that heartbeats of `source_alias` came through; None if none came."""
+    counts = (hops_of_topic(policy, topic, source_alias) for topic in heartbeats_among(policy, topics))
+    return min((count for count in counts if count is not None), default=None)
 
 
 def upstream(policy: ReplicationPolicy, topics: Iterable[str]) -> frozenset[str]:
-    """Every cluster whose heartbeats arrive here, directly or through others."""
+    """Return every cluster whose heartbeats arrive here, directly or through others."""
     return frozenset(source for topic in heartbeats_among(policy, topics) for source in upstream_sources(policy, topic))
 
 
 def heartbeats_among(policy: ReplicationPolicy, topics: Iterable[str]) -> frozenset[str]:
-    """Local and mirrored heartbeats topics."""
+    """Return the local and mirrored heartbeats topics."""
     return frozenset(topic for topic in topics if policy.is_heartbeats_topic(topic))
 
 
 def checkpoints_among(policy: ReplicationPolicy, topics: Iterable[str]) -> frozenset[str]:
-    """Checkpoints topics."""
+    """Return the checkpoints topics."""
     return frozenset(topic for topic in topics if policy.is_checkpoints_topic(topic))
 
 
 def remote_among(policy: ReplicationPolicy, topics: Iterable[str], source_alias: str | None = None) -> frozenset[str]:
-    """Topics that came from another cluster, or from `source_alias` at the last hop. Internal topics never count."""
+    """Return the topics from another cluster, or from `source_alias` at the last hop, without internal ones."""
     return frozenset(
         topic
         for topic in topics

@@ -1,7 +1,7 @@
-"""What differs between MirrorMaker 2's versions, as far as it decides anything here (`mm2-versions.md`).
+"""The differences between MirrorMaker 2's versions that decide anything in Lockstep (`mm2-versions.md`).
 
-A version is not a build of ours: it chooses the rules. So Lockstep can run beside an MM2 of that version, or take its
-place, without mirroring other topics than it did.
+A version chooses rules, not a build. So Lockstep can run beside an MM2 of that version, or take its place, without
+mirroring other topics than it did.
 """
 
 import re
@@ -14,12 +14,12 @@ _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.\d+)?")
 
 
 class UnknownVersion(ValueError):
-    """No version of MM2 whose rules are known; the text completes the sentence "KEY ..."."""
+    """An error for a version of MM2 without known rules. The text completes the sentence "KEY ..."."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleSet:
-    """The rules of one version. The defaults of the excludes count where a file sets none."""
+    """The rules of one version. The defaults of the excludes count if a file sets none."""
 
     version: str
     separator_in_internal: bool = field(default=True)
@@ -35,23 +35,23 @@ class RuleSet:
 
 
 def find_rules(version: str = DEFAULT_VERSION) -> RuleSet:
-    """The rules of a version, `4.3` or `4.3.1`. Raises UnknownVersion."""
-    found = _VERSION.fullmatch(version.strip())
-    if found is None:
+    """Return the rules of a version, `4.3` or `4.3.1`. Raises UnknownVersion."""
+    match = _VERSION.fullmatch(version.strip())
+    if match is None:
         raise UnknownVersion(f"is {version!r}, which is no version of MirrorMaker 2: write it as {DEFAULT_VERSION}")
-    at = int(found[1]), int(found[2])
-    if not OLDEST <= at <= NEWEST:
+    release = int(match[1]), int(match[2])
+    if not OLDEST <= release <= NEWEST:
         least, most = (f"{major}.{minor}" for major, minor in (OLDEST, NEWEST))
         raise UnknownVersion(f"is {version!r}: the rules of MirrorMaker 2 are known from {least} to {most}")
     return RuleSet(
-        version=f"{at[0]}.{at[1]}",
-        separator_in_internal=at >= (3, 1),
-        narrow_internal=at >= (4, 0),
-        cycle_by_source=at >= (4, 4),
+        version=f"{release[0]}.{release[1]}",
+        separator_in_internal=release >= (3, 1),
+        narrow_internal=release >= (4, 0),
+        cycle_by_source=release >= (4, 4),
         topics_exclude=r"mm2.*\.internal, .*\.replica, __.*"
-        if at >= (4, 0)
+        if release >= (4, 0)
         else r".*[\-\.]internal, .*\.replica, __.*",
-        config_properties_exclude=", ".join(_CONFIGS if at >= (4, 3) else _CONFIGS_BEFORE_4_3),
+        config_properties_exclude=", ".join(_CONFIGS if release >= (4, 3) else _CONFIGS_BEFORE_4_3),
     )
 
 

@@ -1,1 +1,1 @@
-"""What every Lockstep service runs on: admin, follow, Faust with our settings, pages, metrics, log."""
+"""The base of every Lockstep service: its process, its flows, Faust with our settings, pages, metrics and logs."""

@@ -1,1 +1,1 @@
-"""Frozen values that services and tools agree on: rows, events, commands, names, reason codes, codecs, schemas."""
+"""Frozen values that services and tools share: rows, events, commands, names, reason codes, codecs, schemas."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 UNKNOWN = "UNKNOWN"
-"""What the client library calls a word it was not built for. Such a binding can be reported, never written."""
+"""The client library's name for a word that it does not know. Such a binding can be reported, never written."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -29,5 +29,5 @@ class AclBinding:
 
     @property
     def readable(self) -> bool:
-        """Whether every word of it is known to the client library."""
+        """The client library knows every word of the binding."""
         return UNKNOWN not in (self.operation, self.permission, self.resource, self.pattern)

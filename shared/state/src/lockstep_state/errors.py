@@ -1,16 +1,17 @@
-"""The root of what can go wrong between Lockstep and its clusters.
+"""The root of the errors between Lockstep and its clusters.
 
-A category says what helps: time, or somebody's decision. Any other exception is a mistake in Lockstep. It ends what was
-going on, with a traceback."""
+A category says what helps: time, or a decision. Any other exception is a mistake in Lockstep. It ends its task with a
+traceback.
+"""
 
 
 class LockstepError(Exception):
-    """The text is a sentence for the operator. Raise one of the categories."""
+    """An error whose text is a sentence for the operator. Raise one of the categories."""
 
 
 class RetriableError(LockstepError):
-    """It passes by itself, or somebody mends it while Lockstep tries again."""
+    """An error that passes by itself, or that an operator mends while Lockstep tries again."""
 
 
 class NeedsDecision(LockstepError):
-    """Trying again does not help. The configuration, or somebody, decides how to go on."""
+    """An error that retries do not solve. The configuration, or an operator, decides how to go on."""

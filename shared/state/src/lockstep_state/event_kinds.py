@@ -1,4 +1,4 @@
-"""Every kind of event: what it says, about what, who writes it and how loud (`events.md`)."""
+"""The kinds of events, with subject, meaning, service and log level (`events.md`)."""
 
 import logging
 from collections.abc import Mapping
@@ -18,8 +18,10 @@ from lockstep_state.commands.command_vocabulary import (
 
 @dataclass(frozen=True, slots=True)
 class EventKind:
-    """One kind of event. `detail`: the fields that an event of this kind may have, divided by spaces; `level`: of its
-    log line."""
+    """A kind of event.
+
+    `detail` has the fields that its events may have, divided by spaces; `level` is that of its log line.
+    """
 
     name: str
     subject: str

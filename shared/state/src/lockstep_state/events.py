@@ -1,5 +1,7 @@
-"""Records of the events topic: what happened, past tense (`architecture.md` §3). Nothing decides from them, save that a
-command counts as done when an event answers it."""
+"""The records of the events topic, in past tense (`architecture.md` §3).
+
+No decision reads them, except that a command counts as done when an event answers it.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +14,7 @@ from lockstep_state.rows.value_types import Count, UnixMs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event(ControlRecord):
-    """One thing that happened. `kind` is a past-tense name such as `TopicCreated`; `subject` what it happened to."""
+    """An event of a flow. `kind` is a past-tense name such as `TopicCreated`, `subject` what it is about."""
 
     kind: str
     service: str
@@ -27,17 +29,17 @@ class Event(ControlRecord):
     """JSON values only: ranges, names, reasons, as the kind needs them."""
 
     def encode(self) -> tuple[bytes, bytes]:
-        """Key (the subject) and value as they lie in the topic."""
+        """Return key (the subject) and value as in the topic."""
         return self.subject.encode(), self.encode_value()
 
 
 def cause_detail(cause: Reason) -> dict[str, Any]:
-    """Return the fields of an event's detail that say why: `reason` has the sentence, `cause` the code."""
+    """Return the fields of an event's detail about its cause: `reason` has the sentence, `cause` the code."""
     return {"reason": format_sentence(cause), "cause": cause.to_json()} if cause else {}
 
 
 def event_words(kind: str) -> str:
-    """A kind as people read it: `TopicCreated` is "topic created"."""
+    """Return a kind as people read it: `TopicCreated` is "topic created"."""
     return "".join(f" {c.lower()}" if c.isupper() else c for c in kind).strip()
 
 

@@ -1,7 +1,7 @@
 """Declarations of metrics: each is one `Metric` with its name, type, labels and text.
 
 A service declares its metrics in a `MetricSet`, from which `docs/reference/metrics.md` is written. A slot of the data
-plane has no page. What a slot counts comes through a field of its row, which has the metric in its metadata (`counter`,
+plane has no page. Its counts come through fields of its row, which have the metric in their metadata (`counter`,
 `gauge`).
 """
 
@@ -11,22 +11,24 @@ from enum import Enum
 
 
 class Type(Enum):
+    """The type of a metric."""
+
     COUNTER = "counter"
-    """Only grows while the process lives; shown with `_total` behind its name."""
+    """It only grows while the process lives, and is shown with `_total` behind its name."""
     GAUGE = "gauge"
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """What a page may show under one name. `meaning` is a sentence for people, without its stop."""
+    """A metric that a page may show. `meaning` is a sentence for people, without its stop."""
 
     name: str
-    """Without `_total`."""
+    """The name without `_total`."""
     type: Type
     labels: tuple[str, ...]
     meaning: str
     like: str = field(default="", kw_only=True)
-    """The metric of MirrorMaker 2, or of Kafka Connect, that has the same meaning, by its JMX name."""
+    """The JMX name of the metric of MirrorMaker 2, or of Kafka Connect, with the same meaning."""
 
     @property
     def shown_as(self) -> str:
@@ -35,10 +37,10 @@ class Metric:
 
 
 class MetricSet:
-    """The metrics that one page may show: those of the fields of rows, and others in the order of their declaration."""
+    """The metrics that one page may show: those of row fields, then others in the order of their declaration."""
 
     def __init__(self, *row_classes: type) -> None:
-        of_fields = (one.metric for row_class in row_classes for one in row_metrics(row_class).values())
+        of_fields = (row_metric.metric for row_class in row_classes for row_metric in row_metrics(row_class).values())
         self._declared = [metric for metric in of_fields if metric is not None]
 
     def __iter__(self) -> Iterator[Metric]:
@@ -59,31 +61,31 @@ class MetricSet:
 
 @dataclass(frozen=True, slots=True)
 class RowMetric:
-    """What a page shows of a field of a row."""
+    """The metric of a field of a row."""
 
     metric: Metric | None
     """None: the field counts, and is only part of other metrics."""
     since: str = ""
-    """The field that names the beginning after which this one counts from 0: a page shows the sum of all beginnings.
+    """The field that names the beginning after which this one counts from 0. A page shows the sum of all beginnings.
     "": a page shows the value as it is."""
     divisor: int = 1
 
 
 def counter(name: str, labels: tuple[str, ...], meaning: str, *, since: str = "") -> Mapping[str, RowMetric]:
-    """Metadata of a field that is shown as a counter."""
+    """Return the metadata of a field that is shown as a counter."""
     return {"metric": RowMetric(Metric(name, Type.COUNTER, labels, meaning), since)}
 
 
 def gauge(name: str, labels: tuple[str, ...], meaning: str, *, divisor: int = 1) -> Mapping[str, RowMetric]:
-    """Metadata of a field that is shown as a gauge: the sample is its value divided by `divisor`."""
+    """Return the metadata of a field that is shown as a gauge: its value divided by `divisor`."""
     return {"metric": RowMetric(Metric(name, Type.GAUGE, labels, meaning), divisor=divisor)}
 
 
 def counted(since: str) -> Mapping[str, RowMetric]:
-    """Metadata of a field that counts from 0 after each beginning, and is only part of other metrics."""
+    """Return the metadata of a field that counts from 0 after each beginning, and is only part of other metrics."""
     return {"metric": RowMetric(None, since)}
 
 
 def row_metrics(row_class: type) -> dict[str, RowMetric]:
-    """By field, in the order of the fields."""
+    """Return the metrics of a row class by field, in the order of the fields."""
     return {f.name: f.metadata["metric"] for f in fields(row_class) if "metric" in f.metadata}

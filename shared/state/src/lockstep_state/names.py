@@ -1,14 +1,16 @@
-"""Names that several services must form alike: flows, control topics, groups (`architecture.md` §3, `mm2-behaviour.md`
-§1.1)."""
+"""Names that several services must form alike: flows, control topics, groups.
+
+The formats are in `architecture.md` §3 and `mm2-behaviour.md` §1.1.
+"""
 
 import re
 from dataclasses import dataclass
 
 OUR_GROUPS = "lockstep-"
-"""The groups of our own services start so (`service_group`); where a target is itself a source, they are there."""
+"""The prefix of the groups of our own services (`service_group`). They exist where a target is itself a source."""
 
 LOCKSTEP_PREFIX = "mm2-lockstep-"
-"""Every topic of ours starts so; such topics are never mirrored, by us or by an MM2 with its default excludes."""
+"""The prefix of our own topics, which neither Lockstep nor an MM2 with its default excludes mirrors."""
 
 COMMANDS_PARTITIONS = 6
 """Partitions of a commands topic: the largest number of replicas among which a service can divide its work."""
@@ -28,10 +30,7 @@ class Flow:
 
     @classmethod
     def parse(cls, text: str) -> "Flow":
-        """Read ``A->B``.
-
-        Raises ValueError with a sentence for people when the text is not two aliases joined by an arrow.
-        """
+        """Parse ``A->B``. Raises ValueError with a sentence for any other text."""
         source, arrow, target = text.strip().partition(ARROW)
         if not (arrow and source.strip() and target.strip()):
             raise ValueError(f"{text!r} is not a flow: write it as SOURCE->TARGET, for example 'A->B' (with quotes)")
@@ -44,7 +43,7 @@ def _control_topic(kind: str, flow: Flow, group_id: str | None) -> str:
 
 
 def state_topic(flow: Flow, group_id: str | None = None) -> str:
-    """Compacted, one partition, on the flow's target: what is so now."""
+    """Return the flow's state topic: compacted, one partition, on the target."""
     return _control_topic("state", flow, group_id)
 
 
@@ -52,13 +51,12 @@ _STATE_TOPIC = re.compile(rf"{LOCKSTEP_PREFIX}(.+-)?state\..+\.internal")
 
 
 def is_state_topic(topic: str) -> bool:
-    """Whether `topic` is the state topic of some flow into its cluster, of any instance."""
+    """Return whether `topic` is the state topic of some flow into its cluster, of any instance."""
     return _STATE_TOPIC.fullmatch(topic) is not None
 
 
 def companion_topics(topic: str) -> frozenset[str]:
-    """Return the other topics that a flow keeps beside a state topic, on the same cluster. A flow that has run has
-    them. Empty for the name of another topic."""
+    """Return the topics that a flow that has run keeps beside this state topic; none for the name of another topic."""
     if not is_state_topic(topic):
         return frozenset()
     instance, _, source = topic.removeprefix(LOCKSTEP_PREFIX).rpartition("state.")
@@ -66,34 +64,35 @@ def companion_topics(topic: str) -> frozenset[str]:
 
 
 def events_topic(flow: Flow, group_id: str | None = None) -> str:
-    """Kept seven days, one partition, on the flow's target: what happened."""
+    """Return the flow's events topic: kept seven days, one partition, on the target."""
     return _control_topic("events", flow, group_id)
 
 
 def commands_topic(flow: Flow, group_id: str | None = None) -> str:
-    """Kept seven days, `COMMANDS_PARTITIONS` partitions, on the flow's target: what an operator asked for."""
+    """Return the flow's commands topic: kept seven days, `COMMANDS_PARTITIONS` partitions, on the target."""
     return _control_topic("commands", flow, group_id)
 
 
 def quarantine_topic(flow: Flow, group_id: str | None = None) -> str:
-    """Kept until an operator deletes it, one partition, on the flow's target: what the target refused, or what cannot
-    be read."""
+    """Return the topic of refused and unreadable records: kept until deleted, one partition, on the target."""
     return _control_topic("quarantine", flow, group_id)
 
 
 def progress_topic(flow: Flow) -> str:
-    """Connect's source-offset topic of MM2's dedicated mode, on the target; dots always (`mm2-behaviour.md` §1.1)."""
+    """Return Connect's source-offset topic of MM2's dedicated mode, on the target (`mm2-behaviour.md` §1.1).
+
+    It has dots under any separator.
+    """
     return f"mm2-offsets.{flow.source}.internal"
 
 
 def service_group(service: str, flow: Flow, group_id: str | None = None) -> str:
-    """The consumer group through which the replicas of a service divide the commands topic of a flow."""
+    """Return the consumer group through which the replicas of a service divide the commands topic of a flow."""
     instance = f"{group_id}-" if group_id else ""
     return f"{OUR_GROUPS}{instance}{service}-{flow.source}-{flow.target}"
 
 
 def transactional_id(flow: Flow, group_id: str | None, topic: str, partition: int) -> str:
-    """The transactional id under which a flow's records of one source partition are appended to the target
-    (`exactly.once.source.support=enabled`)."""
+    """Return the transactional id for records of one source partition (`exactly.once.source.support=enabled`)."""
     instance = f"{group_id}-" if group_id else ""
     return f"lockstep-{instance}{flow.source}-{flow.target}-{topic}-{partition}"

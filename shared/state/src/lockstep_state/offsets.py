@@ -1,10 +1,9 @@
-"""Partitions and offsets as every package writes them. No two kinds of offset share a type, so they are never mixed
-up."""
+"""Partitions and offsets. Each kind of offset has a type of its own, so that they cannot be mixed up."""
 
 from typing import NewType, TypeAlias
 
 TopicPartition: TypeAlias = tuple[str, int]
-"""A topic by its name, and the number of a partition of it."""
+"""The name of a topic, and the number of a partition of it."""
 
 UpstreamOffset = NewType("UpstreamOffset", int)
 """An offset in the source's log."""
@@ -13,4 +12,4 @@ DownstreamOffset = NewType("DownstreamOffset", int)
 """An offset in the target's log."""
 
 SEQUENCES = 2**31
-"""Sequences of a producer count modulo this: after 2147483647 comes 0, also inside a batch (`kafka-wire.md` §0)."""
+"""The modulus of producer sequences: after 2147483647 comes 0, also inside a batch (`kafka-wire.md` §0)."""

@@ -1,4 +1,4 @@
-"""How far the opening of a connection to a broker came."""
+"""The steps of opening a connection to a broker."""
 
 from enum import StrEnum
 

@@ -1,4 +1,4 @@
-"""Where the project is published. A fork changes `REPOSITORY`, runs `make docs`, and everything else follows."""
+"""The address of the project. A fork changes `REPOSITORY` and runs `make docs`; everything else follows."""
 
 from urllib.parse import urlsplit
 
@@ -6,7 +6,7 @@ REPOSITORY = "https://github.com/lockstep-kafka/lockstep"
 
 
 def image_registry(repository: str) -> str:
-    """Return where the packages of a repository on GitHub are: `ghcr.io/OWNER`, in lower case as registries want it."""
+    """Return the registry of a GitHub repository's packages, `ghcr.io/OWNER`, in lower case as registries want it."""
     owner = urlsplit(repository).path.split("/")[1]
     return f"ghcr.io/{owner.lower()}"
 

@@ -1,5 +1,7 @@
-"""Report what fails in a replica of a service just now, as an event: it is read even where the state topic is
-missing."""
+"""The report of what fails in a replica of a service now.
+
+It is an event, so that it can be read even if the state topic is missing.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,21 +13,21 @@ from lockstep_state.reasons.reason import Reason
 TROUBLES_REPORTED = "TroublesReported"
 
 LONGEST_VALID_MS = 25 * 60_000
-"""No report counts for longer, so a reader goes back no further than this."""
+"""The longest time for which a report counts. A reader goes back no further than this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TroubleReport:
-    """Hold what one replica says of itself. Its next report replaces it, and without one it expires."""
+    """The report of one replica about itself. Its next report replaces it, and without one it expires."""
 
     service: str
     instance: str
     troubles: tuple[tuple[str, Reason], ...] = ()
-    """What fails, and why; none: all that failed before works."""
+    """The parts that fail, with the reason; none: all that failed before works."""
     unreadable: tuple[tuple[str, int], ...] = ()
-    """Topics, and how many of their records were passed over since the replica began."""
+    """Topics with the number of their records that were passed over since the replica began."""
     valid_ms: int
-    """For how long after its record's timestamp the report counts."""
+    """The time after its record's timestamp for which the report counts."""
 
     def detail(self) -> dict[str, Any]:
         """Return the detail of the event."""
@@ -39,8 +41,7 @@ class TroubleReport:
     def from_event(cls, event: Event) -> "TroubleReport":
         """Return the report in an event of the kind `TROUBLES_REPORTED`.
 
-        Raises:
-            ValueError: The detail is not that of a report.
+        Raises ValueError if its detail is no report.
         """
         troubles, unreadable = event.detail.get("troubles", []), event.detail.get("unreadable", {})
         valid_ms = event.detail.get("valid_ms")

@@ -1,1 +1,1 @@
-"""Offsets of the source connector, listed, altered and reset; a legacy flow's consumer group."""
+"""Positions that operators and consumer groups change: the source connector's offsets, and a legacy flow's group."""

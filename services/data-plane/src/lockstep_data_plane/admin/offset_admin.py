@@ -1,8 +1,9 @@
-"""The source connector's offsets, listed, altered and reset by an operator.
+"""The source connector's offsets, as an operator lists, alters and resets them.
 
 A row that is altered or reset names where the copy is to begin, in an epoch that the target has not seen. The slot that
-starts the partition next obeys (`Resumer`). Until then no run and no place has that epoch, so no translation uses
-records that do not exist yet."""
+starts the partition next obeys (`Resumer`). Until then no offset run has that epoch, so no translation uses records
+that do not exist yet.
+"""
 
 import asyncio
 from collections import defaultdict
@@ -12,7 +13,7 @@ from dataclasses import replace
 
 from lockstep_data_plane.record_batch.outgoing_batch import EPOCHS
 from lockstep_rules.offsets.lag import SILENT_AFTER_S
-from lockstep_runtime.flow.connect_offsets import ConnectOffsets, offsets_answer, offsets_listed
+from lockstep_runtime.flow.connect_offsets import ConnectOffsets, changed_offsets_answer, listed_offsets_answer
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.state.desired_state import DesiredPhase
 from lockstep_runtime.util.liveness_timer import LivenessTimer
@@ -29,35 +30,50 @@ ALTERED, RESET = "altered", "reset"
 def altered_rows(
     rows: Iterable[PartitionProgress], source: str, changes: Sequence[OffsetChange]
 ) -> list[PartitionProgress]:
-    """Rows that differ because of the changes, in the order of `rows`; `source` is the alias in them. What has no row
-    needs none: its first start goes by Connect's own record. The same changes twice change nothing the second time.
-    Raises RefusedOffsets."""
+    """Return the rows that the changes alter, in the order of `rows`.
+
+    A partition without a row needs none: its first start goes by Connect's own record. The same changes a second time
+    return nothing.
+
+    Args:
+        rows: The present rows.
+        source: The alias of the source in `changes`.
+        changes: The offsets to begin behind.
+
+    Raises:
+        RefusedOffsets: The producer id of a partition has no epoch left.
+    """
     wanted = {tp: change.offset for change in changes if (tp := _changed_partition(change, source)) is not None}
-    found = []
+    altered = []
     for row in rows:
         tp = (row.topic, row.partition)
         if tp in wanted and (new := with_position(row, wanted[tp])) != row:
-            found.append(new)
-    return found
+            altered.append(new)
+    return altered
 
 
 def reset_rows(rows: Iterable[PartitionProgress]) -> list[PartitionProgress]:
-    """All rows, reset; but those that are already. Raises RefusedOffsets."""
+    """Return the rows in reset form, without those that have it already. Raises RefusedOffsets."""
     return [new for row in rows if (new := with_position(row, None)) != row]
 
 
 def partitions_to_check(
     changes: Iterable[OffsetChange], source: str, topics: Iterable[MirroredTopic]
 ) -> set[TopicPartition]:
-    """The partitions that are given an offset and are there on the source: whose end `refuse_beyond` is to know."""
-    there = {row.source_topic: row.partitions for row in topics if row.phase != "deleted"}
+    """Return the existing source partitions that are given an offset, for `refuse_beyond`."""
+    counts = {row.source_topic: row.partitions for row in topics if row.phase != "deleted"}
     given = (_changed_partition(change, source) for change in changes if change.offset is not None)
-    return {tp for tp in given if tp is not None and tp[1] < there.get(tp[0], 0)}
+    return {tp for tp in given if tp is not None and tp[1] < counts.get(tp[0], 0)}
 
 
 def refuse_beyond(changes: Iterable[OffsetChange], source: str, ends: Mapping[TopicPartition, int]) -> None:
-    """`ends`: the next offset of each source partition; what is not among them is not judged. Raises RefusedOffsets for
-    an offset that the source has not written: the partition would halt as truncated."""
+    """Raise RefusedOffsets for an offset that the source has not written: the partition would halt as truncated.
+
+    Args:
+        changes: The offsets to begin behind.
+        source: The alias of the source in `changes`.
+        ends: The next offset of each source partition. A partition without one is not checked.
+    """
     for change in changes:
         tp = _changed_partition(change, source)
         if tp is None or change.offset is None or tp not in ends or change.offset < ends[tp]:
@@ -70,28 +86,35 @@ def refuse_beyond(changes: Iterable[OffsetChange], source: str, ends: Mapping[To
 
 
 def not_located(rows: Iterable[PartitionProgress], topics: Iterable[MirroredTopic]) -> list[PartitionProgress]:
-    """Rows that do not say where the copy ends, of topics that are mirrored; what an operator has altered is known. In
-    doubt ones come last."""
+    """Return the rows of mirrored topics that do not say where the copy ends, halted ones last.
+
+    A row that an operator has altered does say it.
+    """
     mirrored = {topic.source_topic for topic in topics if topic.phase == "mirrored"}
-    found = [row for row in rows if row.topic in mirrored and not row.has_end]
-    return sorted(found, key=lambda row: (row.phase == "halted", row.topic, row.partition))
+    unlocated = [row for row in rows if row.topic in mirrored and not row.has_end]
+    return sorted(unlocated, key=lambda row: (row.phase == "halted", row.topic, row.partition))
 
 
 def _changed_partition(change: OffsetChange, source: str) -> TopicPartition | None:
-    """Which partition of the flow a change is about, None for rubbish and for other sources."""
-    place = change.source_partition()
-    return place[1] if place is not None and place[0] == source else None
+    """Return the partition of the flow that a change names; None: it names none, or one of another source."""
+    partition = change.source_partition()
+    return partition[1] if partition is not None and partition[0] == source else None
 
 
 def connect_entry(row: PartitionProgress, source: str) -> OffsetChange:
-    """The offset of a partition as Connect would have it: None where nothing was copied, or it was reset."""
+    """Return the offset of a partition as Connect lists it; None in it: nothing was copied, or it was reset."""
     partition = {"cluster": source, "partition": row.partition, "topic": row.topic}
     return OffsetChange(partition, row.upstream if row.upstream >= 0 and row.begins != RESET else None)
 
 
 def with_position(row: PartitionProgress, offset: int | None) -> PartitionProgress:
-    """The row of a copy that is to begin behind upstream `offset` (-1: at 0); None: where a first one would. Raises
-    RefusedOffsets where the producer id has no epoch left."""
+    """Return the row of a copy that is to begin behind upstream `offset`.
+
+    -1 begins at offset 0, and None where a first copy would begin.
+
+    Raises:
+        RefusedOffsets: The producer id has no epoch left.
+    """
     upstream = -1 if offset is None else offset
     begins = RESET if offset is None else ALTERED
     stopped = replace(
@@ -123,8 +146,10 @@ def with_position(row: PartitionProgress, offset: int | None) -> PartitionProgre
 
 
 def _run_below(row: PartitionProgress, upstream: int) -> tuple[int, ...]:
-    """Return the run of the last copied record, if the copy goes on behind it. The run then stays true. A halted row
-    does not say whether it is true."""
+    """Return the open offset run, if the copy goes on behind it; else ().
+
+    The run stays true then. A halted row does not say whether its run is true.
+    """
     if row.case or len(row.open_run) != 3:
         return ()
     first, _, records = row.open_run
@@ -137,55 +162,60 @@ CHECK_INTERVAL_S = 0.25
 
 
 class OffsetAdmin:
-    """Of one flow. What it does half-way is repaired by doing it again, which changes nothing else."""
+    """The admin of one flow's source offsets. A change that was left half-way is completed by repeating it."""
 
     def __init__(self, ctx: FlowContext) -> None:
         self._ctx = ctx
         self._offsets = ConnectOffsets(ctx, Connector.SOURCE)
-        self._either = asyncio.Lock()
-        """Slots are kept, or offsets are changed."""
+        self._lock = asyncio.Lock()
+        """The lock that either running slots or a change of offsets holds."""
         self._waiting_changes = 0
 
     @property
     def awaited(self) -> bool:
-        """Whether a change of offsets waits for the slots to come to an end."""
+        """Return whether a change of offsets waits for the slots to drain."""
         return self._waiting_changes > 0
 
     @asynccontextmanager
     async def copying(self) -> AsyncIterator[None]:
-        """The caller that keeps slots waits here until they have drained: they begin by all of the rows that change
-        here, or by none. Raises TimeoutError if the former holder does not come to an end, which is a mistake of
-        ours."""
-        await self._alone(FREE_WITHIN_S, "the slots of before, or a change of offsets,")
+        """Hold the offsets unchanged while slots run.
+
+        So slots begin by all rows of a change, or by none. Raises TimeoutError if the former holder does not end within
+        `FREE_WITHIN_S`, which is a mistake.
+        """
+        await self._acquire(FREE_WITHIN_S, "the slots of before, or a change of offsets,")
         try:
             yield
         finally:
-            self._either.release()
+            self._lock.release()
 
-    async def _alone(self, within_s: float, caller: str) -> None:
+    async def _acquire(self, within_s: float, caller: str) -> None:
         try:
             async with asyncio.timeout(within_s):
-                await self._either.acquire()
+                await self._lock.acquire()
         except TimeoutError as exc:
             raise TimeoutError(f"{caller} did not come to an end within {within_s:.0f} s") from exc
 
     async def carry_out(self, command: Command) -> Answer | None:
-        """None for verbs about something else. Raises ValueError (RefusedOffsets) and ClusterError."""
+        """Carry out a command about offsets; None for other verbs.
+
+        Raises ValueError (RefusedOffsets) and ClusterError.
+        """
         if command.verb == OFFSETS_LIST:
-            return offsets_listed(await self._listed())
+            return listed_offsets_answer(await self._list())
         if command.verb not in (OFFSETS_ALTER, OFFSETS_RESET):
             return None
         ctx, source = self._ctx, self._ctx.settings.aliases.source
         changes = parse_changes(Connector.SOURCE, command.arguments) if command.verb == OFFSETS_ALTER else ()
         self._waiting_changes += 1
         try:
-            await self._alone(ENDED_WITHIN_S, "the slots")
+            await self._acquire(ENDED_WITHIN_S, "the slots")
         except TimeoutError as exc:
             raise ValueError(f"{exc}: ask again when they have") from exc
         finally:
             self._waiting_changes -= 1
         try:
-            await self._nobody_copies()
+            await self._wait_drained()
             # A source that is away hinders no alteration: an offset beyond its end halts when it is back.
             ends = await ctx.source.end_offsets(partitions_to_check(changes, source, ctx.state.all(MirroredTopic)))
             refuse_beyond(changes, source, ends)
@@ -194,49 +224,56 @@ class OffsetAdmin:
             if command.verb == OFFSETS_ALTER:
                 await ctx.state.write_all(altered_rows(rows, source, changes))
                 await self._offsets.write(changes)
-                return offsets_answer(command.verb, len(changes))
+                return changed_offsets_answer(command.verb, len(changes))
             await ctx.state.write_all(reset_rows(rows))
-            return offsets_answer(command.verb, await self._offsets.reset())
+            return changed_offsets_answer(command.verb, await self._offsets.reset())
         finally:
-            self._either.release()
+            self._lock.release()
 
-    async def _listed(self) -> list[OffsetChange]:
-        """By our rows, and by Connect's records of partitions without a row. While the flow is stopped, an offset is
-        what the target's log says, and the call waits for it. Raises ValueError if an offset cannot be determined."""
+    async def _list(self) -> list[OffsetChange]:
+        """Return the offsets from the rows, and from Connect's records of partitions without a row.
+
+        While the flow is stopped an offset is what the target's log says, and the call waits for it. Raises ValueError
+        if an offset cannot be determined.
+        """
         source = self._ctx.settings.aliases.source
         await self._wait_located()
         rows = progress_by_partition(self._ctx.state.all(PartitionProgress))
-        known = (await self._offsets.known()).values()
+        connect_changes = (await self._offsets.read()).values()
         return [
             *(connect_entry(row, source) for row in rows.values()),
-            *(change for change in known if _changed_partition(change, source) not in rows),
+            *(change for change in connect_changes if _changed_partition(change, source) not in rows),
         ]
 
     async def _wait_located(self) -> None:
-        """Wait until the rows of what is stopped say where the copies end. While it runs they are as they were written
-        last, like Connect's own records."""
+        """Wait until the rows of a stopped flow say where the copies end.
+
+        While the flow runs they are as they were written last, like Connect's own records.
+        """
         ctx, waited_s = self._ctx, 0.0
-        while ctx.wanted.connector(Connector.SOURCE) is DesiredPhase.STOPPED:
+        while ctx.desired_state.connector(Connector.SOURCE) is DesiredPhase.STOPPED:
             unknown = not_located(ctx.state.all(PartitionProgress), ctx.state.all(MirroredTopic))
             if not unknown:
                 return
             first = unknown[0]
             if waited_s >= ENDED_WITHIN_S or all(row.phase == "halted" for row in unknown):
-                why = first.reason or f"{ctx.flow.target} was not asked within {ENDED_WITHIN_S:.0f} s: ask again"
+                reason = first.reason or f"{ctx.flow.target} was not asked within {ENDED_WITHIN_S:.0f} s: ask again"
                 raise ValueError(
                     f"where the copy ends of {first.topic}-{first.partition} is not known, and of {len(unknown) - 1} "
-                    f"others: {why}"
+                    f"others: {reason}"
                 )
             waited_s += CHECK_INTERVAL_S
             await asyncio.sleep(CHECK_INTERVAL_S)
 
-    async def _nobody_copies(self) -> None:
-        """Wait until every slot has drained, or is silent for long. Raises ValueError where one goes on, and where the
-        connector is to run."""
+    async def _wait_drained(self) -> None:
+        """Wait until every slot has drained or has been silent for `SILENT_AFTER_S`.
+
+        Raises ValueError if a slot goes on, or if the connector was resumed.
+        """
         ctx, waited_s = self._ctx, 0.0
         timers: defaultdict[int, LivenessTimer] = defaultdict(LivenessTimer)
         while True:
-            if ctx.wanted.connector(Connector.SOURCE) is not DesiredPhase.STOPPED:
+            if ctx.desired_state.connector(Connector.SOURCE) is not DesiredPhase.STOPPED:
                 raise ValueError(f"the {Connector.SOURCE.value} was resumed meanwhile: stop it first")
             now = ctx.clock.monotonic()
             started = [status for status in ctx.state.all(SlotStatus) if status.phase == "started"]

@@ -1,1 +1,1 @@
-"""Small parts that know nothing of Kafka or Spark: sizes of windows, work that is done once."""
+"""Small parts that know nothing of Kafka or Spark: limits of what is in flight, and shared work."""

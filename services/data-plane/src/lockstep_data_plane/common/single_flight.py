@@ -1,11 +1,11 @@
-"""Work that is done once for all who ask for it at the same time."""
+"""Work that is done once for all callers that ask for it at the same time."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 
 
 class SingleFlight:
-    """Work that finds out a state. One instance belongs to one event loop."""
+    """Shared work that finds out a state. One instance belongs to one event loop."""
 
     def __init__(self, work: Callable[[], Awaitable[None]]) -> None:
         self._work = work
@@ -14,8 +14,11 @@ class SingleFlight:
         self._failure: Exception | None = None
 
     async def done(self) -> None:
-        """Returns once the work was done from beginning to end after this call, and raises what it raised then. A
-        caller that asks while the work runs shares the next run. A cancelled caller leaves it to the next one."""
+        """Return once a run of the work that began after this call has ended, and raise what it raised.
+
+        A caller that comes while the work runs shares the next run. If a caller is cancelled, the next one does its
+        run.
+        """
         asked = asyncio.get_running_loop().time()
         async with self._working:
             if self._begun <= asked:

@@ -1,1 +1,1 @@
-"""The driver of a flow: assigns partitions to slots, keeps slots running, reports lag. It moves no record."""
+"""The driver of a flow: it assigns partitions to slots, keeps the slots running, and reports lag."""

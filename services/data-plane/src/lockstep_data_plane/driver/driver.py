@@ -1,6 +1,6 @@
-"""The driver of one flow: follows what is to be mirrored, assigns partitions to slots, keeps the slots running.
+"""The driver of one flow: it assigns the mirrored partitions to slots and keeps the slots running.
 
-It moves no record. How far each partition is, it reads from the state topic like everybody else.
+It copies no record. It reads the progress of each partition from the state topic, as every service does.
 """
 
 import asyncio
@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 from lockstep_data_plane.admin.legacy_group import LegacyGroupFollower
 from lockstep_data_plane.admin.offset_admin import OffsetAdmin
 from lockstep_data_plane.driver.flow_origin import FlowOrigin, create_topics
-from lockstep_data_plane.driver.leaderless_slots import LeaderlessSlots
 from lockstep_data_plane.driver.load_balancer import LoadBalancer, assign, mirrored_partitions
 from lockstep_data_plane.driver.metrics_collector import MetricsCollector, SlotRun
+from lockstep_data_plane.driver.orphaned_slots import OrphanedSlots
+from lockstep_data_plane.driver.pending_ends import PendingEnds
 from lockstep_data_plane.driver.replica_monitor import ReplicaMonitor
-from lockstep_data_plane.driver.slot_ends import SlotEnds
 from lockstep_data_plane.driver.slot_runs import SlotRuns
 from lockstep_data_plane.driver.slot_supervisor import SlotSupervisor
 from lockstep_data_plane.driver.source_monitor import SourceMonitor
@@ -53,11 +53,14 @@ from lockstep_state.rows.state_rows import (
 
 DRAINS_WITHIN_S = 4.0
 TICK_S = 1.0
-SOURCE_ASKED_EVERY_S = WEIGH_EVERY_S = 10.0
+SOURCE_CHECK_EVERY_S = REBALANCE_EVERY_S = 10.0
 
 
 class Driver:
-    """A flow's data plane, for `lockstep_runtime.service.service`. One Spark for all flows of the process."""
+    """The data plane of one flow, as `lockstep_runtime.service.service` runs it.
+
+    The drivers of all flows in a process share one Spark session.
+    """
 
     wants: ClassVar[frozenset[type[Row]]] = frozenset(
         {Assignment, LegacyGroup, MirroredTopic, Origin, PartitionProgress, SlotStatus, SourceEnds, Verification}
@@ -67,78 +70,79 @@ class Driver:
     def __init__(self, ctx: FlowContext, spark: SparkSession, log_level: str, log_format: str) -> None:
         self.ctx = ctx
         self.spark = spark
-        self._limit = slot_count(ctx.settings)
+        self._max_slots = slot_count(ctx.settings)
         self._origin = FlowOrigin(ctx)
-        beside = spark.master.startswith("local")
-        self._runs = SlotRuns(ctx, self._origin, (log_level, log_format), beside_driver=beside)
-        self._troubled_at = float("-inf")
+        log = log_level, log_format
+        self._runs = SlotRuns(ctx, self._origin, log, beside_driver=spark.master.startswith("local"))
+        self._target_away_at = float("-inf")
         self._running: dict[int, SlotSupervisor] = {}
         self._changed = asyncio.Event()
         self._collector = MetricsCollector(ctx, self._runs_of_slots)
-        self._source_watch = SourceMonitor(ctx, self._collector, self._limit)
+        self._source_monitor = SourceMonitor(ctx, self._collector, self._max_slots)
         self._replicas = ReplicaMonitor(ctx)
         SwitchMetrics(ctx, self._collector, self._replicas)
-        self._placing = OffsetAdmin(ctx)
-        self._verify = VerifySupervisor(ctx, spark, lambda slot: replace(self._runs.next(slot), verifies=True))
-        self._leaderless = LeaderlessSlots(ctx, lambda: self._running, lambda: self._origin.settings, self._drain)
-        self._ends = SlotEnds()
+        self._offset_admin = OffsetAdmin(ctx)
+        self._verify_supervisor = VerifySupervisor(
+            ctx, spark, lambda slot: replace(self._runs.next(slot), verifies=True)
+        )
+        self._orphaned_slots = OrphanedSlots(ctx, lambda: self._running, lambda: self._origin.settings, self._drain)
+        self._pending_ends = PendingEnds()
         self._origins = OriginRecorder(ctx)
-        self._balance = LoadBalancer()
-        self._weighed_at = float("-inf")
+        self._balancer = LoadBalancer()
+        self._rebalanced_at = float("-inf")
         legacy = ctx.settings.data_plane.legacy
-        self._group = None if legacy is None else LegacyGroupFollower(ctx, legacy)
-        self._aborts = legacy is not None and legacy.abort_on_send_failure
-        self._refused: PartitionProgress | None = None
+        self._legacy_group = None if legacy is None else LegacyGroupFollower(ctx, legacy)
+        self._aborts_on_refusal = legacy is not None and legacy.abort_on_send_failure
+        self._refused_row: PartitionProgress | None = None
         ctx.state.listen(self._on_row)
 
     # -- what the runtime asks -----------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         self._runs.lead()
-        async with self._verify.running(), self._placing.copying():
+        async with self._verify_supervisor.running(), self._offset_admin.copying():
             await self._copy()
 
     async def run_while_stopped(self) -> None:
+        """Verify, and let killed slots find out where their copies end. Offsets may be altered. Never returns."""
         self._runs.lead()
-        async with self._verify.running():
-            await self._search_ends()
+        async with self._verify_supervisor.running():
+            await self._orphaned_slots.stop()
+            await self._drain()
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(without_end("awaiting the source", self._await_source_answers()))
+                await self._run_end_searches()
 
-    async def _search_ends(self) -> None:
-        """While it is stopped: slots that were killed find out where their copies end. Offsets may be altered then."""
-        await self._leaderless.stop()
-        await self._drain()
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(without_end("awaiting the source", self._await_source()))
-            await self._keep_locating()
-
-    async def _keep_locating(self) -> None:
+    async def _run_end_searches(self) -> None:
         while True:
-            if self._ends.owing(self.ctx.state.rows):
-                async with self._placing.copying():
-                    await self._locate()
-            await self._release_orphans()
+            if self._pending_ends.any_pending(self.ctx.state.rows):
+                async with self._offset_admin.copying():
+                    await self._search_pending_ends()
+            await self._release_dead_slots()
             self._changed.clear()
             await set_within(self._changed, to_next_tick(TICK_S))
 
-    async def _await_source(self) -> None:
-        """Notice about which partitions the source answers that alone knows where copies end. Never returns."""
+    async def _await_source_answers(self) -> None:
+        """Query the source about partitions whose end of the copy only the source knows. Never returns."""
         while True:
-            await asyncio.sleep(SOURCE_ASKED_EVERY_S)
-            if wanted := self._ends.unanswered(self.ctx.state.rows, self.ctx.clock.monotonic()):
+            await asyncio.sleep(SOURCE_CHECK_EVERY_S)
+            if wanted := self._pending_ends.partitions_to_query(self.ctx.state.rows, self.ctx.clock.monotonic()):
                 with suppress(ClusterError):
                     await self.ctx.source.probe()
-                    self._ends.source_answers(await self.ctx.source.end_offsets(wanted))
+                    self._pending_ends.note_source_answers(await self.ctx.source.end_offsets(wanted))
                     self._changed.set()
 
-    async def _locate(self) -> None:
-        """Until no stopped slot has anything left to find out, or offsets are to be changed. Such a change does not
-        wait, because it may be the way out where nothing can be found out."""
+    async def _search_pending_ends(self) -> None:
+        """Run slots that only locate, until no stopped slot has a pending end or a change of offsets waits.
+
+        A change of offsets does not wait for the search, because it may be the way out where nothing can be found.
+        """
         try:
             await self._restore_progress()
             await self._origin.take_last()
             await self._plan(begins=False)
-            while self._running and not self._placing.awaited:
-                await self._watch()
+            while self._running and not self._offset_admin.awaited:
+                await self._check_slots()
                 await set_within(self._changed, to_next_tick(TICK_S))
                 if self._changed.is_set():
                     self._changed.clear()
@@ -149,60 +153,64 @@ class Driver:
     async def _copy(self) -> None:
         ctx = self.ctx
         try:
-            await self._leaderless.stop()
-            self._troubled_at = ctx.clock.monotonic()  # of slots that went on nothing was heard meanwhile
+            await self._orphaned_slots.stop()
+            self._target_away_at = ctx.clock.monotonic()  # of slots that went on nothing was heard meanwhile
             await create_topics(ctx, ctx.target)
             await self._restore_progress()
             self._origins.begin()
             if ctx.settings.data_plane.tasks_max is None:
-                ctx.log.info("slots", f"tasks.max is not set: at most {self._limit} slots, one per core")
+                ctx.log.info("slots", f"tasks.max is not set: at most {self._max_slots} slots, one per core")
             ctx.log.info("spark ready", await self.spark.address() or "its pages are off")
-            self._refused = None  # what a row said before our time is tried again
+            self._refused_row = None  # what a row said before our time is tried again
             async with self._origin.confirmed():
                 while True:
-                    if self._group is not None:
-                        await self._group.until_free(self._origin.producer_id)
+                    if self._legacy_group is not None:
+                        await self._legacy_group.until_free(self._origin.producer_id)
                     self._changed.set()
-                    async with self._source_watch.running():
+                    async with self._source_monitor.running():
                         await self._keep_slots()
                     await self._drain()
         finally:
             self._collector.reset()
-            if not ctx.acting and self._group is None:
+            if not ctx.is_acting and self._legacy_group is None:
                 # We lost the lead. A legacy flow's slots end then: only its driver sees when others join the group.
-                self._leaderless.start()
+                self._orphaned_slots.start()
             else:
                 await self._drain()
-            if self._group is not None:
-                await self._group.last_commit()
+            if self._legacy_group is not None:
+                await self._legacy_group.last_commit()
 
     async def _keep_slots(self) -> None:
-        """For ever; of a legacy flow until somebody is in its group. Raises ShutdownRequested."""
-        while self._group is None or not await self._group.occupied():
+        """Keep the slots running for ever, or in a legacy flow until its group has members.
+
+        Raises:
+            ShutdownRequested: The target refused a record, and `lockstep.legacy.abort.on.send.failure` is true.
+        """
+        while self._legacy_group is None or not await self._legacy_group.occupied():
             await self._origins.record_if_due()
             if self._changed.is_set():
                 self._changed.clear()
                 await self._plan()
-            await self._watch()
+            await self._check_slots()
             self._origin.check()
-            self._source_watch.check()
+            self._source_monitor.check()
             await self._replicas.observe_if_due()
-            await self._even_out()
-            if self._group is not None:
-                await self._group.commit_if_due()
-            if self._refused is not None and self._aborts:
-                name = f"{self._refused.topic}-{self._refused.partition}"
-                text = f"{name}: {self._refused.reason}; ended, as lockstep.legacy.abort.on.send.failure=true asks"
+            await self._rebalance()
+            if self._legacy_group is not None:
+                await self._legacy_group.commit_if_due()
+            if self._refused_row is not None and self._aborts_on_refusal:
+                name = f"{self._refused_row.topic}-{self._refused_row.partition}"
+                text = f"{name}: {self._refused_row.reason}; ended, as lockstep.legacy.abort.on.send.failure=true asks"
                 raise ShutdownRequested(text)
             await set_within(self._changed, to_next_tick(TICK_S))
 
     async def command(self, command: Command, scope: Scope) -> Answer | None:
-        return await self._placing.carry_out(command) or await self._verify.carry_out(command, scope)
+        return await self._offset_admin.carry_out(command) or await self._verify_supervisor.carry_out(command, scope)
 
     def status(self) -> Mapping[str, Any]:
         partitions = self.ctx.state.all(PartitionProgress)
         lags = self._collector.lags().values()
-        known = [lag.records for lag in lags if lag is not None]
+        lag_records = [lag.records for lag in lags if lag is not None]
         return {
             "slots": {
                 str(r.slot): {
@@ -212,21 +220,21 @@ class Driver:
                 }
                 for r in self._running.values()
             },
-            **({} if self._group is None else {"legacy": self._group.status()}),
+            **({} if self._legacy_group is None else {"legacy": self._legacy_group.status()}),
             "producer_id": self._origin.producer_id,
             "partitions": len(partitions),
-            "lag_records": sum(known) if len(known) == len(lags) else None,
-            "lag_unknown": len(lags) - len(known),
+            "lag_records": sum(lag_records) if len(lag_records) == len(lags) else None,
+            "lag_unknown": len(lags) - len(lag_records),
             "states": self._collector.states(),
             "paused": len(resting_partitions(self.ctx.state.rows, partitions, self.ctx.settings.states)),
             "halted": {f"{p.topic}-{p.partition}": p.reason for p in partitions if p.phase == "halted"},
         }
 
-    # -- beginning -----------------------------------------------------------------------------------------------------
-
     async def _restore_progress(self) -> None:
-        """Write again the rows of slots that the state topic lost. No slot runs now. A row that is behind is as good as
-        any."""
+        """Write the rows of partitions and slots again if the state topic lost them.
+
+        No slot runs at this time. A row that is behind is good enough, because a slot resumes from the target's log.
+        """
         if count := await self.ctx.state.restore(lambda row: isinstance(row, PartitionProgress | SlotStatus)):
             self.ctx.log.warn("rows written again", f"{count} of slots, of the former {self.ctx.state.topic}")
         await restore_origins(self.ctx)
@@ -234,10 +242,10 @@ class Driver:
     # -- while it runs -------------------------------------------------------------------------------------------------
 
     def _on_row(self, row: Row) -> None:
-        refused = isinstance(row, PartitionProgress) and row.phase == "halted" and row.case == "refused"
-        if isinstance(row, PartitionProgress) and refused:
-            self._refused = row
-        if refused or isinstance(row, MirroredTopic | Wanted):
+        if isinstance(row, PartitionProgress) and row.phase == "halted" and row.case == "refused":
+            self._refused_row = row
+            self._changed.set()
+        elif isinstance(row, MirroredTopic | Wanted):
             self._changed.set()
 
     def _runs_of_slots(self) -> dict[int, SlotRun]:
@@ -249,87 +257,99 @@ class Driver:
     async def _plan(
         self, present: Mapping[int, Sequence[TopicPartition]] | None = None, *, begins: bool = True
     ) -> None:
-        """Assign what is mirrored now, and see that each slot with work has a job. `present`: who is to have what,
-        where that is not who has it now. `begins`: partitions may begin to be copied."""
+        """Assign the mirrored partitions to slots, and start a job for each slot with work.
+
+        Args:
+            present: The partitions that each slot is to keep. None: those that it has now.
+            begins: Whether partitions of a legacy flow may begin at the group's offsets.
+        """
         ctx = self.ctx
         wanted = mirrored_partitions(ctx.state.all(MirroredTopic), by_key=ctx.settings.data_plane.by_key)
-        if begins and self._group is not None and not await self._group.place(wanted):
+        if begins and self._legacy_group is not None and not await self._legacy_group.start_partitions(wanted):
             return
         rows = ctx.state.all(Assignment)
         self._collector.follow(wanted)
         held = {row.slot: row.partitions for row in rows} if present is None else present
-        closed, moves = closed_slots(ctx.state.rows, self._limit), not self._origin.reads_back
-        plan = assign(wanted, self._limit, held, self._collector.byte_rates(), closed, moves=moves)
-        due = [Assignment(slot=r.slot, generation=r.generation + 1, ending=True) for r in rows if self._is_extra(r)]
+        closed, moves = closed_slots(ctx.state.rows, self._max_slots), not self._origin.reads_back
+        plan = assign(wanted, self._max_slots, held, self._collector.byte_rates(), closed, moves=moves)
+        changed = [
+            Assignment(slot=r.slot, generation=r.generation + 1, ending=True)
+            for r in rows
+            if r.slot >= self._max_slots and r.partitions
+        ]
         starting: list[tuple[int, bool]] = []
         for slot, partitions in plan.items():
             row, running = self._assignment(slot), self._running.get(slot)
-            stopped = ctx.wanted.slot(slot) is DesiredPhase.STOPPED
+            stopped = ctx.desired_state.slot(slot) is DesiredPhase.STOPPED
             if running is not None and (
                 stopped is not running.only_locates
                 or not partitions
-                or running.asked != starts_asked(ctx.state.rows, slot)
+                or running.starts_asked != starts_asked(ctx.state.rows, slot)
             ):
                 running.stop()
             ending = stopped or not partitions or (running is not None and running.ending)
             if row.partitions != partitions or (partitions and row.ending != ending):
-                due.append(Assignment(slot=slot, generation=row.generation + 1, partitions=partitions, ending=ending))
-            owes = stopped and self._ends.owed(ctx.state.rows, slot, partitions)
-            if running is None and (owes or not ending) and not has_failed(ctx.state.rows, slot):
-                starting.append((slot, owes))
-        await ctx.state.write_all(due)  # together: one after the other takes seconds for many slots and a far target
-        for slot, owes in starting:
-            started = SlotSupervisor(ctx, self.spark, slot, self._runs.next, only_locates=owes)
+                changed.append(
+                    Assignment(slot=slot, generation=row.generation + 1, partitions=partitions, ending=ending)
+                )
+            searches_ends = stopped and self._pending_ends.pending(ctx.state.rows, slot, partitions)
+            if running is None and (searches_ends or not ending) and not has_failed(ctx.state.rows, slot):
+                starting.append((slot, searches_ends))
+        # Together: one after the other takes seconds for many slots and a far target.
+        await ctx.state.write_all(changed)
+        for slot, searches_ends in starting:
+            started = SlotSupervisor(ctx, self.spark, slot, self._runs.next, only_locates=searches_ends)
             started.task.add_done_callback(lambda _: self._changed.set())
             self._running[slot] = started
 
-    def _is_extra(self, row: Assignment) -> bool:
-        """Whether there is no such slot any more, and it has partitions still."""
-        return row.slot >= self._limit and bool(row.partitions)
-
-    async def _even_out(self) -> None:
-        """Let two slots exchange a partition when what they move has been uneven for long."""
+    async def _rebalance(self) -> None:
+        """Let two slots exchange a partition if their load has been uneven for `PATIENCE_S`."""
         ctx = self.ctx
         now = ctx.clock.monotonic()
-        if now - self._weighed_at < WEIGH_EVERY_S or self._origin.reads_back:
+        if now - self._rebalanced_at < REBALANCE_EVERY_S or self._origin.reads_back:
             return
-        self._weighed_at = now
-        closed = closed_slots(ctx.state.rows, self._limit)
-        held = {slot: self._assignment(slot).partitions for slot in range(self._limit) if slot not in closed}
-        if better := self._balance.plan(held, self._collector.byte_rates(), now):
+        self._rebalanced_at = now
+        closed = closed_slots(ctx.state.rows, self._max_slots)
+        held = {slot: self._assignment(slot).partitions for slot in range(self._max_slots) if slot not in closed}
+        if better := self._balancer.plan(held, self._collector.byte_rates(), now):
             moved = sorted(tp for slot, partitions in better.items() for tp in partitions if tp not in held[slot])
             ctx.log.info("slots evened out", f"{', '.join(f'{topic}-{number}' for topic, number in moved)} change over")
             await self._plan({slot: self._assignment(slot).partitions for slot in closed} | dict(better))
 
-    async def _watch(self) -> None:
-        """Slots that do not start, slots that froze, and mistakes of ours in keeping them."""
+    async def _check_slots(self) -> None:
+        """Check each slot for late starts and silence, and account for the jobs that have ended.
+
+        Raises what has ended a supervisor by mistake.
+        """
         ctx = self.ctx
-        self._verify.check(crowded=any(running.health.late for running in self._running.values()))
-        if ctx.rounds.troubles.now:
-            self._troubled_at = ctx.clock.monotonic()
+        self._verify_supervisor.check(crowded=any(running.health.late for running in self._running.values()))
+        if ctx.periodic.troubles.now:
+            self._target_away_at = ctx.clock.monotonic()
         for slot, running in list(self._running.items()):
             if running.task.done():
                 del self._running[slot]
                 running.task.result()
                 partitions, only_locates = self._assignment(slot).partitions, running.only_locates
-                self._ends.ended(ctx.state.rows, slot, partitions, ctx.clock.monotonic(), only_locates=only_locates)
+                self._pending_ends.note_job_end(
+                    ctx.state.rows, slot, partitions, ctx.clock.monotonic(), only_locates=only_locates
+                )
                 self._changed.set()
                 continue
-            await running.check(self._troubled_at)
-        await self._release_orphans()
+            await running.check(self._target_away_at)
+        await self._release_dead_slots()
 
-    async def _release_orphans(self) -> None:
-        """Release slots that were killed and have nothing to copy any more."""
+    async def _release_dead_slots(self) -> None:
+        """Write the row of a released slot for each slot that was killed and has no partitions."""
         ctx = self.ctx
-        if rows := list(self._ends.orphaned_rows(ctx.state.rows, self._running, ctx.clock.monotonic())):
+        if rows := list(self._pending_ends.release_rows(ctx.state.rows, self._running, ctx.clock.monotonic())):
             ctx.must_act()
             await ctx.state.write_all(rows)
 
-    # -- ending --------------------------------------------------------------------------------------------------------
-
     async def _drain(self) -> None:
-        """Tell every slot to end and wait for it; what has not ended by then is cancelled. When somebody else leads
-        now, they are cancelled at once: the assignments are not ours to change."""
+        """Ask every slot to end, wait for `DRAINS_WITHIN_S`, and cancel the jobs that still run.
+
+        If another replica leads by now, the jobs are cancelled at once, because its assignments must not be changed.
+        """
         running, self._running = list(self._running.values()), {}
         for r in running:
             r.stop()

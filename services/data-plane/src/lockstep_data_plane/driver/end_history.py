@@ -1,4 +1,4 @@
-"""Since when the ends of the source's logs have been seen, of partitions that the target lacks something of. Pure."""
+"""The times at which ends of the source's logs were first seen, for partitions that are behind (no I/O, no clock)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress, Sou
 
 @dataclass(frozen=True, slots=True)
 class ObservedPartition:
-    """Hold one look at one partition: its rows just before, and what the clusters said then. None: not answered."""
+    """One partition as a check saw it: its rows just before, and what the clusters answered. None: not answered."""
 
     row: PartitionProgress | None
     source: LogRange | None
@@ -20,28 +20,28 @@ class ObservedPartition:
 
     @property
     def source_topic_id(self) -> str:
-        """Return the id of the topic whose log was seen; "" where none is known."""
+        """Return the id of the topic whose log was seen; "": it is unknown."""
         return self.topic.source_topic_id if self.topic is not None else ""
 
 
 class EndHistory:
-    """Remember ends over several checks. Times are seconds of a clock that does not go back.
+    """The ends that were seen in several checks. Times are seconds of a monotonic clock.
 
-    The thread that asks the source and the event loop have one each, so neither waits for the other.
+    The thread that checks the source and the event loop have one each, so neither waits for the other.
     """
 
     def __init__(self) -> None:
         self._ends: dict[TopicPartition, tuple[str, ObservedEnds]] = {}
-        """The ends that were seen of the source's log of each partition that is behind, with its topic's id."""
+        """By partition that is behind, the id of its topic and the ends that were seen of its log."""
 
     def observe(self, seen: Mapping[TopicPartition, ObservedPartition], now: float) -> None:
-        """Add what a check has found. Partitions that are not among `seen` are forgotten."""
+        """Add the result of a check. Partitions that are not among `seen` are forgotten."""
         self._ends = {
             tp: ends for tp, observed in seen.items() if (ends := self._observe(tp, observed, now)) is not None
         }
 
     def _observe(self, tp: TopicPartition, observed: ObservedPartition, now: float) -> tuple[str, ObservedEnds] | None:
-        """Return what to remember of the ends of the partition. None: the target lacks nothing of it."""
+        """Return what to remember of the partition's ends; None: nothing of it is missing on the target."""
         topic_id, ends = self._ends.get(tp, ("", ObservedEnds()))
         if topic_id and observed.source_topic_id not in ("", topic_id):
             ends = ObservedEnds()
@@ -59,7 +59,9 @@ class EndHistory:
                 recalled.observe(end, round(now * 1000) - max(0, wall_ms - since_ms), -1)
 
     def since(self, tp: TopicPartition, upstream: int) -> int | None:
-        """Return when an end beyond the record behind `upstream` was first seen, in milliseconds of that clock. None:
-        no such end was seen."""
+        """Return when an end beyond the record behind `upstream` was first seen; None: it was not.
+
+        The result is in milliseconds of the monotonic clock.
+        """
         ends = self._ends.get(tp)
         return None if ends is None else ends[1].since_ms(upstream)

@@ -1,4 +1,4 @@
-"""The producer id of a flow, and the cluster that it stands for, also while that cluster does not answer."""
+"""The origin row of a flow, which names its producer id and its source cluster, also while that cluster is away."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -18,25 +18,27 @@ from lockstep_runtime.flow.control_topic_creation import create_control_topics
 from lockstep_state.rows.state_rows import Origin
 
 HEARD_WITHIN_S = 3.0
-"""A source that does not answer within this time is taken for the cluster that it was. Slots are placed then, which
-drain and find out where their copies end without it."""
+"""Seconds after which a silent source is taken for the cluster that it was.
+
+Slots that start then drain, and find out where their copies end without it.
+"""
 
 ASKED_EVERY_S = 2.0
 
 
 class FlowOrigin:
-    """Hold the origin of one flow, in one run of its driver."""
+    """The origin of one flow in one run of its driver."""
 
     def __init__(self, ctx: FlowContext) -> None:
         self._ctx = ctx
         self._origin: Origin | None = None
         self._confirming: asyncio.Task[Origin] | None = None
         self._chosen: tuple[FlowSettings, str, FlowSettings] | None = None
-        """The settings of the file, the mode, and the settings in that mode."""
+        """The settings of the file, the append mode, and the settings in that mode."""
 
     @property
     def producer_id(self) -> int:
-        """Return the id under which the flow appends; -1: none yet."""
+        """Return the producer id with which the flow appends; -1: it has none yet."""
         return -1 if self._origin is None else self._origin.producer_id
 
     @property
@@ -46,30 +48,39 @@ class FlowOrigin:
 
     @property
     def reads_back(self) -> bool:
-        """Return whether slots read the target's log back. Brokers refuse no append of a slot that is late to leave a
-        partition. So none moves from one running slot to another."""
+        """Return whether slots read the target's log back.
+
+        Brokers do not refuse the append of a slot that is late to leave a partition then. So no partition may move to
+        another slot.
+        """
         return self.settings.data_plane.read_back
 
     @property
     def settings(self) -> FlowSettings:
-        """Return the flow's settings as its slots get them: in the mode that the target's trial chose. It is the same
-        object as long as both are the same, by which slots that go on without a driver are recognized."""
+        """Return the settings for slots: those of the file in the append mode that the target's trial chose.
+
+        It is the same object as long as neither changes.
+        """
         settings, appends = self._ctx.settings, "" if self._origin is None else self._origin.appends
         if self._chosen is None or self._chosen[0] is not settings or self._chosen[1] != appends:
             self._chosen = settings, appends, _in_mode(settings, appends)
         return self._chosen[2]
 
     async def take_last(self) -> None:
-        """Use what the rows say, and what a trial of the target shows if they do not say how the flow appends. The
-        source is not asked. Raises ClusterError for the target."""
+        """Take the origin from the rows. If they do not say how the flow appends, a trial of the target shows it.
+
+        The source is not needed. Raises ClusterError for the target.
+        """
         ctx = self._ctx
         origin = last_origin(ctx.state.rows.values(), ctx.flow, await ctx.target.cluster_id())
         self._origin = None if origin is None else await settle_appends(ctx, origin)
 
     @asynccontextmanager
     async def confirmed(self) -> AsyncIterator[None]:
-        """Enter once the origin is known: as the source says, or as the rows say while it does not answer. A source
-        of which the rows know nothing is waited for. `check` is to be called meanwhile. Raises ClusterError."""
+        """Enter once the origin is known: from the source, or from the rows while the source does not answer.
+
+        If the rows know no origin, it waits for the source. `check` is to be called meanwhile. Raises ClusterError.
+        """
         self._origin = None  # the source may be another cluster than when this was asked last
         self._confirming = asyncio.create_task(self._confirm(), name=f"origin of {self._ctx.flow}")
         try:
@@ -83,7 +94,7 @@ class FlowOrigin:
             await cancelled([self._confirming])
 
     def check(self) -> None:
-        """Raise ClusterError if the source is not the cluster that is copied, or refuses what the flow needs there."""
+        """Raise ClusterError if the source is another cluster than the one copied, or refuses what the flow needs."""
         if self._confirming is None or not self._confirming.done():
             return
         present, former = self._confirming.result(), self._origin
@@ -94,8 +105,8 @@ class FlowOrigin:
         self._origin = present
 
     async def _confirm(self) -> Origin:
-        """Return the origin as the source says it, which has what we need there. Raises ClusterError."""
-        ctx, troubles = self._ctx, self._ctx.rounds.troubles
+        """Return the origin from the source, after its control topics were created. Raises ClusterError."""
+        ctx, troubles = self._ctx, self._ctx.periodic.troubles
         while True:
             try:
                 await create_topics(ctx, ctx.source)
@@ -111,7 +122,7 @@ class FlowOrigin:
 
 
 def _in_mode(settings: FlowSettings, appends: str) -> FlowSettings:
-    """Return the settings in a mode of `Origin.appends`: themselves where the mode adds nothing."""
+    """Return the settings in a mode of `Origin.appends`: the same object if the mode adds nothing."""
     plane = settings.data_plane
     if appends == AppendMode.TRANSACTIONS and not plane.exactly_once:
         return replace(settings, data_plane=replace(plane, exactly_once=True))
@@ -121,7 +132,7 @@ def _in_mode(settings: FlowSettings, appends: str) -> FlowSettings:
 
 
 async def create_topics(ctx: FlowContext, cluster: Admin) -> None:
-    """Create those topics of the data plane that lie on this cluster, one after the other. Raises ClusterError."""
+    """Create the data plane's control topics on this cluster, one after the other. Raises ClusterError."""
     for alias, topic in service_topics(ctx.settings, ctx.service):
         if alias == cluster.alias:
             await create_control_topics(ctx, cluster, [topic])

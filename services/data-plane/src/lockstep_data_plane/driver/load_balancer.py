@@ -1,5 +1,8 @@
-"""Partitions to slots: sticky, so that a new topic moves no other, and even, by what each partition moves lately. Also
-decides when that is uneven enough to move a partition (no I/O, no clock)."""
+"""The assignment of partitions to slots, and its balance by the recent rate of each partition (no I/O, no clock).
+
+An assignment is sticky: a new topic moves no other partition. It is even in the number of partitions, and by their
+rates where the number allows.
+"""
 
 import math
 from bisect import bisect_left
@@ -11,11 +14,11 @@ from lockstep_state.offsets import TopicPartition
 from lockstep_state.rows.state_rows import MirroredTopic
 
 BASE = 1.0
-"""What a partition weighs that moves nothing: it still costs its share of each fetch."""
+"""The weight of a partition without traffic: it still costs its share of each fetch."""
 
 
 def mirrored_partitions(topics: Iterable[MirroredTopic], *, by_key: bool) -> list[TopicPartition]:
-    """What slots are to copy: the partitions of the topics that are mirrored."""
+    """Return the partitions that slots are to copy: those of all mirrored topics."""
     return [
         (topic.source_topic, number)
         for topic in topics
@@ -33,34 +36,43 @@ def assign(
     *,
     moves: bool = True,
 ) -> dict[int, tuple[TopicPartition, ...]]:
-    """Which slot copies which partitions; every slot number below `slots` is there, also with nothing to do.
+    """Return the partitions of each slot number below `slots`, also of slots that have none.
 
-    A partition stays where `present` has it. New ones, heaviest first, go where least is moved (`moved`: bytes a
-    second lately). While a slot has at least two partitions more than another, one that was not
-    there before, else the lightest, changes over. Slots that are `closed` keep what they have and get nothing, as long
-    as another is open. Without `moves` nothing changes over. The same arguments give the same answer. Raises ValueError
-    for no slots.
+    A partition stays in its present slot. New partitions go to the slot with the least weight, the heaviest first.
+    While a slot has two partitions more than another, one moves: a new one, else the lightest. The same arguments give
+    the same answer.
+
+    Args:
+        partitions: The partitions to assign.
+        slots: The number of slots.
+        present: The partitions that each slot has now.
+        moved: Bytes a second that were lately copied of each partition.
+        closed: Slots that get no further partition, as long as another slot is open.
+        moves: Whether partitions may move from one slot to another at all.
+
+    Raises:
+        ValueError: `slots` is less than 1.
     """
     if slots < 1:
         raise ValueError(f"at least one slot is needed, not {slots}")
     weights = _weights(moved or {})
     wanted = set(partitions)
     result: dict[int, set[TopicPartition]] = {slot: set() for slot in range(slots)}
-    placed: set[TopicPartition] = set()
+    kept: set[TopicPartition] = set()
     for slot, held in sorted(present.items()):
         if slot < slots:
-            stay = (set(held) & wanted) - placed
+            stay = (set(held) & wanted) - kept
             result[slot] |= stay
-            placed |= stay
+            kept |= stay
     open_slots = [slot for slot in result if slot not in closed] or list(result)
-    _place(sorted(wanted - placed, key=lambda tp: (-weights.get(tp, BASE), tp)), open_slots, result, weights)
+    _add_to_lightest(sorted(wanted - kept, key=lambda tp: (-weights.get(tp, BASE), tp)), open_slots, result, weights)
     if moves:
-        _even_out(open_slots, result, weights, placed)
+        _level_counts(open_slots, result, weights, kept)
     return {slot: tuple(sorted(held)) for slot, held in result.items()}
 
 
 def _weights(moved: Mapping[TopicPartition, float]) -> dict[TopicPartition, float]:
-    """Bytes as multiples of what an average partition moves, on top of the base."""
+    """Return the weight of each partition: `BASE` plus its rate as a multiple of the mean rate."""
     total = sum(moved.values())
     if total <= 0:
         return {}
@@ -68,7 +80,7 @@ def _weights(moved: Mapping[TopicPartition, float]) -> dict[TopicPartition, floa
     return {tp: BASE + value / mean for tp, value in moved.items()}
 
 
-def _place(
+def _add_to_lightest(
     new: Iterable[TopicPartition],
     slots: Iterable[int],
     result: Mapping[int, set[TopicPartition]],
@@ -82,14 +94,16 @@ def _place(
         heapreplace(lightest, (weight + weights.get(tp, BASE), count + 1, slot))
 
 
-def _even_out(
+def _level_counts(
     slots: Collection[int],
     result: Mapping[int, set[TopicPartition]],
     weights: Mapping[TopicPartition, float],
-    settled: Collection[TopicPartition],
+    kept: Collection[TopicPartition],
 ) -> None:
-    """A slot that was given one has the fewest then, so a slot never both gives and gets. The partitions that each
-    would give up are sorted once."""
+    """Move partitions between slots until no slot has two more than another.
+
+    A slot that was given a partition has the fewest then, so no slot both gives and takes.
+    """
     most = [(-len(result[s]), -s) for s in slots]
     least = [(len(result[s]), s) for s in slots]
     heapify(most)
@@ -99,9 +113,7 @@ def _even_out(
         (left, giver), (had, taker) = most[0], least[0]
         giver = -giver
         if giver not in leaving:
-            leaving[giver] = sorted(
-                result[giver], key=lambda tp: (tp in settled, weights.get(tp, BASE), tp), reverse=True
-            )
+            leaving[giver] = sorted(result[giver], key=lambda tp: (tp in kept, weights.get(tp, BASE), tp), reverse=True)
         tp = leaving[giver].pop()
         result[giver].remove(tp)
         result[taker].add(tp)
@@ -110,34 +122,41 @@ def _even_out(
 
 
 UNEVEN = 1.5
-"""A slot is too heavy that moves so many times what slots move on average."""
+"""A slot is too heavy if it copies more than this multiple of the slots' mean rate."""
 
 WORTH_BYTES_PER_S = 1_000_000.0
-"""Below so much more than the average one slot copes with ease, and a move is a pause for nothing."""
+"""Bytes a second above the mean that a slot copes with. Below it a move is a pause for nothing."""
 
 GAIN = 0.8
-"""A change is worth its pause if the heavier of both slots then moves at most this share of what it did."""
+"""The share of its former rate that the heavier slot may keep at most, so that a change is worth the pause."""
 
 PATIENCE_S = 120.0
-"""Uneven for so long without a break, and it is no burst."""
+"""Seconds of uninterrupted uneven load after which it is not taken for a burst."""
 
 
 Held = Mapping[int, Sequence[TopicPartition]]
-"""Which slot has which partitions."""
+"""The partitions of each slot."""
 
 
 class LoadBalancer:
-    """Remembers since when each slot is too heavy; a burst that passes moves no partition."""
+    """The memory of how long each slot has been too heavy, so that a passing burst moves no partition."""
 
     def __init__(self) -> None:
         self._since: dict[int, float] = {}
 
     def plan(self, held: Held, rates: Mapping[TopicPartition, float], now: float) -> dict[int, list[TopicPartition]]:
-        """A better division of the same partitions once slots have been too heavy for long; else nothing. There is no
-        other one before as long has passed."""
+        """Return a better division of the same partitions once slots have been too heavy for `PATIENCE_S`; else {}.
+
+        After a change the next one comes `PATIENCE_S` later at the earliest.
+
+        Args:
+            held: The partitions of each slot.
+            rates: Bytes a second of each partition; 0 for those that are missing.
+            now: Seconds of a monotonic clock.
+        """
         self._since = {slot: self._since.get(slot, now) for slot in _heavy_slots(_loads(held, rates))}
         lasting = [slot for slot, since in self._since.items() if now - since >= PATIENCE_S]
-        better = evened(held, rates, lasting)
+        better = rebalanced(held, rates, lasting)
         if better:
             self._since = {}
         else:
@@ -150,27 +169,31 @@ def _loads(held: Held, rates: Mapping[TopicPartition, float]) -> dict[int, float
 
 
 def _heavy_slots(loads: Mapping[int, float]) -> list[int]:
-    """Those that move too much, the heaviest first."""
+    """Return the slots that copy too much, the heaviest first."""
     mean = sum(loads.values()) / max(len(loads), 1)
     limit = max(UNEVEN * mean, mean + WORTH_BYTES_PER_S)
     return sorted((slot for slot, load in loads.items() if load > limit), key=lambda slot: (-loads[slot], slot))
 
 
-def evened(
+def rebalanced(
     held: Held, rates: Mapping[TopicPartition, float], heavy_slots: Collection[int] | None = None
 ) -> dict[int, list[TopicPartition]]:
-    """The same with one partition moved, or two exchanged, between each slot that moves too much and one that moves
-    little. The heaviest comes first, and is relieved by the lightest. `heavy_slots`: only these give. Nothing if the
-    slots are too even, or no change helps enough for a pause of those partitions.
+    """Return the same partitions with one moved, or two exchanged, between each heavy slot and a light one.
 
-    A slot that nothing relieves, such as one with a single busy partition, does not keep others from being relieved. No
-    slot gets two partitions more than another by it, so a later `assign` leaves it as it is.
+    The heaviest slot is relieved by the lightest one. {}: the slots are even enough, or no change gains enough. A slot
+    with a single busy partition cannot be relieved, and does not keep others from it. No slot gets two partitions more
+    than another, so a later `assign` moves nothing back.
+
+    Args:
+        held: The partitions of each slot.
+        rates: Bytes a second of each partition; 0 for those that are missing.
+        heavy_slots: The only slots that may give partitions. None: all that are too heavy.
     """
     loads = _loads(held, rates)
     heavy = _heavy_slots(loads)
     light = sorted(held.keys() - set(heavy), key=lambda slot: (-loads[slot], slot))
     counts = {slot: len(partitions) for slot, partitions in held.items()}
-    found: dict[int, list[TopicPartition]] = {}
+    result: dict[int, list[TopicPartition]] = {}
     for giver in heavy if heavy_slots is None else [slot for slot in heavy if slot in heavy_slots]:
         if not light:
             break
@@ -180,16 +203,16 @@ def evened(
         if best is None or best[0] > GAIN * loads[giver]:
             continue
         _, out, back = best
-        found = found or {slot: list(partitions) for slot, partitions in held.items()}
-        found[giver] = [tp for tp in held[giver] if tp not in out] + list(back)
-        found[taker] = [tp for tp in held[taker] if tp not in back] + list(out)
-        counts |= {slot: len(found[slot]) for slot in (giver, taker)}
+        result = result or {slot: list(partitions) for slot, partitions in held.items()}
+        result[giver] = [tp for tp in held[giver] if tp not in out] + list(back)
+        result[taker] = [tp for tp in held[taker] if tp not in back] + list(out)
+        counts |= {slot: len(result[slot]) for slot in (giver, taker)}
         light.pop()
-    return found
+    return result
 
 
 Change = tuple[float, tuple[TopicPartition, ...], tuple[TopicPartition, ...]]
-"""What the heavier of both slots would move then, what goes to the light one, what comes back."""
+"""The rate of the heavier slot after a change, the partitions that leave the heavy slot, and those that it gets."""
 
 
 def _changes(
@@ -199,8 +222,11 @@ def _changes(
     *,
     may_move: bool,
 ) -> Iterator[Change]:
-    """The best ones of each partition of the heavy slot. If it is exchanged for one that moves less by half of the
-    difference, both slots move the same. Only the two next to that are worth a try."""
+    """Yield the best changes for each partition of the heavy slot.
+
+    Both slots copy the same after an exchange whose rates differ by half of the slots' difference. So only the two
+    partitions next to that rate are tried.
+    """
     most, least = (sum(rates.get(tp, 0.0) for tp in partitions) for partitions in (heavy, light))
     offered = sorted((rates.get(tp, 0.0), tp) for tp in light)
     for tp in heavy:

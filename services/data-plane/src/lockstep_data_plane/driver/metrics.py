@@ -1,5 +1,7 @@
-"""What the data plane's page shows beside what every service shows. Its slots have no pages: what they know comes
-through the fields of their rows in the state topic, which declare their metrics themselves."""
+"""The metrics that the data plane's page has beside those of every service.
+
+Slots have no pages. The fields of their rows in the state topic declare the metrics of slots and partitions.
+"""
 
 from lockstep_state.metric import Metric, MetricSet
 from lockstep_state.rows.data_plane_rows import PARTITION, SLOT, PartitionProgress, SlotStatus
@@ -34,7 +36,7 @@ BYTE_RATE = METRICS.gauge(
 
 
 def _four(name: str, what: str) -> tuple[Metric, ...]:
-    """Last, least, most, mean."""
+    """Declare the gauges of the last, the least, the largest and the mean value."""
     like = f"{LIKE} {name.replace('_', '-')}"
     return (
         METRICS.gauge(f"{PREFIX}_{name}", REMOTE, f"{what}, in milliseconds: of the last record", like=like),

@@ -1,5 +1,4 @@
-"""What a flow's slots have done, as the driver sees it from their rows in the state topic, and what /metrics shows of
-it."""
+"""The counts of a flow's slots, from their rows in the state topic, and the samples of /metrics."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -27,10 +26,10 @@ CASES = (*(case.value for case in GapCase), "refused")
 """The words for why a partition halts (`PartitionProgress.case`)."""
 
 STATES = ("copying", "not-begun", "halted", "paused", "stuck", "silent")
-"""What a partition does, as `lockstep_partition_states` says it."""
+"""The states of a partition in `lockstep_partition_states`."""
 
-UNHEARD_S = 7.0
-"""So long after its last report the driver checks the source itself, often, for a minute."""
+SILENT_SLOT_AFTER_S = 7.0
+"""Seconds after a slot's last report from which the driver checks the source often, for a minute."""
 FREQUENT_CHECKS_FOR_S = 60.0
 
 
@@ -44,7 +43,7 @@ class SlotRun:
 
 @dataclass(slots=True)
 class _PartitionCounts:
-    """What was copied of a partition."""
+    """The counts and rates of one partition's copy."""
 
     counters: RowCounters = field(default_factory=lambda: RowCounters(PartitionProgress))
     gaps: dict[str, MonotonicCounter] = field(default_factory=lambda: {case: MonotonicCounter() for case in CASES})
@@ -52,7 +51,7 @@ class _PartitionCounts:
     byte_rate: Rate = field(default_factory=Rate)
 
     def start_from(self, row: PartitionProgress) -> None:
-        """The row speaks of before our time."""
+        """Leave out what the row has counted so far."""
         self.counters.start_from(row)
         for case, times in row.gaps:
             if case in self.gaps:
@@ -60,16 +59,15 @@ class _PartitionCounts:
 
 
 class MetricsCollector:
-    """Of one flow, while its driver leads."""
+    """The metrics of one flow while its driver leads. `slots` returns the runs that the driver keeps now."""
 
     def __init__(self, ctx: FlowContext, slots: Callable[[], Mapping[int, SlotRun]]) -> None:
-        """`slots`: those that the driver keeps running now."""
         self._ctx = ctx
         self._slots = slots
         self._followed: frozenset[TopicPartition] = frozenset()
         self._term = 0
         """The last term in which this replica has led."""
-        self._tallies: dict[TopicPartition, _PartitionCounts] = {}
+        self._counts: dict[TopicPartition, _PartitionCounts] = {}
         self._gaps = dict.fromkeys(CASES, 0)
         self._incoming: dict[int, int] = defaultdict(int)
         self._outgoing: dict[int, int] = defaultdict(int)
@@ -78,7 +76,7 @@ class MetricsCollector:
         self._stuck: Collection[TopicPartition] = ()
         self._resting: Collection[TopicPartition] = ()
         self.estimator = LagEstimator()
-        self._slots_heard: dict[int, float] = {}
+        self._slot_reports_at: dict[int, float] = {}
         self._slot_reports = SlotReports(ctx)
         ctx.state.listen(self.on_row)
         ctx.metrics.ask(self.samples)
@@ -86,27 +84,29 @@ class MetricsCollector:
     # -- from the driver -----------------------------------------------------------------------------------------------
 
     def follow(self, partitions: Collection[TopicPartition]) -> None:
-        """From now on these are counted. Counts in a row of a partition that was not followed before are those of the
-        former leader. If that was this replica, and no other one has led since, its counts go on with what slots did
-        meanwhile. A partition that is not among them has left the flow, and its series go."""
+        """Count these partitions from now on, and drop the series of all others.
+
+        A row's counts of a newly followed partition are those of the former leader, and are left out. If no other
+        replica has led since this one did, its counts go on with what slots did meanwhile.
+        """
         ctx = self._ctx
-        goes_on = self._term > 0 and not ctx.leadership.others_since(self._term, ctx.instance)
+        goes_on = self._term > 0 and not ctx.leadership.claimed_by_others(self._term, ctx.instance)
         self._term = ctx.term
         for tp in set(partitions) - self._followed:
-            is_ours = goes_on and tp in self._tallies
-            tally = self._tallies.setdefault(tp, _PartitionCounts())
+            is_ours = goes_on and tp in self._counts
+            counts = self._counts.setdefault(tp, _PartitionCounts())
             row = ctx.state.get(PartitionProgress, tp[0], str(tp[1]))
             if row is not None and is_ours:
-                self._count(tally, row)
+                self._count(counts, row)
             elif row is not None:
-                tally.start_from(row)
+                counts.start_from(row)
         self._followed = frozenset(partitions)
-        self._tallies = {tp: tally for tp, tally in self._tallies.items() if tp in self._followed}
+        self._counts = {tp: counts for tp, counts in self._counts.items() if tp in self._followed}
 
     def reset(self) -> None:
-        """The driver does not lead any more: nothing is shown until it does again, and then the counts go on."""
+        """Show nothing until the driver leads again. The counts then go on."""
         self._followed, self._stuck, self._resting, self.estimator = frozenset(), (), (), LagEstimator()
-        self._slots_heard = {}
+        self._slot_reports_at = {}
         self._slot_reports.reset()
 
     def on_observed(
@@ -115,64 +115,73 @@ class MetricsCollector:
         seen: Mapping[TopicPartition, ObservedPartition],
         resting: Collection[TopicPartition] = (),
     ) -> None:
-        """What the driver itself saw: partitions that stand still, both logs of each, and those that an operator wants
-        to rest."""
+        """Take over the result of a check.
+
+        Args:
+            stuck: Partitions that do not move although they have something to copy.
+            seen: Both logs of each partition.
+            resting: Partitions that an operator has paused or stopped.
+        """
         self._stuck, self._resting = stuck, resting
         self.estimator.observe(seen, self._ctx.clock.monotonic())
 
     def selected(self) -> dict[TopicPartition, MirroredTopic]:
-        """Every partition that the target is to have, also where its topic cannot be made or lacks it."""
+        """Return every partition that the target is to have, also if its topic is missing or could not be created."""
         topics = self._ctx.state.all(MirroredTopic)
         copied = [topic for topic in topics if topic.phase in ("mirrored", "failed")]
         return {(topic.source_topic, n): topic for topic in copied for n in range(topic.source_partitions)}
 
     @property
-    def unheard(self) -> bool:
-        """Whether a slot that has partitions has just fallen silent, or has not spoken yet."""
+    def has_silent_slot(self) -> bool:
+        """Return whether a slot with partitions has just fallen silent, or has not reported yet."""
         now = self._ctx.clock.monotonic()
         timers = (
-            now - self._slots_heard.setdefault(row.slot, now - UNHEARD_S)
+            now - self._slot_reports_at.setdefault(row.slot, now - SILENT_SLOT_AFTER_S)
             for row in self._ctx.state.all(Assignment)
             if row.partitions and not row.ending
         )
-        return any(UNHEARD_S <= timer <= FREQUENT_CHECKS_FOR_S for timer in timers)
+        return any(SILENT_SLOT_AFTER_S <= timer <= FREQUENT_CHECKS_FOR_S for timer in timers)
 
     def on_row(self, row: Row) -> None:
-        """A row has changed."""
+        """Take over a row that has changed."""
         if isinstance(row, PartitionProgress):
             self.estimator.on_row(row, self._ctx.clock.monotonic())
-            tally = self._tallies.get((row.topic, row.partition))
-            if tally is not None and (row.topic, row.partition) in self._followed:
-                self._count(tally, row)
-        elif isinstance(row, SlotStatus) and (kept := self._slots().get(row.slot)) is not None and kept.run == row.run:
-            self._slots_heard[row.slot] = self._ctx.clock.monotonic()
+            counts = self._counts.get((row.topic, row.partition))
+            if counts is not None and (row.topic, row.partition) in self._followed:
+                self._count(counts, row)
+        elif (
+            isinstance(row, SlotStatus)
+            and (slot_run := self._slots().get(row.slot)) is not None
+            and slot_run.run == row.run
+        ):
+            self._slot_reports_at[row.slot] = self._ctx.clock.monotonic()
             self._slot_series[row.slot].update(row)
             self._links.update(row)
             self._slot_reports.update(row)
 
-    def _count(self, tally: _PartitionCounts, row: PartitionProgress) -> None:
+    def _count(self, counts: _PartitionCounts, row: PartitionProgress) -> None:
         now = self._ctx.clock.wall_ms()
-        grown = tally.counters.update(row)
+        grown = counts.counters.update(row)
         if grown["records"]:
-            tally.record_rate.record(now, grown["records"])
+            counts.record_rate.record(now, grown["records"])
         if grown["bytes"]:
-            tally.byte_rate.record(now, grown["bytes"])
+            counts.byte_rate.record(now, grown["bytes"])
             self._outgoing[row.slot] += grown["bytes"]
         self._incoming[row.slot] += grown["read_bytes"]
         for case, times in row.gaps:
-            if case in tally.gaps:
-                self._gaps[case] += tally.gaps[case].update(row.producer_id, times)
+            if case in counts.gaps:
+                self._gaps[case] += counts.gaps[case].update(row.producer_id, times)
 
     def byte_rates(self) -> dict[TopicPartition, float]:
-        """Bytes a second that were copied of each followed partition, over the last minute."""
+        """Return the bytes a second that were copied of each followed partition in the last minute."""
         now = self._ctx.clock.wall_ms()
-        return {tp: tally.byte_rate.per_second(now) for tp, tally in self._tallies.items()}
+        return {tp: counts.byte_rate.per_second(now) for tp, counts in self._counts.items()}
 
     # -- for /metrics --------------------------------------------------------------------------------------------------
 
     def samples(self) -> Iterator[Sample]:
-        """Everything that has a value now; nothing while another replica leads."""
-        if not self._ctx.acting:
+        """Yield every metric that has a value now; nothing while another replica leads."""
+        if not self._ctx.is_acting:
             return
         assigned = {
             row.slot: [tp for tp in row.partitions if tp in self._followed] for row in self._ctx.state.all(Assignment)
@@ -186,37 +195,37 @@ class MetricsCollector:
                     rows.append(row)
                     yield from self._partition(slot, row, lags.get((topic, number)))
         yield from self._flow(rows, lags)
-        kept = self._slots()
-        slots = {slot: len(partitions) for slot, partitions in assigned.items() if partitions or slot in kept}
-        yield from self._slots_together(slots, kept)
+        slot_runs = self._slots()
+        slots = {slot: len(partitions) for slot, partitions in assigned.items() if partitions or slot in slot_runs}
+        yield from self._slot_totals(slots, slot_runs)
         for slot, count in slots.items():
-            yield from self._slot(slot, count, kept.get(slot))
+            yield from self._slot(slot, count, slot_runs.get(slot))
 
     def _partition(self, slot: int, row: PartitionProgress, lag: Lag | None) -> Iterator[Sample]:
         flow, now = self._ctx.flow, self._ctx.clock.wall_ms()
         tp = (row.topic, row.partition)
-        ours = (str(flow), row.topic, str(row.partition))
-        tally = self._tallies[tp]
-        totals = tally.counters.totals()
-        yield from _row_samples(row, ours, totals)
-        yield Sample(m.HALTED, ours, row.phase == "halted")
-        yield Sample(m.STUCK, ours, tp in self._stuck)
-        yield Sample(m.PAUSED, ours, tp in self._resting)
+        labels = (str(flow), row.topic, str(row.partition))
+        counts = self._counts[tp]
+        totals = counts.counters.totals()
+        yield from _row_samples(row, labels, totals)
+        yield Sample(m.HALTED, labels, row.phase == "halted")
+        yield Sample(m.STUCK, labels, tp in self._stuck)
+        yield Sample(m.PAUSED, labels, tp in self._resting)
         if lag is not None:
             yield Sample(m.CONSUMER_LAG, (self._consumer(slot), row.topic, str(row.partition)), lag.records)
         mirrored = self._ctx.state.get(MirroredTopic, row.topic)
         remote = mirrored.target_topic if mirrored is not None else row.topic
-        theirs = (flow.source, flow.target, remote, str(row.partition))
-        yield Sample(m.RECORD_COUNT, theirs, totals["records"])
-        yield Sample(m.RECORD_RATE, theirs, tally.record_rate.per_second(now))
-        yield Sample(m.BYTE_COUNT, theirs, totals["bytes"])
-        yield Sample(m.BYTE_RATE, theirs, tally.byte_rate.per_second(now))
+        mm2_labels = (flow.source, flow.target, remote, str(row.partition))
+        yield Sample(m.RECORD_COUNT, mm2_labels, totals["records"])
+        yield Sample(m.RECORD_RATE, mm2_labels, counts.record_rate.per_second(now))
+        yield Sample(m.BYTE_COUNT, mm2_labels, totals["bytes"])
+        yield Sample(m.BYTE_RATE, mm2_labels, counts.byte_rate.per_second(now))
         for four, window in ((m.RECORD_AGE, row.age_window), (m.REPLICATION_LATENCY, row.latency_window)):
             for metric, value in zip(four, stats(window, now), strict=True):
-                yield Sample(metric, theirs, value)
+                yield Sample(metric, mm2_labels, value)
 
     def lags(self) -> dict[TopicPartition, Lag | None]:
-        """Of every partition that the target is to have; None: unknown."""
+        """Return the lag of every partition that the target is to have; None: unknown."""
         state, clock = self._ctx.state, self._ctx.clock
         now, wall_ms = clock.monotonic(), clock.wall_ms()
         return {
@@ -225,16 +234,18 @@ class MetricsCollector:
         }
 
     def states(self) -> dict[str, int]:
-        """How many partitions do what: each is in one state."""
+        """Return the number of partitions in each of `STATES`."""
         counts = dict.fromkeys(STATES, 0)
         for state in self.partition_states().values():
             counts[state] += 1
         return counts
 
     def partition_states(self) -> dict[TopicPartition, str]:
-        """What each partition does that the target is to have: one of `STATES`."""
+        """Return the state of every partition that the target is to have: one of `STATES`."""
         now = self._ctx.clock.monotonic()
-        heard = {slot for slot, heard_at in self._slots_heard.items() if now - heard_at <= self._silent_after_s(slot)}
+        heard = {
+            slot for slot, heard_at in self._slot_reports_at.items() if now - heard_at <= self._silent_after_s(slot)
+        }
         assignments = [row for row in self._ctx.state.all(Assignment) if row.slot in heard and not row.ending]
         held = {tp for row in assignments for tp in row.partitions}
         return {tp: self._partition_state(tp, topic, held) for tp, topic in self.selected().items()}
@@ -274,24 +285,24 @@ class MetricsCollector:
 
     # -- slots ---------------------------------------------------------------------------------------------------------
 
-    def _speaks(self, slot: int, kept: SlotRun | None) -> SlotStatus | None:
-        """What the slot's present run said last."""
+    def _current_status(self, slot: int, slot_run: SlotRun | None) -> SlotStatus | None:
+        """Return the last status row of the slot's present run."""
         status = self._ctx.state.get(SlotStatus, str(slot))
-        return status if kept is not None and status is not None and status.run == kept.run else None
+        return status if slot_run is not None and status is not None and status.run == slot_run.run else None
 
-    def _state(self, slot: int, kept: SlotRun | None) -> str:
-        """In Connect's words."""
-        wanted = self._ctx.wanted.slot(slot)
+    def _task_state(self, slot: int, slot_run: SlotRun | None) -> str:
+        """Return the state of a slot as Connect names the states of a task."""
+        wanted = self._ctx.desired_state.slot(slot)
         if wanted is DesiredPhase.STOPPED:
             return "stopped"
-        if self._speaks(slot, kept) is not None:
+        if self._current_status(slot, slot_run) is not None:
             return "paused" if wanted is DesiredPhase.PAUSED else "running"
-        failed = has_failed(self._ctx.state.rows, slot) or (kept is not None and kept.restarts)
+        failed = has_failed(self._ctx.state.rows, slot) or (slot_run is not None and slot_run.restarts)
         return "failed" if failed else "unassigned"
 
-    def _slots_together(self, slots: Mapping[int, int], kept: Mapping[int, SlotRun]) -> Iterator[Sample]:
+    def _slot_totals(self, slots: Mapping[int, int], slot_runs: Mapping[int, SlotRun]) -> Iterator[Sample]:
         flow = str(self._ctx.flow)
-        states = [self._state(slot, kept.get(slot)) for slot in slots]
+        states = [self._task_state(slot, slot_runs.get(slot)) for slot in slots]
         assigned = sum(count > 0 for count in slots.values())
         yield Sample(m.SLOTS, (flow, "assigned"), assigned)
         yield Sample(m.SLOTS, (flow, "running"), states.count("running"))
@@ -301,17 +312,17 @@ class MetricsCollector:
         connector = common.connector(self._ctx.flow, common.SOURCE)
         yield Sample(common.FAILED_TASKS, (connector,), states.count("failed"))
 
-    def _slot(self, slot: int, partitions: int, kept: SlotRun | None) -> Iterator[Sample]:
+    def _slot(self, slot: int, partitions: int, slot_run: SlotRun | None) -> Iterator[Sample]:
         ctx = self._ctx
-        ours, now = (str(ctx.flow), str(slot)), ctx.clock.wall_ms()
+        labels, now = (str(ctx.flow), str(slot)), ctx.clock.wall_ms()
         task = (common.connector(ctx.flow, common.SOURCE), str(slot))
-        status = self._speaks(slot, kept) or SlotStatus(slot=slot, phase="started")
+        status = self._current_status(slot, slot_run) or SlotStatus(slot=slot, phase="started")
         consumer = (self._consumer(slot),)
         producer = (common.quoted(f"connector-producer-{ctx.flow}.{common.SOURCE}-{slot}"),)
-        yield Sample(m.SLOT_PARTITIONS, ours, partitions)
-        yield from _row_samples(status, ours, self._slot_series[slot].totals())
-        yield Sample(m.SYNC_LATENCY, ours, stats(status.sync_window, now)[3] / 1000)
-        yield Sample(common.CONNECTOR_STATUS, (*task, self._state(slot, kept)), 1)
+        yield Sample(m.SLOT_PARTITIONS, labels, partitions)
+        yield from _row_samples(status, labels, self._slot_series[slot].totals())
+        yield Sample(m.SYNC_LATENCY, labels, stats(status.sync_window, now)[3] / 1000)
+        yield Sample(common.CONNECTOR_STATUS, (*task, self._task_state(slot, slot_run)), 1)
         yield Sample(m.COMMIT_TIME, task, stats(status.commit_window, now)[3])
         yield Sample(m.ACTIVE_RECORDS, task, status.held_records)
         yield Sample(m.INCOMING, consumer, self._incoming[slot])
@@ -320,13 +331,15 @@ class MetricsCollector:
         yield Sample(m.BUFFER_AVAILABLE, producer, max(0, limit - status.held_bytes))
 
     def _consumer(self, slot: int) -> str:
-        """MM2's client id of the task whose number the slot has."""
+        """Return the client id that MM2's task of the same number has."""
         flow = self._ctx.flow
         return common.quoted(f"{flow}|{flow}.{common.SOURCE}-{slot}|replication-consumer")
 
 
 def _row_samples(row: Row, labels: tuple[str, ...], totals: Mapping[str, int]) -> Iterator[Sample]:
-    """What the row's fields declare. `totals`: of those that count since a beginning."""
-    for name, one in row_metrics(type(row)).items():
-        if one.metric is not None:
-            yield Sample(one.metric, labels, totals[name] if one.since else getattr(row, name) / one.divisor)
+    """Yield the metrics that the row's fields declare. `totals` has the fields that count since a start."""
+    for name, declared in row_metrics(type(row)).items():
+        if declared.metric is not None:
+            yield Sample(
+                declared.metric, labels, totals[name] if declared.since else getattr(row, name) / declared.divisor
+            )

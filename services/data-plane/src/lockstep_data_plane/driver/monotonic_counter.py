@@ -1,63 +1,68 @@
-"""Counts that go on over restarts of what is counted (no I/O, no clock).
+"""Counters that go on over restarts of what is counted (no I/O, no clock).
 
-A slot counts from 0 each time it starts a partition, and a page's counters must not fall. Each beginning has a name of
-its own (`PartitionProgress.counts_since`, `SlotStatus.run`). So a new count is recognized even where it is already
-larger than the last one was."""
+A slot counts from 0 each time it starts a partition, and a page's counters must not fall. Each start has a name of its
+own (`PartitionProgress.counts_since`, `SlotStatus.run`). So a new count is recognized even if it is already larger than
+the last one was.
+"""
 
 from collections.abc import Hashable
 
 from lockstep_state.metric import row_metrics
 from lockstep_state.rows.state_rows import Row
 
-REMEMBERED = 4
-"""Beginnings that may still speak: the present one, and those that do not know yet that they are over."""
+STARTS_KEPT = 4
+"""Starts whose counts may still arrive: the present one, and those that have not noticed yet that they are over."""
 
 
 class MonotonicCounter:
-    """The sum of what was counted since all of its beginnings, as far as it was seen. Seeing a row twice, late or in
-    between those of another beginning changes nothing."""
+    """The sum of what was counted since all starts, as far as it was seen.
+
+    A count that is seen twice, late, or between those of another start changes nothing.
+    """
 
     def __init__(self) -> None:
         self.total = 0
         self._seen: dict[Hashable, int] = {}
 
-    def start_from(self, beginning: Hashable, value: int) -> None:
-        """The count of an earlier leader, before our time: it does not count again."""
-        self._seen[beginning] = max(value, self._seen.get(beginning, 0))
+    def start_from(self, start: Hashable, value: int) -> None:
+        """Leave out what was counted so far: an earlier leader has shown it."""
+        self._seen[start] = max(value, self._seen.get(start, 0))
 
-    def update(self, beginning: Hashable, value: int) -> int:
-        """Take over a count. Returns by how much the total grew."""
-        before = self._seen.get(beginning, 0)
+    def update(self, start: Hashable, value: int) -> int:
+        """Take over a count, and return by how much the total grew."""
+        before = self._seen.get(start, 0)
         if value <= before:
             return 0
-        self._seen.pop(beginning, None)
-        self._seen[beginning] = value  # the newest at the end
-        while len(self._seen) > REMEMBERED:
+        self._seen.pop(start, None)
+        self._seen[start] = value  # the newest at the end
+        while len(self._seen) > STARTS_KEPT:
             del self._seen[next(iter(self._seen))]
         self.total += value - before
         return value - before
 
 
 class RowCounters:
-    """The counts of a row's fields that begin from 0 again and again (`RowMetric.since`)."""
+    """The counters of a row's fields that begin from 0 with each start (`RowMetric.since`)."""
 
     def __init__(self, row_class: type[Row]) -> None:
         self._counters = {
-            name: (one.since, MonotonicCounter()) for name, one in row_metrics(row_class).items() if one.since
+            name: (declared.since, MonotonicCounter())
+            for name, declared in row_metrics(row_class).items()
+            if declared.since
         }
 
     def start_from(self, row: Row) -> None:
-        """The row was written before our time."""
+        """Leave out what the row has counted so far."""
         for name, (since, counter) in self._counters.items():
             counter.start_from(getattr(row, since), getattr(row, name))
 
     def update(self, row: Row) -> dict[str, int]:
-        """Take over the counts of a row. Returns by how much each total grew."""
+        """Take over the counts of a row, and return by how much each total grew."""
         return {
             name: counter.update(getattr(row, since), getattr(row, name))
             for name, (since, counter) in self._counters.items()
         }
 
     def totals(self) -> dict[str, int]:
-        """By field."""
+        """Return the total of each field."""
         return {name: counter.total for name, (_, counter) in self._counters.items()}

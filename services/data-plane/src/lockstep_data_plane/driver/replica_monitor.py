@@ -1,4 +1,4 @@
-"""Which other services of a flow have no replica. A service that does not run writes no row about that."""
+"""The services of a flow that have no replica. A service that does not run writes no row about it."""
 
 from lockstep_kafka.admin.replicas import describe_replicas
 from lockstep_kafka.common.errors import ClusterError
@@ -9,21 +9,24 @@ CHECK_INTERVAL_S = 10.0
 
 
 class ReplicaMonitor:
-    """Of one flow, while its driver copies."""
+    """The replicas of one flow's services, as their consumer groups show them while the driver copies."""
 
     def __init__(self, ctx: FlowContext) -> None:
         self._ctx = ctx
         self._checked_at = float("-inf")
         self.absent: frozenset[str] = frozenset()
-        """Services whose group had no member when it was asked last."""
+        """Services whose group had no member at the last check."""
         self.unknown = self._others()
-        """Services of which the target did not say it: not asked yet, or without an answer."""
+        """Services whose group was not described: before the first check, or because the target did not answer."""
 
     def _others(self) -> frozenset[str]:
         return frozenset(name for name in SERVICES if name != self._ctx.service and self._ctx.settings.needs(name))
 
     async def observe_if_due(self) -> None:
-        """Every ten seconds. A group that we may not describe counts as one with members, as in `lockstep status`."""
+        """Describe the groups if `CHECK_INTERVAL_S` has passed since the last check.
+
+        A group that may not be described counts as one with members, as in `lockstep status`.
+        """
         ctx = self._ctx
         now = ctx.clock.monotonic()
         if now - self._checked_at < CHECK_INTERVAL_S:

@@ -1,4 +1,4 @@
-"""Hand on what slots report in their rows beside their partitions, once for all of them."""
+"""The causes and unreadable records that slots report in their rows, merged over all slots of a flow."""
 
 from collections import Counter
 
@@ -10,11 +10,11 @@ from lockstep_state.reasons.reason_catalogue import ReasonCode
 from lockstep_state.rows.state_rows import SlotStatus
 
 UNFIT = (ReasonCode.REQUEST_UNFIT,)
-"""Only slots notice it: the driver reaches the cluster with a client that knows older versions."""
+"""Reasons that only slots notice. The driver's client speaks older versions of Kafka's protocol than a slot does."""
 
 
 class SlotReports:
-    """Hand what slots say on to the log, the metrics and the report of the driver's process."""
+    """The reports of one flow's slots, handed to the log, the metrics and the process's report of troubles."""
 
     def __init__(self, ctx: FlowContext) -> None:
         self._ctx = ctx
@@ -23,7 +23,7 @@ class SlotReports:
         self._unfit: dict[int, dict[str, Reason]] = {}
 
     def update(self, row: SlotStatus) -> None:
-        """Take over the row of a slot's present run."""
+        """Take over the status row of a slot's present run."""
         for topic, partition, count in row.unreadable:
             # Each reader begins at the beginning of the log: of several, the one that is farthest has counted all.
             more = count - self._passed_over[topic, partition]
@@ -35,14 +35,14 @@ class SlotReports:
         before, self._unfit[row.slot] = self._clusters(), {str(cause.detail("cluster")): cause for cause in causes}
         now = self._clusters()
         for alias, reason in now.items():
-            self._ctx.elsewhere.began(f"cluster {alias}", ProtocolUnfit(alias, reason))
+            self._ctx.remote_troubles.began(f"cluster {alias}", ProtocolUnfit(alias, reason))
         for alias in before.keys() - now.keys():
-            self._ctx.elsewhere.over(f"cluster {alias}")
+            self._ctx.remote_troubles.over(f"cluster {alias}")
 
     def reset(self) -> None:
-        """Forget what slots said last: another replica leads, and hears them."""
+        """Forget the last reports, because another replica leads and receives them."""
         self._unfit.clear()
-        self._ctx.elsewhere.forget_all()
+        self._ctx.remote_troubles.forget_all()
 
     def _clusters(self) -> dict[str, Reason]:
         return {alias: reason for clusters in self._unfit.values() for alias, reason in clusters.items()}

@@ -1,4 +1,4 @@
-"""The identity of the next run of each slot."""
+"""The specification of the next run of each slot."""
 
 from lockstep_data_plane.driver.flow_origin import FlowOrigin
 from lockstep_data_plane.slot.slot_spec import SlotSpec
@@ -6,11 +6,16 @@ from lockstep_runtime.flow.context import FlowContext
 
 
 class SlotRuns:
-    """Name the next run of each slot of one flow, as its driver starts them."""
+    """The source of run names and specifications for the slots of one flow.
+
+    Args:
+        ctx: The flow.
+        origin: The producer id of the flow and its settings in the chosen append mode.
+        log: Level and format of the slots' logs.
+        beside_driver: Whether slots run on this machine.
+    """
 
     def __init__(self, ctx: FlowContext, origin: FlowOrigin, log: tuple[str, str], *, beside_driver: bool) -> None:
-        """Take what all runs share. `log`: level and format of the slots' logs. `beside_driver`: slots run on this
-        machine."""
         self._ctx = ctx
         self._origin = origin
         self._log = log
@@ -21,13 +26,13 @@ class SlotRuns:
         self._term, self._led_ms = -1, 0
 
     def lead(self) -> None:
-        """Note since when this driver leads. Runs that another one started end when they read that."""
+        """Note the time at which the driver's term began. Slots of an earlier term end when they read its claim."""
         if self._ctx.term != self._term:
             self._term, self._led_ms = self._ctx.term, self._ctx.clock.wall_ms()
             self._begun.clear()
 
     def next(self, slot: int) -> SlotSpec:
-        """Return what the next run of a slot is given."""
+        """Return the specification of the slot's next run, with a run name that was never used before."""
         ctx = self._ctx
         self._count += 1
         cut_off_ms = ctx.clock.wall_ms() if slot in self._begun else self._led_ms

@@ -1,5 +1,9 @@
-"""The look at the ends of the source's logs, and the row that says them: by a thread that nothing in the process holds
-up. A failover without the source knows of no record beyond that row."""
+"""The check of the source's log ends, and the row that records them, in a thread of its own.
+
+Nothing else in the process delays that thread.
+
+A failover without the source knows of no record beyond that row.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -20,30 +24,32 @@ from lockstep_state.offsets import TopicPartition
 from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress, SourceEnds
 
 CHECK_INTERVAL_S = 8.0
-"""From the beginning of a look to the end of the next one. With a tick, the ends that are written down are at most ten
-seconds old."""
+"""Seconds from the beginning of a check to the end of the next one.
 
-PARTITIONS_A_LOOK = 10_000
-"""For more partitions the interval grows with their number: a request for so many takes some 0.4 s of processor."""
+With a tick, the ends in the row are at most ten seconds old.
+"""
+
+PARTITIONS_PER_CHECK = 10_000
+"""Partitions beyond which the interval grows with their number. A request for so many takes 0.4 s of processor time."""
 
 FREQUENT_CHECK_INTERVAL_S = 2.0
-"""While a slot that has partitions has just fallen silent: then only this shows how far behind they are."""
+"""Seconds between two checks while a slot with partitions is silent, because then only they show the lag."""
 
 TICK_S = 1.0
 
 ANSWERS_WITHIN = timedelta(seconds=5)
-"""A leader that does not answer within this time does not hold up what the others say."""
+"""Time after which a leader that does not answer delays the answers of the others no longer."""
 
 ENDS_WITHIN_S = 3.0
-"""Seconds that the thread has to end. One that hangs for longer writes nothing that counts in a later term."""
+"""Seconds that the thread has to end. What it writes after that does not count in a later term."""
 
 MOST_ENDS = 10_000
-"""Ends that one row names: some 550 KB, well below the largest message of a topic (1 MiB by default)."""
+"""Ends in one row at most: some 550 KB, well below the largest message of a topic (1 MiB by default)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Say what to look at: partitions with their selected topics (None: not selected), and whether to do so often."""
+    """The partitions to check with their selected topics (None: not selected), and whether to check often."""
 
     partitions: Mapping[TopicPartition, MirroredTopic | None] = field(default_factory=dict)
     often: bool = False
@@ -51,7 +57,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class SourceReading:
-    """Hold what the source answered, or why it did not."""
+    """The answers of the source to one check, or the error in their place."""
 
     seen: Mapping[TopicPartition, ObservedPartition]
     trouble: ClusterError | None = None
@@ -61,7 +67,7 @@ Connect = Callable[[FlowContext], tuple[Admin, ControlProducer]]
 
 
 def connect(ctx: FlowContext) -> tuple[Admin, ControlProducer]:
-    """Return clients of the watch's own, for the source and for the target: those of `ctx` belong to its event loop."""
+    """Return clients of the thread's own for source and target: those of `ctx` belong to its event loop."""
     settings, source, target = ctx.settings, ctx.source, ctx.target
     return (
         service_admin(settings, source.alias, client_settings.source_admin(settings, ctx.service)),
@@ -75,10 +81,10 @@ def connect(ctx: FlowContext) -> tuple[Admin, ControlProducer]:
 
 
 class SourceEndsWatch:
-    """Look at the source in a thread, while `running`.
+    """The check of the source in a thread, while `running` lasts.
 
-    The event loop assigns `subject`, and reads `reading`, `asking_since` and `write_trouble`. Each of them is one
-    reference to what is not changed any more.
+    The event loop assigns `subject`, and reads `reading`, `asking_since` and `write_trouble`. Each of them refers to an
+    object that is not changed any more.
     """
 
     def __init__(self, ctx: FlowContext, connect: Connect = connect) -> None:
@@ -87,23 +93,26 @@ class SourceEndsWatch:
         self._history = EndHistory()
         self._within: timedelta | None = ANSWERS_WITHIN
         self._answered_ms: dict[TopicPartition, int] = {}
-        """For each partition, when the last look began in which the source answered about it."""
-        self._before = SourceEnds()
+        """By partition, the Unix milliseconds at which the last check began that the source answered for it."""
+        self._last_row = SourceEnds()
         """The row that was written last, by this driver or by the one before."""
         self._future: asyncio.Future[None] | None = None
         self._topic, self._term = "", 0
         self.subject = Subject()
         self.reading: SourceReading | None = None
-        """The last one."""
+        """The reading of the last check; None before the first."""
         self.asking_since = float("inf")
-        """When the look began that has no answer yet, monotonic seconds; infinite: there is none."""
+        """The beginning of the check that has no answer yet, in monotonic seconds; infinite if none is open."""
         self.write_trouble: ClusterError | None = None
-        """Why the last row was not written."""
+        """The error with which the last row was not written."""
 
     @asynccontextmanager
     async def running(self, subject: Subject) -> AsyncIterator[None]:
-        """Look as long as the context lasts, and write in the term in which we lead now. A row of an earlier term does
-        not count, so a thread that still writes when another replica leads does no harm. Raises LeadershipLost."""
+        """Check as long as the context lasts, and write rows in the present term.
+
+        A row of an earlier term does not count. So a thread that still writes when another replica leads does no harm.
+        Raises LeadershipLost.
+        """
         ctx = self._ctx
         ctx.must_act()
         self.subject, self.reading, self.asking_since, self.write_trouble = subject, None, float("inf"), None
@@ -128,19 +137,19 @@ class SourceEndsWatch:
     async def _run(self, stop: "_Stop") -> None:
         source, producer = self._connect(self._ctx)
         clock = self._ctx.clock
-        self._before = self._ctx.state.get(SourceEnds, "current") or SourceEnds()
-        self._history.recall(self._before, now=clock.monotonic(), wall_ms=clock.wall_ms())
+        self._last_row = self._ctx.state.get(SourceEnds, "current") or SourceEnds()
+        self._history.recall(self._last_row, now=clock.monotonic(), wall_ms=clock.wall_ms())
         try:
-            await unless_set(stop.begin(), self._keep_looking(source, ControlTopicLog(producer, self._topic)))
+            await unless_set(stop.begin(), self._run_checks(source, ControlTopicLog(producer, self._topic)))
         finally:
             await producer.stop(within=0.0)
             await source.close()
 
-    async def _keep_looking(self, source: Admin, log: ControlTopicLog) -> None:
+    async def _run_checks(self, source: Admin, log: ControlTopicLog) -> None:
         clock, began, took_s = self._ctx.clock, float("-inf"), 0.0
         while True:
             subject, now = self.subject, clock.monotonic()
-            interval_s = look_interval_s(len(subject.partitions), took_s)
+            interval_s = check_interval_s(len(subject.partitions), took_s)
             if now - began >= (FREQUENT_CHECK_INTERVAL_S if subject.often else interval_s):
                 began = now
                 await self._read(source, log, subject.partitions)
@@ -171,7 +180,7 @@ class SourceEndsWatch:
             return wall_ms - (0 if since is None else round(now * 1000) - since)
 
         row = self._row(seen, asked_ms, since_ms)
-        self._before = row = replace(row, at_ms=wall_ms, term=self._term)
+        self._last_row = row = replace(row, at_ms=wall_ms, term=self._term)
         try:
             await log.append(*row.encode(), partition=0)
         except ClusterError as trouble:  # slots go on copying meanwhile
@@ -185,13 +194,15 @@ class SourceEndsWatch:
         asked_ms: int,
         since_ms: Callable[[TopicPartition], int],
     ) -> SourceEnds:
-        """Return what this look knows. Of partitions without an answer it is what the row before knew."""
+        """Return the row of this check. Partitions without an answer have the ends of the row before."""
         silent = [tp for tp, observed in seen.items() if observed.source is None]
         answered = [tp for tp, observed in seen.items() if observed.source is not None]
-        known_ms = dict.fromkeys(silent, 0) if self._answered_ms else self._before.known_ms(silent)
+        known_ms = dict.fromkeys(silent, 0) if self._answered_ms else self._last_row.known_ms(silent)
         answered_ms = known_ms | self._answered_ms
         self._answered_ms = {**{tp: answered_ms[tp] for tp in silent}, **dict.fromkeys(answered, asked_ms)}
-        former = {tp: replace(seen[tp], source=LogRange(0, end)) for tp, end in self._before.named_ends(silent).items()}
+        former = {
+            tp: replace(seen[tp], source=LogRange(0, end)) for tp, end in self._last_row.named_ends(silent).items()
+        }
         row = source_ends_row({**seen, **former}, asked_ms, since_ms)
         return with_unanswered(row, {tp: answered_ms[tp] for tp in silent})
 
@@ -215,7 +226,7 @@ class SourceEndsWatch:
 
 
 class _Stop:
-    """An order to end for the loop of another thread, which may not have begun, or may have ended."""
+    """A request to end for the event loop of another thread, which may not run yet or any more."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
@@ -223,7 +234,7 @@ class _Stop:
         self._is_set = False
 
     def begin(self) -> asyncio.Event:
-        """Return the event for the running loop."""
+        """Return the event to wait for in the running loop."""
         self._loop = asyncio.get_running_loop()
         if self._is_set:
             self._event.set()
@@ -239,21 +250,26 @@ class _Stop:
                 return
 
 
-def look_interval_s(partitions: int, took_s: float = 0.0) -> float:
-    """Return how many seconds are from one look at the ends of so many logs to the next one.
+def check_interval_s(partitions: int, took_s: float = 0.0) -> float:
+    """Return the seconds from one check of so many partitions to the next one.
 
-    What is written down becomes older while the next look goes on. So a look that `took_s` makes the next one come
-    earlier, and never later.
+    The ends that are written become older while the next check goes on. So a check that `took_s` makes the next one
+    come earlier, and never later.
     """
-    interval_s = CHECK_INTERVAL_S * max(1.0, partitions / PARTITIONS_A_LOOK)
+    interval_s = CHECK_INTERVAL_S * max(1.0, partitions / PARTITIONS_PER_CHECK)
     return max(interval_s - took_s, FREQUENT_CHECK_INTERVAL_S)
 
 
 def source_ends_row(
     seen: Mapping[TopicPartition, ObservedPartition], asked_ms: int, since_ms: Callable[[TopicPartition], int]
 ) -> SourceEnds:
-    """Return those ends that the progress of a partition does not name. `asked_ms`: no later than the first answer.
-    `since_ms`: when an end beyond the oldest missing record of the partition was first seen."""
+    """Return the row with those ends that the progress of a partition does not name.
+
+    Args:
+        seen: What the check saw of each partition.
+        asked_ms: Unix milliseconds, no later than the first answer.
+        since_ms: Returns when an end beyond the partition's oldest missing record was first seen.
+    """
     unnamed = []
     for tp, observed in seen.items():
         row = observed.row
@@ -267,13 +283,18 @@ def source_ends_row(
 
 
 def with_unanswered(row: SourceEnds, known_ms: Mapping[TopicPartition, int]) -> SourceEnds:
-    """Return the row of a look in which the source did not answer about some partitions. `known_ms`: up to when their
-    ends are known. Too many for one row count as left out, for then no end is sure."""
+    """Return the row with the partitions for which the source did not answer.
+
+    Args:
+        row: The row of the other partitions.
+        known_ms: Unix milliseconds up to which the end of each such partition is known. What does not fit into one row
+            counts as left out, for then no end is sure.
+    """
     unanswered = tuple((topic, number, at_ms) for (topic, number), at_ms in sorted(known_ms.items()))
     room = MOST_ENDS - len(row.ends)
     return replace(row, unanswered=unanswered[:room], more=row.more + max(0, len(unanswered) - room))
 
 
 def _restarts_copy(row: PartitionProgress | None, topic: MirroredTopic | None) -> bool:
-    """Whether all that the source's log has is still to be copied, so that its first offset matters."""
+    """Return whether the copy begins at the source log's first offset, which is to be queried then."""
     return row is None or row.begins == "reset" or is_of_another_log(row, topic)

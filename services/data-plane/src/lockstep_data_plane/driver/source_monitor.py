@@ -1,5 +1,4 @@
-"""What the driver itself sees of both clusters' logs. Whether the source can be reached, how far partitions are behind,
-and which do not move though there is more."""
+"""The driver's own view of both clusters' logs, for outages of the source, lags, and stuck partitions."""
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
@@ -22,12 +21,12 @@ from lockstep_state.rows.state_rows import Assignment, MirroredTopic, PartitionP
 
 
 class CopyStallDetector:
-    """Remembers since when each partition stands still with something to copy."""
+    """The memory of since when each partition has not moved although it has something to copy."""
 
     def __init__(self) -> None:
         self._since: dict[TopicPartition, tuple[int, float]] = {}
         self.stuck: set[TopicPartition] = set()
-        """Those that were named and have not moved since."""
+        """Partitions that were reported as stuck and have not moved since."""
 
     def check(
         self,
@@ -36,12 +35,18 @@ class CopyStallDetector:
         now: float,
         resting: Collection[TopicPartition] = (),
     ) -> tuple[dict[TopicPartition, float], list[TopicPartition]]:
-        """Those newly found stuck, with the seconds since they moved last, and those no longer stuck. A partition is no
-        longer stuck if it moves, is up to date, is halted for a reason of its own, or is `resting`. `ends`: the next
-        offset behind what can be read. A partition that is not in it had no answer, and stays as it was. `now`: seconds
-        of a clock that does not go back."""
-        found: dict[TopicPartition, float] = {}
-        over: list[TopicPartition] = []
+        """Return the newly stuck partitions, with the seconds since they moved, and those not stuck any more.
+
+        A partition is not stuck any more if it moves, is up to date, is halted, or is among `resting`.
+
+        Args:
+            rows: The progress of the partitions to check.
+            ends: The offset behind the last readable record, by partition. A partition without one stays as it was.
+            now: Seconds of a monotonic clock.
+            resting: Partitions that an operator has paused or stopped.
+        """
+        stuck: dict[TopicPartition, float] = {}
+        moving: list[TopicPartition] = []
         for row in rows:
             tp = (row.topic, row.partition)
             if tp not in ends:
@@ -52,19 +57,19 @@ class CopyStallDetector:
                 self._since[tp] = (row.upstream, now)
                 if tp in self.stuck:
                     self.stuck.remove(tp)
-                    over.append(tp)
+                    moving.append(tp)
                 continue
             self._since[tp] = (upstream, since)
             if now - since >= STUCK_AFTER_S and tp not in self.stuck:
                 self.stuck.add(tp)
-                found[tp] = now - since
-        return found, over
+                stuck[tp] = now - since
+        return stuck, moving
 
 
 TICK_S = 1.0
 
 TARGET_WITHIN_S = 3.0
-"""A target that does not answer within so many seconds does not hold up the next look at the source."""
+"""Seconds that the target may take to answer, so that it does not delay the next check of the source."""
 
 STUCK_AFTER_S = 60.0
 
@@ -73,7 +78,7 @@ WRITING = "writing the source's ends"
 
 
 class SourceMonitor:
-    """Of one flow, whose slots are those below `slots`."""
+    """The monitor of one flow's source, for the slots with a number below `slots`."""
 
     def __init__(self, ctx: FlowContext, collector: MetricsCollector, slots: int) -> None:
         self._ctx = ctx
@@ -81,12 +86,12 @@ class SourceMonitor:
         self._slots = slots
         self._stall_detector = CopyStallDetector()
         self.watch = SourceEndsWatch(ctx)
-        self._judged: SourceReading | None = None
+        self._applied: SourceReading | None = None
         self._task: asyncio.Task[None] | None = None
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Observe the source as long as the context lasts, also while the driver waits for something else."""
+        """Check the source as long as the context lasts, also while the driver waits for something else."""
         self._task = asyncio.create_task(self._run(), name="watch the source")
         try:
             yield
@@ -103,10 +108,10 @@ class SourceMonitor:
             while True:
                 self.watch.check()
                 self.watch.subject = self._subject()
-                await self.judge_reading()
+                await self.apply_reading()
                 await asyncio.sleep(to_next_tick(TICK_S))
 
-    def _ordered(self) -> dict[TopicPartition, DesiredPartition]:
+    def _orders(self) -> dict[TopicPartition, DesiredPartition]:
         state = self._ctx.state
         return {
             tp: order
@@ -118,69 +123,71 @@ class SourceMonitor:
     def _subject(self) -> Subject:
         assigned = (row.partitions for row in self._ctx.state.all(Assignment) if row.slot < self._slots)
         partitions = {**{tp: None for held in assigned for tp in held}, **self._collector.selected()}
-        return Subject(partitions, often=self._collector.unheard)
+        return Subject(partitions, often=self._collector.has_silent_slot)
 
-    async def judge_reading(self) -> None:
-        """Judge the last reading, unless that is done. A source that cannot be reached is said. Raises as `check`."""
-        troubles, estimator, reading = self._ctx.rounds.troubles, self._collector.estimator, self.watch.reading
-        if reading is not None and reading is not self._judged:
+    async def apply_reading(self) -> None:
+        """Apply the last reading once, and report a source that cannot be reached. Raises as `check`."""
+        troubles, estimator, reading = self._ctx.periodic.troubles, self._collector.estimator, self.watch.reading
+        if reading is not None and reading is not self._applied:
             if reading.trouble is not None:
-                estimator.lost()
+                estimator.forget_check()
                 troubles.began(TROUBLE, reading.trouble)
             else:
                 troubles.over(TROUBLE)
-                await self._judge(reading.seen)
-            self._judged = reading
-        estimator.asks(self.watch.asking_since)
+                await self._compare(reading.seen)
+            self._applied = reading
+        estimator.begin_check(self.watch.asking_since)
         if (trouble := self.watch.write_trouble) is not None:
             troubles.began(WRITING, trouble)
         else:
             troubles.over(WRITING)
 
-    async def _judge(self, seen: Mapping[TopicPartition, ObservedPartition]) -> None:
-        """Ask the target how far its logs go, and compare: a slot that does not move cannot say that it should."""
+    async def _compare(self, seen: Mapping[TopicPartition, ObservedPartition]) -> None:
+        """Query the ends of the target's logs and compare. A slot that does not move cannot report that it should."""
         ctx, estimator, now = self._ctx, self._collector.estimator, self._ctx.clock.monotonic()
         ctx.must_act()
-        ordered = self._ordered()
-        known = {tp: observed.row for tp, observed in seen.items() if observed.row is not None}
+        orders = self._orders()
+        progress = {tp: observed.row for tp, observed in seen.items() if observed.row is not None}
         ends = {tp: observed.source.end for tp, observed in seen.items() if observed.source is not None}
-        copied = {tp: seen[tp].topic for tp in known if tp in ends}
+        copied = {tp: seen[tp].topic for tp in progress if tp in ends}
         target_ends = await self._target_ends({tp: topic for tp, topic in copied.items() if topic is not None})
-        resting = {tp for tp, order in ordered.items() if order.resting_reason}
-        rows = [known[tp] for tp in ordered if tp in known]
-        found, over = self._stall_detector.check(rows, ends, now, resting)
+        resting = {tp for tp, order in orders.items() if order.resting_reason}
+        rows = [progress[tp] for tp in orders if tp in progress]
+        stuck, moving = self._stall_detector.check(rows, ends, now, resting)
         if (recalled := ctx.state.get(SourceEnds, "current")) is not None:
             estimator.recall(recalled, now=ctx.clock.monotonic(), wall_ms=ctx.clock.wall_ms())
         observed = {tp: replace(log, target_end=target_ends.get(tp, NOT_ASKED)) for tp, log in seen.items()}
         self._collector.on_observed(self._stall_detector.stuck, observed, resting)
-        await self._report(found, over, known, ends)
+        await self._report(stuck, moving, progress, ends)
 
     async def _report(
         self,
-        found: Mapping[TopicPartition, float],
-        over: Iterable[TopicPartition],
-        known: Mapping[TopicPartition, PartitionProgress],
+        stuck: Mapping[TopicPartition, float],
+        moving: Iterable[TopicPartition],
+        progress: Mapping[TopicPartition, PartitionProgress],
         ends: Mapping[TopicPartition, int],
     ) -> None:
-        """Append the events of all at once. A target that takes no appends stops thousands, and nothing is observed in
-        the meantime."""
+        """Append the events of all partitions at once.
+
+        A target that takes no appends stops thousands of partitions, and nothing is observed while they are reported.
+        """
         events = []
-        causes = await self._causes(found) if found else {}
-        for tp, for_s in found.items():
-            name, upstream = f"{tp[0]}-{tp[1]}", known[tp].upstream
+        causes = await self._causes(stuck) if stuck else {}
+        for tp, for_s in stuck.items():
+            name, upstream = f"{tp[0]}-{tp[1]}", progress[tp].upstream
             text = f"{name}: stuck at {upstream} for {for_s:.0f} s, the source goes up to {ends[tp] - 1}"
             cause = causes.get(tp, NO_REASON)
             text = f"{text}; {format_sentence(cause)}" if cause else text
             events.append(
                 self._ctx.event("PartitionStuck", name, text, cause=cause, upstream=upstream, source_end=ends[tp])
             )
-        for topic, number in over:
+        for topic, number in moving:
             name = f"{topic}-{number}"
             events.append(self._ctx.event("PartitionMoves", name, f"{name} is not stuck any more"))
         await asyncio.gather(*events)
 
     async def _causes(self, stuck: Iterable[TopicPartition]) -> dict[TopicPartition, Reason]:
-        """Return why these do not move, as far as the target shows it. One that does not answer shows nothing."""
+        """Return why these partitions do not move, as far as the target's topic description shows it."""
         rows = {tp: row for tp in stuck if (row := self._ctx.state.get(MirroredTopic, tp[0])) is not None}
         try:
             described = await done_within(
@@ -190,13 +197,16 @@ class SourceMonitor:
             return {}
         causes: dict[TopicPartition, Reason] = {}
         for (topic, number), row in rows.items():
-            seen = described.done.get(row.target_topic)
-            if seen is not None and number < len(seen.in_sync):
-                causes[topic, number] = why_stalled(row, number, seen.in_sync[number], seen.replicas)
+            copy = described.done.get(row.target_topic)
+            if copy is not None and number < len(copy.in_sync):
+                causes[topic, number] = why_stalled(row, number, copy.in_sync[number], copy.replicas)
         return causes
 
     async def _target_ends(self, topics: Mapping[TopicPartition, MirroredTopic]) -> dict[TopicPartition, int | None]:
-        """The next offset of each one's copy; None: not answered. Nothing where keys choose among several logs."""
+        """Return the next offset of each partition's copy; None: the target did not answer.
+
+        A flow that partitions by key has none, because the records of one partition go to several logs.
+        """
         if self._ctx.settings.data_plane.by_key:
             return {}
         copies = {tp: (topic.target_topic, tp[1]) for tp, topic in topics.items()}

@@ -1,4 +1,4 @@
-"""Whether a flow is ready for its clients to move to the target, as /metrics shows it."""
+"""The metrics of a flow's readiness for a switch of its clients to the target."""
 
 from collections.abc import Iterator
 
@@ -24,11 +24,11 @@ from lockstep_state.reasons.reason_catalogue import ReasonCode
 from lockstep_state.rows.state_rows import GroupStatus, SourceGroupsStatus
 
 TARGET_TROUBLE = "target"
-"""The name of the runtime for a target that does not answer (`FlowRunner`)."""
+"""The runtime's name for the trouble of a target that does not answer (`FlowRunner`)."""
 
 
 class SwitchMetrics:
-    """Of one flow, while its driver leads, also while the flow is stopped."""
+    """The switch metrics of one flow while its driver leads, also while the flow is stopped."""
 
     def __init__(self, ctx: FlowContext, collector: MetricsCollector, replicas: ReplicaMonitor) -> None:
         self._ctx = ctx
@@ -37,8 +37,8 @@ class SwitchMetrics:
         ctx.metrics.ask(self.samples)
 
     def samples(self) -> Iterator[Sample]:
-        """Nothing while another replica leads."""
-        if not self._ctx.acting:
+        """Yield readiness and blockers; nothing while another replica leads."""
+        if not self._ctx.is_acting:
             return
         flow, blockers = str(self._ctx.flow), find_blockers(self.facts(), self._ctx.settings.switch_limits)
         yield Sample(m.SWITCH_READY, (flow,), is_ready(blockers))
@@ -46,7 +46,7 @@ class SwitchMetrics:
             yield Sample(m.SWITCH_BLOCKERS, (flow, reason.word), count)
 
     def facts(self) -> SwitchFacts:
-        """What the driver knows of its flow now, by rows, and by what it asked both clusters last."""
+        """Return the facts of a switch, from the rows and from the last checks of both clusters."""
         states, lags = self._collector.partition_states(), self._collector.lags()
         partitions = [
             SwitchPartition(
@@ -66,25 +66,27 @@ class SwitchMetrics:
             groups_age_ms=GroupReadings.from_rows(readings).oldest_age_ms(
                 self._ctx.clock.wall_ms(), self._ctx.settings.switch_limits.max_groups_age_ms
             ),
-            resting=list(self._ctx.wanted.resting()),
+            resting=list(self._ctx.desired_state.held_back()),
             failing=list(self._failing()),
         )
 
     def _failing(self) -> Iterator[FailingPart]:
         ctx = self._ctx
-        troubles = ctx.rounds.troubles.now
+        troubles = ctx.periodic.troubles.now
         if TROUBLE in troubles:
             yield FailingPart("source", ctx.flow.source, ReasonCode.REPORTED.to_reason(text=troubles[TROUBLE]))
         if TARGET_TROUBLE in troubles:
             reason = ReasonCode.REPORTED.to_reason(text=troubles[TARGET_TROUBLE])
             yield FailingPart("target", ctx.flow.target, reason)
         services = [service for service in SERVICES if ctx.settings.needs(service)]
-        found = list(failing_parts(ctx.state.rows, ctx.wanted, services))
-        yield from found
-        named = {part.name for part in found}
+        reported = list(failing_parts(ctx.state.rows, ctx.desired_state, services))
+        yield from reported
+        named = {part.name for part in reported}
         for service in sorted(self._replicas.absent - named):
             yield FailingPart("service", service, ReasonCode.NO_REPLICA.to_reason())
         # The driver asks no target that is away, and none while the flow is stopped. Both are blockers by themselves.
-        asks = TARGET_TROUBLE not in troubles and ctx.wanted.connector(Connector.SOURCE) is not DesiredPhase.STOPPED
+        asks = (
+            TARGET_TROUBLE not in troubles and ctx.desired_state.connector(Connector.SOURCE) is not DesiredPhase.STOPPED
+        )
         for service in sorted(self._replicas.unknown - named) if asks else ():
             yield FailingPart("service", service, ReasonCode.REPLICAS_UNKNOWN.to_reason())

@@ -1,5 +1,8 @@
-"""The slots of a flow that compare copies with their source: started while there is something to compare, and again
-when one fails. An operator's request becomes a row, so it is carried out after any end."""
+"""The supervision of a flow's verify slots, which compare copies with their source.
+
+Slots run while something is to be compared, and start again when they fail. A request of an operator becomes a row, so
+it is carried out after any restart.
+"""
 
 import asyncio
 import re
@@ -26,7 +29,7 @@ from lockstep_state.offsets import TopicPartition
 from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress, Verification, VerifiedPartition
 
 _Compared = tuple[PartitionProgress, VerifiedPartition | None, VerifiedPartition | None]
-"""How far a partition is copied, its last comparison, and the same if it is about the present copy."""
+"""The progress of a partition, its last comparison, and the same if it is about the present copy."""
 
 TICK_S = 1.0
 RESTARTS_WITHIN_S = 30.0
@@ -34,10 +37,9 @@ TROUBLE = "ending a verification"
 
 
 class VerifySupervisor:
-    """Of one flow."""
+    """The verify slots of one flow. `new_spec` returns the specification of a slot's next run."""
 
     def __init__(self, ctx: FlowContext, spark: SparkSession, new_spec: Callable[[int], SlotSpec]) -> None:
-        """`new_spec`: the next run of a verify slot, by its number."""
         self._ctx = ctx
         self._spark = spark
         self._new_spec = new_spec
@@ -51,7 +53,7 @@ class VerifySupervisor:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Keep the slots that are wanted running, as long as the context lasts. Ends them then."""
+        """Keep the slots that are needed running as long as the context lasts."""
         self._task = asyncio.create_task(self._run(), name="verify slots")
         try:
             yield
@@ -59,8 +61,10 @@ class VerifySupervisor:
             await cancelled([self._task])
 
     def check(self, *, crowded: bool) -> None:
-        """Raises what has ended it by mistake. `crowded`: a slot that copies waits for a place in Spark, so those that
-        compare leave theirs."""
+        """Raise what has ended the supervision by mistake.
+
+        While `crowded`, a slot that copies waits for a core, so verify slots end and leave theirs.
+        """
         if crowded and not self._crowded and self._slots:
             self._ctx.log.warn("verification waits", "a slot that copies has no place in Spark")
         self._crowded = crowded
@@ -72,7 +76,7 @@ class VerifySupervisor:
             with suppress(LeadershipLost):  # the next leader starts others
                 while True:
                     self._changed.clear()
-                    await self._tend()
+                    await self._reconcile()
                     await set_within(self._changed, to_next_tick(TICK_S))
         finally:
             slots, self._slots = list(self._slots.values()), {}
@@ -80,12 +84,12 @@ class VerifySupervisor:
                 task.cancel()
             await asyncio.gather(*slots, return_exceptions=True)
 
-    async def _tend(self) -> None:
-        """Start and end slots as they are wanted, and end a request that is carried out."""
+    async def _reconcile(self) -> None:
+        """Start and end slots as they are needed, and end a request that is carried out."""
         request = self._request()
-        left = self.left(request) if request is not None else []
-        if request is not None and not left:
-            await self._end(request)
+        remaining = self.remaining(request) if request is not None else []
+        if request is not None and not remaining:
+            await self._end_request(request)
         for number, task in list(self._slots.items()):
             if self._crowded:
                 task.cancel()
@@ -93,11 +97,11 @@ class VerifySupervisor:
                 del self._slots[number]
                 if not task.cancelled():
                     task.result()
-        for number in self._wanted(left) - self._slots.keys():
-            self._slots[number] = asyncio.create_task(self._keep(number), name=f"verify slot {number}")
+        for number in self._wanted(remaining) - self._slots.keys():
+            self._slots[number] = asyncio.create_task(self._run_slot(number), name=f"verify slot {number}")
 
-    async def _keep(self, number: int) -> None:
-        """One slot, until it has nothing left to compare."""
+    async def _run_slot(self, number: int) -> None:
+        """Run one slot until it has nothing left to compare."""
         ctx, backoff = self._ctx, Backoff(limit=RESTARTS_WITHIN_S)
         while True:
             spec, began = self._new_spec(number), ctx.clock.monotonic()
@@ -115,19 +119,19 @@ class VerifySupervisor:
             await asyncio.sleep(wait)
 
     def _request(self) -> Verification | None:
-        """What is being carried out."""
+        """Return the request that is being carried out."""
         row = self._ctx.state.get(Verification, "request")
         return row if row is not None and row.phase == "running" else None
 
-    def _wanted(self, left: Sequence[TopicPartition]) -> set[int]:
-        """The slots that have something to compare, and a place in Spark."""
+    def _wanted(self, remaining: Sequence[TopicPartition]) -> set[int]:
+        """Return the numbers of the slots that have something to compare."""
         slots = self._verify.tasks_max
         if self._crowded:
             return set()
-        return set(range(slots)) if self._verify.enabled else {comparing_slot(tp, slots) for tp in left}
+        return set(range(slots)) if self._verify.enabled else {comparing_slot(tp, slots) for tp in remaining}
 
-    def left(self, request: Verification) -> list[TopicPartition]:
-        """The partitions that the request is about and that are not compared up to its end."""
+    def remaining(self, request: Verification) -> list[TopicPartition]:
+        """Return the partitions that the request names and that are not compared up to its end."""
         return [
             tp
             for tp in self._copied()
@@ -135,7 +139,7 @@ class VerifySupervisor:
         ]
 
     def _copied(self) -> list[TopicPartition]:
-        """The partitions that are copied, as far as one has begun."""
+        """Return the partitions whose copy has begun."""
         state = self._ctx.state
         every = copied_partitions(state.all(MirroredTopic), by_key=self._ctx.settings.data_plane.by_key)
         return [tp for tp in every if state.get(PartitionProgress, tp[0], str(tp[1])) is not None]
@@ -144,35 +148,35 @@ class VerifySupervisor:
         row = self._ctx.state.get(VerifiedPartition, tp[0], str(tp[1]))
         return row is not None and row.request == request.id and row.done
 
-    async def _end(self, request: Verification) -> None:
+    async def _end_request(self, request: Verification) -> None:
         ctx = self._ctx
         ctx.must_act()
         try:
             await ctx.state.write(replace(request, phase="ended"))
         except ClusterError as trouble:
-            ctx.rounds.troubles.began(TROUBLE, trouble)
+            ctx.periodic.troubles.began(TROUBLE, trouble)
             return
-        ctx.rounds.troubles.over(TROUBLE)
+        ctx.periodic.troubles.over(TROUBLE)
         ctx.log.info("verification ended", f"request {request.id}")
 
     # -- for /metrics --------------------------------------------------------------------------------------------------
 
     def samples(self) -> Iterator[Sample]:
-        """What verification has found, by topic; nothing while another replica leads."""
+        """Yield the results of verification by topic; nothing while another replica leads."""
         ctx = self._ctx
-        if not ctx.acting:
+        if not ctx.is_acting:
             return
-        found: dict[str, list[_Compared]] = defaultdict(list)
+        by_topic: dict[str, list[_Compared]] = defaultdict(list)
         for topic, number in self._copied():
             progress = ctx.state.get(PartitionProgress, topic, str(number))
             if progress is not None:
                 row = ctx.state.get(VerifiedPartition, topic, str(number))
-                found[topic].append((progress, row, self._present(progress, row)))
-        for topic, partitions in found.items():
+                by_topic[topic].append((progress, row, self._present(progress, row)))
+        for topic, partitions in by_topic.items():
             labels = str(ctx.flow), topic
             rows = [present for _, _, present in partitions if present is not None]
             if self._verify.enabled:
-                yield Sample(m.VERIFIED_LAG, labels, max(self._lag_s(*one) for one in partitions))
+                yield Sample(m.VERIFIED_LAG, labels, max(self._lag_s(*comparison) for comparison in partitions))
             if rows:
                 differences = sum(n for row in rows for _, n in row.differences) + sum(row.beyond for row in rows)
                 yield Sample(m.VERIFY_DIFFERENCES, labels, differences)
@@ -184,8 +188,10 @@ class VerifySupervisor:
     def _lag_s(
         self, progress: PartitionProgress, row: VerifiedPartition | None, present: VerifiedPartition | None
     ) -> float:
-        """0 while everything that is copied is verified; else for how long that has not been so. Of a log that is gone
-        everything was verified when its row says it."""
+        """Return for how long the copy has had records that are not verified; 0.0 while it has none.
+
+        A log that is gone was verified up to its end when its row says so.
+        """
         if present is not None and present.upstream >= progress.upstream and not present.cause:
             return 0.0
         since = self._since_ms if row is None else row.verified_ms
@@ -194,11 +200,11 @@ class VerifySupervisor:
     # -- commands ------------------------------------------------------------------------------------------------------
 
     async def carry_out(self, command: Command, scope: Scope) -> Answer | None:
-        """None for verbs about something else. Raises ValueError and ClusterError."""
+        """Carry out the command `verify`; None for other verbs. Raises ValueError and ClusterError."""
         if command.verb != VERIFY:
             return None
         ctx, arguments = self._ctx, command.arguments
-        depth = _choice(arguments.get("depth", self._verify.depth))
+        depth = _check_depth(arguments.get("depth", self._verify.depth))
         topics = self._topics(arguments.get("topics", ()), scope)
         rate = arguments.get("max_bytes_per_s", 0)
         if not isinstance(rate, int) or isinstance(rate, bool) or rate < 0:
@@ -214,11 +220,11 @@ class VerifySupervisor:
         await ctx.state.write(row)
         self._changed.set()
         return Answer(
-            "VerificationStarted", {"depth": depth, "topics": list(topics), "partitions": len(self.left(row))}
+            "VerificationStarted", {"depth": depth, "topics": list(topics), "partitions": len(self.remaining(row))}
         )
 
     def _topics(self, patterns: Any, scope: Scope) -> tuple[str, ...]:
-        """The mirrored topics that are meant; () for all. Raises ValueError where none is."""
+        """Return the mirrored topics that the request names; () for all. Raises ValueError if it names none."""
         mirrored = [row.source_topic for row in self._ctx.state.all(MirroredTopic) if row.phase == "mirrored"]
         if scope.kind is ScopeKind.TOPIC:
             patterns = [re.escape(scope.name)]
@@ -230,14 +236,14 @@ class VerifySupervisor:
             wanted = [re.compile(pattern) for pattern in patterns]
         except re.error as exc:
             raise ValueError(f"{patterns!r} is no list of patterns: {exc}") from exc
-        found = tuple(sorted(name for name in mirrored if any(one.fullmatch(name) for one in wanted)))
-        if not found:
+        matching = tuple(sorted(name for name in mirrored if any(pattern.fullmatch(name) for pattern in wanted)))
+        if not matching:
             raise ValueError(f"no topic that the flow mirrors is called {' or '.join(map(str, patterns))}")
-        return found
+        return matching
 
 
-def _choice(depth: Any) -> str:
-    known = [one.value for one in Depth]
-    if depth not in known:
-        raise ValueError(f"there is no depth {depth!r}: there are {', '.join(known)}")
+def _check_depth(depth: Any) -> str:
+    depths = [choice.value for choice in Depth]
+    if depth not in depths:
+        raise ValueError(f"there is no depth {depth!r}: there are {', '.join(depths)}")
     return str(depth)

@@ -33,7 +33,7 @@ class SlotSpans:
         if now - self._began_ns < LEAST_NS and not last:
             return
         if records > self._records or trouble != self._trouble:
-            self._tracing.stretch(
+            self._tracing.span_interval(
                 COPY,
                 self._began_ns,
                 max(now, self._began_ns),

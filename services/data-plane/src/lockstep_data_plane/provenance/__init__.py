@@ -1,1 +1,1 @@
-"""Where a batch originated: the flow's producer ids, and those of other flows and clusters."""
+"""The origins of batches: the flow's producer ids, and those of other flows and clusters."""

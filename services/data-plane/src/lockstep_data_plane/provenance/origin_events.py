@@ -1,5 +1,7 @@
-"""The flow's producer ids in its events topic, for a start after the state topic was lost (decision 0083). Where both
-clusters have the same topic names, only they distinguish a copy from what others wrote."""
+"""The flow's producer ids in its events topic, for a start after the state topic was lost (decision 0083).
+
+If both clusters have the same topic names, only these ids distinguish a copy from what others wrote.
+"""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,14 +18,16 @@ from lockstep_state.rows.state_rows import Origin
 
 RECORDED = "OriginRecorded"
 REPEATED_EVERY = timedelta(days=1)
-"""The events topic keeps seven days."""
+"""The time between two records of the ids. The events topic keeps seven days."""
 
 SILENT_S = 10.0
 
 
 async def restore_origins(ctx: FlowContext) -> None:
-    """Write the flow's producer ids down again if no row names one, because the state topic was lost. Raises
-    ClusterError."""
+    """Write the flow's producer ids again if no row names one, because the state topic was lost.
+
+    Raises ClusterError.
+    """
     target_id = await ctx.target.cluster_id()
     origins = (row for row in ctx.state.rows.values() if isinstance(row, Origin))
     if any((row.source, row.target_cluster_id) == (ctx.flow.source, target_id) for row in origins):
@@ -34,8 +38,10 @@ async def restore_origins(ctx: FlowContext) -> None:
 
 
 async def _recorded_origins(ctx: FlowContext, target_cluster_id: str) -> list[Origin]:
-    """Return the rows that events of the last days name, those first that count for their origin. None if the topic
-    is not there or may not be read. Raises ClusterError."""
+    """Return the rows that events of the last days name, first those that count for their origin.
+
+    The list is empty if the topic is missing or may not be read. Raises ClusterError.
+    """
     recorded: dict[Origin, bool] = {}
 
     def fold(records: Sequence[Record]) -> None:
@@ -50,8 +56,10 @@ async def _recorded_origins(ctx: FlowContext, target_cluster_id: str) -> list[Or
 
 
 def _origins_in(records: Iterable[Record], flow: Flow, target_cluster_id: str) -> Mapping[Origin, bool]:
-    """Return the rows that these records of an events topic name, and whether each is the one that counts for its
-    origin. Producer ids of another cluster do not count."""
+    """Return the rows that these events name, and for each whether it is the one that counts for its origin.
+
+    Producer ids of another cluster are left out.
+    """
     rows: dict[Origin, bool] = {}
     for record in records:
         if record.value is None or RECORDED.encode() not in record.value:
@@ -76,7 +84,7 @@ def _origins_in(records: Iterable[Record], flow: Flow, target_cluster_id: str) -
 
 
 class OriginRecorder:
-    """Says again and again which producer ids stand for the flow: the events topic forgets."""
+    """The recorder of the flow's producer ids, which repeats them because the events topic forgets."""
 
     def __init__(self, ctx: FlowContext) -> None:
         self._ctx = ctx
@@ -87,7 +95,7 @@ class OriginRecorder:
         self._recorded_at = float("-inf")
 
     async def record_if_due(self) -> None:
-        """Record once a day. Raises LeadershipLost before the first life."""
+        """Record once a day. Raises LeadershipLost."""
         now = self._ctx.clock.monotonic()
         if now - self._recorded_at >= REPEATED_EVERY.total_seconds():
             self._recorded_at = now

@@ -1,5 +1,4 @@
-"""Which batches of one flow's source are copied, by their origins, for a reader that copies nothing
-(`kafka-wire.md` §4)."""
+"""The filter by origin of one flow's source, for a reader that copies nothing (`kafka-wire.md` §4)."""
 
 from collections.abc import Iterable
 
@@ -13,7 +12,7 @@ from lockstep_runtime.state.unreadable_records import PassOver
 
 
 class OriginFilter:
-    """`learn` the batches, then ask `copies`."""
+    """The origins of batches, for a reader: `learn` the batches, then call `copies`."""
 
     def __init__(
         self, settings: FlowSettings, source: ClusterClient, target: ClusterClient, pass_over: PassOver
@@ -24,11 +23,11 @@ class OriginFilter:
         self._known: dict[int, bool] = {}
 
     def concerns(self, topic: str, target_topic: str) -> bool:
-        """Whether a topic's batches are traced: those whose name says where they came from are not."""
+        """Return whether a topic's batches are traced: not if the target topic's name says where they came from."""
         return self._mode is not None and topic == target_topic
 
     async def learn(self, batches: Iterable[Batch]) -> None:
-        """Find out about their producer ids. Raises KafkaProtocolError and BrokerUnreachable."""
+        """Look up the origins of the batches' producer ids. Raises KafkaProtocolError and BrokerUnreachable."""
         producers = batches_with_records(batches) - {-1}
         unknown = producers - self._known.keys()
         if not unknown:
@@ -41,7 +40,7 @@ class OriginFilter:
         self._known |= {one: rule.copies(origins.get(one, rule.source)) for one in unknown}
 
     def copies(self, batch: Batch) -> bool:
-        """Whether the flow copies the batch. A batch without a producer id originated on the source."""
+        """Return whether the flow copies the batch. A batch without a producer id originated on the source."""
         return batch.producer_id == -1 or self._known[batch.producer_id]
 
     def _rule(self) -> ProvenanceRule:

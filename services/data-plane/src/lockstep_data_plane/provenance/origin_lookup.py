@@ -1,8 +1,9 @@
-"""Where the batches of one flow's source originated, found out while they wait (`kafka-wire.md` §4).
+"""The lookup of origins for the batches of one flow's source, which wait meanwhile (`kafka-wire.md` §4).
 
 A batch with an unknown producer id is held back, with everything fetched behind it, until the source's state topics are
-read to their ends. Other partitions continue. Short-lived producers bring new ids all the time, so all requested ids
-are looked up together, and not too often."""
+read to their ends. Other partitions continue. Short-lived producers bring new ids all the time. So all requested ids
+are looked up together, and not too often.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable
@@ -34,21 +35,28 @@ class OriginRows:
     """The `origin/*` rows of some state topics, as far as they were read.
 
     A row is acknowledged before the first batch that has its producer id. A reader that has fetched a batch then reads
-    the state topics to their present ends. It has the batch's row then, or there is none."""
+    the state topics to their present ends. It has the batch's row then, or the batch has none.
+
+    Args:
+        cluster: The cluster of the topics.
+        topics: Returns the present topics.
+        pass_over: Is called for each record that is no row, and each batch that cannot be read.
+    """
 
     def __init__(
         self, cluster: ClusterClient, topics: Callable[[], Awaitable[Collection[str]]], pass_over: PassOver
     ) -> None:
-        """`topics` names the topics there are at the moment."""
         self._pass_over = pass_over
         self._cluster = cluster
         self._topics = topics
         self._cursors: dict[str, LogCursor] = {}
         self.read = SingleFlight(self._read_on).done
-        """Read on, at least to where the topics end now; who asks while it is being read shares the next reading.
-        Raises KafkaProtocolError and BrokerUnreachable; what was read until then is kept."""
+        """Read at least to the present ends of the topics. Callers that ask meanwhile share the next reading.
+
+        Raises KafkaProtocolError and BrokerUnreachable. What was read until then is kept.
+        """
         self.rows: list[Origin] = []
-        """In the order of each topic's log."""
+        """The rows, in the order of each topic's log."""
 
     async def _read_on(self) -> None:
         topics = await self._topics()
@@ -60,8 +68,10 @@ class OriginRows:
 
 
 def rows_in(batches: Iterable[Batch], topic: str, pass_over: PassOver) -> list[Origin]:
-    """Return the origin rows in batches of partition 0 of the state topic `topic`. `pass_over` is called for what is
-    no row, and for a batch that cannot be read: it stays in the log."""
+    """Return the origin rows in batches of partition 0 of the state topic `topic`.
+
+    `pass_over` is called for each record that is no row, and for each batch that cannot be read. Both stay in the log.
+    """
     found = []
     for batch in batches:
         if batch.attributes & CONTROL:
@@ -85,9 +95,11 @@ def rows_in(batches: Iterable[Batch], topic: str, pass_over: PassOver) -> list[O
 
 
 async def state_topics(cluster: ClusterClient, expected: Collection[str]) -> list[str]:
-    """The state topics of all flows into the cluster, of every file and instance. Raises BrokerUnreachable, and
-    KafkaProtocolError if one of `expected` cannot be described. A listing leaves out what we may not describe, and a
-    flow that sees no rows copies everything back."""
+    """Return the state topics of all flows into the cluster, of every file and instance.
+
+    A listing leaves out topics that may not be described, and a flow that sees no rows would copy everything back.
+    Raises BrokerUnreachable, and KafkaProtocolError if one of `expected` cannot be described.
+    """
     names = await cluster.topic_names()
     await cluster.refresh(expected)
     for topic in expected:
@@ -99,15 +111,15 @@ async def state_topics(cluster: ClusterClient, expected: Collection[str]) -> lis
 
 
 KNOWN_AT_MOST = 200_000
-"""Producer ids whose origin is remembered; when there are more, all are forgotten and asked for again."""
+"""Producer ids whose origin is remembered. If they are more, all are forgotten and looked up again."""
 
 LEAST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0
 PAUSE_FACTOR = 4
-"""The time between two look-ups is at least so many times what the last one took, within these limits."""
+"""The least pause between two lookups, as a multiple of what the last one took, within the limits above."""
 
 
 class OriginLookup:
-    """The `Provenance` of one flow in one slot, and the deliveries that wait for them."""
+    """The `Provenance` of one flow in one slot, and the deliveries that wait for it."""
 
     def __init__(
         self,
@@ -122,8 +134,19 @@ class OriginLookup:
         trouble: Callable[[BaseException | None], None],
         pass_over: PassOver,
     ) -> None:
-        """`deliver` gets what was held, in order; `delivered` each partition behind that. `trouble` gets each passing
-        error, and None when it is over."""
+        """Start without any known producer id.
+
+        Args:
+            settings: The settings of the flow.
+            ids: The flow's producer id and source cluster.
+            source: The source, whose state topics have the origins of what is copied.
+            target: The target, whose state topic has the flow's own rows.
+            control_writer: Writes origin rows.
+            deliver: Gets what was held, in order.
+            delivered: Gets each partition behind its deliveries.
+            trouble: Gets each passing error, and None when it is over.
+            pass_over: Is called for what is no row in a state topic.
+        """
         self._settings = settings
         self._mode = settings.data_plane.provenance
         self._own, self._source_cluster_id = ids
@@ -146,15 +169,16 @@ class OriginLookup:
         return [state_topic(self._settings.flow, self._settings.group_id)]
 
     def concerns(self, topic: str, target_topic: str) -> bool:
-        """Whether a topic's batches are traced: those whose name says where they came from are not."""
+        """Return whether a topic's batches are traced: not if the target topic's name says where they came from."""
         return self._mode is not None and topic == target_topic
 
     # -- Traces --------------------------------------------------------------------------------------------------------
 
     async def learn(self, producer_ids: Iterable[int]) -> None:
-        """Find out about these ids of the source. Raises RetriableError.
+        """Look up the origins of these producer ids of the source. Raises RetriableError.
 
-        Ids that somebody has been seen with before the call are decided for good."""
+        An id that a batch had before the call is decided for good.
+        """
         wanted = set(producer_ids)
         async with self._learning:
             unknown = wanted - self._known.keys()
@@ -181,8 +205,10 @@ class OriginLookup:
         return ProvenanceRule(mode=self._mode or "local", source=source, target=target)
 
     async def _id_for(self, origin: str, rule: ProvenanceRule) -> int:
-        """Our producer id for an origin, got and written down if there is none yet; of two that were written at once
-        the first counts."""
+        """Return the flow's producer id for an origin, got and written down if it has none yet.
+
+        Of two that were written at the same time the first counts.
+        """
         flow = self._settings.flow
         while True:
             await self._here.read()
@@ -192,8 +218,10 @@ class OriginLookup:
             await self._control_writer.write(origin_row(producer_id, flow, origin, rule.target))
 
     async def own(self, producer_id: int) -> None:
-        """Write down that this producer id is one of the flow's own records, unless that is known: transactions have
-        ids of their own. Acknowledged when it returns. Raises as `learn`."""
+        """Write down that this producer id is one of the flow's own records, unless that is known.
+
+        Transactions have ids of their own. The row is acknowledged on return. Raises as `learn`.
+        """
         if producer_id in self._written_down:
             return
         async with self._learning:
@@ -204,13 +232,18 @@ class OriginLookup:
             self._written_down.add(producer_id)
 
     def copy_producer_id(self, batch: Batch) -> int | None:
-        """The producer id of the batch's copy (`OWN`: the flow's own); None: it is not copied. The batch's own id must
-        have been learnt, unless it is a marker."""
+        """Return the producer id of the batch's copy (`OWN`: the flow's own); None: the batch is not copied.
+
+        The batch's own id must have been learnt, unless it is a marker.
+        """
         return OWN if batch.attributes & CONTROL else self._known[batch.producer_id]
 
     async def ours(self) -> frozenset[int]:
-        """Every producer id that may be ours in the target's log now, but for the flow's own. An id of a transactional
-        id is not: it marks records of the source, which have the flow's own. Raises as `learn`."""
+        """Return every producer id that the flow may have in the target's log now, but for its own.
+
+        The id of a transactional id is not among them: it marks records of the source, which have the flow's own.
+        Raises as `learn`.
+        """
         if self._mode != "relay":
             return frozenset()
         await self._here.read()
@@ -226,16 +259,16 @@ class OriginLookup:
     # -- what waits ----------------------------------------------------------------------------------------------------
 
     def holds(self, partition: PartitionMachine) -> bool:
-        """Whether something of the partition waits; nothing more of it should be fetched then."""
+        """Return whether a delivery of the partition waits. Nothing more of it should be fetched then."""
         return partition in self._held
 
     def bytes_held(self, partition: PartitionMachine) -> int:
-        """Bytes of the partition that wait."""
+        """Return the bytes of the partition that wait."""
         held = self._held.get(partition)
         return sum(len(delivery.fetched.records) for delivery in held) if held else 0
 
     def hold(self, delivery: Delivery) -> bool:
-        """Whether a delivery has to wait; then it comes back through `deliver`."""
+        """Return whether the delivery has to wait. It comes back through `deliver` then."""
         partition = delivery.partition
         unknown = self._unknown(delivery)
         if partition not in self._held and not unknown:
@@ -282,15 +315,15 @@ class OriginLookup:
             self._delivered(partition)
 
     def remove(self, partition: PartitionMachine) -> None:
-        """The partition has left this slot."""
+        """Forget a partition that has left this slot."""
         self._held.pop(partition, None)
 
     def crashed(self) -> BaseException | None:
-        """A mistake of ours that ended the look-ups; the slot ends with it rather than standing still."""
+        """Return the mistake that ended the lookups; the slot ends with it. None: they go on."""
         task = self._task
         return task.exception() if task is not None and task.done() and not task.cancelled() else None
 
     async def close(self) -> None:
-        """Look nothing up any more."""
+        """End the lookups."""
         if self._task is not None:
             await cancelled([self._task])

@@ -1,4 +1,4 @@
-"""The flow's producer id: got once, kept in state, used by every slot for ever (`kafka-wire.md` §0, §4)."""
+"""The flow's producer id: got once, kept in the state topic, used by every slot for ever (`kafka-wire.md` §0, §4)."""
 
 import zlib
 from collections.abc import Iterable, Iterator
@@ -25,7 +25,7 @@ from lockstep_state.names import Flow
 from lockstep_state.rows.state_rows import Origin, PartitionProgress, Row
 
 CHOSEN_IDS = 2**52
-"""From here on producer ids are chosen, up to what every reader of JSON keeps exact."""
+"""The first number for producer ids that Lockstep chooses. They end where readers of JSON lose exactness."""
 
 MODE_TEXTS = {
     AppendMode.TRANSACTIONS: "copies in transactions: markers take offsets on the target",
@@ -34,12 +34,15 @@ MODE_TEXTS = {
         "copy is exact, but a writer that was frozen may double a batch, and that is reported (RecordsDoubled)"
     ),
 }
-"""What a flow does in another mode than that of sequences, and what it costs."""
+"""Sentences about the append modes that differ from the usual one, with their costs."""
 
 
 def find_origin(rows: Iterable[Row], flow: Flow, origin_cluster_id: str, target_cluster_id: str) -> Origin | None:
-    """The first row, in log order, that speaks of this flow, this origin and the clusters as they are now. A row about
-    another cluster under the same alias does not count: producer ids are unique within one cluster's life only."""
+    """Return the first row, in log order, of this flow and origin between the clusters as they are now.
+
+    A row about another cluster under the same alias does not count: producer ids are unique within one cluster's life
+    only.
+    """
     for row in rows:
         if (
             isinstance(row, Origin)
@@ -52,9 +55,11 @@ def find_origin(rows: Iterable[Row], flow: Flow, origin_cluster_id: str, target_
 
 
 def last_origin(rows: Iterable[Row], flow: Flow, target_cluster_id: str) -> Origin | None:
-    """Return the origin of which the flow has copied last, for a source that cannot say which cluster it is. That is
-    the one whose producer id the newest row of a partition has, else the last one that a driver wrote down. Slots
-    write down other origins, without a term. None: nothing was ever copied to this target."""
+    """Return the origin that the flow has copied last, for a source that does not answer; None: nothing was copied.
+
+    It is the one whose producer id the newest row of a partition has, else the last one that a driver wrote. Slots
+    write other origins, without a term.
+    """
     rows = list(rows)
     ours = [
         row
@@ -70,7 +75,7 @@ def last_origin(rows: Iterable[Row], flow: Flow, target_cluster_id: str) -> Orig
 def origin_row(
     producer_id: int, flow: Flow, origin_cluster_id: str, target_cluster_id: str, appends: str = ""
 ) -> Origin:
-    """Return the row by which `producer_id` stands for an origin in this flow. `appends`: as `Origin.appends`."""
+    """Return the row by which `producer_id` stands for an origin in this flow. `appends` is as in `Origin.appends`."""
     return Origin(
         producer_id=producer_id,
         source=flow.source,
@@ -82,8 +87,10 @@ def origin_row(
 
 
 async def new_producer_id(settings: FlowSettings) -> int:
-    """Return a producer id that the target has never given to anybody. Raises BrokerUnreachable, and
-    KafkaProtocolError, with UNSUPPORTED_VERSION if it gives none."""
+    """Return a producer id that the target has never given.
+
+    Raises BrokerUnreachable, and KafkaProtocolError, with UNSUPPORTED_VERSION if the target gives none.
+    """
     properties = settings.clients.data_producer
     target = connect_cluster(settings.flow.target, properties, client_id(settings, "producer-id", properties))
     try:
@@ -98,15 +105,19 @@ async def new_producer_id(settings: FlowSettings) -> int:
 
 
 def chosen_producer_id(origin_cluster_id: str, target_cluster_id: str) -> int:
-    """Return the number that stands for an origin where the target's log is read back, so that no batch has it. Two
-    drivers choose the same one. No cluster gives it: brokers count from 0."""
+    """Return the number that stands for an origin if the target's log is read back, so that no batch has it.
+
+    Two drivers choose the same number. No cluster gives it: brokers count from 0.
+    """
     return CHOSEN_IDS + zlib.crc32(f"{origin_cluster_id}/{target_cluster_id}".encode())
 
 
 async def flow_origin(ctx: FlowContext) -> Origin:
-    """Return the flow's row, written and read back if there is none yet; of two that were written at once the first
-    counts. Before it is written, the target is tried. Raises ClusterError, and AppendsUnsafe if there is no way to
-    append there."""
+    """Return the flow's origin row, written and read back if there was none yet.
+
+    Of two rows that were written at the same time the first counts. Before one is written, the target is tried. Raises
+    ClusterError, and AppendsUnsafe if no way of appending is exact.
+    """
     ids = await ctx.source.cluster_id(), await ctx.target.cluster_id()
     while (found := find_origin(ctx.state.rows.values(), ctx.flow, *ids)) is None:
         before = ctx.state.position
@@ -120,9 +131,11 @@ async def flow_origin(ctx: FlowContext) -> Origin:
 
 
 async def settle_appends(ctx: FlowContext, origin: Origin) -> Origin:
-    """Return a row of the flow with how it appends: as the row says, else as a trial of the target shows now. A row
-    says nothing that was written while the file asked for transactions. Raises ClusterError, and AppendsUnsafe if the
-    file has changed since, so that topics keep their names."""
+    """Return the row with how the flow appends: as the row says, else as a trial of the target shows now.
+
+    A row that was written while the file asked for transactions says nothing about it. Raises ClusterError, and
+    AppendsUnsafe if the file has changed since, so that topics keep their names.
+    """
     if not origin.appends:
         with _as_cluster_errors(ctx):
             return replace(origin, appends=await _choose_appends(ctx))
@@ -133,8 +146,10 @@ async def settle_appends(ctx: FlowContext, origin: Origin) -> Origin:
 
 
 async def _choose_appends(ctx: FlowContext) -> str:
-    """Return how the flow appends to its target, as `Origin.appends`. Another way than the file's is reported. Raises
-    AppendsUnsafe, BrokerUnreachable, KafkaProtocolError."""
+    """Return how the flow appends to its target, as in `Origin.appends`, and report a way other than the file's.
+
+    Raises AppendsUnsafe, BrokerUnreachable and KafkaProtocolError.
+    """
     if ctx.settings.data_plane.exactly_once:
         return ""
     mode, faults = await try_target(ctx.settings)
@@ -153,8 +168,10 @@ async def _choose_appends(ctx: FlowContext) -> str:
 
 
 async def try_target(settings: FlowSettings) -> tuple[AppendMode | None, tuple[AppendFault, ...]]:
-    """Return how a flow without transactions in its file appends to its target, and what the target does not do. None:
-    there is no exact way. Raises BrokerUnreachable and KafkaProtocolError."""
+    """Return how a flow without transactions in its file appends, and the target's faults; None: no way is exact.
+
+    Raises BrokerUnreachable and KafkaProtocolError.
+    """
     trial = TargetTrial(settings)
     try:
         faults = await trial.find_faults()
@@ -167,7 +184,7 @@ async def try_target(settings: FlowSettings) -> tuple[AppendMode | None, tuple[A
 
 @contextmanager
 def _as_cluster_errors(ctx: FlowContext) -> Iterator[None]:
-    """Raise what the data plane's own connections raise as a ClusterError."""
+    """Raise the errors of the data plane's own connections as ClusterError."""
     alias = ctx.flow.target
     try:
         yield

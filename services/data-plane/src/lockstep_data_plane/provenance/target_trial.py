@@ -1,5 +1,7 @@
-"""The trial of what a target makes of producer ids: a few events in our own events topic, before the first record
-(`core/append_trial.py` judges)."""
+"""The trial of a target's producer ids, with a few events in the flow's own events topic, before the first record.
+
+`core/append_trial.py` judges the answers.
+"""
 
 import asyncio
 from datetime import timedelta
@@ -27,7 +29,7 @@ from lockstep_state.names import events_topic, transactional_id
 from lockstep_state.offsets import TopicPartition
 
 WITHIN = timedelta(seconds=15)
-"""How long the replicas have for a batch of the trial."""
+"""The time that the replicas have for a batch of the trial."""
 
 TRANSACTIONS = ("find_coordinator", "init_producer_id", "add_partitions_to_txn", "end_txn")
 """The requests of a transaction."""
@@ -35,7 +37,7 @@ TRANSACTIONS = ("find_coordinator", "init_producer_id", "add_partitions_to_txn",
 PASSES_WITHIN_S, AGAIN_AFTER_S = 10.0, 0.25
 
 TRIES = 3
-"""Of what another driver of the flow may have tried at the same time."""
+"""Tries of a transaction that another driver of the flow may disturb."""
 
 NO_PRODUCER = -1
 
@@ -44,10 +46,14 @@ FINAL = DENIED | {KafkaErrorCode.UNSUPPORTED_VERSION}
 
 
 class TargetTrial:
-    """Tries the target of one flow, on two connections of its own."""
+    """The trial of one flow's target, on two connections of its own.
+
+    Args:
+        settings: The settings of the flow.
+        clusters: The target, twice. None: two new connections by the settings.
+    """
 
     def __init__(self, settings: FlowSettings, clusters: tuple[ClusterClient, ClusterClient] | None = None) -> None:
-        """`clusters`: the target, twice. None: by the flow's settings."""
         self._settings = settings
         self._tp: TopicPartition = (events_topic(settings.flow, settings.group_id), 0)
         self._first, self._second = clusters or (self._connect("trial-1"), self._connect("trial-2"))
@@ -62,8 +68,11 @@ class TargetTrial:
         await self._second.close()
 
     async def find_faults(self) -> tuple[AppendFault, ...]:
-        """Append the trial's records and read them back. The topic may have been created a moment ago, so what passes
-        is tried again, `PASSES_WITHIN_S` at most. Raises BrokerUnreachable and KafkaProtocolError."""
+        """Append the trial's records, read them back, and return the target's faults.
+
+        The topic may have been created a moment ago, so errors that may pass are tried again, `PASSES_WITHIN_S` at
+        most. Raises BrokerUnreachable and KafkaProtocolError.
+        """
         deadline = asyncio.get_running_loop().time() + PASSES_WITHIN_S
         while True:
             try:
@@ -97,15 +106,20 @@ class TargetTrial:
         return trial.find_faults()
 
     async def _append_plain(self, with_id: TrialAnswer | None = None) -> None:
-        """Append a batch without producer id, after one with an id was answered so. Raises KafkaProtocolError if it is
-        not taken either: then that says nothing of producer ids."""
+        """Append a batch without producer id, after `with_id` answered one that had an id.
+
+        Raises KafkaProtocolError if it is refused too: then the refusal says nothing of producer ids.
+        """
         plain = await self._append(self._first, NO_PRODUCER, NO_PRODUCER, NO_PRODUCER)
         if not plain.is_taken:
             raise self._refused((with_id or plain).code)
 
     async def has_transactions(self) -> bool:
-        """Return whether transactions do what a copy needs of them. A record of the trial is aborted, the log has it
-        so, and a fenced producer begins none. Raises BrokerUnreachable and KafkaProtocolError otherwise."""
+        """Return whether transactions do what a copy needs of them.
+
+        A record of the trial is aborted, the log shows it as aborted, and a fenced producer begins no transaction.
+        Raises BrokerUnreachable and KafkaProtocolError if that cannot be tried.
+        """
         for _ in range(TRIES):
             try:
                 connection = await self._first.any_connection()
@@ -142,8 +156,10 @@ class TargetTrial:
         return False
 
     async def _is_aborted(self, producer: Producer, offset: int) -> bool:
-        """Return whether the log has the batch as one of an aborted transaction of the producer. The marker comes a
-        moment after the answer."""
+        """Return whether the log has the batch as part of an aborted transaction of the producer.
+
+        The marker comes a moment after the answer.
+        """
         deadline = asyncio.get_running_loop().time() + PASSES_WITHIN_S
         while asyncio.get_running_loop().time() < deadline:
             async for batches, aborted in log_between(self._first, self._tp, offset, offset + 1, "read_committed"):
@@ -157,7 +173,7 @@ class TargetTrial:
     async def _append(
         self, cluster: ClusterClient, producer_id: int, epoch: int, sequence: int, in_transaction: str | None = None
     ) -> TrialAnswer:
-        """Return the answer to one batch. A connection that is closed at it each time is one, too."""
+        """Return the answer to one batch. A connection that is closed each time is an answer, too."""
         answer = await ask_again(lambda: self._append_once(cluster, producer_id, epoch, sequence, in_transaction))
         return TrialAnswer(KafkaErrorCode.NETWORK_EXCEPTION) if answer is None else answer
 
@@ -183,8 +199,10 @@ class TargetTrial:
         return self._first.refused(self._tp, code, about, "Write")
 
     async def _read_back(self, offset: int, last: int) -> list[Batch]:
-        """Return the log from `offset` to the batch at `last`, which was acknowledged. A new leader learns a little
-        later that it is replicated."""
+        """Return the log from `offset` to the batch at `last`, which was acknowledged.
+
+        A new leader learns a little later that the batch is replicated.
+        """
         deadline = asyncio.get_running_loop().time() + PASSES_WITHIN_S
         while (end := await self._first.end_offset(self._tp)) <= last:
             if asyncio.get_running_loop().time() > deadline:
@@ -194,5 +212,5 @@ class TargetTrial:
 
 
 def _event(kind: str, subject: str, settings: FlowSettings) -> Event:
-    """Return what a record of the trial is: an event, since readers of the topic expect nothing else."""
+    """Return an event as a record of the trial, because readers of the topic expect nothing else."""
     return Event(kind=kind, service="data-plane", flow=str(settings.flow), subject=subject, at_ms=now_ms())

@@ -10,8 +10,10 @@ Bytes = bytes | bytearray | memoryview
 
 
 def _crc32c_by_package(data: Bytes, before: int = 0) -> int:
-    """Return the CRC-32C of `data`, behind the bytes whose CRC is `before`. The package takes no views, so this copies
-    the bytes first."""
+    """Return the CRC-32C of `data`, behind the bytes whose CRC is `before`.
+
+    The package takes no memory views, so this copies the bytes first.
+    """
     return int(google_crc32c.extend(before, bytes(data)))
 
 
@@ -21,4 +23,4 @@ def _fastest() -> Callable[..., int]:
 
 
 crc32c = _fastest()
-"""The CRC-32C of bytes, behind those whose CRC is the second argument. Each byte that is copied goes through this."""
+"""Return the CRC-32C of bytes, behind those whose CRC is the second argument. Each copied byte goes through this."""

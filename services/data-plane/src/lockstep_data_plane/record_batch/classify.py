@@ -1,6 +1,7 @@
-"""What becomes of a batch: it passes as it is, is rebuilt, is passed over, or is refused.
+"""The judgement of a batch: it passes as it is, is rebuilt, is skipped, or is refused.
 
-`BatchCase` has the cases in the order in which they are asked; `batches.md` has them with their reasons."""
+`BatchCase` has the cases in the order in which they are checked. `batches.md` has them with their reasons.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from lockstep_data_plane.record_batch.layout import (
 
 
 class BatchAction(Enum):
-    """The four fates of a batch."""
+    """The four outcomes of a batch's judgement."""
 
     PASS = "pass"  # noqa: S105  # not a password
     REBUILD = "rebuild"
@@ -35,7 +36,7 @@ class BatchAction(Enum):
 
 
 class BatchCase(Enum):
-    """What a batch may be, the first that holds: its fate, and the words for it."""
+    """The cases of a batch, of which the first that holds counts: its action, and the words for it."""
 
     UNKNOWN_FORMAT = BatchAction.REFUSE, "its format is not known"
     IMPOSSIBLE_OFFSETS = BatchAction.REFUSE, "its offsets cannot be right"
@@ -59,25 +60,30 @@ class BatchCase(Enum):
 NO_LIMIT = 2**31 - 1
 
 UNPACKED_TIMES, UNPACKED_AT_LEAST = 64, 16 * 1024 * 1024
-"""Records are unpacked to be built anew if they take at most so many times the target's `max.message.bytes`, or at most
-so many bytes. Above that a batch of a few kilobytes could take all memory of a slot."""
+"""Limits of a rebuilt batch's uncompressed records: a multiple of the target's `max.message.bytes`, or bytes.
+
+The larger one counts. Above it a batch of a few kilobytes could take all memory of a slot.
+"""
 
 ANY_OTHER, PASSED = BatchCase.ANY_OTHER, BatchCase.ANY_OTHER.value
-"""Nearly every batch is this case; an enum's `value` costs more than the rest of its judgement."""
+"""The case of nearly every batch, and its value: to read an enum's `value` costs more than the judgement."""
 
 
 @dataclass(frozen=True, slots=True)
 class TargetLimits:
-    """What the target takes, and how it is to be compressed.
+    """The limits of the target topic, and the compression that its batches get.
 
-    `max_bytes` is for a batch, as the topic's configs announce it. `split_above` is a guess, after the target refused a
-    batch of several records. It only splits batches: a single record may be larger, and is sent alone.
-
-    An explicit producer `compression.type` gives `codec` (bits of the attributes) to uncompressed batches, with
-    `recompress` to all of them. Without an explicit one both are off. Codecs in `refused_codecs` are replaced, for the
-    target has refused batches for them. `levels` count wherever a batch is built anew.
-    `tombstones_kept_ms` (`delete.retention.ms`): so long a compacted topic keeps
-    tombstones at least."""
+    Attributes:
+        max_bytes: The largest batch, as the topic's configuration announces it.
+        codec: The codec (bits of the attributes) that uncompressed batches get, by an explicit producer
+            `compression.type`. NONE: they stay as they are.
+        recompress: Whether all batches get `codec`.
+        levels: The compression levels of batches that are rebuilt.
+        tombstones_kept_ms: The milliseconds that a compacted topic keeps tombstones at least (`delete.retention.ms`).
+        split_above: A guessed limit, after the target refused a batch of several records. It only splits batches: a
+            single record may be larger, and is sent alone.
+        refused_codecs: Codecs for which the target has refused batches. They are replaced.
+    """
 
     max_bytes: int = 1048588
     codec: int = NONE
@@ -89,39 +95,41 @@ class TargetLimits:
 
     @property
     def largest_split(self) -> int:
-        """How large a batch of several records may be."""
+        """Return the largest size of a batch of several records."""
         return min(self.max_bytes, self.split_above)
 
     @property
     def unpacked_at_most(self) -> int:
-        """Return how many bytes the uncompressed records of a batch that is built anew may take."""
+        """Return how many bytes the uncompressed records of a batch that is rebuilt may take."""
         return min(max(UNPACKED_TIMES * self.max_bytes, UNPACKED_AT_LEAST), UNPACKED_AT_MOST)
 
     def choose_codec(self, had: int) -> int:
-        """Return the codec of a batch that is built anew from one that had `had`."""
+        """Return the codec of a batch that is rebuilt from one that had `had`."""
         wanted = self.codec if self.recompress else had or self.codec
         return self.replace_refused(wanted) if wanted in self.refused_codecs else wanted
 
     def replace_refused(self, codec: int) -> int:
-        """Return what takes the place of a codec that the target refuses: the producer's, if one is set and is not
-        refused."""
+        """Return the codec in place of a refused one: the producer's, if it is set and not refused."""
         asked: tuple[int, ...] = () if self.codec == NONE else (self.codec,)
         left = (other for other in (*asked, *INSTEAD_OF_REFUSED) if other != codec and other not in self.refused_codecs)
         return next(left)
 
 
 class AbortedTransactions:
-    """The aborted transactions that one fetch answer names, followed batch by batch in offset order (KIP-98)."""
+    """The aborted transactions that one fetch response names, followed batch by batch in offset order (KIP-98).
+
+    Args:
+        named: The producer id and the first offset of each; empty under `read_uncommitted`.
+    """
 
     def __init__(self, named: Iterable[tuple[int, int]] = ()) -> None:
-        """`named`: (producer id, first offset) of each aborted transaction; empty under `read_uncommitted`."""
         self._coming = sorted(named, key=lambda entry: entry[1], reverse=True)
         self._open: set[int] = set()
         self.any = bool(self._coming)
-        """Whether there are any."""
+        """True if the response names any."""
 
     def holds(self, batch: Batch) -> bool:
-        """Whether the batch belongs to an aborted transaction. To be asked once for each batch, in order."""
+        """Return whether the batch belongs to an aborted transaction. Call it once for each batch, in order."""
         while self._coming and self._coming[-1][1] <= batch.last_offset:
             self._open.add(self._coming.pop()[0])
         if batch.attributes & CONTROL:
@@ -133,11 +141,18 @@ class AbortedTransactions:
 def classify(
     batch: Batch, position: int, limits: TargetLimits, *, aborted: bool, elsewhere: bool = False
 ) -> tuple[BatchAction, str]:
-    """The batch's fate and, unless it passes, the reason. `position` is the next upstream offset wanted; `elsewhere`:
-    the flow does not copy what originated where the batch did (`provenance.py`).
+    """Return the batch's action and, unless it passes, the reason.
 
-    Depends on its arguments only, so a batch judged again after a restart meets the same fate: exact resume counts on
-    it."""
+    The result depends on the arguments only. So a batch that is judged again after a restart meets the same action,
+    which exact resume counts on.
+
+    Args:
+        batch: A batch, or a group of small ones.
+        position: The next upstream offset to copy.
+        limits: The limits of the target topic.
+        aborted: Whether the batch belongs to an aborted transaction.
+        elsewhere: Whether the flow does not copy records of the batch's origin (`provenance.py`).
+    """
     base_offset, magic = batch.base_offset, batch.magic
     last_offset = base_offset + batch.last_offset_delta
     if magic > 2:  # no CRC covers it

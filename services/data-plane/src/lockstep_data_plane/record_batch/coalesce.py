@@ -1,11 +1,12 @@
-"""Swarms of tiny batches as one (linger 0 makes a batch of each record). A request costs as much for one record as for
-hundreds, and a slot's work on a batch as much as on a group.
+"""The merge of small batches, such as those that a producer with linger 0 makes of each record.
 
-Key, value, headers, timestamp and order of each record stay. The waiting batches decide what is merged, never the
-clock. An outgoing batch that could go at once is never held back to be merged.
+A request costs as much for one record as for hundreds, and a slot's work on a batch as much as on a group. Key, value,
+headers, timestamp and order of each record stay. Only batches that wait anyway are merged: no clock decides, and a
+batch that could go at once is never held back.
 
 Compiled code finds groups (`docs/decisions/0072-small-batches-are-judged-in-groups.md`). Without it each batch comes by
-itself, and is merged when it waits."""
+itself, and is merged when it waits.
+"""
 
 from collections import deque
 from collections.abc import Iterator
@@ -20,44 +21,50 @@ from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import build, read_records
 
 MERGED_BYTES = 64 * 1024
-"""How large a group, or a merged outgoing batch, grows at most."""
+"""The largest size of a group, and of a merged outgoing batch."""
 
 MERGED_UNPACKED = 1024 * 1024
-"""How large what is merged may be uncompressed. It costs more to unpack than the request that it saves."""
+"""The largest uncompressed size of what is merged. To unpack more costs more than the request that it saves."""
 
 
 def scan_groups(records: bytes | memoryview, *, any_producer: bool) -> Iterator[Batch]:
-    """As `scan`. Batches of at most `SMALL_BYTES` come as one group if the CRC of each is right and no offset is
-    missing. They have one codec, one leader epoch, and timestamps of producers. None is a marker or part of a
-    transaction. Without `any_producer` they also have one producer id."""
+    """Yield the batches of a fetch response as `scan` does, with small ones in groups.
+
+    The batches of a group have at most `SMALL_BYTES` each, right CRCs, and no missing offset. They have one codec, one
+    leader epoch, and timestamps of producers. None is a marker or part of a transaction. Without `any_producer` they
+    also have one producer id.
+    """
     compiled = find_compiled()
     if compiled is None:
         return scan(records)
     gather = compiled.gather
-    return scan(records, lambda view, at: gather(view, at, SMALL_BYTES, MERGED_BYTES, any_producer))
+    return scan(records, lambda view, start: gather(view, start, SMALL_BYTES, MERGED_BYTES, any_producer))
 
 
 def next_outgoing(waiting: deque[OutgoingBatch], limits: TargetLimits) -> tuple[OutgoingBatch, int]:
-    """Remove the first batch from `waiting`, merged with the small ones right behind it. Returns it, and the sum of the
-    sizes removed. Merged batches have one codec, one time type and one producer id of ours, and together at most
-    `MERGED_BYTES`, or what the target takes. What cannot be merged is sent as it is; a group is then taken apart.
+    """Remove the first batch from `waiting`, merged with small ones behind it, and return it with the size removed.
+
+    Merged batches have one codec, one timestamp type and one producer id of the flow. Together they have at most
+    `MERGED_BYTES`, or what the target takes. What cannot be merged is sent as it is, and a group is then split.
+
     Batches of transactions are merged as well: the stamp does not name the source's transaction, and its end is known
-    before a batch is queued."""
+    before a batch is queued.
+    """
     first = waiting.popleft()
     size = len(first.data)
     if first.batches == 1 and (size > SMALL_BYTES or not waiting):
         return first, size
     group, total, kind, limit = [first], size, _kind(first), min(MERGED_BYTES, limits.largest_split)
     for outgoing in waiting:
-        more = len(outgoing.data)
+        added = len(outgoing.data)
         if (
-            (more > SMALL_BYTES and outgoing.batches == 1)
-            or total + more > limit
+            (added > SMALL_BYTES and outgoing.batches == 1)
+            or total + added > limit
             or outgoing.producer_id != first.producer_id
             or _kind(outgoing) != kind
         ):
             break
-        total += more
+        total += added
         group.append(outgoing)
     merged = _merge(group, kind, limits.levels) if len(group) > 1 or (first.batches > 1 and size <= limit) else None
     if merged is not None:
@@ -65,13 +72,13 @@ def next_outgoing(waiting: deque[OutgoingBatch], limits: TargetLimits) -> tuple[
             waiting.popleft()
         return merged, total
     if first.batches > 1:
-        waiting.extendleft(reversed(_taken_apart(first)))
+        waiting.extendleft(reversed(_split_group(first)))
         first = waiting.popleft()
     return first, len(first.data)
 
 
 def _kind(outgoing: OutgoingBatch) -> int:
-    """Codec and time type, from the attributes' lower byte."""
+    """Return codec and timestamp type, from the attributes' lower byte."""
     return outgoing.data[ATTRIBUTES_AT] & (CODEC_MASK | LOG_APPEND_TIME)
 
 
@@ -84,8 +91,10 @@ def _merge(group: list[OutgoingBatch], kind: int, levels: CompressionLevels) -> 
 
 
 def _merge_decoded(group: list[OutgoingBatch], kind: int, levels: CompressionLevels) -> OutgoingBatch:
-    """Return the records of all batches as one batch. Raises CorruptRecordError, also where they take more than
-    `MERGED_UNPACKED` bytes uncompressed."""
+    """Return the records of all batches as one batch, after decoding them.
+
+    Raises CorruptRecordError, also if they take more than `MERGED_UNPACKED` bytes uncompressed.
+    """
     records: list[PlainRecord] = []
     bytes_left = MERGED_UNPACKED
     for outgoing in group:
@@ -108,8 +117,8 @@ def _content_bytes(record: PlainRecord) -> int:
     return len(record.key or b"") + len(record.value or b"") + headers
 
 
-def _taken_apart(group: OutgoingBatch) -> list[OutgoingBatch]:
-    """Each batch of a group by itself."""
+def _split_group(group: OutgoingBatch) -> list[OutgoingBatch]:
+    """Return each batch of a group by itself."""
     apart = [as_outgoing(batch) for batch in scan(group.data)]
     for outgoing in apart:
         outgoing.producer_id = group.producer_id

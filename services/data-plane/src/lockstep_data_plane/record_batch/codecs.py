@@ -1,6 +1,7 @@
-"""The codecs of record batches: the number each has in the attributes, and how hard each compresses.
+"""The codecs of record batches: their numbers in the attributes, their levels, compression and decompression.
 
-A few bytes may say that they are gigabytes. So what comes out is bounded, and is not allocated before it is there."""
+A few bytes may claim to be gigabytes. So the size of the result is bounded, and no memory is allocated ahead of it.
+"""
 
 import struct
 import zlib
@@ -18,41 +19,45 @@ from lockstep_data_plane.record_batch.layout import CorruptRecordError
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 
 CODECS: Mapping[str, int] = MappingProxyType({"none": NONE, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD})
-"""By the names that `compression.type` takes."""
+"""The number of each codec, by the names that `compression.type` takes."""
 
 CODEC_NAMES: Mapping[int, str] = MappingProxyType({codec: name for name, codec in CODECS.items()})
 
 INSTEAD_OF_REFUSED = (LZ4, GZIP, SNAPPY, ZSTD, NONE)
-"""What a batch is compressed with if the target refuses its codec: the first that it does not refuse. LZ4 costs least.
-Services that take few codecs take gzip, and everything takes uncompressed batches."""
+"""The codecs that replace a refused one, in order of preference. The first that the target does not refuse is taken.
+
+LZ4 costs least. Services that take few codecs take gzip, and everything takes uncompressed batches.
+"""
 
 UNPACKED_AT_MOST = 128 * 1024 * 1024
-"""How many bytes the records of one batch may take, uncompressed, if they have to be read."""
+"""The largest size of one batch's records, uncompressed, that are read."""
 
 Payload = bytes | memoryview
 Decoder = Callable[[Payload, int], Payload]
 
 GZIP_MEMBER = 31
-"""zlib's `wbits` for the largest window inside gzip's frame."""
+"""The `wbits` of zlib for the largest window inside gzip's frame."""
 JAVA_FAST_LZ4 = 9
 FAST_LZ4 = 0
 LEAST_HIGH_LZ4 = 3
-"""Below it liblz4's frames are fast ones, where Java takes the high compressor for every number but 9."""
+"""The least level of liblz4's high compressor. Java takes that compressor for every number but 9."""
 
 _XERIAL = b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1)
-"""The front of Java's stream of snappy blocks, each with its size in front. Other clients write one block alone."""
+"""The front of Java's stream of snappy blocks, each with its size in front. Other clients write a single block."""
 _BLOCK_SIZE = struct.Struct(">i")
 _FED_BYTES = 16 * 1024
 _ROOM, _ROOMIER = 1024 * 1024, 8
-"""Most batches come out within the first; where one does not, the next try has so many times the room."""
+"""The buffer in which most batches fit uncompressed, and the factor by which the next try is larger."""
 _UNTOUCHED = bytes.fromhex("c2b1f07d5e934aa86f1d9b27e4d0387c")
-"""It is put at the end of the room. If it is still there after a failure, more room would not have helped."""
+"""The bytes at the end of the buffer. If a failure leaves them in place, a larger buffer would not help."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompressionLevels:
-    """How hard to compress, counted as Java's producer counts in `compression.<codec>.level` (KIP-390); the defaults
-    are Java's. Snappy has no levels."""
+    """The compression levels, as Java's producer counts them in `compression.<codec>.level` (KIP-390).
+
+    The defaults are Java's. Snappy has no levels.
+    """
 
     gzip: int = -1
     lz4: int = JAVA_FAST_LZ4
@@ -61,12 +66,15 @@ class CompressionLevels:
 
 JAVAS_LEVELS = CompressionLevels()
 HARD_LEVELS = CompressionLevels(gzip=9, lz4=17, zstd=12)
-"""For a record that would not fit otherwise. zstd goes on to 22, but a slot must not stand still for seconds."""
+"""The levels for a record that would not fit otherwise. zstd goes on to 22, but a slot must not stop for seconds."""
 
 
 def decompress(payload: Payload, codec: int, at_most: int = UNPACKED_AT_MOST) -> Payload:
-    """Return the bytes that `compress` was given. Raises CorruptRecordError for a codec that there is not, for bytes
-    that it did not make, and where more than `at_most` bytes would come out."""
+    """Return the bytes that `compress` was given.
+
+    Raises:
+        CorruptRecordError: The codec is unknown, the bytes are damaged, or the result exceeds `at_most` bytes.
+    """
     if codec == NONE:
         return payload
     decode = _DECODERS.get(codec)
@@ -83,8 +91,7 @@ def _too_large(at_most: int) -> CorruptRecordError:
 
 
 def _read_gzip(payload: Payload, at_most: int) -> bytes:
-    """Uncompress one gzip member or several. They are fed in small pieces, because zlib copies what is behind a
-    member."""
+    """Decompress one gzip member or several, in small pieces, because zlib copies what is behind a member."""
     view, position, left = memoryview(payload), 0, at_most
     parts: list[bytes] = []
     while position < len(view):
@@ -136,7 +143,7 @@ def _kept_room() -> memoryview:
 
 
 def _reader_into(decompress_into: Callable[[Payload, Any], int]) -> Decoder:
-    """Return a decoder that uses one which fills a buffer, and fails where the buffer does not suffice."""
+    """Return a decoder made of one that fills a buffer and fails if the buffer is too small."""
 
     def decode(payload: Payload, at_most: int) -> Payload:
         room = max(_ROOM, _ROOMIER * len(payload))
@@ -169,8 +176,10 @@ _DECODERS: Mapping[int, Decoder] = MappingProxyType(
 
 
 def compress(payload: bytes | memoryview, codec: int, levels: CompressionLevels) -> bytes:
-    """The bytes behind a batch's header in the frame that every Kafka client reads. Raises ValueError for a codec that
-    there is not."""
+    """Return the bytes behind a batch's header, in the frame that every Kafka client reads.
+
+    Raises ValueError for an unknown codec.
+    """
     if codec == GZIP:
         return zlib.compress(payload, levels.gzip, GZIP_MEMBER)
     if codec == SNAPPY:

@@ -1,4 +1,7 @@
-"""The compiled code of this package; it is optional (`docs/decisions/0066-records-are-copied-by-compiled-code.md`)."""
+"""The compiled code of this package.
+
+It is optional (`docs/decisions/0066-records-are-copied-by-compiled-code.md`).
+"""
 
 from functools import cache
 from types import ModuleType
@@ -6,7 +9,7 @@ from types import ModuleType
 
 @cache
 def find_compiled() -> ModuleType | None:
-    """The compiled module; None where no C compiler was when Lockstep was built."""
+    """Return the compiled module; None: Lockstep was built without a C compiler."""
     try:
         from lockstep_data_plane.record_batch import compiled_records
     except ImportError:

@@ -1,21 +1,21 @@
-/* What is done to the bytes of each batch: its header is stamped, and if it is built anew, its records are copied.
+/* The work on the bytes of each batch: stamps, CRCs, groups of small batches, and copies of records.
  *
- * `stamp` makes the same header as record_batch/outgoing_batch.py, from a batch whose CRC is right. `gather` finds small
- * batches that follow each other, so that no object is made for each. `join_frames` makes one LZ4 frame of theirs.
+ * `stamp` makes the same header as record_batch/outgoing_batch.py, from a batch whose CRC is right. `crc32c` continues a
+ * CRC-32C, by the processor's own instruction if it has one. `gather` finds small batches that follow each other, so that
+ * no object is made for each. `join_frames` makes one LZ4 frame of theirs.
  *
  * `read` makes an object for each record, as record_batch/pure_python_codec.py does. `renumber`, `join` and `translate`
- * copy records without one: the same bytes as record_batch/rebuild.py makes from decoded records. Each may say None.
+ * copy records without objects, into the same bytes that record_batch/rebuild.py makes of decoded records. `renumber`
+ * reads the records of a batch of format 2, `join` those of several, `translate` messages of formats 0 and 1.
  *
- * None means: the records are not in the one form that an encoder gives them (a number with more bytes than it needs,
- * attributes of a record, offsets that do not ascend), or they are no records. Then plain Python decodes them, and
- * copies them or says what is wrong. So nothing is decided here. `renumber` reads the records of a batch of format 2,
- * `join` those of several, `translate` messages of formats 0 and 1. Each returns (records, offsets, newest, oldest,
- * base):
+ * Each of these four may return None. Then the records do not have the one form that an encoder gives them, or they are
+ * damaged. Examples are a number with more bytes than it needs, a record with attributes, and offsets that do not ascend.
+ * Plain Python decodes such records, and copies them or reports what is wrong. So nothing is decided here.
+ *
+ * `renumber`, `join` and `translate` return (records, offsets, newest, oldest, base):
  *   records  bytes: in format 2, with offsets from 0 on, uncompressed and without a header
  *   offsets  tuple of (first source offset, index of the first, count), for each stretch of consecutive ones
  *   newest, oldest, base: the largest, the smallest and the first timestamp
- *
- * `crc32c` continues a CRC-32C, by the processor's own instruction where it has one.
  */
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030b0000
@@ -24,7 +24,7 @@
 #include <string.h>
 
 #define HEADER_SIZE 61
-#define PREFIX 12               /* base offset and length; the length counts what is behind them */
+#define PREFIX 12               /* base offset and length; the length counts the bytes behind them */
 #define CRC_AT 17
 #define ATTRIBUTES_AT 21        /* the CRC covers everything from here on */
 #define PRODUCER_AT 43          /* its id, its epoch and the base sequence */
@@ -39,7 +39,7 @@
 #define LEAST_HEADER 2          /* name and value */
 #define MESSAGE_FRONT 12        /* offset and size */
 #define GROWTH 18               /* longer deltas of timestamp (9) and offset (4), their effect on the length (5) */
-#define FURTHEST (1LL << 60)    /* timestamps beyond it are left to the other path: their differences may overflow */
+#define FURTHEST (1LL << 60)    /* timestamps and offsets beyond it are decoded in Python: differences may overflow */
 
 typedef struct {
     const unsigned char *at, *end;
@@ -57,17 +57,17 @@ typedef struct {
 
 static int read_number(Reader *from, int64_t *value)
 {
-    uint64_t found = 0;
+    uint64_t bits = 0;
     int shift = 0;
     while (from->at < from->end) {
         unsigned char byte = *from->at++;
         if (shift == 63 && byte > 1)
             return 0;
-        found |= (uint64_t)(byte & 0x7f) << shift;
+        bits |= (uint64_t)(byte & 0x7f) << shift;
         if (byte < 0x80) {
             if (byte == 0 && shift)
                 return 0;
-            *value = (int64_t)(found >> 1) ^ -(int64_t)(found & 1);
+            *value = (int64_t)(bits >> 1) ^ -(int64_t)(bits & 1);
             return 1;
         }
         shift += 7;
@@ -77,7 +77,7 @@ static int read_number(Reader *from, int64_t *value)
     return 0;
 }
 
-/* Passes bytes with their length in front; -1 means none. */
+/* Skips bytes with their length in front; -1 means none. */
 static int pass_sized(Reader *from, int may_be_none)
 {
     int64_t size;
@@ -120,7 +120,7 @@ static int add_stretch(Copy *copy)
     return failed ? -1 : 0;
 }
 
-/* Whether a record with this offset belongs into the copy. It is counted then. -1: an exception is set. */
+/* Returns 1 and counts the record if it belongs into the copy, 0 if it does not, -1 if an exception is set. */
 static int admit(Copy *copy, int64_t offset, int64_t timestamp)
 {
     Py_ssize_t each;
@@ -148,7 +148,7 @@ static int admit(Copy *copy, int64_t offset, int64_t timestamp)
     return 1;
 }
 
-/* Writes what is in front of key, value and headers. `rest`: so many bytes follow. */
+/* Writes the fields in front of key, value and headers, which take `rest` bytes. */
 static void write_front(Copy *copy, int64_t timestamp, Py_ssize_t rest)
 {
     unsigned char front[16], *end = front;
@@ -221,7 +221,7 @@ static void release(Copy *copy)
     PyMem_Free(copy->records);
 }
 
-/* 1: all records are copied; 0: they are left to the other path; -1: an exception is set. */
+/* Returns 1 if all records are copied, 0 if Python has to decode them, -1 if an exception is set. */
 static int copy_records(Copy *copy, Reader *body, Py_ssize_t count, int64_t base_offset, int64_t last_delta,
                         int64_t base_timestamp, int has_append_time, int64_t append_time)
 {
@@ -265,7 +265,7 @@ static int copy_records(Copy *copy, Reader *body, Py_ssize_t count, int64_t base
     return 1;
 }
 
-/* Key or value of a message; its size is -1 where there is none. */
+/* Reads the key or the value of a message; a size of -1 means none. */
 static int read_part(Reader *from, const unsigned char **part, int32_t *size)
 {
     if (from->end - from->at < 4)
@@ -294,7 +294,7 @@ static void write_part(Copy *copy, const unsigned char *part, int32_t size)
     }
 }
 
-/* As copy_records. `shift` is added to each offset. */
+/* Copies the messages of a set; `shift` is added to each offset. Returns as copy_records. */
 static int copy_messages(Copy *copy, Reader set, int magic, int64_t shift, int has_append_time, int64_t append_time)
 {
     while (set.at < set.end) {
@@ -400,8 +400,8 @@ typedef struct {
     int attributes;
 } Batch;
 
-/* Whether there is a whole one. */
-static int read_batch(Reader *from, Batch *found)
+/* Returns 1 and passes the batch if the bytes begin with a whole one. */
+static int read_batch(Reader *from, Batch *batch)
 {
     const unsigned char *at = from->at;
     int64_t size;
@@ -410,21 +410,21 @@ static int read_batch(Reader *from, Batch *found)
     size = PREFIX + (int64_t)big_endian_32(at + 8);
     if (size < HEADER_SIZE || size > from->end - at || at[16] != 2)
         return 0;
-    found->at = at;
-    found->body = at + HEADER_SIZE;
-    found->end = from->at = at + size;
-    found->base_offset = big_endian_64(at);
-    found->leader_epoch = big_endian_32(at + 12);
-    found->attributes = at[ATTRIBUTES_AT] << 8 | at[ATTRIBUTES_AT + 1];
-    found->last_offset_delta = big_endian_32(at + 23);
-    found->base_timestamp = big_endian_64(at + 27);
-    found->max_timestamp = big_endian_64(at + 35);
-    found->producer_id = big_endian_64(at + PRODUCER_AT);
-    found->count = big_endian_32(at + COUNT_AT);
+    batch->at = at;
+    batch->body = at + HEADER_SIZE;
+    batch->end = from->at = at + size;
+    batch->base_offset = big_endian_64(at);
+    batch->leader_epoch = big_endian_32(at + 12);
+    batch->attributes = at[ATTRIBUTES_AT] << 8 | at[ATTRIBUTES_AT + 1];
+    batch->last_offset_delta = big_endian_32(at + 23);
+    batch->base_timestamp = big_endian_64(at + 27);
+    batch->max_timestamp = big_endian_64(at + 35);
+    batch->producer_id = big_endian_64(at + PRODUCER_AT);
+    batch->count = big_endian_32(at + COUNT_AT);
     return 1;
 }
 
-/* Bytes that have one or several batches each. */
+/* Several buffers of bytes, each with one or more batches. */
 typedef struct {
     Py_ssize_t count;
     Py_buffer *each;
@@ -466,7 +466,8 @@ static Reader reader_of(const Py_buffer *bytes)
     return reader;
 }
 
-/* Copies all batches, numbered from 0 on. `rest`: the records of all, where they were compressed. */
+/* Copies all batches, with offsets from 0 on. `rest` has the records of all if they were compressed. Returns as
+ * copy_records. */
 static int join_groups(const Groups *groups, Copy *copy, Reader *rest)
 {
     Py_ssize_t each;
@@ -491,11 +492,11 @@ static int join_groups(const Groups *groups, Copy *copy, Reader *rest)
                 return 0;
         }
     }
-    /* an offset that is not the one behind the last begins a stretch */
+    /* a second stretch would mean that an offset is missing */
     return (rest == NULL || rest->at == rest->end) && copy->count && !copy->stretch_first && !copy->stretch_begin;
 }
 
-/* How much room the copy needs at most; -1: these are no batches. `rest`: as join_groups. */
+/* Returns the largest size of the copy in bytes, -1 if these are no batches. `rest` is as in join_groups. */
 static Py_ssize_t room_of(const Groups *groups, const Reader *rest)
 {
     Py_ssize_t each, size = rest == NULL ? 0 : rest->end - rest->at, records = 0;
@@ -556,13 +557,13 @@ released:
     return result;
 }
 
-/* As `a + b` of Java's long: beyond the largest number comes the smallest. */
+/* Adds as Java's long does: the largest number is followed by the smallest. */
 static int64_t wrapped_sum(int64_t a, int64_t b)
 {
     return (int64_t)((uint64_t)a + (uint64_t)b);
 }
 
-/* 1: the object is made; 0: it is left to the other path; -1: an exception is set. */
+/* Returns 1 if the object is made, 0 if Python has to decode the records, -1 if an exception is set. */
 static int read_bytes(Reader *from, PyObject **made)
 {
     int64_t size;
@@ -610,7 +611,7 @@ static int read_headers(Reader *from, PyObject **made)
     return 1;
 }
 
-/* What is behind a record's offset. */
+/* Reads key, value and headers of a record. Returns as read_bytes. */
 static int read_content(Reader *record, int64_t offset, int64_t timestamp, PyObject **made)
 {
     PyObject *key = NULL, *value = NULL, *headers = NULL;
@@ -691,15 +692,15 @@ done:
 #define FRAME_HEADER 7
 #define FRAME_END 4
 #define BLOCK_SIZE 0x7fffffffu  /* the highest bit says that it is not compressed */
-#define ALONE 0x60              /* flags of version 1 whose blocks do not need the ones before */
-#define BLOCK_CHECKSUMS 0x10    /* behind each; Java's producer writes none, liblz4's frames of other clients have them */
+#define ALONE 0x60              /* flags of version 1 with blocks that do not refer to earlier ones */
+#define BLOCK_CHECKSUMS 0x10    /* a checksum behind each block: liblz4 writes them, Java's producer does not */
 
 static uint32_t little_endian_32(const unsigned char *at)
 {
     return (uint32_t)at[3] << 24 | (uint32_t)at[2] << 16 | (uint32_t)at[1] << 8 | (uint32_t)at[0];
 }
 
-/* Passes the blocks of a frame, up to the bytes that end it. These are the last of the body. */
+/* Skips the blocks of a frame, up to the bytes that end it, which must be the last of the body. */
 static int pass_blocks(Reader *body, int has_checksums)
 {
     while (body->end - body->at > FRAME_END) {
@@ -711,7 +712,7 @@ static int pass_blocks(Reader *body, int has_checksums)
     return body->end - body->at == FRAME_END && little_endian_32(body->at) == 0;
 }
 
-/* 1: all blocks are in the frame; 0: they are left to the other path. */
+/* Returns 1 if all blocks are in the frame, 0 if Python has to decompress them. */
 static int join_blocks(const Groups *groups, unsigned char *frame, unsigned char **to)
 {
     static const unsigned char magic[4] = {0x04, 0x22, 0x4d, 0x18};
@@ -817,8 +818,8 @@ done:
 #define POLYNOMIAL 0x82f63b78u
 #define ONE 0x80000000u
 
-static uint32_t crc_of[8][256]; /* of a byte, with so many zero bytes behind it */
-static uint32_t of_zeros[4][256]; /* what so many zero bytes, times 256^index, multiply by */
+static uint32_t crc_of[8][256]; /* the CRC of a byte with so many zero bytes behind it */
+static uint32_t of_zeros[4][256]; /* the factor of so many zero bytes, times 256^index */
 
 static uint32_t times_x(uint32_t factor)
 {
@@ -853,7 +854,7 @@ static void fill_tables(void)
     }
 }
 
-/* `crc` with so many zero bytes behind it. */
+/* Returns the CRC of bytes with so many zero bytes behind them. */
 static uint32_t with_zeros(uint32_t crc, Py_ssize_t zeros)
 {
     int index = 0;
@@ -862,7 +863,7 @@ static uint32_t with_zeros(uint32_t crc, Py_ssize_t zeros)
     return crc;
 }
 
-/* `crc` with these bytes behind it, eight at a time. */
+/* Continues a CRC by tables, eight bytes at a time. */
 static uint32_t add_by_table(uint32_t crc, const unsigned char *at, const unsigned char *end)
 {
     for (; end - at >= 8; at += 8) {
@@ -876,8 +877,8 @@ static uint32_t add_by_table(uint32_t crc, const unsigned char *at, const unsign
     return crc;
 }
 
-/* By the processor's instruction: three lanes at a time, for each takes three cycles and one may begin in each cycle.
- * `zeros_behind` multiplies by what a lane of zero bytes does. */
+/* The processor's instruction takes three cycles, and one may begin in each cycle. So three lanes of bytes are read at a
+ * time. `shifted` multiplies the CRC of a lane by the factor of the lanes behind it. */
 #if defined(__x86_64__) && defined(__GNUC__)
 #define HAS_INSTRUCTION __builtin_cpu_supports("sse4.2")
 #define STEP(crc, word) __asm__("crc32q %1, %0" : "+r"(crc) : "rm"(word))
@@ -895,7 +896,7 @@ static uint32_t add_by_table(uint32_t crc, const unsigned char *at, const unsign
 #define LANE 1024
 #define SHORT_LANE 128
 
-typedef uint32_t Shift[4][256]; /* what a byte of a CRC, at each of its four places, becomes */
+typedef uint32_t Shift[4][256]; /* the product of a factor with each byte of a CRC, at each of its four positions */
 
 static Shift behind_lane, behind_short_lane;
 static int has_instruction;
@@ -956,7 +957,7 @@ static uint32_t add_to_crc(uint32_t crc, const unsigned char *at, const unsigned
     return add_by_table(crc, at, end);
 }
 
-/* What the CRC of bytes is changed by, if some are changed by `changes` and `zeros` bytes are behind them. */
+/* Returns the change of the CRC of bytes, if those in front of the last `zeros` ones are changed by `changes`. */
 static uint32_t change_of_crc(const unsigned char *changes, Py_ssize_t size, Py_ssize_t zeros)
 {
     return with_zeros(add_to_crc(0, changes, changes + size), zeros);
@@ -982,7 +983,7 @@ static PyObject *crc32c(PyObject *module, PyObject *const *given, Py_ssize_t cou
     return PyLong_FromUnsignedLong(crc & 0xffffffffu);
 }
 
-/* Whether the batch can go with those before it: nothing of it needs another treatment than its records. */
+/* Returns whether the batch can be in a group, behind the batch `before` it (NULL: it is the first one). */
 static int joins(const Batch *batch, const Batch *before, int any_producer)
 {
     if (batch->attributes & ~CODEC_MASK || batch->count <= 0 || batch->last_offset_delta != batch->count - 1)
@@ -997,7 +998,7 @@ static int joins(const Batch *batch, const Batch *before, int any_producer)
             (any_producer || batch->producer_id == before->producer_id));
 }
 
-/* Their CRCs are right. */
+/* Finds a group of small batches, and checks the CRC of each. */
 static PyObject *gather(PyObject *module, PyObject *const *given, Py_ssize_t count)
 {
     Py_buffer bytes;
@@ -1060,7 +1061,7 @@ static void write_big_endian(unsigned char *to, int size, uint64_t value)
         to[size] = (unsigned char)value;
 }
 
-/* The records are not read: their part in the CRC stays what it is. */
+/* Makes the header without reading the records: their part in the CRC does not change. */
 static PyObject *stamp(PyObject *module, PyObject *const *given, Py_ssize_t count)
 {
     Py_buffer batch;

@@ -1,4 +1,4 @@
-"""See `compiled_records.c`. There only where a C compiler was when Lockstep was built."""
+"""The compiled code of this package, as `compiled_records.c` has it. It exists only if a C compiler built it."""
 
 from collections.abc import Sequence
 

@@ -1,7 +1,8 @@
-"""A batch that is built anew, without an object for each of its records: compiled code copies them, and numbers them.
+"""The rebuild of a batch by compiled code, which copies and numbers records without an object for each.
 
-That code is optional (`docs/decisions/0066-records-are-copied-by-compiled-code.md`). Where it is not, and for records
-that it leaves alone, `rebuild.py` decodes each record and makes the same bytes."""
+That code is optional (`docs/decisions/0066-records-are-copied-by-compiled-code.md`). Without it, and for records that
+it does not copy, `rebuild.py` decodes each record and makes the same bytes.
+"""
 
 from collections.abc import Sequence
 from types import ModuleType
@@ -25,12 +26,14 @@ from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, heade
 
 Skips = Sequence[tuple[int, int]]
 Copied = tuple[bytes, tuple[Stretch, ...], int, int, int]
-"""As `compiled_records.c` says."""
+"""The result of compiled code: records, stretches of offsets, and the largest, the smallest and the first timestamp."""
 
 
 def copy_records(batch: Batch, position: int, limits: TargetLimits, skips: Skips = ()) -> list[OutgoingBatch] | None:
-    """As `rebuild`, in one outgoing batch. None: its records have to be decoded. They are too large for one, are
-    encoded in an unusual way, or are no records."""
+    """Rebuild the batch as `rebuild` does, into one outgoing batch; None: its records have to be decoded.
+
+    That is so if they are too large for one batch, are encoded in an unusual way, or are damaged.
+    """
     compiled = find_compiled()
     if compiled is None:
         return None
@@ -72,8 +75,10 @@ def copy_records(batch: Batch, position: int, limits: TargetLimits, skips: Skips
 def join_batches(
     group: Sequence[OutgoingBatch], codec: int, levels: CompressionLevels, at_most: int
 ) -> OutgoingBatch | None:
-    """Return the records of several outgoing batches as one. None: as `copy_records`, or they take more than `at_most`
-    bytes uncompressed."""
+    """Return the records of several outgoing batches as one; None: they have to be decoded.
+
+    That is so as for `copy_records`, and if they take more than `at_most` bytes uncompressed.
+    """
     compiled = find_compiled()
     if compiled is None:
         return None
@@ -96,8 +101,10 @@ def join_batches(
 def _joined_payload(
     compiled: ModuleType, groups: Sequence[bytes | memoryview], codec: int, at_most: int
 ) -> bytes | memoryview:
-    """The records of all batches, one behind the other. A frame costs far more to begin than to read, so LZ4's become
-    one."""
+    """Return the uncompressed records of all batches, one behind the other.
+
+    A frame costs far more to begin than to read, so LZ4 frames become one first.
+    """
     if codec == LZ4 and (frame := compiled.join_frames(groups)) is not None:
         return decompress(frame, codec, at_most)
     parts, left = [], at_most
@@ -108,7 +115,7 @@ def _joined_payload(
 
 
 def _as_batch(records: bytes, count: int, base: int, newest: int, codec: int, levels: CompressionLevels) -> bytes:
-    """With a header, and no producer yet."""
+    """Return the records as a compressed batch with a header, without a producer."""
     payload = records if codec == NONE else compress(records, codec, levels)
     length = HEADER_SIZE + len(payload) - PREFIX.size
     covered = COVERED.pack(codec, count - 1, base, newest, -1, -1, -1, count)

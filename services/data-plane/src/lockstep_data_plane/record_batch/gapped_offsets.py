@@ -1,4 +1,4 @@
-"""Offsets that ascend, with the gaps that a log cleaner leaves."""
+"""Ascending offsets with the gaps that a log cleaner leaves."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -7,35 +7,35 @@ from operator import itemgetter
 from typing import overload
 
 Stretch = tuple[int, int, int]
-"""Consecutive offsets: the first one, its index among all, and how many."""
+"""A stretch of consecutive offsets: the first one, its index among all, and how many."""
 
 _INDEX = itemgetter(1)
 
 
 @dataclass(frozen=True, slots=True)
 class GappedOffsets(Sequence[int]):
-    """Kept as stretches: a slot asks for these, and a batch has far fewer of them than records."""
+    """A sequence of ascending offsets, kept as stretches, because a batch has far fewer of them than records."""
 
     stretches: tuple[Stretch, ...]
 
     @classmethod
     def gather(cls, offsets: Iterable[int]) -> "GappedOffsets":
-        """From each of them."""
+        """Return the sequence of these offsets, which ascend."""
         return cls(tuple(_gather(offsets)))
 
     @classmethod
     def join(cls, parts: Iterable[Sequence[int]]) -> "GappedOffsets":
-        """Those of several batches, one behind the other."""
-        found: list[Stretch] = []
+        """Return the offsets of several batches, one behind the other."""
+        stretches: list[Stretch] = []
         index = 0
         for first, _, count in (stretch for part in parts for stretch in stretches_within(part)):
-            if found and found[-1][0] + found[-1][2] == first:
-                before, begin, earlier = found.pop()
-                found.append((before, begin, earlier + count))
+            if stretches and stretches[-1][0] + stretches[-1][2] == first:
+                before, begin, earlier = stretches.pop()
+                stretches.append((before, begin, earlier + count))
             else:
-                found.append((first, index, count))
+                stretches.append((first, index, count))
             index += count
-        return cls(tuple(found))
+        return cls(tuple(stretches))
 
     def __len__(self) -> int:
         if not self.stretches:
@@ -54,32 +54,31 @@ class GappedOffsets(Sequence[int]):
     def __getitem__(self, index: int | slice) -> int | Sequence[int]:
         if isinstance(index, slice):
             return tuple(self)[index]
-        at = index + len(self) if index < 0 else index
-        if not 0 <= at < len(self):
+        position = index + len(self) if index < 0 else index
+        if not 0 <= position < len(self):
             raise IndexError(f"there are {len(self)} offsets, none has the index {index}")
-        first, begin, _ = self.stretches[bisect_right(self.stretches, at, key=_INDEX) - 1]
-        return first + at - begin
+        first, begin, _ = self.stretches[bisect_right(self.stretches, position, key=_INDEX) - 1]
+        return first + position - begin
 
 
 def _gather(offsets: Iterable[int]) -> list[Stretch]:
-    """The stretches of offsets that ascend."""
-    found: list[Stretch] = []
+    stretches: list[Stretch] = []
     first = begin = index = 0
     following = None
     for offset in offsets:
         if offset != following:
             if index:
-                found.append((first, begin, index - begin))
+                stretches.append((first, begin, index - begin))
             first, begin = offset, index
         following = offset + 1
         index += 1
     if index:
-        found.append((first, begin, index - begin))
-    return found
+        stretches.append((first, begin, index - begin))
+    return stretches
 
 
 def stretches_within(offsets: Sequence[int]) -> Sequence[Stretch]:
-    """The stretches of offsets, which ascend, without reading each of them where they are known already."""
+    """Return the stretches of ascending offsets, if possible without reading each of them."""
     if type(offsets) is range and offsets.step == 1:
         return ((offsets.start, 0, len(offsets)),) if offsets else ()
     if isinstance(offsets, GappedOffsets):

@@ -1,7 +1,8 @@
-"""The messages of a set of format 0 or 1, which segments from before Kafka 0.11 still hold (KIP-31, KIP-32).
+"""The messages of a set of format 0 or 1, which segments from before Kafka 0.11 still have (KIP-31, KIP-32).
 
 A compressed set is one message, the wrapper, whose value holds the others. The wrapper has the offset of the last one
-inside. Inside, format 0 counts from the beginning of the log and format 1 from the beginning of the set (KIP-31)."""
+inside. Inside, format 0 counts from the beginning of the log and format 1 from the beginning of the set (KIP-31).
+"""
 
 import struct
 import zlib
@@ -27,16 +28,21 @@ MOST_IN_A_BLOCK = {4: 1 << 16, 5: 1 << 18, 6: 1 << 20, 7: 1 << 22}
 _CRC, _CRC_AT = struct.Struct(">I"), 12
 _SIZE = struct.Struct(">i")
 _FRONT = struct.Struct(">qiIbb")
-"""Offset, size of what follows, CRC, magic, attributes."""
+"""The first fields of a message: offset, size of what follows, CRC, magic, attributes."""
 _SIZED_FROM = 12
 _TIMESTAMP = struct.Struct(">q")
 NO_TIME = -1
 
 
 class MessageSet(NamedTuple):
-    """The messages of a set, out of their wrapper. `append_time`: of all of them; None: each has its own.
-    `last_offset`: of the last one, whose own offset counts from the beginning of the set; -1: they count from the
-    beginning of the log."""
+    """The messages of a set, out of their wrapper.
+
+    Attributes:
+        messages: Their bytes, one message behind the other.
+        append_time: The timestamp of all of them; None: each has its own.
+        last_offset: The offset of the last one, if offsets count from the beginning of the set; -1: they count from the
+            beginning of the log.
+    """
 
     messages: Payload
     append_time: int | None = None
@@ -55,8 +61,10 @@ class Message(NamedTuple):
 
 
 def unpack_set(batch: Batch, at_most: int) -> MessageSet:
-    """Return the messages of a set. Raises CorruptRecordError where the set is damaged, or has more than `at_most`
-    bytes uncompressed."""
+    """Return the messages of a set.
+
+    Raises CorruptRecordError if the set is damaged, or has more than `at_most` bytes uncompressed.
+    """
     if _CRC.unpack_from(batch.data, _CRC_AT)[0] != zlib.crc32(batch.data[_CRC_AT + _CRC.size :]):
         raise CorruptRecordError("its CRC does not match its bytes")
     codec = batch.attributes & CODEC_MASK
@@ -72,8 +80,10 @@ def unpack_set(batch: Batch, at_most: int) -> MessageSet:
 
 
 def read_messages(batch: Batch, at_most: int) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
-    """Return offset, timestamp, key and value of each message of a set. Raises as `unpack_set`, also where an offset
-    cannot be one."""
+    """Yield offset, timestamp, key and value of each message of a set.
+
+    Raises as `unpack_set`, also if an offset cannot be right.
+    """
     unpacked = unpack_set(batch, at_most)
     messages = list(_parse_messages(unpacked.messages))
     if not messages:
@@ -94,7 +104,7 @@ def read_messages(batch: Batch, at_most: int) -> Iterator[tuple[int, int, bytes 
 
 
 def _parse_messages(data: Payload) -> Iterator[Message]:
-    """Yield the messages one behind the other. Raises CorruptRecordError where one is not whole."""
+    """Yield the messages one behind the other. Raises CorruptRecordError if one is incomplete."""
     view, position = memoryview(data), 0
     while position < len(view):
         try:
@@ -124,9 +134,11 @@ def _part(message: memoryview, begin: int) -> tuple[memoryview | None, int]:
 
 
 def _decompress_old_lz4(frame: bytes | memoryview, at_most: int) -> bytes:
-    """The content of an lz4 frame of format 0. Its header has a checksum that is wrong in every such frame
-    (KAFKA-3160), so no decoder of frames takes it. This function reads its blocks instead. They never refer to each
-    other. Raises CorruptRecordError."""
+    """Return the content of an LZ4 frame of format 0. Raises CorruptRecordError.
+
+    Its header has a wrong checksum in every such frame (KAFKA-3160), so no decoder of frames takes it. This reads its
+    blocks instead, which never refer to each other.
+    """
     try:
         return _read_blocks(frame, at_most)
     except (struct.error, cramjam.DecompressionError) as exc:
@@ -138,19 +150,19 @@ def _read_blocks(frame: bytes | memoryview, at_most: int) -> bytes:
     if magic != LZ4_FRAME:
         raise CorruptRecordError("its value is no lz4 frame")
     room = bytearray(MOST_IN_A_BLOCK.get(block_size >> 4 & 7, 0))
-    at = 7 + (8 if flags & CONTENT_SIZE else 0)
+    position = 7 + (8 if flags & CONTENT_SIZE else 0)
     out = bytearray()
     while True:
-        (size,) = struct.unpack_from("<I", frame, at)
-        at += 4
+        (size,) = struct.unpack_from("<I", frame, position)
+        position += 4
         if size == 0:
             return bytes(out)
         stored, size = size & STORED, size & ~STORED
-        block = frame[at : at + size]
+        block = frame[position : position + size]
         if stored:
             out += block
         else:
             out += room[: cramjam.lz4.decompress_block_into(block, room, output_len=len(room))]
         if len(out) > at_most:
             raise struct.error("there are more")
-        at += size + (4 if flags & BLOCK_CHECKSUMS else 0)
+        position += size + (4 if flags & BLOCK_CHECKSUMS else 0)

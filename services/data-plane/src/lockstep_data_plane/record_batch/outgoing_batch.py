@@ -1,5 +1,4 @@
-"""An outgoing batch: a batch ready to be stamped and appended, and its upstream offsets. To stamp it puts our producer
-id, epoch and sequence and a new CRC into its header (`architecture.md` §5: "Stamp")."""
+"""Outgoing batches and their stamp: producer id, epoch, sequence and a new CRC (`architecture.md` §5: "Stamp")."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,17 +22,23 @@ EPOCHS = 32_767
 """The largest producer epoch (int16)."""
 
 ATTRIBUTES_AT = 22
-"""Where the lower byte of a batch's attributes is."""
+"""The index of the lower byte of a batch's attributes."""
 
 KEPT_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME
-"""Codec and time type. Everything else goes. With the source's delete horizon (0x40), the target's cleaner would drop
-tombstones before its consumers saw them. The broker keeps unknown bits (`kafka-wire.md` §1.1, 1.2)."""
+"""The attributes that a copy keeps: codec and timestamp type.
+
+With the source's delete horizon (0x40), the target's cleaner would drop tombstones before its consumers saw them. The
+broker keeps unknown bits (`kafka-wire.md` §1.1, 1.2).
+"""
 
 
 @dataclass(slots=True)
 class OutgoingBatch:
-    """`data` is one magic-2 batch whose offsets run without gaps from its base. Record i came from upstream offset
-    `offsets[i]`. When the outgoing batch is durable, everything up to `covers` is decided."""
+    """A batch as it is appended, with the upstream offsets that it covers.
+
+    `data` is one magic-2 batch whose offsets have no gaps from its base. Record i came from upstream offset
+    `offsets[i]`. When the batch is durable on the target, every upstream offset up to `covers` is decided.
+    """
 
     data: bytes | memoryview
     count: int
@@ -43,11 +48,11 @@ class OutgoingBatch:
     max_timestamp: int
     leader_epoch: int
     producer_id: int = -1
-    """Our producer id for it; set when it is queued."""
+    """The producer id of the flow for this batch, set when it is queued."""
     to: int = -1
-    """The target's partition, where records are spread over several; -1: the one of the same number."""
+    """The target's partition, if records are spread over several; -1: the one of the same number."""
     batches: int = 1
-    """More than one: `data` is a group of small batches, which are merged before they are sent."""
+    """The number of batches in `data`. More than one are a group, which is merged before it is sent."""
 
     @property
     def size(self) -> int:
@@ -55,12 +60,12 @@ class OutgoingBatch:
 
     @property
     def codec(self) -> int:
-        """Return how the records are compressed, by the header's attributes."""
+        """Return the codec of the records, from the header's attributes."""
         return self.data[ATTRIBUTES_AT] & CODEC_MASK
 
 
 def as_outgoing(batch: Batch) -> OutgoingBatch:
-    """A batch that passes unchanged, or a group."""
+    """Return a batch that passes unchanged, or a group, as an outgoing batch."""
     first, count = batch.base_offset, batch.record_count
     return OutgoingBatch(
         batch.data,
@@ -75,13 +80,15 @@ def as_outgoing(batch: Batch) -> OutgoingBatch:
 
 
 def add_sequence(sequence: int, count: int) -> int:
-    """The sequence `count` records further on."""
+    """Return the sequence `count` records further on. Sequences wrap around."""
     return (sequence + count) % SEQUENCES
 
 
 class StampedBatch:
-    """A batch as it is produced: its 61 bytes of header anew, and the records in the source batch's own memory. At
-    hundreds of megabytes a second each copy of them counts."""
+    """A batch as it is produced: its 61 bytes of new header, and the records in the fetch response's own memory.
+
+    At hundreds of megabytes a second each copy of the records counts.
+    """
 
     __slots__ = ("parts",)
 
@@ -96,21 +103,23 @@ class StampedBatch:
 
 
 def expected_crc(batch: bytes | bytearray | memoryview) -> int:
-    """The CRC-32C that a batch ought to have."""
+    """Return the CRC-32C that the batch should have."""
     return int(crc32c(memoryview(batch)[CRC_FROM:]))
 
 
 def header_with_crc(length: int, leader_epoch: int, covered: bytes, records: bytes | memoryview) -> bytes:
-    """The header of a batch that begins at offset 0, with the CRC of its covered part and the records."""
+    """Return the header of a batch that begins at offset 0, with the CRC of its covered part and the records."""
     return UNCOVERED.pack(0, length, leader_epoch, 2, crc32c(records, crc32c(covered))) + covered
 
 
 def stamp(
     batch: bytes | memoryview, producer_id: int, producer_epoch: int, base_sequence: int, *, transactional: bool = False
 ) -> StampedBatch:
-    """The batch as it is produced: base offset 0, our producer, kept attributes only (and the bit of a transaction, in
-    one), everything else untouched. The CRC of the batch must be right: compiled code does not read the records for
-    the new one."""
+    """Return the batch as it is produced, with a new header.
+
+    It has base offset 0, this producer, the kept attributes and, in a transaction, the transactional bit. The CRC of
+    the batch must be right, because compiled code computes the new one without reading the records.
+    """
     compiled = find_compiled()
     make_header = stamped_header if compiled is None else compiled.stamp
     header = make_header(batch, producer_id, producer_epoch, base_sequence, transactional)
@@ -120,7 +129,7 @@ def stamp(
 def stamped_header(
     batch: bytes | memoryview, producer_id: int, producer_epoch: int, base_sequence: int, transactional: bool
 ) -> bytes:
-    """As compiled code makes it."""
+    """Return the new header, in plain Python."""
     _, length, leader_epoch, _, _, kept, last, first_ms, largest_ms, _, _, _, count = HEADER.unpack_from(batch)
     kept &= KEPT_ATTRIBUTES
     if transactional:

@@ -1,7 +1,8 @@
-"""Records of format 2 in plain Python: what compiled code leaves alone, and all of them where there is none.
+"""Records of format 2 in plain Python: those that compiled code does not read, and all of them without it.
 
-Reading is thirty times slower than compiled. It takes what Java's consumer takes, and refuses what that refuses.
-Header names that are not UTF-8 are texts with surrogates here (PEP 383), and become the same bytes again."""
+It reads thirty times slower than compiled code. It takes what Java's consumer takes, and refuses what that refuses.
+Header names that are not UTF-8 become texts with surrogates (PEP 383), and the same bytes again.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -18,11 +19,11 @@ from lockstep_state.codecs.varint import zigzag
 
 NAMES = ("utf-8", "surrogateescape")
 INT, LONG = 32, 64
-"""Bits of Java's numbers."""
+"""The sizes of Java's numbers in bits."""
 
 
 class PlainRecord(NamedTuple):
-    """One record as a consumer sees it. `timestamp` in ms; -1: none."""
+    """A record as a consumer sees it. `timestamp` is in milliseconds; -1: none."""
 
     offset: int
     timestamp: int
@@ -32,20 +33,19 @@ class PlainRecord(NamedTuple):
 
 
 def wrapped(number: int, bits: int = LONG) -> int:
-    """Return the number as Java's arithmetic has it: beyond the largest number of so many bits comes the smallest."""
+    """Return the number as Java's arithmetic has it: the largest number of so many bits is followed by the smallest."""
     half = 1 << bits - 1
     return (number + half & (half << 1) - 1) - half
 
 
 def read_plain_records(batch: Batch, unpacked: bytes | memoryview) -> Iterator[PlainRecord]:
-    """Yield the records of a batch that a CRC has vouched for. `unpacked`: what its records are uncompressed. Raises
-    CorruptRecordError."""
+    """Yield the records of a batch whose CRC is right. `unpacked` has them uncompressed. Raises CorruptRecordError."""
     body, before = _RecordReader(bytes(unpacked)), -1
     if batch.record_count < 0:
         raise CorruptRecordError(f"it says that it has {batch.record_count} records")
     for _ in range(batch.record_count):
-        ends = body.number(INT) + body.at
-        body.at += 1  # its attributes, which have no meaning yet
+        ends = body.number(INT) + body.index
+        body.index += 1  # its attributes, which have no meaning yet
         timestamp = wrapped(batch.base_timestamp + body.number(LONG))
         if batch.attributes & LOG_APPEND_TIME:
             timestamp = batch.max_timestamp
@@ -55,27 +55,27 @@ def read_plain_records(batch: Batch, unpacked: bytes | memoryview) -> Iterator[P
         before = delta
         key, value = body.sized(), body.sized()
         headers = tuple((body.name(), body.sized()) for _ in range(body.count()))
-        if body.at != ends:
+        if body.index != ends:
             raise CorruptRecordError("a record is not as long as it says")
         yield PlainRecord(batch.base_offset + delta, timestamp, key, value, headers)
-    if body.at != len(body.data):
-        raise CorruptRecordError(f"{len(body.data) - body.at} bytes are behind its last record")
+    if body.index != len(body.data):
+        raise CorruptRecordError(f"{len(body.data) - body.index} bytes are behind its last record")
 
 
 class _RecordReader:
-    """Reads from one record to the next."""
+    """A reader of the fields of records, one after the other. Each method raises CorruptRecordError."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        self.at = 0
+        self.index = 0
 
     def number(self, bits: int) -> int:
         shift = rest = 0
         while True:
-            if self.at >= len(self.data) or shift >= bits:
+            if self.index >= len(self.data) or shift >= bits:
                 raise CorruptRecordError("its records end in the middle of a number, or a number does not end")
-            byte = self.data[self.at]
-            self.at += 1
+            byte = self.data[self.index]
+            self.index += 1
             rest |= (byte & 0x7F) << shift
             shift += 7
             if byte < 0x80:
@@ -89,7 +89,7 @@ class _RecordReader:
     def count(self) -> int:
         """Return the number of headers."""
         count = self.number(INT)
-        if not 0 <= count <= len(self.data) - self.at:
+        if not 0 <= count <= len(self.data) - self.index:
             raise CorruptRecordError(f"a record says that it has {count} headers")
         return count
 
@@ -100,22 +100,21 @@ class _RecordReader:
         return self._pass(length).decode(*NAMES)
 
     def _pass(self, length: int) -> bytes:
-        if self.at + length > len(self.data):
+        if self.index + length > len(self.data):
             raise CorruptRecordError("its records end in the middle")
-        self.at += length
-        return self.data[self.at - length : self.at]
+        self.index += length
+        return self.data[self.index - length : self.index]
 
 
 def encode(records: Sequence[PlainRecord]) -> bytearray:
-    """An uncompressed batch without a producer, with offsets from 0 on and no CRC yet."""
+    """Return the records as an uncompressed batch without a producer and without a CRC, with offsets from 0 on."""
     base = records[0].timestamp
     body = b"".join(_encoded(delta, base, record) for delta, record in enumerate(records))
     return _unstamped(body, len(records), base, max(record.timestamp for record in records))
 
 
 def _unstamped(body: bytes, count: int, base: int, newest: int) -> bytearray:
-    """So many uncompressed records, their timestamps counted from `base`, as a batch without a producer and without a
-    CRC yet."""
+    """Return a batch header in front of encoded records, whose timestamps count from `base`."""
     length = HEADER_SIZE - PREFIX.size + len(body)
     return bytearray(HEADER.pack(0, length, -1, 2, 0, 0, count - 1, base, newest, -1, -1, -1, count) + body)
 

@@ -1,7 +1,8 @@
-"""Read the records of a batch of any format. Build it anew from them if it cannot pass unchanged (`batches.md`).
+"""The rebuild of a batch of any format that cannot pass unchanged, by decoding its records (`batches.md`).
 
-Key, value, headers, timestamp and order of each record stay; offsets within the batch, boundaries and compression frame
-do not."""
+Key, value, headers, timestamp and order of each record stay. Offsets within the batch, its boundaries and its
+compression frame do not.
+"""
 
 import struct
 from collections.abc import Iterator, Sequence
@@ -43,11 +44,11 @@ _ATTRIBUTES = struct.Struct(">h")
 _TIMESTAMPS = struct.Struct(">qq")
 
 RECORD_BYTES = 128
-"""What the object of a record takes at least: a batch may have millions of them, of seven bytes each."""
+"""The least memory of a record's object: a batch may have millions of records, of seven bytes each."""
 
 
 class RecordTooLarge(NeedsDecision):
-    """A single record is larger than the target takes; `record` is it, with its upstream offset."""
+    """The error of a single record that is larger than the target takes. `record` has its upstream offset."""
 
     def __init__(self, record: PlainRecord, size: int, limit: int) -> None:
         super().__init__(
@@ -60,8 +61,12 @@ class RecordTooLarge(NeedsDecision):
 def read_records(batch: Batch, at_most: int = UNPACKED_AT_MOST) -> Iterator[PlainRecord]:
     """Return the records of a batch of any magic and codec, in order, with the timestamps that consumers see.
 
-    Under log append time these are the batch's (KIP-32); -1: none. Raises CorruptRecordError where Java's consumer
-    would not take the bytes, or where they take more than `at_most` bytes uncompressed."""
+    Under log append time these are the batch's (KIP-32); -1: none.
+
+    Raises:
+        CorruptRecordError: Java's consumer would not take the bytes, or they take more than `at_most` bytes
+            uncompressed.
+    """
     if batch.magic < 2:
         return (PlainRecord(*message, ()) for message in read_messages(batch, at_most))
     return _read(batch, at_most)
@@ -85,11 +90,10 @@ def _read(batch: Batch, at_most: int) -> Iterator[PlainRecord]:
 def rebuild(
     batch: Batch, position: int, limits: TargetLimits, skips: Sequence[tuple[int, int]] = ()
 ) -> list[OutgoingBatch]:
-    """The batch's records from `position` on, without the offsets of `skips` (first, last). They are in as few outgoing
-    batches as the target's limit allows; empty when there are none.
+    """Return the batch's records from `position` on, in as few outgoing batches as the target's limit allows.
 
-    The codec stays, unless `limits` ask for another (`TargetLimits.choose_codec`). Raises RecordTooLarge, and what
-    `read_records` raises.
+    Offsets in `skips` (first, last) are left out. The list is empty if no record is left. The codec stays, unless
+    `limits` ask for another (`TargetLimits.choose_codec`). Raises RecordTooLarge, and what `read_records` raises.
     """
     if (copied := copy_records(batch, position, limits, skips)) is not None:
         return copied
@@ -114,9 +118,11 @@ def build(
     levels: CompressionLevels = JAVAS_LEVELS,
     split_above: int = NO_LIMIT,
 ) -> list[OutgoingBatch]:
-    """Records as outgoing batches of at most `max_bytes` each, halved until they fit, and none of several records is
-    larger than `split_above`. A single one above either is compressed harder, since its producer may have done so.
-    Raises RecordTooLarge for a single one above `max_bytes`."""
+    """Return the records as outgoing batches of at most `max_bytes` each, halved until they fit.
+
+    No batch of several records is larger than `split_above`. A single record above either is compressed harder, since
+    its producer may have done so. Raises RecordTooLarge for a single one above `max_bytes`.
+    """
     data = _encode(records, codec, levels)
     if len(data) > min(max_bytes, split_above):
         if len(records) > 1:

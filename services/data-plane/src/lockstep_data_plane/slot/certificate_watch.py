@@ -10,7 +10,7 @@ from lockstep_config.flow.rotation import named_by
 from lockstep_config.resolve.precedence import SIDES
 from lockstep_runtime.flow.rotation import try_each
 from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_runtime.util.file_digest import FileDigest, contents
+from lockstep_runtime.util.file_digest import FileDigest, digests
 
 CHECK_INTERVAL_S = 5.0
 """Less often than the driver does: where both see the same files, the slot is another one by then."""
@@ -23,7 +23,7 @@ class CertificateWatch:
         self._settings = settings
         self._say = say
         self._files = named_by(settings, "source") | named_by(settings, "target")
-        self._steady = FileDigest(contents(self._files))
+        self._steady = FileDigest(digests(self._files))
         self._said = ""
         self._renewed_at: float | None = None
 
@@ -40,7 +40,7 @@ class CertificateWatch:
         """Look until they are renewed, and set `changed` then."""
         while self._files and not self.renewed:
             await asyncio.sleep(CHECK_INTERVAL_S)
-            if not self._steady.differs(await asyncio.to_thread(contents, self._files)):
+            if not self._steady.differs(await asyncio.to_thread(digests, self._files)):
                 continue
             if why := await self._unusable():
                 if why != self._said:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from lockstep_config.flow.connector_settings import NOTHING_STATED, StatedPhases
-from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
+from lockstep_runtime.state.desired_state import DesiredPhase, DesiredStateView
 from lockstep_runtime.util.auto_restart import is_spent
 from lockstep_state.commands.command_vocabulary import Connector, Scope, ScopeKind
 from lockstep_state.offsets import TopicPartition
@@ -38,7 +38,7 @@ def desired_partitions(
     wanted = {key: row for key, row in rows.items() if isinstance(row, Wanted)}
     if not wanted and states.source is None:
         return dict.fromkeys(partitions, AS_USUAL)
-    now = DesiredState(wanted, states)
+    now = DesiredStateView(wanted, states)
     named = {row.scope for row in wanted.values()}  # of thousands of partitions hardly one
     of_slot = now.phase_for(Scope.for_connector(Connector.SOURCE), slot_scope(slot))
     of_topics: dict[str, DesiredPartition] = {}
@@ -75,14 +75,14 @@ def resting_partitions(
     return found
 
 
-def _asked(now: DesiredState, scope: Scope) -> tuple[str, ...]:
+def _asked(now: DesiredStateView, scope: Scope) -> tuple[str, ...]:
     return tuple(filter(None, now.restarts(scope)))
 
 
 def closed_slots(rows: Mapping[str, Row], slots: int) -> frozenset[int]:
     """Those below `slots` that somebody paused or stopped, or that failed too often: they are given nothing new to wait
     there."""
-    now = DesiredState(rows)
+    now = DesiredStateView(rows)
     return frozenset(
         slot
         for slot in range(slots)
@@ -92,7 +92,7 @@ def closed_slots(rows: Mapping[str, Row], slots: int) -> frozenset[int]:
 
 def starts_asked(rows: Mapping[str, Row], slot: int) -> tuple[str, ...]:
     """The new starts that were asked for of a slot and of its scope."""
-    return DesiredState(rows).restarts(Scope.for_connector(Connector.SOURCE), slot_scope(slot))
+    return DesiredStateView(rows).restarts(Scope.for_connector(Connector.SOURCE), slot_scope(slot))
 
 
 def slot_restarts(rows: Mapping[str, Row], slot: int) -> Restarts:

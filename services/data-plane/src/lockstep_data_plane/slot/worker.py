@@ -36,8 +36,8 @@ def run_slot(spec: SlotSpec) -> int:
     log.configure("data-plane", spec.log_level, "json" if spec.log_format == "json" else "text")
     sys.setswitchinterval(SWITCH_S)
     tracing = _tracing(spec)
-    memory.collect_seldom(COLLECT_AFTER)
-    memory.keep_much(LARGE_BYTES)
+    memory.freeze_gc(COLLECT_AFTER)
+    memory.tune_malloc_for_slot(LARGE_BYTES)
     try:
         return (
             _behind_others(lambda: asyncio.run(_run(spec, tracing)))

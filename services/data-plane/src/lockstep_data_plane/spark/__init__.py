@@ -1,1 +1,1 @@
-"""Spark: its session and configuration, its secrets, its Python daemon. Nothing else imports PySpark."""
+"""The one Spark session of a process: its settings, its JVM, and slots as its jobs."""

@@ -1,5 +1,7 @@
-"""Where the class-data archive of Spark's JVM is: its classes as a file, which the JVM maps instead of reading and
-verifying each class. That is half of what its start costs. `class_archive_writer.py` writes it."""
+"""The class-data archive of Spark's JVM, which maps it instead of loading and verifying each class.
+
+That is half of what the JVM's start costs. `class_archive_writer.py` writes the archive.
+"""
 
 import hashlib
 import sys
@@ -9,24 +11,27 @@ from pathlib import Path
 from lockstep_runtime.util.java import find_java, java_build
 
 FOLDER = Path(sys.prefix, "share", "lockstep")
-"""Part of the installation: who may change the archive may change the packages as well."""
+"""The folder of the archives. It is part of the installation: who may change an archive may change the packages too."""
 
 
 def archive_file(java: Path, spark_version: str, spark_path: str, folder: Path = FOLDER) -> Path:
-    """The file for this very `java` and this Spark. Another of the two has an archive of its own, or none."""
+    """Return the archive's file for this very `java` and this Spark.
+
+    Any other pair has an archive of its own, or none.
+    """
     parts = (bytes(java.resolve()), java_build(java).encode(), spark_version.encode(), spark_path.encode())
     return folder / f"spark-{hashlib.sha256(b'|'.join(parts)).hexdigest()[:12]}.jsa"
 
 
 def own_archive_file(java: Path) -> Path:
-    """The file for this `java` and the PySpark that is installed."""
+    """Return the archive's file for this `java` and the PySpark that is installed."""
     import pyspark
 
     return archive_file(java, pyspark.__version__, str(Path(pyspark.__file__).parent))
 
 
 def find_archive(environment: Mapping[str, str]) -> Path | None:
-    """The archive for the Java and the Spark that would start now; None if it was not written."""
+    """Return the archive for the Java and the Spark that would start now; None: it was not written."""
     java = find_java(environment)
     file = None if java is None else own_archive_file(java)
     return file if file is not None and file.is_file() else None

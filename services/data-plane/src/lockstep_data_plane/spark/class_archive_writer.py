@@ -1,7 +1,7 @@
-"""`python -m lockstep_data_plane.spark.class_archive_writer`: write the class-data archive of Spark's JVM.
+"""The command `python -m lockstep_data_plane.spark.class_archive_writer`, which writes the class-data archive.
 
-To be called once after an installation, by a user who may write there. It starts Spark for some seconds. Later starts
-of Spark use the archive if they have the same Java and the same Spark.
+It is called once after an installation, by a user who may write to the installation, and starts Spark for some seconds.
+Later starts of Spark use the archive if they have the same Java and the same Spark.
 """
 
 import asyncio
@@ -17,12 +17,14 @@ from lockstep_data_plane.spark.session import SparkNotStarted, SparkSession, in_
 from lockstep_runtime.util.java import find_java, missing_java
 
 ENDS_WITHIN_S = 60.0
-"""The JVM writes the archive while it ends."""
+"""Seconds that the JVM has to end. It writes the archive meanwhile."""
 
 
 def _write_archive(file: Path) -> None:
-    """Start Spark once, with a job, and let its JVM write down the classes that it had. Raises OSError and
-    SparkNotStarted."""
+    """Start Spark with one job, and let its JVM write the classes that it loaded.
+
+    Raises OSError and SparkNotStarted.
+    """
     file.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=file.parent) as folder:
         unfinished = Path(folder, file.name)
@@ -42,7 +44,7 @@ async def _run_spark() -> None:
 
 
 def _run_job(context: Any) -> None:
-    """As slots do it: a group of its own, and one task in Python."""
+    """Run a job as slots do: a job group of its own, and one task in Python."""
     context.setJobGroup("class archive", "class archive", interruptOnCancel=True)
     context.parallelize([0], 1).setName("class archive").mapPartitions(list).collect()
     tracker = context.statusTracker()
@@ -59,6 +61,7 @@ def _end(context: Any) -> None:
 
 
 def main() -> None:
+    """Write the archive for this installation, unless it exists. Exits with a sentence if it cannot be written."""
     if (missing := missing_java(os.environ)) is not None:
         sys.exit(missing)
     java = find_java(os.environ)

@@ -1,9 +1,9 @@
-"""What Spark is started with: the pinned settings, ours for the kind of master, and the file's on top. In the pod of
-a driver that another program has made, such as the Apache Spark operator, its settings too. Pure, but for
-`submitted_to`.
+"""The settings of Spark: pinned ones, Lockstep's for the kind of master, the file's, and those of a submitter.
 
-A submitter writes Spark's settings into a file beside the driver. It counts on them when it searches the application's
-executors, and puts the pod's address into the environment. The process in the pod stays ours, and so does its JVM."""
+A submitter, such as the Apache Spark operator, makes the driver's pod and writes Spark's settings into a file there. It
+counts on them when it searches the application's executors, and puts the pod's address into the environment. The
+process in the pod and its JVM stay Lockstep's. There is no I/O here but in `submitted_to`.
+"""
 
 import re
 from collections.abc import Mapping
@@ -17,14 +17,17 @@ from lockstep_config.text.secrets import is_secret
 from lockstep_config.text.values import BadValue
 
 SPARE = 2
-"""Task places beyond the slots: one for a slot that is being replaced, one for interactive use."""
+"""Cores beyond the slots: one for a slot that is being replaced, one for interactive use."""
 
 QUIET_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xmn16m -Xss512k -XX:-UsePerfData"
-"""A JVM schedules a handful of endless tasks and moves no record. So it gets one collector thread, quick start, and no
-counters in a file of the temporary folder. For these it would wake twenty times a second."""
+"""The options of a JVM that schedules a handful of endless tasks and moves no record.
+
+It gets one collector thread and a quick start. It keeps no counters in a file of the temporary folder, which would wake
+it twenty times a second.
+"""
 
 LAUNCHER_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
-"""Of the short JVM in which Spark's scripts put the driver's command line together."""
+"""The options of the short JVM in which Spark's scripts put the driver's command line together."""
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
@@ -57,50 +60,54 @@ _ARCHIVE_NAME = re.compile(r"#([^,#/\s]+)\s*(?:,|$)")
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """The pod that the driver runs in. Empty fields: not in one."""
+    """The pod that the driver runs in. Its fields are empty outside of one."""
 
     name: str = ""
     namespace: str = ""
 
 
 def settings_for(spark: SparkSettings, slots: int, pod: Pod) -> dict[str, str]:
-    """All settings for Spark, `spark.master` too, for at most `slots` slots.
+    """Return all settings of Spark, `spark.master` too, for at most `slots` slots.
 
-    The file's settings win over what is usual here; the pinned ones win over everything.
+    The file's settings win over Lockstep's, and the pinned ones win over everything.
     """
     master = spark.master or f"local[{slots + SPARE},1]"
-    found = {**USUAL}
+    settings = {**USUAL}
     if master.startswith("local"):
-        found |= LOCAL
+        settings |= LOCAL
     else:
-        found |= CLUSTER
+        settings |= CLUSTER
     if master.startswith("spark://"):
-        found["spark.cores.max"] = str(slots + SPARE)
+        settings["spark.cores.max"] = str(slots + SPARE)
     if master.startswith("k8s://"):
-        found |= _kubernetes(spark, slots, pod)
-    found = _with_java_options({**found, **spark.conf}, spark.conf)
-    found |= {key: pinned.value for key, pinned in PINNED.items() if pinned.value is not None}
+        settings |= _kubernetes(spark, slots, pod)
+    settings = _with_java_options({**settings, **spark.conf}, spark.conf)
+    settings |= {key: pinned.value for key, pinned in PINNED.items() if pinned.value is not None}
     if not master.startswith("local"):
-        found[ENCRYPTION] = "true"  # the slots' specifications have the passwords of both clusters
-    return {**found, "spark.master": master}
+        settings[ENCRYPTION] = "true"  # the slots' specifications have the passwords of both clusters
+    return {**settings, "spark.master": master}
 
 
-def _with_java_options(found: Mapping[str, str], chosen: Mapping[str, str]) -> dict[str, str]:
-    """Options that the file gives the JVMs beside ours (`defaultJavaOptions`) come after ours, so that they win. A
-    collector of the file's replaces ours: a JVM refuses two."""
-    both = dict(found)
+def _with_java_options(settings: Mapping[str, str], chosen: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings with the file's `defaultJavaOptions` behind Lockstep's options, so that they win.
+
+    A garbage collector of the file replaces Lockstep's, because a JVM refuses two.
+    """
+    joined = dict(settings)
     for side in ("driver", "executor"):
         options, ours = chosen.get(f"spark.{side}.defaultJavaOptions"), f"spark.{side}.extraJavaOptions"
-        if options and ours in found and ours not in chosen:
-            kept = _OUR_COLLECTOR.sub("", found[ours]) if _COLLECTOR.search(options) else found[ours]
-            both[ours] = f"{kept} {options}"
-            del both[f"spark.{side}.defaultJavaOptions"]
-    return both
+        if options and ours in settings and ours not in chosen:
+            kept = _OUR_COLLECTOR.sub("", settings[ours]) if _COLLECTOR.search(options) else settings[ours]
+            joined[ours] = f"{kept} {options}"
+            del joined[f"spark.{side}.defaultJavaOptions"]
+    return joined
 
 
 def in_folder(settings: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """The same, with the driver's temporary files in `folder`, unless the settings say where. The program that starts
-    executors gives them theirs."""
+    """Return the settings with the driver's temporary files in `folder`, unless they name one.
+
+    The program that starts executors gives them their own folder.
+    """
     options = settings.get(JAVA_OPTIONS, "")
     if "java.io.tmpdir" in options:
         return dict(settings)
@@ -108,8 +115,11 @@ def in_folder(settings: Mapping[str, str], folder: Path) -> dict[str, str]:
 
 
 def with_archive(settings: Mapping[str, str], archive: Path | None, submit_options: str = "") -> dict[str, str]:
-    """The same, with a class-data archive for the driver's JVM, unless the settings say something about one, or
-    `submit_options` do (`SPARK_SUBMIT_OPTS`). A JVM that the archive does not suit goes without."""
+    """Return the settings with a class-data archive for the driver's JVM.
+
+    They stay as they are if they, or `submit_options` (`SPARK_SUBMIT_OPTS`), have an option about one. A JVM that the
+    archive does not suit goes without.
+    """
     options = settings.get(JAVA_OPTIONS, "")
     if archive is None or _ARCHIVE_OPTION.search(f"{options} {submit_options}"):
         return dict(settings)
@@ -118,15 +128,15 @@ def with_archive(settings: Mapping[str, str], archive: Path | None, submit_optio
 
 
 def without_secrets(settings: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """The settings that are allowed on a command line, and the others."""
+    """Return the settings that are allowed on a command line, and the others."""
     secrets = {key: value for key, value in settings.items() if is_secret(key)}
     return {key: value for key, value in settings.items() if key not in secrets}, secrets
 
 
 def _kubernetes(spark: SparkSettings, slots: int, pod: Pod) -> dict[str, str]:
-    """Client mode: the driver is this process, its executors are pods that it asks for."""
+    """Return the settings of client mode: the driver is this process, and its executors are pods that it asks for."""
     cores = max(1, int(spark.conf.get("spark.executor.cores", "1")))
-    found = {
+    settings = {
         "spark.executor.cores": str(cores),
         "spark.executor.instances": str(-(-slots // cores)),
         # Each slot is a Python process beside the JVM: as much again as the JVM's heap for each of them.
@@ -143,16 +153,19 @@ def _kubernetes(spark: SparkSettings, slots: int, pod: Pod) -> dict[str, str]:
         "spark.kubernetes.driver.reusePersistentVolumeClaim": "false",
     }
     if pod.namespace:
-        found["spark.kubernetes.namespace"] = pod.namespace
+        settings["spark.kubernetes.namespace"] = pod.namespace
     if pod.name:
         # Its executors then belong to the driver's pod: Kubernetes removes them with it, however it ends.
-        found["spark.kubernetes.driver.pod.name"] = pod.name
-    return found
+        settings["spark.kubernetes.driver.pod.name"] = pod.name
+    return settings
 
 
 def executors_python(settings: Mapping[str, str], own: str) -> str:
-    """The Python that forks the slots: what `spark.pyspark.python` says, else the one in a packed environment
-    (`spark.archives=FILE#NAME`). Else the path of the driver's `own`, which an image common to both has."""
+    """Return the Python that forks the slots.
+
+    It is `spark.pyspark.python`, else the one in a packed environment (`spark.archives=FILE#NAME`). Else it is the path
+    of the driver's `own`, which an image common to both has.
+    """
     if chosen := settings.get("spark.pyspark.python"):
         return chosen
     if not settings["spark.master"].startswith("local") and (
@@ -170,8 +183,8 @@ ADDRESS = "SPARK_DRIVER_BIND_ADDRESS"
 
 API = "k8s://https://kubernetes.default.svc"
 
-_OF_THE_SUBMITTING = ("spark.submit.", "spark.kubernetes.operator.", "spark.kubernetes.driver.podTemplate")
-_ALSO = frozenset(
+_SUBMITTER_PREFIXES = ("spark.submit.", "spark.kubernetes.operator.", "spark.kubernetes.driver.podTemplate")
+_SUBMITTER_KEYS = frozenset(
     {
         "spark.master",  # with variables in it, which only a shell would fill in
         "spark.kubernetes.submitInDriver",  # it asks Spark to start our process, which is already there
@@ -182,12 +195,12 @@ _ALSO = frozenset(
 
 
 class InvalidSubmission(ValueError):
-    """What was submitted cannot be: a sentence that names the setting and what to do."""
+    """The error of submitted settings that cannot be used. The message names the setting and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """`conf`: Spark's keys and values, as the submitter wrote them to `path`; `address`: the pod's, or empty."""
+    """The settings that a submitter wrote to `path`, and the pod's address; "": it gave none."""
 
     path: Path
     conf: Mapping[str, str] = field(repr=False)
@@ -195,7 +208,7 @@ class Submission:
 
 
 def submitted_to(environment: Mapping[str, str]) -> Submission | None:
-    """What this driver was submitted with; None if it was not submitted. Raises InvalidSubmission."""
+    """Return what this driver was submitted with; None if it was not submitted. Raises InvalidSubmission."""
     if not (named := environment.get(PROPERTIES)):
         return None
     path = Path(named)
@@ -212,8 +225,11 @@ def submitted_to(environment: Mapping[str, str]) -> Submission | None:
 
 
 def join_conf(spark: SparkSettings, submission: Submission) -> SparkSettings:
-    """The file's settings and the submitted ones, with Kubernetes as the master. What only served the submitting is
-    left out. Raises InvalidSubmission where both say different things, or one is said that is pinned."""
+    """Return the file's settings with the submitted ones, and Kubernetes as the master.
+
+    Settings that only serve the submitter are left out. Raises InvalidSubmission if the file's master is not
+    Kubernetes, if both have different values, or if a pinned setting has another value.
+    """
     if spark.master and not spark.master.startswith("k8s://"):
         raise InvalidSubmission(
             f"{MASTER} is {spark.master}, but this driver was submitted to Kubernetes ({submission.path}): "
@@ -222,7 +238,7 @@ def join_conf(spark: SparkSettings, submission: Submission) -> SparkSettings:
     submitted = {
         key: value
         for key, value in submission.conf.items()
-        if key.startswith("spark.") and key not in _ALSO and not key.startswith(_OF_THE_SUBMITTING)
+        if key.startswith("spark.") and key not in _SUBMITTER_KEYS and not key.startswith(_SUBMITTER_PREFIXES)
     }
     for key, value in submitted.items():
         try:

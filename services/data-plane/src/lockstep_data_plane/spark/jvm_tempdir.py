@@ -1,8 +1,9 @@
-"""The folder for what Spark's JVM writes down for a while, and for the file by which it gets passwords.
+"""The temporary folder of Spark's JVM, and the file in it by which the JVM gets passwords.
 
 Spark removes its temporary files when its JVM ends in order. A JVM that is killed leaves them. So each has a folder of
 its own, and the next start removes the folders of those that are no more. A folder is locked by the process that made
-it and by the JVM, which inherits the lock. The lock ends with the last of the two, however they end."""
+it and by the JVM, which inherits the lock. The lock ends with the last of the two, however they end.
+"""
 
 import fcntl
 import os
@@ -16,13 +17,15 @@ import javaproperties
 
 PREFIX = "lockstep-jvm-"
 SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
-"""What pyspark starts its JVM with, as a shell would have it."""
+"""The variable with the arguments for PySpark's JVM, quoted as a shell has them."""
 
 
 def new_folder(beside: Path) -> tuple[Path, int]:
-    """A new folder in `beside`, and the descriptor that holds its lock. It stays open until this process ends, and a
-    child that inherits it holds the lock as well. Unlocked folders in `beside` are removed; those of other users are
-    not ours to read."""
+    """Return a new folder in `beside`, and the descriptor that holds its lock.
+
+    The descriptor stays open until this process ends, and a child that inherits it holds the lock as well. Unlocked
+    folders in `beside` are removed, unless they belong to other users.
+    """
     for left in beside.glob(f"{PREFIX}*"):
         with suppress(OSError):  # held, another user's, or removed by somebody else at this moment
             _remove_unless_held(left)
@@ -50,8 +53,10 @@ def _remove_unless_held(folder: Path) -> None:
 
 @contextmanager
 def secret_conf_file(secrets: Mapping[str, str], folder: Path) -> Iterator[None]:
-    """While Spark's JVM is started, it reads these settings from a file in `folder` that only we may read. The file is
-    gone afterwards. A command line is no place for them: everybody may read it."""
+    """Let Spark's JVM read these settings from a file in `folder` while it is started.
+
+    Only this user may read the file, and it is removed afterwards. A command line can be read by everybody.
+    """
     if not secrets:
         yield
         return

@@ -1,6 +1,7 @@
 """The one Spark session of this process, started before the driver's own modules are loaded.
 
-This module imports little, because Spark's JVM takes longer to start than all else."""
+This module imports little, because Spark's JVM takes longer to start than all else.
+"""
 
 import os
 import sys
@@ -14,12 +15,15 @@ from lockstep_kafka.messages.kio_loader import load_kio
 from lockstep_runtime.util.java import missing_java
 
 started: list[SparkSession] = []
-"""The process's Spark, once it has been started."""
+"""The Spark session of this process, once it has been started."""
 
 
 def start_spark(flows: Sequence[FlowSettings]) -> None:
-    """Start Spark with places for the slots of all flows. Called as soon as the configuration has been read. Without a
-    usable Java, or submitted with settings that cannot be: one sentence, and SystemExit with code 2."""
+    """Start Spark with places for the slots of all flows, as soon as the configuration has been read.
+
+    Raises SystemExit with code 2, after one sentence on standard error, if Java or the submitted settings cannot be
+    used.
+    """
     if (missing := missing_java(os.environ)) is not None:
         sys.stderr.write(f"{missing}\n")
         raise SystemExit(2)

@@ -1,6 +1,6 @@
-"""Spark's Python daemon with the slot's modules in it, so that workers are forked ready.
+"""Spark's Python daemon with the slot's modules loaded, so that workers are forked ready.
 
-Named by `spark.python.daemon.module`; Spark runs it as `python -m lockstep_data_plane.spark.pyspark_daemon
+It is named by `spark.python.daemon.module`. Spark runs it as `python -m lockstep_data_plane.spark.pyspark_daemon
 pyspark.worker`.
 """
 
@@ -18,9 +18,11 @@ Serve = Callable[[socket.socket, bool], int]
 
 
 def ends_with_jvm(serve: Serve) -> Serve:
-    """PySpark's `worker`, which serves the tasks of one connection to the JVM, without a traceback for each worker
-    whose JVM was killed. The driver says in one line that the JVM ended. What a task raises is sent to the JVM before
-    it could get here."""
+    """Return PySpark's `worker` function without the traceback that it prints when its JVM was killed.
+
+    `serve` is that function: it serves the tasks of one connection to the JVM. The driver says in one line that the JVM
+    ended. What a task raises is sent to the JVM before it could get here.
+    """
 
     def served(connection: socket.socket, authenticated: bool) -> int:
         try:
@@ -34,6 +36,6 @@ def ends_with_jvm(serve: Serve) -> Serve:
 if __name__ == "__main__":
     load_kio()
     import_module("lockstep_data_plane.slot.worker")
-    memory.collect_seldom()  # a search for cycles writes into each object: slots would share nothing of what is loaded
+    memory.freeze_gc()  # a search for cycles writes into each object: slots would share nothing of what is loaded
     vars(daemon)["worker"] = ends_with_jvm(daemon.worker)
     daemon.manager()

@@ -1,8 +1,8 @@
-"""The one Spark driver of this process, and slots as jobs on it (`architecture.md` §5 "Spark", `kafka-wire.md`
-§6).
+"""The one Spark driver of this process, with slots as jobs (`architecture.md` §5 "Spark", `kafka-wire.md` §6).
 
-Each slot is a job of one task that runs until the slot is asked to end. There is one restart path, the driver's own, so
-Spark's retries, speculation and dynamic allocation are off (`conf.py`)."""
+Each slot is a job of one task that runs until the slot is asked to end. Only the driver of a flow starts slots again,
+so Spark's retries, speculation and dynamic allocation are off (`conf.py`).
+"""
 
 import asyncio
 import contextlib
@@ -37,39 +37,41 @@ log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
-_BOTH_AGAIN = "this process ends too, and its supervisor starts both again"
+_RESTART_NOTE = "this process ends too, and its supervisor starts both again"
 
 
 class SparkNotStarted(RuntimeError):
-    """Spark could not be started; the message says why and what to do."""
+    """The error of a Spark that did not start or has ended. The message says why and what to do."""
 
 
 class SlotFailed(RuntimeError):
-    """A slot's task ended by itself; the message is the first line of its cause."""
+    """The error of a slot's task that ended by itself. The message is the first line of its cause."""
 
 
 def job_group(spec: SlotSpec) -> str:
-    """Spark's name for the job of one run of a slot; what cancelling it takes."""
+    """Return Spark's name for the job of one run of a slot, by which it is cancelled."""
     return f"{spec.settings.flow} {_slot_name(spec)} {spec.run}"
 
 
 def _slot_name(spec: SlotSpec) -> str:
-    """As pages and logs name a slot of a flow."""
+    """Return the name of the slot as pages and logs have it."""
     return f"verify slot {spec.slot}" if spec.verifies else f"slot {spec.slot}"
 
 
 class SparkSession:
-    """One SparkContext, started in a thread of its own: it takes seconds, and everything else starts meanwhile."""
+    """The Spark session of this process. `slots` is the number of slots at most, for which cores are asked."""
 
     def __init__(self, settings: SparkSettings, slots: int) -> None:
-        """`slots`: how many there will be at most, which is how many places are asked for."""
         self._settings = settings_for(settings, slots, _this_pod())
         self._context: Future[Any] = Future()
         self._launches = threading.Event()
 
     def start(self) -> None:
-        """Begin; returns when the JVM is launched. Its launch needs PySpark, whose import would be slower beside the
-        caller's own imports. What goes wrong is raised by `context`."""
+        """Start Spark in a thread, and return when its JVM is launched.
+
+        To launch it needs PySpark, whose import would be slower beside the caller's own imports. `context` raises what
+        goes wrong.
+        """
 
         def run() -> None:
             try:
@@ -87,11 +89,11 @@ class SparkSession:
 
     @property
     def master(self) -> str:
-        """Spark's master, in its own form."""
+        """Return Spark's master URL."""
         return self._settings["spark.master"]
 
     async def context(self) -> Any:
-        """The SparkContext. Raises SparkNotStarted."""
+        """Return the SparkContext once it has started. Raises SparkNotStarted."""
         return await asyncio.shield(asyncio.wrap_future(self._context))
 
     def _start(self) -> Any:
@@ -119,8 +121,8 @@ class SparkSession:
         conf.setAll(list(settings.items()))
         launching.setAll(list(shown.items()))
         reading, writing = os.pipe()
-        said = StderrFilter()
-        listening = threading.Thread(target=said.pass_on, args=(reading,), name="spark stderr", daemon=True)
+        stderr = StderrFilter()
+        listening = threading.Thread(target=stderr.pass_on, args=(reading,), name="spark stderr", daemon=True)
         listening.start()
         log.debug("JVM launched")
         self._launches.set()
@@ -132,7 +134,7 @@ class SparkSession:
                 os.close(writing)
         except (PySparkRuntimeError, OSError) as exc:
             listening.join(2.0)
-            raise SparkNotStarted(said.why("Spark's JVM ended while it started")) from exc
+            raise SparkNotStarted(stderr.explain("Spark's JVM ended while it started")) from exc
         try:
             log.debug("JVM started")
             gateway.jvm.java.io.File(str(folder)).deleteOnExit()  # by then all that is in it is gone
@@ -142,54 +144,60 @@ class SparkSession:
         except (Py4JError, OSError) as exc:
             if (status := _exit_status(gateway)) is not None:
                 listening.join(2.0)
-                raise SparkNotStarted(said.why(f"Spark's JVM ended while it started ({exit_words(status)})")) from exc
+                raise SparkNotStarted(
+                    stderr.explain(f"Spark's JVM ended while it started ({exit_words(status)})")
+                ) from exc
             raise SparkNotStarted(f"Spark did not start with master {self.master}: {_java_cause(str(exc))}") from exc
 
     async def run_slot(self, spec: SlotSpec) -> int:
-        """Run a slot as a Spark job until it ends. Returns how many records it appended. Raises SlotFailed and
-        SparkNotStarted."""
+        """Run a slot as a Spark job until it ends, and return how many records it appended.
+
+        Raises SlotFailed and SparkNotStarted.
+        """
         return await self._call(job_group(spec), lambda context: _run_job(context, spec))
 
     async def cancel(self, spec: SlotSpec) -> None:
-        """End a slot's job at once; its Python worker is killed within two seconds. Nothing is lost: a chain of appends
-        continues from the target's log."""
+        """Cancel a slot's job at once. Its Python worker is killed within two seconds.
+
+        Nothing is lost: a chain of appends continues from the target's log.
+        """
         await self._call("cancel", lambda context: _cancel_job(context, spec))
 
-    async def is_at_work(self, spec: SlotSpec) -> bool:
-        """Whether an executor has begun a slot's task, which need not have said anything yet."""
-        return await self._call("at work", lambda context: _answer(lambda: _is_at_work(context, spec), False))
+    async def is_task_running(self, spec: SlotSpec) -> bool:
+        """Return whether an executor runs the slot's task, which need not have reported anything yet."""
+        return await self._call("at work", lambda context: _ask_jvm(lambda: _is_task_running(context, spec), False))
 
     async def occupancy(self) -> str:
-        """How much of Spark is in use, for a slot that waits for a place."""
+        """Return a phrase about Spark's executors and running tasks, for a slot that waits for a core."""
         master = self.master
-        return await self._call("occupancy", lambda context: _answer(lambda: _occupancy(context, master), master))
+        return await self._call("occupancy", lambda context: _ask_jvm(lambda: _occupancy(context, master), master))
 
     async def free_cores(self) -> int:
-        """Return how many places for tasks are not in use; 0 where Spark has no executor, or does not answer."""
-        return await self._call("free cores", lambda context: _answer(lambda: _free_cores(context), 0))
+        """Return how many cores are not in use; 0 if Spark has no executor, or does not answer."""
+        return await self._call("free cores", lambda context: _ask_jvm(lambda: _free_cores(context), 0))
 
     async def _call(self, name: str, call: Callable[[Any], R]) -> R:
         context = await self.context()
         return await in_thread(name, lambda: call(context))
 
     async def address(self) -> str:
-        """Where Spark's own pages are; empty when they are off."""
+        """Return the URL of Spark's pages; "": they are off."""
         context = await self.context()
         return context.uiWebUrl or ""
 
 
 NOISE = (b"WARNING: Using incubator modules", b"Setting default log level", b"To adjust logging level")
-"""Warnings of every start of Spark that need no action."""
+"""The beginnings of warnings that Spark prints at every start and that need no action."""
 
 
 class StderrFilter:
-    """What the JVM and the workers say on standard error: passed on, but for the noise, and the last line kept."""
+    """The standard error of the JVM and its workers: passed on without the noise, with the last line kept."""
 
     def __init__(self) -> None:
         self._last = ""
 
     def pass_on(self, reading: int) -> None:
-        """Until the last process that can write has ended."""
+        """Pass on what is read from the descriptor, until the last process that can write has ended."""
         with os.fdopen(reading, "rb") as lines:
             for line in lines:
                 if not line.startswith(NOISE):
@@ -197,20 +205,20 @@ class StderrFilter:
                     sys.stderr.buffer.write(line)
                     sys.stderr.buffer.flush()
 
-    def why(self, what: str) -> str:
-        """A sentence about a JVM that ended: what happened to it, and what it said."""
+    def explain(self, event: str) -> str:
+        """Return a sentence about a JVM that ended: the event, and the last line that it printed."""
         if self._last:
-            return f"{what}; the last it said: {self._last}"
-        return f"{what} and said nothing: something killed it, such as an operator, or the system for want of memory"
+            return f"{event}; the last it said: {self._last}"
+        return f"{event} and said nothing: something killed it, such as an operator, or the system for want of memory"
 
 
 def _connection_ended(*_: object) -> None:
-    """In place of the traceback that is printed when the JVM is killed: the runner of a slot reports that it ended."""
+    """Log the end of Spark's connection in place of its traceback: the runner of a slot reports that the JVM ended."""
     log.debug("Spark's connection for accumulators ended", exc_info=sys.exc_info())
 
 
 def _this_pod() -> Pod:
-    """The pod this process runs in, as Kubernetes names it to every pod."""
+    """Return the pod of this process, as Kubernetes names it to every pod; empty outside of one."""
     account = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
     if not os.environ.get("KUBERNETES_SERVICE_HOST") or not account.is_file():
         return Pod()
@@ -218,19 +226,21 @@ def _this_pod() -> Pod:
 
 
 def _start_daemon(context: Any) -> None:
-    """The first task of all starts the daemon that forks the slots' workers. If it fails, so does the first slot, and
-    says why."""
-    _answer(lambda: context.parallelize([0], 1).mapPartitions(list).count(), None)
+    """Run a first task, which starts the daemon that forks the workers.
+
+    If it fails, so does the first slot, and says why.
+    """
+    _ask_jvm(lambda: context.parallelize([0], 1).mapPartitions(list).count(), None)
 
 
-def _answer(ask: Callable[[], R], otherwise: R) -> R:
-    """What the JVM answers; `otherwise` if it does not: the runner of a slot learns that it has ended."""
+def _ask_jvm(ask: Callable[[], R], default: R) -> R:
+    """Return the JVM's answer, or `default` if it has ended. The runner of a slot learns that by itself."""
     from py4j.protocol import Py4JError
 
     try:
         return ask()
     except (Py4JError, OSError):
-        return otherwise
+        return default
 
 
 def _run_job(context: Any, spec: SlotSpec) -> int:
@@ -245,9 +255,9 @@ def _run_job(context: Any, spec: SlotSpec) -> int:
     except (Py4JNetworkError, OSError) as exc:
         raise SparkNotStarted(_how_the_jvm_ended(context)) from exc
     except Py4JError as exc:
-        if _answer(lambda: bool(context._jsc.sc().isStopped()), True):  # its master has gone, or thrown it out
+        if _ask_jvm(lambda: bool(context._jsc.sc().isStopped()), True):  # its master has gone, or thrown it out
             raise SparkNotStarted(
-                f"Spark ended its own driver ({_java_cause(str(exc))}), and the slots with it; {_BOTH_AGAIN}"
+                f"Spark ended its own driver ({_java_cause(str(exc))}), and the slots with it; {_RESTART_NOTE}"
             ) from exc
         raise SlotFailed(_first_cause(str(exc))) from exc
 
@@ -262,7 +272,7 @@ def _cancel_job(context: Any, spec: SlotSpec) -> None:
         return  # no JVM, no job: the runner of the slot learns of it
 
 
-def _is_at_work(context: Any, spec: SlotSpec) -> bool:
+def _is_task_running(context: Any, spec: SlotSpec) -> bool:
     tracker = context.statusTracker()
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(job_group(spec))]
     stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
@@ -287,7 +297,7 @@ def _occupancy(context: Any, master: str) -> str:
 
 
 def _exit_status(gateway: Any) -> int | None:
-    """How the JVM ended; None while it runs."""
+    """Return the exit status of the JVM; None while it runs."""
     status: int | None = None
     with contextlib.suppress(subprocess.TimeoutExpired):
         status = gateway.proc.wait(5.0)
@@ -295,34 +305,33 @@ def _exit_status(gateway: Any) -> int | None:
 
 
 def exit_words(status: int) -> str:
-    """An exit status for people: a signal by its name."""
+    """Return an exit status for people: a signal by its name."""
     return f"killed by {signal.Signals(-status).name}" if -status in set(signal.Signals) else f"exit status {status}"
 
 
 def _how_the_jvm_ended(context: Any) -> str:
-    """A sentence about a JVM that does not answer any more."""
+    """Return a sentence about a JVM that does not answer any more."""
     status = _exit_status(context._gateway)
     how = "does not answer" if status is None else f"ended ({exit_words(status)})"
-    return f"Spark's JVM {how}, and its slots with it; {_BOTH_AGAIN}"
+    return f"Spark's JVM {how}, and its slots with it; {_RESTART_NOTE}"
 
 
 def _java_cause(text: str) -> str:
-    """The line of a Java stack trace that names the innermost cause."""
+    """Return the line of a Java stack trace that names the innermost cause."""
     causes = [line.strip() for line in text.splitlines() if line.strip().startswith(("Caused by:", ": "))]
-    found = causes[-1] if causes else _first_cause(text)
-    return found.removeprefix("Caused by:").removeprefix(":").strip()[:500]
+    cause = causes[-1] if causes else _first_cause(text)
+    return cause.removeprefix("Caused by:").removeprefix(":").strip()[:500]
 
 
 def _first_cause(text: str) -> str:
-    """The line of a Java stack trace that says what Python raised, else its first line."""
+    """Return the line of a Java stack trace that says what Python raised, else its first line."""
     _, _, traceback = text.rpartition("Traceback (most recent call last):")
     raised = [line.strip() for line in traceback.splitlines() if line[:1].isalpha() and ": " in line]
     return (raised or [line.strip() for line in text.splitlines() if line.strip()] or [text])[0][:500]
 
 
 def copy(specs: Iterator[SlotSpec]) -> Iterator[int]:
-    """The task's body, in Spark's Python worker. One spec comes in, the number of appended records goes out at the
-    end."""
+    """Run slots in Spark's Python worker: specifications come in, numbers of appended records go out."""
     from lockstep_data_plane.slot.worker import run_slot
 
     for spec in specs:
@@ -330,7 +339,7 @@ def copy(specs: Iterator[SlotSpec]) -> Iterator[int]:
 
 
 async def in_thread(name: str, call: Callable[[], R]) -> R:
-    """Run a blocking call in a daemon thread of its own: a slot's job blocks for months, a pool would run dry."""
+    """Run a blocking call in a daemon thread of its own: a slot's job blocks for months, and a pool would run dry."""
     result: Future[R] = Future()
 
     def run() -> None:

@@ -4,7 +4,7 @@ import signal
 from dataclasses import dataclass
 from datetime import timedelta
 
-from lockstep_kafka.common.backoff import Backoff
+from lockstep_runtime.util.process_restarts import ProcessRestarts
 
 BAD_CONFIGURATION = 2
 """The exit code of a service whose configuration cannot be used. Starting it again cannot help, unless an earlier start
@@ -13,16 +13,6 @@ could use it. Then a file is being replaced just now."""
 SHUTDOWN_REQUESTED = 3
 """The exit code by which a service says that its configuration asks the whole run to end
 (`lockstep.legacy.abort.on.send.failure`)."""
-
-LONGEST_DELAY = timedelta(seconds=30)
-"""Longer would make a repaired cluster wait for nothing; a start every half minute is no load."""
-
-STEADY = timedelta(minutes=1)
-"""A service that lived so long had started well: its next crash is counted from the beginning."""
-
-EARNS_BACK = timedelta(seconds=5)
-"""Each time that a service worked so long, one crash is forgotten. A service killed from outside every ten seconds
-comes back at once every time. One that ends by itself before or soon after it is ready waits longer and longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +36,20 @@ NEVER_READY = timedelta()
 def decide(
     crashes_before: int, exit_code: int, lived: timedelta, worked: timedelta = NEVER_READY, *, served: bool = False
 ) -> StartAgain | EndRun:
-    """What follows on the end of a service that was not asked to end.
+    """Decide what follows on the end of a service that was not asked to end. Exit code 0 is a crash as well.
 
-    `crashes_before` counts the crashes in a row until now, `exit_code` is negative for a signal as in `subprocess`.
-    `lived` counts from its start, `worked` from when it was ready: zero if it never was. `served`: some start of it in
-    this run could use the configuration. The first crash has no delay, because records wait. Then follow 1, 2, 4 ...
-    seconds up to `LONGEST_DELAY`. An unasked exit with code 0 is a crash as well.
+    Args:
+        crashes_before: Crashes in a row until now.
+        exit_code: Negative for a signal, as in `subprocess`.
+        lived: Time since the start.
+        worked: Time since the service was ready; zero if it never was.
+        served: An earlier start in this run could use the configuration.
     """
     if exit_code == SHUTDOWN_REQUESTED or (exit_code == BAD_CONFIGURATION and not served):
         return EndRun(exit_code)
-    counted = 0 if lived >= STEADY else max(0, crashes_before - worked // EARNS_BACK)
-    backoff = Backoff(first=1.0, limit=LONGEST_DELAY.total_seconds(), failures=counted, at_once=1)
-    return StartAgain(timedelta(seconds=backoff.next()), counted + 1)
+    restarts = ProcessRestarts(crashes_before)
+    delay = restarts.next_delay(lived, worked)
+    return StartAgain(delay, restarts.crashes)
 
 
 def ending(service: str, exit_code: int, decision: StartAgain | EndRun) -> str:

@@ -55,7 +55,7 @@ def named_by(settings: FlowSettings, side: Side) -> frozenset[Path]:
 
 
 def identities(settings: FlowSettings, content: Mapping[Path, str]) -> dict[Side, Identity]:
-    """Of both sides. `content` distinguishes the contents of a file. Files that are not in it do not count."""
+    """Of both sides. `content` distinguishes the digests of a file. Files that are not in it do not count."""
     return {
         side: (
             *(

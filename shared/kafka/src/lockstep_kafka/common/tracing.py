@@ -1,8 +1,8 @@
-"""What a process reports of its work as spans (`tracing.md`). Nothing, unless the configuration asks for it: then this
-module costs a check of a variable, and OpenTelemetry is not loaded.
+"""Spans of a process's work (`tracing.md`). Without tracing this costs a check of a variable.
 
-The code that begins a piece of work has a `Tracing`. The code within it calls `step`, `note` and `happened`, which do
-nothing without tracing. Names are few and constant, so that they can be grouped by; what varies is an attribute.
+OpenTelemetry is not loaded then. The code that begins a piece of work has a `Tracing`. The code within it calls
+`step`, `set_attributes` and `add_event`, which do nothing without tracing. Names are few and constant, so that they
+can be grouped by; what varies is an attribute.
 """
 
 from collections.abc import Iterator
@@ -12,47 +12,46 @@ from contextvars import ContextVar
 Attribute = str | int | float | bool
 
 STEPS_AT_MOST = 50
-"""Spans within one piece of work; more are counted (`steps_left_out`) and not made: a round may ask much."""
+"""Most spans within one piece of work. More are counted (`steps_left_out`) and not made: a round may ask much."""
 
 
 class SpanContext:
-    """A piece of work that is under way; here one without a span, of which nothing is kept."""
+    """A piece of work that is under way; this class has no span and keeps nothing."""
 
     def step(self, name: str, attributes: dict[str, Attribute]) -> AbstractContextManager[None]:
-        """A span within it."""
+        """Return a context with a span for a part of the work."""
         return nullcontext()
 
-    def note(self, attributes: dict[str, Attribute]) -> None:
-        """Attributes of its span."""
+    def set_attributes(self, attributes: dict[str, Attribute]) -> None:
+        """Set attributes of the work's span."""
 
-    def happened(self, name: str, attributes: dict[str, Attribute]) -> None:
-        """An event of its span."""
+    def add_event(self, name: str, attributes: dict[str, Attribute]) -> None:
+        """Add an event to the work's span."""
 
 
 class Tracing:
-    """Where a process's spans go; here nowhere. Safe to use from the event loop: nothing waits for anybody."""
+    """The sender of a process's spans; this class sends none. Safe to use from the event loop: no call waits."""
 
     def work(self, name: str, **attributes: Attribute) -> AbstractContextManager[None]:
-        """A span for what is done within, the present `SpanContext` meanwhile. What is raised is recorded, and gets
-        out."""
+        """Return a context with a span, the present `SpanContext` meanwhile. An error is recorded and gets out."""
         return nullcontext()
 
-    def stretch(self, name: str, began_ns: int, ended_ns: int, error: str = "", **attributes: Attribute) -> None:
-        """A span for what was done between two times (Unix nanoseconds), with what was wrong."""
+    def span_interval(self, name: str, began_ns: int, ended_ns: int, error: str = "", **attributes: Attribute) -> None:
+        """Add a span for work between two times (Unix nanoseconds), with its error if it failed."""
 
     def end(self, within_s: float) -> None:
-        """Send what has not been sent, in at most so many seconds. To be called once; blocks."""
+        """Send what has not been sent, in at most so many seconds. Call it once; it blocks."""
 
 
 NO_TRACING, NO_WORK = Tracing(), SpanContext()
 
 _present: ContextVar[SpanContext] = ContextVar("work", default=NO_WORK)
-"""Tasks that a piece of work starts belong to it."""
+"""The work that the current task belongs to, with the tasks that the work starts."""
 
 
 @contextmanager
 def within(work: SpanContext) -> Iterator[None]:
-    """Make it the present one."""
+    """Make `work` the present one within the context."""
     token = _present.set(work)
     try:
         yield
@@ -61,15 +60,15 @@ def within(work: SpanContext) -> Iterator[None]:
 
 
 def step(name: str, **attributes: Attribute) -> AbstractContextManager[None]:
-    """A span within the present work, if there is any: for what takes time, such as a request to a cluster."""
+    """Return a context with a span for a part of the present work that takes time, such as a request to a cluster."""
     return _present.get().step(name, attributes)
 
 
-def note(**attributes: Attribute) -> None:
-    """Attributes of the present work: how much of what it did."""
-    _present.get().note(attributes)
+def set_attributes(**attributes: Attribute) -> None:
+    """Set attributes of the present work, such as how many topics it read."""
+    _present.get().set_attributes(attributes)
 
 
-def happened(name: str, **attributes: Attribute) -> None:
-    """An event of the present work."""
-    _present.get().happened(name, attributes)
+def add_event(name: str, **attributes: Attribute) -> None:
+    """Add an event to the present work."""
+    _present.get().add_event(name, attributes)

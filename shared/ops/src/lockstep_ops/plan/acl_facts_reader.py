@@ -9,7 +9,7 @@ from lockstep_kafka.admin.admin import Admin
 from lockstep_kafka.common.errors import NotPermitted, RequestRefused
 from lockstep_ops.plan.rules.flow_facts import AclFacts
 from lockstep_ops.plan.topic_reader import TopicReading
-from lockstep_rules.acls.acl_plan import AclRule, TopicsThere, judge_with, plan
+from lockstep_rules.acls.acl_plan import AclRule, PrefixCandidates, judge_with, plan
 from lockstep_rules.acls.binding_ownership import RevocationHistory, deletions, owned_bindings, review
 from lockstep_rules.filters import should_replicate_group
 from lockstep_state.acl_binding import AclBinding
@@ -50,7 +50,11 @@ def _facts(
     )
     mirrored = [row for row in rows.values() if isinstance(row, MirroredTopic)]
     copies = {row.target_topic for row in mirrored if row.phase != "failed"}
-    seen = TopicsThere.seen(topics.source.names, topics.target.names, copies, rule) if asked.prefixed else None
+    seen = (
+        PrefixCandidates.from_listings(topics.source.names, topics.target.names, copies, rule)
+        if asked.prefixed
+        else None
+    )
     follows = partial(should_replicate_group, groups=settings.groups) if asked.groups else None
     found = plan(source, target, partial(judge_with, rule=rule, prefixes=seen, groups=follows))
     if not asked.delete:

@@ -36,7 +36,7 @@ from lockstep_ops.plan.topic_reader import (
 from lockstep_ops.status.report import PausedPart
 from lockstep_ops.work_progress import WorkProgress
 from lockstep_rules.clusters.cluster_capabilities import Role
-from lockstep_runtime.state.desired_state import DesiredState
+from lockstep_runtime.state.desired_state import DesiredStateView
 from lockstep_runtime.util.clock import now_ms
 from lockstep_state.offsets import TopicPartition
 
@@ -141,7 +141,7 @@ class FlowReader:
                     ),
                 )
             ),
-            held_back=tuple(PausedPart(*one) for one in DesiredState(positions.rows, settings.states).resting()),
+            held_back=tuple(PausedPart(*one) for one in DesiredStateView(positions.rows, settings.states).held_back()),
             opposite=self._opposite,
         )
 

@@ -34,7 +34,7 @@ from lockstep_ops.status.report import (
 from lockstep_rules.groups.group_readings import GroupReadings
 from lockstep_rules.selection_count import GROUP_KEYS, TOPIC_KEYS, SelectionCount
 from lockstep_rules.switch.switch_readiness import SwitchLimits
-from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
+from lockstep_runtime.state.desired_state import DesiredPhase, DesiredStateView
 from lockstep_runtime.state.failing_parts import acl_failure, failure_reason, groups_unknown, topic_failure
 from lockstep_runtime.state.leadership import label_service
 from lockstep_state.commands.command_vocabulary import SERVICES, Connector, Scope, ScopeKind, service_connector
@@ -129,7 +129,7 @@ def build_report(
         acls=acls,
         clusters=cluster_lines(seen.all(ClusterCapabilities)),
         heartbeat="" if pulse is None else pulse.phase,
-        held_back=tuple(PausedPart(scope, word) for scope, word in seen.wanted.resting()),
+        held_back=tuple(PausedPart(scope, word) for scope, word in seen.wanted.held_back()),
         troubles=tuple(troubles),
         empty_selections=tuple(seen.empty_selections(flow)),
     )
@@ -161,7 +161,7 @@ class _Seen:
     _by_key: bool
 
     def __post_init__(self, rows: Mapping[str, Row], states: StatedPhases) -> None:
-        self.wanted = DesiredState(rows, states)
+        self.wanted = DesiredStateView(rows, states)
         self._by_kind: dict[type[Row], list[Row]] = defaultdict(list)
         for _, row in sorted(rows.items()):
             self._by_kind[type(row)].append(row)

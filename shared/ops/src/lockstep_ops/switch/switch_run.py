@@ -49,7 +49,7 @@ from lockstep_ops.switch.switch_steps import (
 )
 from lockstep_ops.switch.switch_under_way import SwitchRefused, running
 from lockstep_rules.groups.group_readings import GroupReadings
-from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
+from lockstep_runtime.state.desired_state import DesiredPhase, DesiredStateView
 from lockstep_runtime.util.clock import now_ms
 from lockstep_state.commands.command_vocabulary import Connector, Scope, ScopeKind
 from lockstep_state.names import Flow
@@ -296,10 +296,10 @@ def _switch(rows: Mapping[str, Row]) -> Switch | None:
 def _paused(opposite: OppositeFlow | None, rows: Mapping[str, Row], topics: Sequence[str]) -> tuple[str, ...]:
     if opposite is None:
         return ()
-    wanted = DesiredState(rows, opposite.settings.states)
+    wanted = DesiredStateView(rows, opposite.settings.states)
     return tuple(one for one in topics if wanted.phase_for(Scope(ScopeKind.TOPIC, one)) is not DesiredPhase.RUNNING)
 
 
 def _wanted(settings: FlowSettings, rows: Mapping[str, Row]) -> str:
-    wanted = DesiredState(rows, settings.states)
+    wanted = DesiredStateView(rows, settings.states)
     return max(wanted.connector(connector) for connector in (Connector.SOURCE, Connector.CHECKPOINT)).word

@@ -10,7 +10,7 @@ from lockstep_ops.status.shown_reason import reason_as_json
 from lockstep_ops.takeover.migration import FlowState, MigrationPlan, MigrationState, named
 from lockstep_ops.takeover.offset_location import still_runs
 from lockstep_ops.takeover.passed_over import as_counts
-from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
+from lockstep_runtime.state.desired_state import DesiredPhase, DesiredStateView
 from lockstep_runtime.util.auto_restart import is_spent
 from lockstep_state.commands.command_vocabulary import Connector, Scope
 from lockstep_state.offsets import TopicPartition
@@ -111,7 +111,7 @@ def not_drained(held: FlowState) -> Reason:
 
 
 def _awaited(held: FlowState, unread: _Unread) -> Reason:
-    stopped = DesiredState(held.rows, held.states).connector(Connector.SOURCE) is DesiredPhase.STOPPED
+    stopped = DesiredStateView(held.rows, held.states).connector(Connector.SOURCE) is DesiredPhase.STOPPED
     if held.replicas and not stopped:
         return RefusalCode.FLOW_RUNS.to_reason()
     slots = sorted(row.slot for row in held.rows.values() if isinstance(row, SlotStatus) and row.phase != "released")
@@ -128,7 +128,7 @@ def _awaited(held: FlowState, unread: _Unread) -> Reason:
 
 def _failed(held: FlowState) -> Reason:
     """Return what of a stopped data plane has failed too often, so that waiting does not help; else NO_REASON."""
-    now, source = DesiredState(held.rows, held.states), Scope.for_connector(Connector.SOURCE)
+    now, source = DesiredStateView(held.rows, held.states), Scope.for_connector(Connector.SOURCE)
     if not held.replicas or now.connector(Connector.SOURCE) is not DesiredPhase.STOPPED:
         return NO_REASON
     for row in held.rows.values():

@@ -15,7 +15,7 @@ from lockstep_ops.status.shown_reason import reason_as_json
 from lockstep_ops.takeover.migration import MigrationPlan, MigrationState, named, shorten
 from lockstep_ops.takeover.offset_location import OffsetLocation, still_runs
 from lockstep_ops.takeover.passed_over import as_counts
-from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
+from lockstep_runtime.state.desired_state import DesiredPhase, DesiredStateView
 from lockstep_state.commands.command_vocabulary import Connector
 from lockstep_state.offsets import TopicPartition
 from lockstep_state.reasons.reason import Reason
@@ -134,7 +134,7 @@ def plan_takeover(found: TakeoverState) -> TakeoverPlan:
     theirs = found.theirs or {}
     partitions = sorted(found.begins)
     topics = tuple(_topics(found, theirs, partitions))
-    wanted = DesiredState(found.rows, found.states).connector(Connector.SOURCE)
+    wanted = DesiredStateView(found.rows, found.states).connector(Connector.SOURCE)
     rows = found.progress()
     alters = tuple((tp, offset) for tp, offset in _went_on(found, theirs).items() if tp in rows)
     to_write = {} if found.own.is_same(found.place) else theirs

@@ -1,1 +1,1 @@
-"""Which ACL bindings a flow copies, and which of them it owns."""
+"""The ACL bindings that a flow copies, and those that it owns."""

@@ -1,6 +1,7 @@
-"""Which ACLs a remote topic gets: who may read a source topic may read its remote topic (`mm2-behaviour.md` §4.6).
+"""The ACLs of a remote topic: principals that may read the source topic may read it (`mm2-behaviour.md` §4.6).
 
-Beyond that rule, where the file asks for it: prefixes, and who may read a group."""
+Beyond that rule, where the file asks for it: prefixed patterns, and reading of groups.
+"""
 
 from bisect import bisect_left
 from collections import Counter
@@ -12,18 +13,18 @@ from itertools import takewhile
 from lockstep_state.acl_binding import AclBinding
 
 NAMED = 20
-"""Bindings left out that the state names; of more it has the number."""
+"""The number of bindings left out that the row names. It counts the others."""
 
 
 class LeftOutReason(Enum):
-    """Why a source binding is not copied, in the words of `acls.md`; those first that one would least expect."""
+    """The reasons why a source binding is not copied, in the words of `acls.md`, the least expected first."""
 
     UNKNOWN = "unknown-word"
-    """Its operation, or another word, is one that this release cannot name."""
+    """Its operation, or another word, is unknown to this release."""
     TOO_WIDE = "too-wide"
     """Its prefix also matches topics, on either side, that are no part of the mirror; or it is about every group."""
     GROUP_OPERATION = "group-operation"
-    """Of groups only reading is copied."""
+    """The operation on a group is none that is copied (`GROUP_OPERATIONS`)."""
     GROUP_NOT_MIRRORED = "group-not-mirrored"
     NOT_LITERAL = "not-literal"
     WRITE = "write"
@@ -32,12 +33,12 @@ class LeftOutReason(Enum):
     NOT_A_TOPIC = "other-resource"
 
 
-LEAST_EXPECTED = {reason: rank for rank, reason in enumerate(LeftOutReason)}
+_RANKS = {reason: rank for rank, reason in enumerate(LeftOutReason)}
 
 
 @dataclass(frozen=True, slots=True)
 class AclRule:
-    """What decides: which source topics are mirrored, and what they are called on the target."""
+    """The rule that selects source topics and names their remote topics."""
 
     replicates: Callable[[str], bool]
     remote_topic: Callable[[str], str]
@@ -45,22 +46,22 @@ class AclRule:
 
 @dataclass(frozen=True, slots=True)
 class LeftOutBinding:
-    """A source binding that is not copied, and why."""
+    """A source binding that is not copied, and the reason."""
 
     binding: AclBinding
     reason: LeftOutReason
 
 
 Verdict = Callable[[AclBinding], AclBinding | LeftOutReason]
-"""A source binding as it belongs on the target, or why it does not."""
+"""Returns a source binding as it belongs on the target, or why it is not copied."""
 
 
 @dataclass(frozen=True, slots=True)
 class AclPlan:
-    """What belongs on the target, and what of it the target lacks."""
+    """The bindings that belong on the target, and those of them that it lacks."""
 
     wanted: Mapping[AclBinding, str]
-    """With the name of what each was copied from on the source."""
+    """The bindings, each with the source name of the resource that it was copied from."""
     missing: tuple[AclBinding, ...]
     left_out: tuple[LeftOutBinding, ...]
 
@@ -69,26 +70,26 @@ class AclPlan:
         return len(self.wanted) - len(self.missing)
 
     @property
-    def counted(self) -> tuple[tuple[str, int], ...]:
-        """Count how many were left out for each reason, in the order of `LeftOutReason`."""
+    def left_out_counts(self) -> tuple[tuple[str, int], ...]:
+        """The number of bindings left out by reason, in the order of `LeftOutReason`."""
         counts = Counter(left.reason for left in self.left_out)
         return tuple((reason.value, counts[reason]) for reason in LeftOutReason if counts[reason])
 
     @property
-    def named(self) -> tuple[tuple[str, str], ...]:
+    def left_out_names(self) -> tuple[tuple[str, str], ...]:
         """The first `NAMED` bindings left out, each with its reason."""
         return tuple((str(left.binding), left.reason.value) for left in self.left_out[:NAMED])
 
     @property
     def unknown(self) -> tuple[AclBinding, ...]:
-        """Bindings on the source that could not be read in full; they are reported and never recreated."""
+        """Source bindings that could not be read in full. They are reported and never re-created."""
         return tuple(left.binding for left in self.left_out if left.reason is LeftOutReason.UNKNOWN)
 
 
 def judge(binding: AclBinding, rule: AclRule) -> AclBinding | LeftOutReason:
-    """The binding as it belongs on the target, or why it does not.
+    """Return the binding as it belongs on the target by MM2's rule, or why it is not copied.
 
-    ALLOW ALL becomes ALLOW READ, so that only the mirror writes to a remote topic; DENY stays as it is.
+    ALLOW ALL becomes ALLOW READ, so that only the mirror writes to a remote topic. DENY stays as it is.
     """
     if not binding.readable:
         return LeftOutReason.UNKNOWN
@@ -106,8 +107,9 @@ def judge(binding: AclBinding, rule: AclRule) -> AclBinding | LeftOutReason:
 
 
 def plan(source: Iterable[AclBinding], target: Iterable[AclBinding], verdict: Verdict) -> AclPlan:
-    """Hold the source's bindings against a fresh reading of the target's. Applying the plan and planning again finds
-    nothing missing.
+    """Compare the source's bindings with a fresh reading of the target's.
+
+    Planning again after applying finds nothing missing.
     """
     wanted: dict[AclBinding, str] = {}
     left_out: list[LeftOutBinding] = []
@@ -117,57 +119,65 @@ def plan(source: Iterable[AclBinding], target: Iterable[AclBinding], verdict: Ve
                 wanted[copy] = binding.name
             case LeftOutReason() as reason:
                 left_out.append(LeftOutBinding(binding, reason))
-    left_out.sort(key=lambda left: (LEAST_EXPECTED[left.reason], left.binding))
+    left_out.sort(key=lambda left: (_RANKS[left.reason], left.binding))
     return AclPlan(wanted, tuple(sorted(wanted.keys() - set(target))), tuple(left_out))
 
 
 EVERYTHING = "*"
-"""As a literal name of a group: all groups there are."""
+"""The literal group name that matches all groups."""
 
-OF_GROUPS = {
+GROUP_OPERATIONS = {
     "ALLOW": {"READ": "READ", "DESCRIBE": "DESCRIBE", "ALL": "READ"},
     "DENY": {"READ": "READ", "DESCRIBE": "DESCRIBE", "ALL": "ALL"},
 }
-"""By permission, the operations about groups that are copied, and as what: as MirrorMaker 2 has it for topics."""
+"""Copied operations on groups by permission, with the operation on the target. MirrorMaker 2 does so for topics."""
 
 
 @dataclass(frozen=True, slots=True)
-class TopicsThere:
-    """What a prefix could match on either side."""
+class PrefixCandidates:
+    """The topics that a prefix could match on either side."""
 
     source: Sequence[str]
     """Every topic of the source, sorted."""
     target: Sequence[str]
     """Every topic of the target, sorted."""
     remote: Mapping[str, str]
-    """Those of the source that are mirrored, with their names on the target."""
+    """Mirrored topics of the source, with their names on the target."""
     copies: frozenset[str]
     """Topics of the target that are copies, also of topics that the source has no more."""
 
     @classmethod
-    def seen(cls, source: Iterable[str], target: Iterable[str], copies: Iterable[str], rule: AclRule) -> "TopicsThere":
-        """From the names on both sides, and those of the copies as topic-sync has them."""
+    def from_listings(
+        cls, source: Iterable[str], target: Iterable[str], copies: Iterable[str], rule: AclRule
+    ) -> "PrefixCandidates":
+        """Return the candidates by the topic names of both sides, and by the copies in topic-sync's rows."""
         names = sorted(source)
         remote = {name: rule.remote_topic(name) for name in names if rule.replicates(name)}
         return cls(names, sorted(target), remote, frozenset(copies) | frozenset(remote.values()))
 
-    def fits(self, prefix: str, remote_prefix: str) -> bool:
-        """Whether `remote_prefix` covers on the target what `prefix` covers on the source. Every topic with the prefix
-        is mirrored to a name with the remote one. Every topic of the target with the remote one is a copy."""
+    def covers_copies(self, prefix: str, remote_prefix: str) -> bool:
+        """Return whether a binding of `prefix` may be copied as one of `remote_prefix`.
+
+        Every source topic with the prefix is mirrored to a name with the remote one. Every topic of the target with the
+        remote one is a copy.
+        """
         mirrored = (self.remote.get(topic, "").startswith(remote_prefix) for topic in _with(prefix, self.source))
         return all(mirrored) and all(topic in self.copies for topic in _with(remote_prefix, self.target))
 
 
 def _with(prefix: str, names: Sequence[str]) -> Iterator[str]:
     first = bisect_left(names, prefix)
-    return takewhile(lambda name: name.startswith(prefix), (names[at] for at in range(first, len(names))))
+    return takewhile(lambda name: name.startswith(prefix), (names[index] for index in range(first, len(names))))
 
 
 def judge_with(
-    binding: AclBinding, rule: AclRule, prefixes: TopicsThere | None, groups: Callable[[str], bool] | None
+    binding: AclBinding, rule: AclRule, prefixes: PrefixCandidates | None, groups: Callable[[str], bool] | None
 ) -> AclBinding | LeftOutReason:
-    """MirrorMaker 2's verdict, but for what was asked for beyond it: `prefixes`, with what they are judged by;
-    `groups`, with which of them are followed."""
+    """Return MM2's verdict, extended by what the file asks for.
+
+    `prefixes` has the topics by which prefixed patterns are judged, `groups` accepts the groups that are followed.
+    None: bindings of that kind are not copied.
+    """
     if binding.resource == "TOPIC" and binding.pattern == "PREFIXED" and prefixes is not None:
         return _prefixed(binding, rule, prefixes)
     if binding.resource == "GROUP" and groups is not None:
@@ -175,9 +185,9 @@ def judge_with(
     return judge(binding, rule)
 
 
-def _prefixed(binding: AclBinding, rule: AclRule, topics: TopicsThere) -> AclBinding | LeftOutReason:
-    """As a literal one, of which the prefix takes the place of the topic."""
-    fitting = replace(rule, replicates=lambda prefix: topics.fits(prefix, rule.remote_topic(prefix)))
+def _prefixed(binding: AclBinding, rule: AclRule, topics: PrefixCandidates) -> AclBinding | LeftOutReason:
+    """Return the verdict on a prefixed pattern. It is judged as a literal one whose topic is the prefix."""
+    fitting = replace(rule, replicates=lambda prefix: topics.covers_copies(prefix, rule.remote_topic(prefix)))
     verdict = judge(replace(binding, pattern="LITERAL"), fitting)
     if isinstance(verdict, AclBinding):
         return replace(verdict, pattern="PREFIXED")
@@ -193,5 +203,5 @@ def _group(binding: AclBinding, follows: Callable[[str], bool]) -> AclBinding | 
         return LeftOutReason.TOO_WIDE
     if not follows(binding.name):
         return LeftOutReason.GROUP_NOT_MIRRORED
-    operation = OF_GROUPS[binding.permission].get(binding.operation)
+    operation = GROUP_OPERATIONS[binding.permission].get(binding.operation)
     return LeftOutReason.GROUP_OPERATION if operation is None else replace(binding, operation=operation)

@@ -1,6 +1,6 @@
-"""Which bindings on the target are taken back: ours alone, of which the source has nothing any more (decision 0023).
+"""The bindings on the target that Lockstep deletes: its own, which the source has revoked (decision 0023). Pure.
 
-Pure. The order in a round: `review` what there is, `RevocationHistory.then` remember since when, `deletions` decide.
+A round calls `review`, then `RevocationHistory.with_reading`, then `deletions`.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -9,28 +9,28 @@ from dataclasses import dataclass, field, fields, replace
 from lockstep_state.acl_binding import AclBinding
 from lockstep_state.rows.state_rows import CopiedAcl
 
-LOOKS_APART = 3.0
-"""Seconds between the first reading of the source that misses a binding and the one that counts. A broker that learns
-late of what was granted is not believed, nor one reading alone."""
+MIN_REVOKED_S = 3.0
+"""Seconds between the first reading of the source that misses a binding and the one that counts. A broker may learn
+late of a grant, and one reading alone is not believed."""
 
 RELEASED = "released"
-"""The phase of a row about what is not ours any more."""
+"""The phase of a row about a binding that is not ours any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnedBinding:
-    """A binding on the target that is ours, and the name of what it was copied from on the source."""
+    """A binding on the target that is ours, and the source name of the resource that it was copied from."""
 
     binding: AclBinding
     source_name: str
 
     @property
     def keeps_its_name(self) -> bool:
-        """So another flow could have brought it just as well."""
+        """The name is the same on the source, so another flow could have copied the binding too."""
         return self.binding.name == self.source_name
 
     def origins(self) -> tuple[AclBinding, ...]:
-        """The source's bindings any of which it may be a copy of (ALLOW ALL is copied as ALLOW READ)."""
+        """Return the source bindings that it may be a copy of (ALLOW ALL is copied as ALLOW READ)."""
         same = replace(self.binding, name=self.source_name)
         if (same.permission, same.operation) == ("ALLOW", "READ"):
             return same, replace(same, operation="ALL")
@@ -38,7 +38,7 @@ class OwnedBinding:
 
 
 def owned_bindings(rows: Iterable[CopiedAcl]) -> list[OwnedBinding]:
-    """All that is ours by these rows, also what is just being taken back."""
+    """Return all bindings that are ours by these rows, including those being deleted."""
     return [OwnedBinding(_binding(row), row.source_name) for row in rows if row.phase != RELEASED]
 
 
@@ -48,15 +48,17 @@ def _binding(row: CopiedAcl) -> AclBinding:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """Ours that are not wanted any more, sorted out. What the source still grants is in none, whether or not the
-    filters select it now."""
+    """Our bindings that are not wanted any more.
+
+    One that the source still grants is in none of these, selected or not.
+    """
 
     gone: tuple[OwnedBinding, ...] = ()
-    """Not on the target any more: no longer ours."""
+    """Bindings that the target does not have any more."""
     revoked: tuple[OwnedBinding, ...] = ()
-    """On the target, and the source has no more what it was copied from."""
+    """Bindings on the target whose origin the source does not have any more."""
     silent: tuple[OwnedBinding, ...] = ()
-    """As `revoked`, but the source has no binding at all about such resources: it may have lost them."""
+    """Bindings like `revoked`, of resource types without any binding on the source, which may have lost them."""
 
 
 def review(
@@ -66,50 +68,53 @@ def review(
     wanted: Collection[AclBinding],
     resources: Collection[str],
 ) -> Review:
-    """Hold what is ours against a complete reading of both sides about `resources`, and what belongs on the target."""
+    """Compare our bindings with a complete reading of both sides about `resources`, and with the wanted ones."""
     covered = {binding.resource for binding in source}
     gone: list[OwnedBinding] = []
     revoked: list[OwnedBinding] = []
     silent: list[OwnedBinding] = []
-    for one in owned:
-        binding = one.binding
+    for own in owned:
+        binding = own.binding
         if binding.resource not in resources or binding in wanted:
             continue
         if binding not in target:
-            gone.append(one)
-        elif not any(origin in source for origin in one.origins()):
-            (revoked if binding.resource in covered else silent).append(one)
+            gone.append(own)
+        elif not any(origin in source for origin in own.origins()):
+            (revoked if binding.resource in covered else silent).append(own)
     return Review(tuple(gone), tuple(revoked), tuple(silent))
 
 
 @dataclass(frozen=True, slots=True)
 class RevocationHistory:
-    """Since when each binding has been found revoked at every look, in one term of ours."""
+    """The time since when each binding was revoked in every reading of one leadership term."""
 
     term: int = 0
     since: Mapping[AclBinding, float] = field(default_factory=dict)
-    """On a monotonic clock, seconds."""
+    """Monotonic seconds."""
 
-    def then(self, term: int, now: float, revoked: Iterable[OwnedBinding]) -> "RevocationHistory":
-        """With one more look. One of another term, or one that finds a binding not revoked, begins it anew."""
-        known = self.since if term == self.term else {}
-        return RevocationHistory(term, {one.binding: known.get(one.binding, now) for one in revoked})
+    def with_reading(self, term: int, now: float, revoked: Iterable[OwnedBinding]) -> "RevocationHistory":
+        """Return the history after one more reading.
 
-    def settled(self, binding: AclBinding, now: float) -> bool:
+        A reading of another term begins anew, and a binding that is not revoked is dropped.
+        """
+        since = self.since if term == self.term else {}
+        return RevocationHistory(term, {own.binding: since.get(own.binding, now) for own in revoked})
+
+    def is_settled(self, binding: AclBinding, now: float) -> bool:
         since = self.since.get(binding)
-        return since is not None and now - since >= LOOKS_APART
+        return since is not None and now - since >= MIN_REVOKED_S
 
 
 @dataclass(frozen=True, slots=True)
 class Deletions:
-    """What is taken back now, and why other things are not: sentences for the operator."""
+    """The bindings to delete now, and sentences for the operator about those that stay."""
 
     due: tuple[OwnedBinding, ...] = ()
     notes: tuple[str, ...] = ()
 
 
 def deletions(
-    found: Review,
+    reviewed: Review,
     history: RevocationHistory,
     now: float,
     *,
@@ -118,34 +123,37 @@ def deletions(
     source: str,
     target: str,
 ) -> Deletions:
-    """What of `found.revoked` two readings agree on, but nothing where it is more than `limit` in all. `shared` names
-    the other flows that may bring to the target what keeps its name: such bindings stay."""
-    bound = [one for one in found.revoked if one.keeps_its_name and shared]
-    ours = [one for one in found.revoked if not (one.keeps_its_name and shared)]
+    """Return the revoked bindings that two readings agree on, and notes about the others.
+
+    Nothing is deleted if more than `limit` bindings are revoked. `shared` names the other flows that may bring a
+    binding that keeps its name to the target. Such bindings stay.
+    """
+    kept = [own for own in reviewed.revoked if own.keeps_its_name and shared]
+    deletable = [own for own in reviewed.revoked if not (own.keeps_its_name and shared)]
     notes = []
-    if found.silent:
+    if silent := reviewed.silent:
         notes.append(
-            f"{source} has no ACLs about {_resources(found.silent)} at all, so Lockstep leaves {_count(found.silent)} "
+            f"{source} has no ACLs about {_resources(silent)} at all, so Lockstep leaves {_count(silent)} "
             f"that it made on {target}. A cluster that lost its ACLs revokes nothing. To revoke them, delete them there"
         )
-    if bound:
+    if kept:
         notes.append(
-            f"Lockstep leaves {_count(bound)} on {target} that {source} revoked. The names are the same there, and "
+            f"Lockstep leaves {_count(kept)} on {target} that {source} revoked. The names are the same there, and "
             f"{', '.join(shared)} may need these ACLs or copy them back. Delete them on all of these clusters"
         )
-    if len(ours) > limit:
+    if len(deletable) > limit:
         notes.append(
-            f"Lockstep leaves {_count(ours)} on {target} that {source} revoked: that is more than "
-            f"lockstep.acls.delete.max={limit} at once; if it is meant, start acl-sync once with {len(ours)}"
+            f"Lockstep leaves {_count(deletable)} on {target} that {source} revoked: that is more than "
+            f"lockstep.acls.delete.max={limit} at once; if it is meant, start acl-sync once with {len(deletable)}"
         )
         return Deletions((), tuple(notes))
-    due = tuple(one for one in ours if history.settled(one.binding, now))
+    due = tuple(own for own in deletable if history.is_settled(own.binding, now))
     return Deletions(due, tuple(notes))
 
 
-def _count(found: Sequence[OwnedBinding]) -> str:
-    return "one binding" if len(found) == 1 else f"{len(found)} bindings"
+def _count(bindings: Sequence[OwnedBinding]) -> str:
+    return "one binding" if len(bindings) == 1 else f"{len(bindings)} bindings"
 
 
-def _resources(found: Sequence[OwnedBinding]) -> str:
-    return " and ".join(sorted({f"{one.binding.resource.lower()}s" for one in found}))
+def _resources(bindings: Sequence[OwnedBinding]) -> str:
+    return " and ".join(sorted({f"{own.binding.resource.lower()}s" for own in bindings}))

@@ -1,17 +1,18 @@
-"""Where principals, or what they may do, come from OAuth tokens: no ACL can say that. Pure."""
+"""Clusters on which OAuth tokens, not ACLs, hold principals or permissions. Pure."""
 
 from collections.abc import Mapping
 
 
 def by_tokens(authorizer: str) -> bool:
-    """Whether an authorizer of this class name (`authorizer.class.name`) decides by OAuth tokens, as Strimzi's
-    `io.strimzi.kafka.oauth.server.authorizer.KeycloakAuthorizer` does. It may look at ACLs too."""
+    """Return whether an authorizer of this class (`authorizer.class.name`) decides by OAuth tokens.
+
+    Strimzi's `io.strimzi.kafka.oauth.server.authorizer.KeycloakAuthorizer` does. It may decide by ACLs too.
+    """
     return "oauth" in authorizer.lower()
 
 
-def about_tokens(admins: Mapping[str, Mapping[str, str]], target: str) -> tuple[str, ...]:
-    """What is to be known of the clusters with OAuth logins, a sentence each, by the properties (Java's names) with
-    which we ourselves log in."""
+def token_notes(admins: Mapping[str, Mapping[str, str]], target: str) -> tuple[str, ...]:
+    """Return one sentence for each cluster with OAuth logins, by the properties (Java's names) of our own logins."""
     return tuple(
         f"principals of {alias} come from OAuth tokens (sasl.mechanism=OAUTHBEARER). ACLs are copied unchanged, and "
         f"hold for tokens with the same principals on {target}. What an authorizer decides by the tokens themselves "

@@ -1,7 +1,7 @@
-"""Say what follows for a flow where a cluster does not know a request. Pure.
+"""The consequences for a flow if a cluster does not know a request. Pure.
 
-Requests without which nothing can be copied are in `kafka_apis.needed_apis`. For each of these there is a way without
-it, or something that is not known then.
+`kafka_apis` has the requests without which nothing can be copied. For each of these there is another way, or something
+stays unknown.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,14 +14,14 @@ from lockstep_state.kafka.kafka_requests import KafkaRequest as Request
 
 
 class Role(Enum):
-    """What a cluster is in a flow."""
+    """The role of a cluster in a flow."""
 
     SOURCE = "source"
     TARGET = "target"
 
 
 class Cost(Enum):
-    """How much a flow loses without a request."""
+    """The loss of a flow without a request."""
 
     WORK = "work"
     """Something that the file asks for is not done, or is done more slowly or less safely."""
@@ -31,7 +31,10 @@ class Cost(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Capability:
-    """A request that Lockstep does without. `oldest`: the version that is needed. `without`: what is so then."""
+    """A request that Lockstep can do without.
+
+    `oldest` is the version needed, `without` the sentence about the consequence.
+    """
 
     request: Request
     oldest: int
@@ -45,7 +48,7 @@ class Capability:
         return self.request.kafka_name + (f" {self.oldest}" if self.oldest else "")
 
     def is_there(self, versions: ApiVersions) -> bool:
-        """Return whether brokers announce it."""
+        """Return whether brokers announce the request in the version needed."""
         return versions.get(self.request, (0, -1))[1] >= self.oldest
 
 
@@ -153,11 +156,11 @@ CAPABILITIES: tuple[Capability, ...] = (
 def missing_capabilities(
     versions: ApiVersions, roles: Iterable[Role], refused: Iterable[int] = ()
 ) -> Iterator[Capability]:
-    """Yield what a cluster in these roles lacks.
+    """Yield the capabilities that a cluster in these roles lacks.
 
     Args:
-        versions: As all of its brokers announce them.
-        roles: What it is in the flows.
+        versions: Versions that all of its brokers announce.
+        roles: Its roles in the flows.
         refused: Keys of requests that it announces and does not know all the same, as its answers show.
     """
     wanted, keys = frozenset(roles), frozenset(refused)
@@ -167,10 +170,13 @@ def missing_capabilities(
 
 
 def shared_versions(brokers: Iterable[ApiVersions]) -> dict[int, tuple[int, int]]:
-    """Return the versions that every one of these brokers knows: in the middle of an upgrade they differ."""
-    every = list(brokers)
-    keys = frozenset(every[0]).intersection(*every[1:]) if every else frozenset[int]()
-    ranges = {key: (max(one[key][0] for one in every), min(one[key][1] for one in every)) for key in keys}
+    """Return the versions that every one of these brokers knows. During an upgrade they differ."""
+    all_versions = list(brokers)
+    keys = frozenset(all_versions[0]).intersection(*all_versions[1:]) if all_versions else frozenset[int]()
+    ranges = {
+        key: (max(versions[key][0] for versions in all_versions), min(versions[key][1] for versions in all_versions))
+        for key in keys
+    }
     return {key: (oldest, newest) for key, (oldest, newest) in ranges.items() if oldest <= newest}
 
 
@@ -178,7 +184,7 @@ def needed_apis(role: Role, *, transactions: bool, keeps_names: bool) -> frozens
     """Return the requests, by their name in `kafka_apis.APIS`, without which a cluster cannot have this role.
 
     Args:
-        role: What the cluster is in the flow.
+        role: The role of the cluster in the flow.
         transactions: The flow copies in transactions, as its file asks.
         keeps_names: Topics have the same names on both clusters.
     """

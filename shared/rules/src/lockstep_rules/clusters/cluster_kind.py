@@ -1,6 +1,6 @@
-"""Guess what a cluster is: Apache Kafka of some version, or a service or broker that speaks its protocol. Pure.
+"""A guess of what a cluster is: Apache Kafka of some version, or a service or broker that speaks its protocol. Pure.
 
-A guess is for people. Nothing is decided by it: what a cluster can do is decided by the requests that it knows.
+A guess is for people. No decision uses it: what a cluster can do is decided by the requests that it knows.
 """
 
 from collections.abc import Collection, Mapping
@@ -13,7 +13,7 @@ ApiVersions = Mapping[int, tuple[int, int]]
 
 
 class ClusterKind(StrEnum):
-    """The kinds that are known. Apache Kafka has its version behind it: `Kafka 3.9`."""
+    """The known kinds of clusters. Apache Kafka is shown with its version: `Kafka 3.9`."""
 
     KAFKA = "Kafka"
     REDPANDA = "Redpanda"
@@ -33,14 +33,14 @@ _HOSTS: tuple[tuple[ClusterKind, tuple[str, ...]], ...] = (
     (ClusterKind.REDPANDA, (".cloud.redpanda.com", ".fmc.cloud.redpanda.com")),
     (ClusterKind.WARPSTREAM, (".warpstream.com",)),
 )
-"""How the names of their brokers end."""
+"""Suffixes of the names of their brokers."""
 
 _CLUSTER_IDS = (
     ("lkc-", ClusterKind.CONFLUENT_CLOUD),
     ("redpanda.", ClusterKind.REDPANDA),
     ("vci_", ClusterKind.WARPSTREAM),
 )
-"""How their cluster ids begin."""
+"""Prefixes of their cluster ids."""
 
 _MSK_SERVERLESS, _AMAZON = ".kafka-serverless.", ".amazonaws.com"
 
@@ -67,8 +67,8 @@ _RELEASES: tuple[tuple[str, Request, int], ...] = (
     ("2.2", Request.ELECT_LEADERS, 0),
     ("2.1", Request.FETCH, 10),
 )
-"""A release of Apache Kafka, and a version of a request that is new in it, the newest first. A cluster of 3.3 or 3.4
-with ZooKeeper looks like 3.1."""
+"""Releases of Apache Kafka, each with a version of a request that is new in it, the newest first. A cluster of 3.3 or
+3.4 with ZooKeeper looks like 3.1."""
 
 _OF_EACH_KAFKA = (
     Request.OFFSET_FOR_LEADER_EPOCH,
@@ -76,18 +76,18 @@ _OF_EACH_KAFKA = (
     Request.DESCRIBE_LOG_DIRS,
     Request.ALTER_CONFIGS,
 )
-"""Apache Kafka has had these since 1.0."""
+"""Requests that Apache Kafka has had since 1.0."""
 
 _PRODUCE_OF_4_0 = 12
-"""From here on no Apache Kafka has ZooKeeper, so its brokers know DescribeQuorum."""
+"""From this version on no Apache Kafka has ZooKeeper, so its brokers know DescribeQuorum."""
 
 
 def guess_cluster_kind(versions: ApiVersions, cluster_id: str = "", hosts: Collection[str] = ()) -> str:
     """Return the kind as a word for people: a `ClusterKind`, for Apache Kafka with its version.
 
     Args:
-        versions: As the brokers announce them; empty: not known.
-        cluster_id: As the cluster says it.
+        versions: Versions that the brokers announce; empty: unknown.
+        cluster_id: The id that the cluster reports.
         hosts: Names of its brokers and of the bootstrap servers.
     """
     names = [host.lower().rstrip(".") for host in hosts]

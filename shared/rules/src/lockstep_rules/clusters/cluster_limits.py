@@ -1,6 +1,6 @@
-"""List how many topics and partitions the tiers of services take, as their documents say. Pure.
+"""The number of topics and partitions that tiers of services take, by their documents. Pure.
 
-Nothing is decided by them. A person compares them with what a flow needs, and a cluster says itself what it refuses.
+No decision uses these limits. A person compares them with what a flow needs, and a cluster refuses by itself.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from lockstep_rules.clusters.cluster_kind import ClusterKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicCount:
-    """Some topics with all of their partitions, and with the partitions of those that are compacted."""
+    """A number of topics, of their partitions, and of the partitions of compacted ones."""
 
     topics: int = 0
     partitions: int = 0
@@ -31,8 +31,10 @@ class TopicCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierLimit:
-    """What a tier of a service takes. None: its documents name no limit. `unit`: what `topics` and `partitions` are
-    for each one of, if a user buys several."""
+    """The limits of a tier of a service. None: its documents name no limit.
+
+    `unit` is what `topics` and `partitions` are for each one of, if a user buys several.
+    """
 
     tier: str
     topics: int | None = None
@@ -45,25 +47,25 @@ class TierLimit:
     unit: str = ""
 
     def exceeded_by(self, count: TopicCount) -> Iterator[tuple[str, int, int]]:
-        """Yield (what, how many there would be, how many are taken) of each limit that does not depend on units."""
+        """Yield (counted, count, limit) of each exceeded limit that does not depend on units."""
         numbers = (count.topics, count.partitions, count.partitions - count.compacted, count.compacted, count.largest)
-        for (limit, what, of_units), number in zip(self._limits(), numbers, strict=True):
+        for (limit, counted, of_units), number in zip(self._limits(), numbers, strict=True):
             if limit is not None and number > limit and not (self.unit and of_units):
-                yield what, number, limit
+                yield counted, number, limit
 
     @property
     def text(self) -> str:
         """The tier with its limits, in the words of a sentence."""
         per_unit = f" for each {self.unit}" if self.unit else ""
-        known = (
-            f"{limit:,} {what}{per_unit if of_units else ''}"
-            for limit, what, of_units in self._limits()
+        limits = (
+            f"{limit:,} {counted}{per_unit if of_units else ''}"
+            for limit, counted, of_units in self._limits()
             if limit is not None
         )
-        return f"{self.tier} takes {', '.join(known)}"
+        return f"{self.tier} takes {', '.join(limits)}"
 
     def _limits(self) -> tuple[tuple[int | None, str, bool], ...]:
-        """Return each limit, what it counts, and whether `unit` is about it."""
+        """Return each limit, what it counts, and whether it is for each `unit`."""
         return (
             (self.topics, "topics", True),
             (self.partitions, "partitions", True),
@@ -84,4 +86,4 @@ LIMITS: Mapping[str, tuple[TierLimit, ...]] = MappingProxyType(
         ClusterKind.CONFLUENT_CLOUD: (TierLimit(tier="Basic", partitions=2048),),
     }
 )
-"""By the kind of a cluster. The guide of managed services has the documents."""
+"""The tiers by the kind of a cluster. The guide of managed services links the documents."""

@@ -1,1 +1,1 @@
-"""Which consumer groups a flow mirrors, and which offsets it may commit for them on the target."""
+"""The consumer groups that a flow mirrors, and the offsets that it may commit for them on the target."""

@@ -1,4 +1,4 @@
-"""Judge whether a group that is not at its place can come there while a switch waits for it (no I/O, no clock)."""
+"""The decision whether a group can reach its checkpoint while a switch waits for it (no I/O, no clock)."""
 
 from collections.abc import Collection
 
@@ -9,7 +9,7 @@ from lockstep_state.rows.group_rows import GroupStatus
 PHASES = frozenset({"translated", "waiting", "failing"})
 
 CONTESTS = frozenset({ReasonCode.CONTESTED, ReasonCode.CONTEST_UNKNOWN})
-"""Codes of a group that another flow to the same topic keeps from moving, or may."""
+"""Reason codes of a group that does not move because another flow feeds the same topic, or may."""
 
 SETTLED_BY_COPYING = frozenset(
     {
@@ -20,7 +20,7 @@ SETTLED_BY_COPYING = frozenset(
         ReasonCode.SOURCE_END_UNKNOWN,
     }
 )
-"""The place is known once more is copied, and a step of the switch waits for that."""
+"""Reason codes that end once more is copied. A step of the switch waits for that."""
 
 SETTLED_BY_LOOKING = frozenset(
     {
@@ -32,15 +32,17 @@ SETTLED_BY_LOOKING = frozenset(
         ReasonCode.TARGET_GROUP_MOVED,
     }
 )
-"""A step of the switch asks the target again."""
+"""Reason codes that end once a step of the switch reads the target again."""
 
 SETTLED_BY_READING = frozenset({ReasonCode.WAITING_NOT_LISTED, ReasonCode.GROUP_NOT_PLACED})
-"""A step of the switch reads the group on the source, where there is one. Then its row is of this process."""
+"""Reason codes that end once a step of the switch reads the group on the source, if that answers."""
 
 
 def may_settle(reason: Reason, *, reads_source: bool = True) -> bool:
-    """Return whether a step of a switch can end what the reason says. Every other code, and one that this release does
-    not know, stays. `reads_source`: the switch asks the source where its groups are."""
+    """Return whether a step of a switch can end this reason. A code that this release does not know stays.
+
+    With `reads_source` the switch reads its groups on the source.
+    """
     settled = SETTLED_BY_COPYING | SETTLED_BY_LOOKING | (SETTLED_BY_READING if reads_source else frozenset())
     return reason.code in settled
 
@@ -48,10 +50,14 @@ def may_settle(reason: Reason, *, reads_source: bool = True) -> bool:
 def find_obstacle(
     row: GroupStatus, topics: Collection[str] | None = None, *, reads_source: bool = True
 ) -> tuple[str, Reason] | None:
-    """Return a partition with the reason for which the group cannot come to its place during a switch, however long
-    that waits. None: nothing of the row says so. The partition is "" if the reason is about the group.
+    """Return a partition and the reason why the group cannot reach its checkpoint during a switch; None: none is known.
 
-    `topics`: the topics of the target that count; None: all. `reads_source`: see `may_settle`.
+    The partition is "" if the reason is about the whole group.
+
+    Args:
+        row: The row of the group.
+        topics: The topics of the target that count; None: all.
+        reads_source: See `may_settle`.
     """
     for topic, number, reason in row.waits:
         if (topics is None or topic in topics) and not may_settle(reason, reads_source=reads_source):

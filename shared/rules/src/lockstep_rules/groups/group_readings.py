@@ -1,8 +1,8 @@
-"""Tell up to which moment the consumer groups of a source are known (no I/O, no clock).
+"""The moment up to which the consumer groups of a source are known (no I/O, no clock).
 
-The checkpoint service reads them again and again. What it read is as old as the moment at which that reading began, and
-what the source accepted later is not known. A source that is gone accepts nothing, so the time since then does not
-count: the service says since when it has no answer. That counts only while the service goes on asking.
+The checkpoint service reads them in rounds. A reading is as old as its beginning: what the source accepted later is
+unknown. A source that is gone accepts nothing, so the time since then does not count. The service records since when it
+has no answer. That counts only while the service goes on asking.
 """
 
 from collections.abc import Iterable
@@ -13,14 +13,14 @@ from lockstep_state.names import COMMANDS_PARTITIONS
 from lockstep_state.rows.state_rows import GroupStatus, Row, SourceGroupsStatus
 
 INTERVALS = 2
-"""A reading may be so many intervals old."""
+"""The age of a reading, in intervals, up to which it counts."""
 
 LEAST_LIMIT_MS = 10_000
-"""A reading of this age is never too old: the restart of a service takes some seconds."""
+"""The age up to which a reading always counts: the restart of a service takes some seconds."""
 
 
 def age_limit_ms(interval_ms: int) -> int:
-    """Return the age at which the reading of groups is too old, where they are read every `interval_ms`."""
+    """Return the age at which a reading of groups is too old, if they are read every `interval_ms`."""
     return max(INTERVALS * interval_ms, LEAST_LIMIT_MS)
 
 
@@ -32,24 +32,28 @@ class GroupReadings:
 
     @classmethod
     def from_rows(cls, rows: Iterable[Row]) -> "GroupReadings":
-        """Collect them among the rows of a flow."""
+        """Return the readings among the rows of a flow."""
         return cls({row.share: row for row in rows if isinstance(row, SourceGroupsStatus)})
 
     @property
     def list_known_ms(self) -> int:
-        """Return the moment up to which all groups are known that the source has; 0: unknown."""
+        """The moment up to which all groups of the source are known; 0: unknown."""
         return min(self._read_ms(share) for share in range(COMMANDS_PARTITIONS))
 
     def position_known_ms(self, row: GroupStatus) -> int:
-        """Return the moment up to which the offsets of one group are known; 0: unknown. A reading that did not change
-        the row is in the row of its share, unless that reading failed for this very group."""
+        """Return the moment up to which the offsets of one group are known; 0: unknown.
+
+        A reading that did not change the group's row is in the row of its share, unless it failed for this group.
+        """
         if row.phase == "failing":
             return row.read_ms
         return max(row.read_ms, self._read_ms(partition_for(row.group.encode(), COMMANDS_PARTITIONS)))
 
     def oldest_age_ms(self, now_ms: int, limit_ms: int) -> int | None:
-        """Return how long the source may have accepted what was not read, of any share; None: unknown. `limit_ms`: a
-        service that has said nothing for so long does not ask any more."""
+        """Return for how long the source may have accepted what was not read, in any share; None: unknown.
+
+        A service that has written nothing for `limit_ms` does not ask any more.
+        """
         if not self.list_known_ms:
             return None
         return max(_age_ms(row, now_ms, limit_ms) for row in self.by_share.values())

@@ -1,4 +1,4 @@
-"""Whether a group's offsets on the target may be moved to its checkpoints (`mm2-behaviour.md` §3.7, made conditional).
+"""The conditions for moving a group on the target to its checkpoints (`mm2-behaviour.md` §3.7, made conditional).
 
 MirrorMaker 2 writes every checkpoint of a group that it did not find EMPTY. So it can rewind a group that turns empty
 between its two jobs. Lockstep writes a group only after two rounds in a row found it without members and with the same
@@ -24,14 +24,15 @@ from lockstep_state.rows.group_rows import AHEAD_ON_TARGET, REWOUND_ON_SOURCE
 from lockstep_state.rows.state_rows import GroupStatus
 
 IN_USE, REFUSED = "in-use", "refused"
-"""Why a group of the target is not moved: it has, or had a moment ago, members there; the target does not take it."""
+"""`in-use`: the target's group has members, or had some a moment ago. `refused`: the target does not take the commit.
+"""
 
 HELD = (IN_USE, REFUSED, AHEAD_ON_TARGET, REWOUND_ON_SOURCE, str(ReasonCode.CONTESTED))
 
 
 @dataclass(frozen=True, slots=True)
 class TargetGroupState:
-    """A group on the target at one moment. An offset of None is one that was reset away (some clients commit -1)."""
+    """A group on the target at one moment. An offset of None was reset (some clients commit -1)."""
 
     membership: GroupMembership
     offsets: Mapping[TopicPartition, int | None] = field(default_factory=dict)
@@ -39,25 +40,28 @@ class TargetGroupState:
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """A partition in which the target's group is at `offset`, beyond its checkpoint `place`."""
+    """A partition in which the target's group is at `offset`, beyond its checkpoint `translated_offset`."""
 
-    where: TopicPartition
+    tp: TopicPartition
     offset: int
-    place: int
+    translated_offset: int
     state: str
     """AHEAD_ON_TARGET or REWOUND_ON_SOURCE."""
 
     def __str__(self) -> str:
-        topic, partition = self.where
+        topic, partition = self.tp
         words = self.state.replace("-", " ")
-        return f"{topic}-{partition} is {words}: its offset is {self.offset}, the translated offset is {self.place}"
+        offsets = f"its offset is {self.offset}, the translated offset is {self.translated_offset}"
+        return f"{topic}-{partition} is {words}: {offsets}"
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSync:
-    """What to commit on the target in the group's name. If that is nothing and cannot be helped, `left_alone` has the
-    reason. `ahead`: partitions that stay beyond their checkpoints, as far as this round shows. `left_out`: why
-    partitions get nothing although they have a checkpoint.
+    """The commits for one group on the target.
+
+    If there are none and another round could change that, `left_alone` has the reason. `ahead` has the partitions that
+    stay beyond their checkpoints, as far as this round shows. `left_out` says why partitions with a checkpoint get no
+    commit.
     """
 
     writes: tuple[Checkpoint, ...] = ()
@@ -77,91 +81,111 @@ def plan_group_sync(
     unread: Collection[TopicPartition] = (),
     misplaced: Mapping[TopicPartition, tuple[Reason, int | None]] = MappingProxyType({}),
 ) -> GroupSync:
-    """The checkpoints to commit, given this look and the one before (None: there was none).
+    """Return the checkpoints to commit, by two rounds in a row.
 
-    `partitions` are the topics of the target with their number of partitions: a commit for one that is gone would fail
-    in every round. `rewound`: what `rewinds` says. `follow`: where the group went back on the source, the target's goes
-    back too. `unread`: where the group is on the source only because the opposite flow has put it there. If its offset
-    on the target is lower, somebody has set it back there, and it stays. `misplaced`: where the checkpoint is known not
-    to be right, with the reason, and the exact place if that is known (`GroupView.misplaced`).
+    Args:
+        checkpoints: The checkpoints of the group.
+        before: The group in the last round; None: it was not read.
+        now: The group in this round.
+        partitions: The number of partitions by topic of the target. A commit for a missing one would fail in every
+            round.
+        rewound: The result of `rewinds`.
+        follow: Set the target's group back where it went back on the source.
+        unread: Partitions in which the reverse flow alone has put the group on the source. If its offset on the target
+            is lower, another client has set it back, and it stays.
+        misplaced: Partitions whose checkpoint may be wrong, with the reason and the exact offset
+            (`GroupView.misplaced`).
     """
     if now.membership is GroupMembership.ACTIVE:
         return GroupSync(left_alone=ReasonCode.TARGET_GROUP_ACTIVE.to_reason())
-    there = [one for one in checkpoints if one.partition < partitions.get(one.topic, 0)]
-    ahead = {one.where: one for one in _ahead(there, now, rewound, misplaced)}
+    present = [entry for entry in checkpoints if entry.partition < partitions.get(entry.topic, 0)]
+    ahead = {entry.tp: entry for entry in _ahead(present, now, rewound, misplaced)}
     if before is None:
         return GroupSync(left_alone=ReasonCode.TARGET_GROUP_FIRST_READ.to_reason(), ahead=tuple(ahead.values()))
     if before.membership is GroupMembership.ACTIVE:
         return GroupSync(left_alone=ReasonCode.TARGET_GROUP_WAS_ACTIVE.to_reason(), ahead=tuple(ahead.values()))
     if before.offsets != now.offsets:
         return GroupSync(left_alone=ReasonCode.TARGET_GROUP_MOVED.to_reason(), ahead=tuple(ahead.values()))
-    left_out = {where: misplaced[where][0] for one in there if (where := (one.topic, one.partition)) in misplaced}
-    back = {where for where, one in ahead.items() if follow and one.state == REWOUND_ON_SOURCE} - left_out.keys()
-    right = [one for one in there if (one.topic, one.partition) not in left_out]
-    writes = tuple(one for one in right if _forwards(one, now, unread) or (one.topic, one.partition) in back)
-    return GroupSync(writes, ahead=tuple(one for where, one in ahead.items() if where not in back), left_out=left_out)
+    left_out = {tp: misplaced[tp][0] for entry in present if (tp := entry.tp) in misplaced}
+    rewinding = {tp for tp, entry in ahead.items() if follow and entry.state == REWOUND_ON_SOURCE} - left_out.keys()
+    right = [entry for entry in present if entry.tp not in left_out]
+    writes = tuple(entry for entry in right if _forwards(entry, now, unread) or entry.tp in rewinding)
+    return GroupSync(
+        writes, ahead=tuple(entry for tp, entry in ahead.items() if tp not in rewinding), left_out=left_out
+    )
 
 
 def rewinds(
-    known: Mapping[TopicPartition, int],
+    earlier: Mapping[TopicPartition, int],
     before: Mapping[TopicPartition, tuple[int, int]],
     written: Mapping[TopicPartition, Checkpoint],
 ) -> dict[TopicPartition, int]:
-    """The checkpoint of each partition before its group went back on the source, until the group has come that far
-    again. `known`: the earlier result; `before`: (upstream, downstream) of the checkpoints then.
+    """Return the checkpoints from before the group went back on the source, until it has caught up again.
+
+    `earlier` is the result before. `before` has (upstream, downstream) of the checkpoints at that time.
     """
-    found = dict(known)
-    for where, (upstream, downstream) in before.items():
-        now = written.get(where)
+    marks = dict(earlier)
+    for tp, (upstream, downstream) in before.items():
+        now = written.get(tp)
         if now is not None and now.upstream < upstream:
-            found[where] = max(found.get(where, 0), downstream)
-    return {where: at for where, at in found.items() if where not in written or written[where].downstream < at}
+            marks[tp] = max(marks.get(tp, 0), downstream)
+    return {tp: mark for tp, mark in marks.items() if tp not in written or written[tp].downstream < mark}
 
 
-def _highest_places(row: GroupStatus) -> dict[TopicPartition, int]:
-    """Where a flow has put a group on its target: the highest offset of each partition that the group may still have
-    there. It includes those from which the flow is about to set the group back."""
+def _highest_offsets(row: GroupStatus) -> dict[TopicPartition, int]:
+    """Return the highest target offset of each partition that a flow has put the group at.
+
+    It includes the offsets from which the flow is about to set the group back.
+    """
     highest: dict[TopicPartition, int] = {}
-    places = [(topic, number, downstream) for topic, number, _, downstream in row.positions]
-    for topic, number, at in (*places, *row.rewound):
-        highest[topic, number] = max(at, highest.get((topic, number), -1))
+    offsets = [(topic, number, downstream) for topic, number, _, downstream in row.positions]
+    for topic, number, downstream in (*offsets, *row.rewound):
+        highest[topic, number] = max(downstream, highest.get((topic, number), -1))
     return highest
 
 
 def find_unread(
     placed: GroupStatus, checkpoints: Iterable[Checkpoint], copy_name: Callable[[str], str | None]
 ) -> frozenset[TopicPartition]:
-    """The target partitions in which the group has read nothing on the source. It is not beyond the place there at
-    which the opposite flow has put it. `placed`: that flow's row of the group, whose places are on the source.
-    `copy_name`: the copy there of a topic of the target."""
-    known = _highest_places(placed)
-    copies = ((one, copy_name(one.topic)) for one in checkpoints)
+    """Return the target partitions in which the group has read nothing on the source.
+
+    There it is not beyond the offset at which the reverse flow has put it. `placed` is that flow's row of the group,
+    with offsets on the source. `copy_name` returns the name on the source of a topic of the target.
+    """
+    highest = _highest_offsets(placed)
+    copies = ((checkpoint, copy_name(checkpoint.topic)) for checkpoint in checkpoints)
     return frozenset(
-        (one.topic, one.partition)
-        for one, copy in copies
-        if copy is not None and one.upstream <= known.get((copy, one.partition), -1)
+        checkpoint.tp
+        for checkpoint, copy in copies
+        if copy is not None and checkpoint.upstream <= highest.get((copy, checkpoint.partition), -1)
     )
 
 
 def is_lower(row: GroupStatus | None, before: GroupStatus) -> bool:
-    """Whether a flow has put a group at an earlier offset than `before`, in any partition. None: the row is gone."""
-    now = {} if row is None else _highest_places(row)
-    return any(now.get(where, -1) < at for where, at in _highest_places(before).items())
+    """Return whether a flow has put a group at an earlier offset than `before`, in any partition.
+
+    `row` None: the row is gone.
+    """
+    now = {} if row is None else _highest_offsets(row)
+    return any(now.get(tp, -1) < offset for tp, offset in _highest_offsets(before).items())
 
 
 def find_foremost(left_out: Mapping[TopicPartition, Reason]) -> Reason:
-    """Return the reason of one partition that stands for all: a contested one, else one that a switch cannot end, else
-    the first in order."""
+    """Return the reason of the partition that represents the group.
+
+    That is a contested one, else one that a switch cannot end, else the first in order.
+    """
     reasons = [reason for _, reason in sorted(left_out.items())]
     return min(reasons, key=lambda reason: (reason.code != ReasonCode.CONTESTED, may_settle(reason)))
 
 
 def with_writes(now: TargetGroupState, writes: Iterable[Checkpoint]) -> TargetGroupState:
-    """The expected state of the group once `writes` are committed. The next round compares with it, to see whether
-    another client moved the group.
+    """Return the expected state of the group once `writes` are committed.
+
+    The next round compares with it, to see whether another client moved the group.
     """
     offsets = dict(now.offsets)
-    offsets.update({(write.topic, write.partition): write.downstream for write in writes})
+    offsets.update({write.tp: write.downstream for write in writes})
     return TargetGroupState(GroupMembership.EMPTY if offsets else now.membership, offsets)
 
 
@@ -171,16 +195,16 @@ def _ahead(
     rewound: Mapping[TopicPartition, int],
     misplaced: Mapping[TopicPartition, tuple[Reason, int | None]],
 ) -> Iterator[Ahead]:
-    for one in checkpoints:
-        where = one.topic, one.partition
-        offset, exact = now.offsets.get(where), misplaced.get(where, (NO_REASON, None))[1]
-        place = int(one.downstream if exact is None else exact)
-        if offset is not None and offset > place:
-            state = REWOUND_ON_SOURCE if offset <= rewound.get(where, -1) else AHEAD_ON_TARGET
-            yield Ahead(where, offset, place, state)
+    for checkpoint in checkpoints:
+        tp = checkpoint.tp
+        offset, exact = now.offsets.get(tp), misplaced.get(tp, (NO_REASON, None))[1]
+        translated_offset = int(checkpoint.downstream if exact is None else exact)
+        if offset is not None and offset > translated_offset:
+            state = REWOUND_ON_SOURCE if offset <= rewound.get(tp, -1) else AHEAD_ON_TARGET
+            yield Ahead(tp, offset, translated_offset, state)
 
 
 def _forwards(checkpoint: Checkpoint, now: TargetGroupState, unread: Collection[TopicPartition]) -> bool:
-    where = checkpoint.topic, checkpoint.partition
-    offset = now.offsets.get(where)
-    return offset is None or (offset < checkpoint.downstream and where not in unread)
+    tp = checkpoint.tp
+    offset = now.offsets.get(tp)
+    return offset is None or (offset < checkpoint.downstream and tp not in unread)

@@ -1,7 +1,6 @@
-"""How many offsets of a source partition a reader of the target cannot read yet, as far as that is known. Pure.
+"""The offsets of a source partition that a reader of the target cannot read yet. Pure.
 
-`lockstep status` and the data plane's metrics both ask here. The number is never less than what the reader lacks: if
-that is unknown, it is None, and never 0.
+The number is never less than what the reader lacks. If that is unknown, it is None, and never 0.
 """
 
 from dataclasses import dataclass
@@ -9,18 +8,17 @@ from dataclasses import dataclass
 from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress
 
 SILENT_AFTER_S = 15.0
-"""A slot says every 5 s that it lives. One that has been silent for three times as long has ended, or is not known to
-copy."""
+"""Seconds after which a slot counts as ended or not known to copy. A slot reports every 5 s."""
 
 MOST_PATIENCE_S = 60.0
-"""A slot that is slow is waited for no longer than this. After it was frozen, its last pause says nothing."""
+"""The longest such time for a slow slot. After a slot was frozen, its last pause says nothing."""
 
 WRITES_WITHIN_S = 3.0
-"""A slot writes a row each second while records move. Where both logs go on behind a row that is older, it may have
-been killed after it copied more (`silent` of `behind`)."""
+"""Seconds within which a slot writes a row while records move. If the row is older and both logs go on behind it, the
+slot may have been killed after it copied more (`silent` of `behind`)."""
 
 NOT_ASKED = -1
-"""The target's log end if it was not asked for, or if several logs take the copy."""
+"""The target's log end if it was not asked for, or if the copy goes to several logs."""
 
 NEW_LOG = frozenset({"source-recreated", "target-recreated"})
 """Cases (`PartitionProgress.case`) in which nothing of the source's present log is in the target's present log."""
@@ -30,27 +28,29 @@ NOT_COUNTABLE = frozenset({"source-truncated", "target-truncated", "in-doubt"})
 
 
 def silent_after_s(pause_ms: int) -> float:
-    """Return the seconds after which a slot counts as silent, by its `SlotStatus.pause_ms`. On slow cores it speaks
-    seldom, and copies all the same."""
+    """Return the seconds after which a slot counts as silent, by its `SlotStatus.pause_ms`.
+
+    On slow cores a slot reports rarely.
+    """
     return max(SILENT_AFTER_S, min(MOST_PATIENCE_S, 3 * pause_ms / 1000))
 
 
 @dataclass(frozen=True, slots=True)
 class LogRange:
-    """A partition's log on the source: its first offset, and the next one behind what can be read."""
+    """The log of a source partition: its first offset, and the offset after the last readable record."""
 
     start: int
     end: int
 
 
 def is_of_another_log(row: PartitionProgress, topic: MirroredTopic | None) -> bool:
-    """Whether the row is about a topic that was deleted since, and created again under the same name."""
+    """Return whether the row is about a topic that was deleted and created again under the same name."""
     if row.case in NEW_LOG:
         return True
     if topic is None:
         return False
     pairs = (row.source_topic_id, topic.source_topic_id), (row.target_topic_id, topic.target_topic_id)
-    return any(then and now and then != now for then, now in pairs)
+    return any(copied_id and present_id and copied_id != present_id for copied_id, present_id in pairs)
 
 
 def behind(
@@ -61,11 +61,16 @@ def behind(
     *,
     silent: bool = False,
 ) -> int | None:
-    """Offsets of the source that are not on the target yet; None: unknown.
+    """Return the number of source offsets that are not on the target yet; None: unknown.
 
-    `row` None: the data plane has not begun. `source` and `target_end` have to be read after the row; None: the cluster
-    did not answer. `silent`: a copy that moves would have written another row by now. Records that the flow passes over
-    for good (skipped, quarantined) do not count: they never come.
+    Records that the flow passes over for good (skipped, quarantined) do not count.
+
+    Args:
+        row: The progress of the partition; None: the data plane has not begun.
+        topic: The row of its topic.
+        source: The source's log, read after the row; None: the source did not answer.
+        target_end: The target's log end, read after the row; None: the target did not answer.
+        silent: A copy that moves would have written another row by now.
     """
     if source is None or why_unknown(row, topic, source, target_end, silent=silent):
         return None
@@ -74,17 +79,19 @@ def behind(
 
 
 def copied_upstream(row: PartitionProgress | None, topic: MirroredTopic | None) -> int | None:
-    """Return the last offset of the source's present log that is on the target, at least; None: the copy has not
-    begun. Of records beyond the row each has an offset of its own there."""
+    """Return the last offset of the source's present log that is on the target, at least; None: the copy has not begun.
+
+    Each record beyond the row has an offset of its own on the target.
+    """
     begun = not (row is None or is_of_another_log(row, topic) or row.begins == "reset")
     return row.upstream + row.beyond if row is not None and begun else None
 
 
 def missing_since_ms(row: PartitionProgress | None, asked: tuple[int, int | None] | None) -> int | None:
-    """Return since when the oldest record that is not on the target has been in the source's log, Unix milliseconds.
+    """Return since when the oldest missing record has been in the source's log, in Unix milliseconds.
 
-    `row`: of the log that there is now. `asked`: as `SourceEnds.by_partition`, what the driver saw of the partition.
-    None: no end beyond that record was observed.
+    None: no log end beyond that record was observed. `asked` is the driver's observation, as in
+    `SourceEnds.by_partition`.
     """
     times = []
     if row is not None and row.lag_records:
@@ -102,7 +109,7 @@ def why_unknown(
     *,
     silent: bool = False,
 ) -> str:
-    """Why `behind` is None, for people; "" where it is not."""
+    """Return the sentence that says why `behind` is None; "" if it is not."""
     if source is None:
         return "the source did not say where its log ends"
     if row is None or is_of_another_log(row, topic):
@@ -121,5 +128,5 @@ def why_unknown(
 
 
 def _may_be_older(row: PartitionProgress) -> bool:
-    """Whether more may have been copied than the row says, as by a slot that was killed."""
+    """Return whether more may have been copied than the row says, for example by a slot that was killed."""
     return row.phase != "halted" and not row.located and not row.needs_source

@@ -1,30 +1,28 @@
-"""Tell since when records have been in a partition's log, by the ends of it that were seen. Pure."""
+"""The time since when records have been in a partition's log, by its observed ends. Pure."""
 
 RESOLUTION_MS = 50
-"""Ends seen within so long count as seen together, at the first of them."""
+"""Milliseconds within which ends count as observed together, at the first of them."""
 
 MOST = 64
-"""Ends that are remembered of a log. Of more, the two that were seen closest together become one."""
+"""Ends that are remembered of a log. Of more, the two that were observed closest together become one."""
 
 
 class ObservedEnds:
-    """Ends of one log, each with the time at which it was first seen, as long as the copy is before it.
+    """The ends of one log that the copy has not reached, each with the time at which it was first observed.
 
-    Records say themselves when they were made, and a producer may say anything. The end of a log is a fact: a record
-    before it is in the log. So a record has been there at least since an end beyond it was seen. What was seen
-    together counts as old as the first of it, so what is forgotten makes nothing younger.
-
-    Times are milliseconds of one clock. One that goes back makes nothing younger either.
+    A producer may put any timestamp into a record. The end of a log is a fact: a record before it is in the log. So a
+    record has been in the log at least since an end beyond it was observed. Merged ends keep the earlier time, so a
+    merge makes no record younger. Neither does a clock that goes back. Times are milliseconds of one clock.
     """
 
     __slots__ = ("_seen",)
 
     def __init__(self) -> None:
         self._seen: list[tuple[int, int]] = []
-        """(next offset, time), both growing."""
+        """(next offset, time), both ascending."""
 
     def observe(self, end: int, at_ms: int, upstream: int) -> None:
-        """Note the next offset of the log at a time, when the copy had got as far as `upstream`."""
+        """Note the end of the log at a time, when `upstream` was the last offset copied."""
         seen = self._seen
         while seen and seen[0][0] <= upstream + 1:
             del seen[0]
@@ -44,11 +42,11 @@ class ObservedEnds:
                 self._join_closest()
 
     def since_ms(self, upstream: int) -> int | None:
-        """Return when an end beyond the record behind `upstream` was first seen; None: no such end was seen."""
+        """Return when an end beyond the record after `upstream` was first observed; None: no such end was observed."""
         return next((at_ms for end, at_ms in self._seen if end > upstream + 1), None)
 
     def _cut(self, end: int) -> None:
-        """Drop what is behind the end of a log that is shorter than it was."""
+        """Drop the ends beyond the end of a log that became shorter."""
         seen = self._seen
         first = next(number for number, (seen_end, _) in enumerate(seen) if seen_end > end)
         at_ms = seen[first][1]

@@ -1,11 +1,10 @@
-"""Exact offset runs: their fold, and where an upstream offset stands downstream by them, or the other way round
-(`architecture.md` §5, `kafka-wire.md` §5).
+"""Exact offset runs: their fold, and the translation by them in both directions.
 
-A run is a stretch of records along which downstream minus upstream is constant. Within a generation (an epoch of our
-append sequence) records are only ever appended. So a run that was true stays true, and both ends of a partition's runs
-rise together. From that follows a guarantee for every reader. **Any** subset of the runs ever written translates a
-position exactly or to an earlier place. It never leads beyond the records that a reader at that position still has to
-see. Rows that come twice, late, out of order or not at all cost exactness, never records.
+A run is a stretch of records along which downstream minus upstream is constant (`architecture.md` §5, `kafka-wire.md`
+§5). Within a generation (an epoch of our chain) records are only ever appended. So a run that was true stays true, and
+both ends of a partition's runs rise together. From that follows a guarantee for every reader. **Any** subset of the
+runs ever written translates an offset exactly or to an earlier one. It never leads beyond the records that a reader at
+that offset has not read yet. Rows that come twice, late, out of order or not at all cost exactness, never records.
 """
 
 from bisect import bisect_left, bisect_right
@@ -20,7 +19,7 @@ from lockstep_state.rows.state_rows import OffsetRuns, PartitionProgress
 
 
 class Run(NamedTuple):
-    """`length` records: the one at `upstream` + i is at `downstream` + i."""
+    """A run of `length` records: the one at `upstream` + i is at `downstream` + i."""
 
     upstream: int
     downstream: int
@@ -28,39 +27,41 @@ class Run(NamedTuple):
 
     @property
     def upstream_end(self) -> int:
-        """The upstream offset after the last one."""
+        """The upstream offset after the last record."""
         return self.upstream + self.length
 
     @property
     def downstream_end(self) -> int:
-        """The downstream offset after the last one."""
+        """The downstream offset after the last record."""
         return self.downstream + self.length
 
 
 class Translation(NamedTuple):
-    """Where a position stands downstream."""
+    """The downstream offset for an upstream offset."""
 
     downstream: DownstreamOffset
     behind: bool
-    """The position is beyond what the runs tell of: there may be more for it by now."""
+    """The offset is beyond the known runs: more may have been copied since."""
     reread: int
-    """At most so many records of ours lie between here and the exact place, unless it is behind; 0: none."""
+    """At most so many of our records are between here and the exact offset, unless it is `behind`; 0: none."""
 
 
-class BackTranslation(NamedTuple):
-    """The upstream position for a position downstream."""
+class UpstreamTranslation(NamedTuple):
+    """The upstream offset for a downstream offset."""
 
     upstream: UpstreamOffset
     behind: bool
-    """The position is beyond what the runs tell of (or behind markers at their end): there may be more for it."""
+    """The offset is beyond the known runs, or behind markers at their end: more may have been copied since."""
     reread: int
-    """So many upstream offsets outside of the runs are between here and the next record within them; 0: none, or there
-    is no such record. Where they hold records, those were passed over and are nowhere downstream."""
+    """The count of upstream offsets outside of the runs up to the next record within them; 0: none, or there is no such
+    record. Records at these offsets were passed over, and are nowhere downstream."""
 
 
 def encode_runs(runs: Sequence[Run]) -> tuple[tuple[int, int, int], ...]:
-    """As `OffsetRuns.runs` has them: the first begins at the row's own offsets, each has its distance from the one
-    before."""
+    """Return the runs as in `OffsetRuns.runs`: each has its distance from the run before.
+
+    The first run begins at the row's own offsets.
+    """
     steps: list[tuple[int, int, int]] = []
     for index, run in enumerate(runs):
         before = runs[index - 1] if index else Run(run.upstream, run.downstream, 0)
@@ -69,7 +70,7 @@ def encode_runs(runs: Sequence[Run]) -> tuple[tuple[int, int, int], ...]:
 
 
 def decode_runs(row: OffsetRuns) -> Iterator[Run]:
-    """The runs of a row, in order."""
+    """Yield the runs of a row, in order."""
     upstream, downstream = row.upstream, row.downstream
     for passed_over, since, length in row.runs:
         run = Run(upstream + passed_over, downstream + since, length)
@@ -77,27 +78,29 @@ def decode_runs(row: OffsetRuns) -> Iterator[Run]:
         yield run
 
 
-def union(*several: Iterable[Run]) -> tuple[Run, ...]:
-    """Runs of one generation together, ascending. Those that overlap or meet along one line are one run. One writer may
-    have known in parts what another knew whole, and an earlier row knew the beginning."""
-    together: list[Run] = []
-    for run in sorted(run for runs in several for run in runs):
-        last = together[-1] if together else None
+def union(*run_lists: Iterable[Run]) -> tuple[Run, ...]:
+    """Merge runs of one generation, ascending. Those that overlap or meet along one line become one run.
+
+    One writer may have known in parts what another knew whole, and an earlier row knew the beginning.
+    """
+    merged: list[Run] = []
+    for run in sorted(run for runs in run_lists for run in runs):
+        last = merged[-1] if merged else None
         on_its_line = last is not None and run.downstream - run.upstream == last.downstream - last.upstream
         if last is not None and on_its_line and run.upstream <= last.upstream_end:
-            together[-1] = last._replace(length=max(last.length, run.upstream_end - last.upstream))
+            merged[-1] = last._replace(length=max(last.length, run.upstream_end - last.upstream))
         else:
-            together.append(run)
-    return tuple(together)
+            merged.append(run)
+    return tuple(merged)
 
 
 def translate(runs: Sequence[Run], upstream: UpstreamOffset, decided: int = -1) -> Translation | None:
-    """Where a group that reads `upstream` next stands downstream; None before the first run.
+    """Return the downstream offset of a group that reads `upstream` next; None before the first run.
 
-    `runs` ascend (`union`). Within the last run that begins at or before the position it is exact. Between two runs it
-    is the end of the earlier one: what is between is read again rather than left out. Beyond the last run it is that
-    run's end, and behind, unless everything below the position was `decided` (`PartitionProgress.upstream`). Does not
-    fall when `upstream` rises.
+    `runs` ascend (`union`). Within the last run that begins at or before the offset the result is exact. Between two
+    runs it is the end of the earlier one: what is between is read again rather than left out. Beyond the last run it is
+    that run's end, and behind, unless everything below the offset was `decided` (`PartitionProgress.upstream`). The
+    result does not fall when `upstream` rises.
     """
     index = bisect_right(runs, upstream, key=attrgetter("upstream")) - 1
     if index < 0:
@@ -111,34 +114,34 @@ def translate(runs: Sequence[Run], upstream: UpstreamOffset, decided: int = -1) 
     return Translation(downstream, upstream > decided + 1, 0)
 
 
-def translate_back(runs: Sequence[Run], downstream: DownstreamOffset) -> BackTranslation | None:
-    """The next upstream position of a group that reads `downstream` next; None before the first run.
+def translate_upstream(runs: Sequence[Run], downstream: DownstreamOffset) -> UpstreamTranslation | None:
+    """Return the upstream offset of a group that reads `downstream` next; None before the first run.
 
-    `runs` ascend (`union`). Within a run it is exact. From the end of a run to the beginning of the next one it is the
-    upstream end of the first. A group that continues there reads what was passed over, rather than leaving it out. With
-    any part of the runs, it never leads beyond a record that was not read downstream. Does not fall when `downstream`
-    rises.
+    `runs` ascend (`union`). Within a run the result is exact. From the end of a run to the beginning of the next one it
+    is the upstream end of the first. So a group that continues there reads what was passed over, rather than leaving it
+    out. With any part of the runs, it never leads beyond a record that was not read downstream. The result does not
+    fall when `downstream` rises.
     """
     index = bisect_left(runs, downstream, key=attrgetter("downstream")) - 1
     if index < 0:
         at_the_first = bool(runs) and runs[0].downstream == downstream
-        return BackTranslation(UpstreamOffset(runs[0].upstream), False, 0) if at_the_first else None
+        return UpstreamTranslation(UpstreamOffset(runs[0].upstream), False, 0) if at_the_first else None
     run = runs[index]
     upstream = UpstreamOffset(run.upstream + min(downstream - run.downstream, run.length))
     if downstream < run.downstream_end:
-        return BackTranslation(upstream, False, 0)
+        return UpstreamTranslation(upstream, False, 0)
     if index + 1 < len(runs):
-        return BackTranslation(upstream, False, runs[index + 1].upstream - run.upstream_end)
-    return BackTranslation(upstream, downstream > run.downstream_end, 0)
+        return UpstreamTranslation(upstream, False, runs[index + 1].upstream - run.upstream_end)
+    return UpstreamTranslation(upstream, downstream > run.downstream_end, 0)
 
 
 @dataclass(frozen=True)
 class RunMap:
-    """The fold of one partition's runs, for one pair of topics and one producer id: rows of others do not count.
+    """The fold of one partition's runs, for one pair of topics and one producer id. Rows of others do not count.
 
-    Bounded by the ring of chunks. Folding a row twice changes nothing. Rows of one generation may come in any order. A
-    higher generation makes all that was known unknown (the writer writes again what still holds), a lower one does not
-    count. So the result of any order is the same once every row of the highest generation is there.
+    The ring of chunks bounds it. Folding a row twice changes nothing. Rows of one generation may come in any order. A
+    higher generation discards all runs (the writer writes those that still hold again), and a lower one does not count.
+    So the result of any order is the same once every row of the highest generation is folded.
     """
 
     producer_id: int
@@ -146,66 +149,71 @@ class RunMap:
     target_topic_id: str = ""
     generation: int = -1
     chunks: Mapping[int, tuple[int, tuple[Run, ...]]] = field(default_factory=dict)
-    """By place in the ring: its edition and its runs."""
+    """By number of the chunk in the ring: its edition and its runs."""
     open_run: tuple[Run, ...] = ()
     begin: tuple[Run, ...] = ()
-    """A run of no record: where the first record of the generation goes, as long as somebody said so before it was
-    appended. So positions in a partition without records have a place too."""
+    """A run without records: the offsets for the first record of the generation, as far as a row named them before it
+    was appended. So offsets in a partition without records can be translated too."""
     decided: int = -1
-    """Everything up to this upstream offset is in the runs or was passed over, says the newest progress row."""
+    """By the newest progress row, everything up to this upstream offset is in the runs or was passed over."""
     left_out_until: int = 0
-    """An operator has decided that the copy goes on at this upstream offset: records between the last run and it are
+    """The upstream offset at which the copy goes on by an operator's decision. Records between the last run and it are
     left out for good. 0: no such decision, or the copy has gone on since."""
 
     @classmethod
     def build(cls, progress: PartitionProgress, rows: Iterable[OffsetRuns] = ()) -> "RunMap":
-        """What the present rows of a partition say together, in any order."""
-        known = cls(progress.producer_id, progress.source_topic_id, progress.target_topic_id)
+        """Fold the present rows of a partition, in any order."""
+        run_map = cls(progress.producer_id, progress.source_topic_id, progress.target_topic_id)
         for row in rows:
-            known = known.fold(row)
-        return known.fold_progress(progress)
+            run_map = run_map.fold(row)
+        return run_map.fold_progress(progress)
 
     def fold(self, row: OffsetRuns) -> "RunMap":
-        """After one more chunk."""
+        """Return the map with one more chunk."""
         if not self._counts(row) or row.generation < self.generation:
             return self
-        known = self._in_generation(row.generation)
-        edition, runs = known.chunks.get(row.chunk, (-1, ()))
+        current = self._in_generation(row.generation)
+        edition, runs = current.chunks.get(row.chunk, (-1, ()))
         if row.edition < edition:
-            return known
+            return current
         runs = union(decode_runs(row), runs if row.edition == edition else ())
-        return replace(known, chunks={**known.chunks, row.chunk: (row.edition, runs)})
+        return replace(current, chunks={**current.chunks, row.chunk: (row.edition, runs)})
 
     def fold_progress(self, row: PartitionProgress) -> "RunMap":
-        """After one more progress row. Of a row of other topics, or of another producer id, nothing counts: begin a new
-        map with `build`."""
+        """Return the map with one more progress row.
+
+        A row of other topics, or of another producer id, changes nothing: use `build` for a new map.
+        """
         if not self._counts(row) or row.producer_epoch < self.generation:
             return self
         if row.leaves_out and self.generation < row.producer_epoch:
             return self._leaving_out(row)
-        known = self._in_generation(row.producer_epoch)
+        current = self._in_generation(row.producer_epoch)
         if not row.begun:
-            return known if row.phase != "copying" else known._beginning(row)
+            return current if row.phase != "copying" else current._beginning(row)
         if len(row.open_run) != 3:
-            return known
+            return current
         run = Run(*row.open_run)
-        if (row.upstream, run) <= (known.decided, *known.open_run):
-            return known  # an earlier row
-        return replace(known, open_run=(run,), decided=row.upstream)
+        if (row.upstream, run) <= (current.decided, *current.open_run):
+            return current  # an earlier row
+        return replace(current, open_run=(run,), decided=row.upstream)
 
     def _beginning(self, row: PartitionProgress) -> "RunMap":
-        """After a row of an epoch in which nothing was appended yet."""
+        """Return the map with a row of an epoch in which nothing was appended yet."""
         begin = Run(row.upstream + 1, row.downstream + 1, 0)
         return replace(self, begin=(min((begin, *self.begin)),), decided=max(row.upstream, self.decided))
 
     def _leaving_out(self, row: PartitionProgress) -> "RunMap":
-        """Take a row of an epoch that will begin further on. The runs of the epoch before it are still true."""
+        """Return the map with a row of an epoch that will begin further on.
+
+        The runs of the epoch before it are still true.
+        """
         former = self._in_generation(row.producer_epoch - 1)
         return replace(former, open_run=(Run(*row.open_run),), decided=row.upstream, left_out_until=row.upstream + 1)
 
     def _counts(self, row: OffsetRuns | PartitionProgress) -> bool:
-        ours = (self.producer_id, self.source_topic_id, self.target_topic_id)
-        return (row.producer_id, row.source_topic_id, row.target_topic_id) == ours
+        identity = (self.producer_id, self.source_topic_id, self.target_topic_id)
+        return (row.producer_id, row.source_topic_id, row.target_topic_id) == identity
 
     def _in_generation(self, generation: int) -> "RunMap":
         if generation == self.generation:
@@ -214,14 +222,13 @@ class RunMap:
 
     @cached_property
     def runs(self) -> tuple[Run, ...]:
-        """All of them, ascending."""
+        """All runs, ascending."""
         return union(self.begin, self.open_run, *(runs for _, runs in self.chunks.values()))
 
     @cached_property
     def records(self) -> tuple[Run, ...]:
-        """Those of `runs` that have records."""
+        """The runs that have records."""
         return tuple(run for run in self.runs if run.length)
 
     def translate(self, upstream: UpstreamOffset) -> Translation | None:
-        """Where a group that reads `upstream` next stands downstream; None when the runs do not reach back so far."""
         return translate(self.runs, upstream, self.decided)

@@ -1,10 +1,9 @@
-"""When an offset sync is due (`mm2-behaviour.md` §3.1): often enough that a translated offset is at most
-`offset.lag.max` behind.
+"""The rule by which an offset sync is due (`mm2-behaviour.md` §3.1).
 
-MM2 decides at each acknowledged record. A data plane that acknowledges batches decides once a run of records. Of the
-records at which MM2 would have emitted within the run it emits two. These are the newest, and the first, without which
-a group inside the run would have no translation at all. Those between are left out, as MM2 leaves them out when it has
-more syncs to send than it may have outstanding.
+Syncs are frequent enough that a translated offset is at most `offset.lag.max` behind. MM2 decides at each acknowledged
+record. A data plane that acknowledges batches decides once a run of records. Of the syncs that MM2 would emit within
+the run it emits two. One is the newest, and one the first, without which a group inside the run would have no
+translation at all. MM2 leaves out syncs too when it has more to send than it may have outstanding.
 """
 
 from collections.abc import Sequence
@@ -13,9 +12,9 @@ from lockstep_state.offsets import DownstreamOffset, UpstreamOffset
 
 
 class OffsetSyncRule:
-    """The rule for one partition, fresh at every start of what copies it. Does no I/O and takes constant time a run.
+    """The rule for one partition, new at every start of its copy. It takes constant time a run and does no I/O.
 
-    `lag_max` is `offset.lag.max` in records; 0 emits at every record. Raises ValueError when it is negative.
+    `lag_max` is `offset.lag.max` in records; 0 emits at every record. Raises ValueError if it is negative.
     """
 
     __slots__ = ("_delayed", "_last", "_step", "_synced")
@@ -25,7 +24,7 @@ class OffsetSyncRule:
             raise ValueError(f"offset.lag.max cannot be negative, it is {lag_max}")
         self._step = lag_max + 1
         self._last: tuple[UpstreamOffset, DownstreamOffset] | None = None
-        """Upstream and downstream offset of the last acknowledged record; None before the first, which has a sync."""
+        """Upstream and downstream offset of the last acknowledged record; None before the first, which gets a sync."""
         self._synced = 0
         """Downstream offset of the last sync."""
         self._delayed: tuple[UpstreamOffset, DownstreamOffset] | None = None
@@ -33,9 +32,10 @@ class OffsetSyncRule:
     def acknowledged(
         self, upstream_first: UpstreamOffset, downstream_first: DownstreamOffset, count: int
     ) -> tuple[tuple[UpstreamOffset, DownstreamOffset], ...]:
-        """The syncs to emit, oldest first and at most two, now that `count` records are acknowledged. The one at
-        `upstream_first` + i is at `downstream_first` + i. Runs must come in the order of acknowledgement. Raises
-        ValueError for an empty run.
+        """Return the syncs to emit after a run of acknowledged records, oldest first and at most two.
+
+        The record at `upstream_first` + i is at `downstream_first` + i. Runs must come in the order of acknowledgement.
+        Raises ValueError for an empty run.
         """
         if count < 1:
             raise ValueError(f"a run has at least one record, not {count}")
@@ -62,16 +62,16 @@ class OffsetSyncRule:
                 due.append(self._synced)
         self._last = _pair(upstream_first + count - 1, newest)
         self._delayed = None if due and due[-1] == newest else self._last
-        return tuple(_pair(upstream_first + (at - downstream_first), at) for at in due)
+        return tuple(_pair(upstream_first + (downstream - downstream_first), downstream) for downstream in due)
 
     def on_stretches(
         self, downstream: int, stretches: Sequence[tuple[int, int, int]]
     ) -> tuple[tuple[UpstreamOffset, DownstreamOffset], ...]:
-        """The oldest and the newest sync to emit, now that the records of a batch are acknowledged from `downstream`
-        on. `stretches` are its runs: the first upstream offset, its index in the batch, how many records.
+        """Return the oldest and the newest sync to emit after the batch at `downstream` was acknowledged.
 
-        Behind a gap a sync is always due. So runs that are neither among the first two nor the last one change
-        nothing, however many there are.
+        `stretches` has its runs as (first upstream offset, index in the batch, number of records). Behind a gap a sync
+        is always due. So runs that are neither among the first two nor the last one change nothing, however many there
+        are.
         """
         due: list[tuple[UpstreamOffset, DownstreamOffset]] = []
         for first, begin, count in (*stretches[:2], *stretches[2:][-1:]):
@@ -79,13 +79,15 @@ class OffsetSyncRule:
         return tuple(due) if len(due) <= 2 else (due[0], due[-1])
 
     def flush(self) -> tuple[UpstreamOffset, DownstreamOffset] | None:
-        """The last acknowledged record, unless a sync has it already; to be emitted at every offset flush
-        (KAFKA-15906)."""
+        """Return a sync for the last acknowledged record, unless it has one.
+
+        MM2 emits it at every offset flush (KAFKA-15906).
+        """
         delayed, self._delayed = self._delayed, None
         return delayed
 
     def _is_due(self, upstream: int, downstream: int) -> bool:
-        """Whether a record needs a sync of its own, by the four conditions of MM2's `PartitionState.update`."""
+        """Return whether a record needs a sync of its own, by the four conditions of MM2's `PartitionState.update`."""
         last_upstream, last_downstream = self._last or (upstream, downstream)
         no_previous_sync_this_lifetime = self._last is None
         translated_offset_too_stale = downstream - self._synced >= self._step

@@ -1,13 +1,12 @@
-"""Which of several answers counts: the data plane's runs, those of the flow in the opposite direction, or offset syncs
-(decisions 0021 and 0025)."""
+"""The choice between the data plane's runs, those of the reverse flow, and offset syncs (decisions 0021 and 0025)."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from lockstep_rules.offsets.failback import place_back
+from lockstep_rules.offsets.failback import translate_failback
+from lockstep_rules.offsets.offset_sync_store import TOO_OLD, OffsetSyncStore, newest_sync_at
 from lockstep_rules.offsets.run_translator import RunTranslator, TranslatedOffset
-from lockstep_rules.offsets.translation import TOO_OLD, OffsetSyncStore, newest_at
 from lockstep_state.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
 from lockstep_state.reasons.reason import NO_REASON, Reason
 from lockstep_state.reasons.reason_catalogue import ReasonCode
@@ -15,58 +14,69 @@ from lockstep_state.reasons.reason_catalogue import ReasonCode
 
 @dataclass(frozen=True, slots=True)
 class ReverseTranslation:
-    """What is known of the flow from the target to the source."""
+    """The offset runs of the reverse flow, from the target to the source."""
 
-    places: RunTranslator | None = None
-    """What its rows say; None where there are none or they cannot be read."""
+    runs: RunTranslator | None = None
+    """The runs of its rows; None if there are none or they cannot be read."""
     unreadable: Reason = NO_REASON
-    """Why they cannot be read; NO_REASON where they are read, and where the flow never ran."""
+    """The reason why its rows cannot be read; NO_REASON if they are read, and if the flow never ran."""
 
 
 class OffsetTranslator:
-    """If runs cover a position, they alone count, even where the syncs lead further. After a truncated or re-created
-    topic, old syncs lead too far. `store` None: the syncs cannot be read, for the reason `trouble`. `theirs` answers
-    with the target's topic whose copy a topic of the source may be, by its name. `begins`: see `read_begins`.
+    """The translation of committed offsets, by runs first.
+
+    If runs cover an offset, they alone count, even where the syncs lead further. After a truncated or re-created topic,
+    old syncs lead too far.
     """
 
     def __init__(
         self,
-        exact: RunTranslator,
+        runs: RunTranslator,
         store: OffsetSyncStore | None,
         trouble: str = "",
-        opposite: ReverseTranslation | None = None,
-        theirs: Callable[[str], str | None] = lambda topic: None,
+        reverse: ReverseTranslation | None = None,
+        origin: Callable[[str], str | None] = lambda topic: None,
         begins: Mapping[TopicPartition, DownstreamOffset] = MappingProxyType({}),
     ) -> None:
-        self._exact = exact
+        """Combine what can translate.
+
+        Args:
+            runs: The data plane's offset runs.
+            store: The offset syncs; None: they cannot be read.
+            trouble: The reason why `store` is None.
+            reverse: The runs of the reverse flow; None: there is no such flow.
+            origin: Returns the topic of the target whose copy a topic of the source may be, by its name.
+            begins: Log starts of the target, by source partition (`read_begins`).
+        """
+        self._runs = runs
         self._store = store
         self._trouble = trouble
-        self._opposite = opposite
-        self._theirs = theirs
+        self._reverse = reverse
+        self._origin = origin
         self._begins = begins
 
     def translate(self, topic: str, partition: int, upstream: UpstreamOffset) -> TranslatedOffset:
-        """The target position of a group that reads `upstream` of a source partition next, as far as it is known."""
-        theirs = self._theirs(topic)
-        if theirs is not None and self._opposite is not None:
-            if self._opposite.unreadable:
-                return TranslatedOffset(None, reason=self._opposite.unreadable)
-            back = self._opposite.places
-            if back is not None and back.copy_name(theirs) == topic:
-                return place_back(back, theirs, self._exact, topic, partition, upstream)
-        place = self._forth(topic, partition, upstream)
-        if place.at is None and theirs is not None and theirs != topic:
+        """Return the target offset of a group that reads `upstream` of a source partition next, as far as known."""
+        target_topic = self._origin(topic)
+        if target_topic is not None and self._reverse is not None:
+            if self._reverse.unreadable:
+                return TranslatedOffset(None, reason=self._reverse.unreadable)
+            reverse = self._reverse.runs
+            if reverse is not None and reverse.copy_name(target_topic) == topic:
+                return translate_failback(reverse, target_topic, self._runs, topic, partition, upstream)
+        translated = self._translate_forward(topic, partition, upstream)
+        if translated.offset is None and target_topic is not None and target_topic != topic:
             return TranslatedOffset(None, reason=ReasonCode.OPPOSITE_MISSING.to_reason())
-        return place
+        return translated
 
-    def _forth(self, topic: str, partition: int, upstream: UpstreamOffset) -> TranslatedOffset:
-        found = self._exact.translate(topic, partition, upstream)
-        if isinstance(found, TranslatedOffset):
-            return found
+    def _translate_forward(self, topic: str, partition: int, upstream: UpstreamOffset) -> TranslatedOffset:
+        translated = self._runs.translate(topic, partition, upstream)
+        if isinstance(translated, TranslatedOffset):
+            return translated
         begin = self._begins.get((topic, partition))
-        if begin is not None and found.most is not None and found.most <= begin:
+        if begin is not None and translated.most is not None and translated.most <= begin:
             return TranslatedOffset(begin)  # no record before the first known one is on the target any more
-        return self._by_syncs(topic, partition, upstream, found.most)
+        return self._by_syncs(topic, partition, upstream, translated.most)
 
     def _by_syncs(
         self, topic: str, partition: int, upstream: UpstreamOffset, most: DownstreamOffset | None
@@ -80,6 +90,6 @@ class OffsetTranslator:
         if downstream == TOO_OLD:
             reason = ReasonCode.OLDER_THAN_SYNCS.to_reason(offset=upstream)
             return TranslatedOffset(None, reason=reason, by_runs=False)
-        sync = newest_at(self._store.histories[topic, partition], upstream)
+        sync = newest_sync_at(self._store.histories[topic, partition], upstream)
         behind = 0 if sync is None else max(0, upstream - sync.upstream - 1)
         return TranslatedOffset(downstream if most is None else min(downstream, most), behind=behind, by_runs=False)

@@ -1,1 +1,1 @@
-"""Whether clients can move to the target, and the sentences about it."""
+"""The readiness of a flow for its clients to move to the target, and the sentences about it."""

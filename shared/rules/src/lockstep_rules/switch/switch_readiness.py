@@ -1,7 +1,6 @@
-"""Whether a flow is ready for its clients to move to the target, and what prevents it. Pure.
+"""The readiness of a flow for its clients to move to the target, and what prevents it. Pure.
 
-`lockstep status`, the data plane's metrics and the switch itself all ask here. What is not known prevents a switch: it
-is never taken for ready. A blocker that does not block is a note: clients can move all the same.
+Anything unknown prevents a switch. A blocker that does not block is a note: clients can move all the same.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -21,13 +20,13 @@ from lockstep_state.rows.state_rows import GroupStatus
 
 @dataclass(frozen=True, slots=True)
 class SwitchPartition:
-    """A partition that the target should have. `state`: what it does now in one word, `copying` or another one."""
+    """A partition that the target should have. `state` is `copying` or another single word."""
 
     topic: str
     partition: int
     state: str
     lag_records: int | None
-    """None: unknown, as of `lag_ms`."""
+    """None: unknown, as in `lag_ms`."""
     lag_ms: int | None
 
     @property
@@ -37,7 +36,7 @@ class SwitchPartition:
 
 @dataclass(frozen=True, slots=True)
 class FailingPart:
-    """Something that fails: a cluster by its side, a service, or a topic."""
+    """A part of the flow that fails: a cluster by its side, a service, or a topic."""
 
     kind: Literal["source", "target", "service", "topic"]
     name: str
@@ -46,28 +45,31 @@ class FailingPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchLimits:
-    """What the file says about a switch. `both_ways`: another flow leads back, so that clients work on both sides."""
+    """The settings of the file for a switch. With `both_ways` a reverse flow exists, so clients work on both sides."""
 
     max_lag_ms: int
     syncs_groups: bool
     reads_groups: bool = True
-    """Whether there is a checkpoint service by the file."""
+    """The file has a checkpoint service."""
     both_ways: bool = False
     max_groups_age_ms: int = LEAST_LIMIT_MS
-    """How old the reading of the source's groups may be."""
+    """The greatest permitted age of the reading of the source's groups."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchFacts:
-    """What is known about a flow now. `resting`: (scope, `paused` or `stopped`). `members`: of groups that have members
-    on the target, by group; not every one is known."""
+    """The present facts of a flow.
+
+    `resting` has (scope, `paused` or `stopped`). `members` has the members of groups that have some on the target; it
+    may be incomplete.
+    """
 
     partitions: Sequence[SwitchPartition] = ()
     groups: Sequence[GroupStatus] = ()
     groups_unknown: Reason = NO_REASON
-    """Why not all groups of the source are known; no reason if they are."""
+    """The reason why not all groups of the source are known; no reason if they are."""
     groups_age_ms: int | None = 0
-    """How old the reading of the source's groups is (`GroupReadings.oldest_age_ms`); None: unknown."""
+    """The age of the reading of the source's groups (`GroupReadings.oldest_age_ms`); None: unknown."""
     resting: Sequence[tuple[str, str]] = ()
     failing: Sequence[FailingPart] = ()
     members: Mapping[str, Sequence[str]] = field(default_factory=lambda: MappingProxyType({}))
@@ -79,27 +81,27 @@ _ORDER = {reason: number for number, reason in enumerate(SwitchReason)}
 _CLUSTERS = {"source": SwitchReason.SOURCE_UNREACHABLE, "target": SwitchReason.TARGET_UNREACHABLE}
 _FAILING = _CLUSTERS | {"service": SwitchReason.SERVICE_FAILING, "topic": SwitchReason.TOPIC_FAILED}
 _NOT_MIRRORED = frozenset({"failed", "not begun", "not-begun"})
-"""States of a partition that has no place on the target, by the words of the CLI and of the data plane."""
+"""States of a partition without a copy on the target, by the words of the CLI and of the data plane."""
 _NOT_NEEDED = frozenset({"heartbeat", str(Scope.for_connector(Connector.HEARTBEAT))})
-"""Nothing that clients use depends on heartbeats."""
+"""Services that no client depends on."""
 
 
 def find_blockers(facts: SwitchFacts, limits: SwitchLimits) -> tuple[Blocker, ...]:
-    """Everything that prevents a switch, causes first, and then the notes. A partition has one reason at most."""
-    found = [*_failing(facts), *_resting(facts), *_partitions(facts, limits), *_groups(facts, limits)]
-    return tuple(sorted(found, key=lambda one: (not one.blocks, _ORDER[one.reason])))
+    """Return everything that prevents a switch, causes first, then the notes. A partition has one reason at most."""
+    blockers = [*_failing(facts), *_resting(facts), *_partitions(facts, limits), *_groups(facts, limits)]
+    return tuple(sorted(blockers, key=lambda blocker: (not blocker.blocks, _ORDER[blocker.reason])))
 
 
 def is_ready(blockers: Iterable[Blocker]) -> bool:
-    """Whether nothing of it blocks."""
-    return not any(one.blocks for one in blockers)
+    """Return whether no blocker blocks."""
+    return not any(blocker.blocks for blocker in blockers)
 
 
 def count_by_reason(blockers: Iterable[Blocker]) -> dict[SwitchReason, int]:
-    """How many block, for every reason there is."""
+    """Count the blockers that block, for every reason."""
     counts = dict.fromkeys(SwitchReason, 0)
-    for one in blockers:
-        counts[one.reason] += one.blocks
+    for blocker in blockers:
+        counts[blocker.reason] += blocker.blocks
     return counts
 
 
@@ -110,8 +112,8 @@ def _failing(facts: SwitchFacts) -> Iterator[Blocker]:
 
 
 def _resting(facts: SwitchFacts) -> Iterator[Blocker]:
-    """A word of a later release restrains in a way that is not known here: it counts as paused."""
-    topics = {one.topic for one in facts.partitions}
+    """Yield the paused and stopped scopes. The desired state of a later release counts as paused."""
+    topics = {partition.topic for partition in facts.partitions}
     for scope, wanted in facts.resting:
         kind, _, name = scope.partition(":")
         topic = name.rpartition("-")[0] if kind == ScopeKind.PARTITION.value else name
@@ -127,31 +129,34 @@ def _partitions(facts: SwitchFacts, limits: SwitchLimits) -> Iterator[Blocker]:
     if not facts.partitions and not away:
         yield Blocker(SwitchReason.NOTHING_COPIED)
     scopes = {scope for scope, _ in facts.resting}
-    for one in facts.partitions:
-        if one.state == "halted":
-            yield Blocker(SwitchReason.PARTITION_HALTED, one.name)
-        elif (one.topic in failed and one.state in _NOT_MIRRORED) or (
-            one.state != "copying" and _is_within(one, scopes)
+    for partition in facts.partitions:
+        if partition.state == "halted":
+            yield Blocker(SwitchReason.PARTITION_HALTED, partition.name)
+        elif (partition.topic in failed and partition.state in _NOT_MIRRORED) or (
+            partition.state != "copying" and _is_within(partition, scopes)
         ):
             continue  # the topic, or the scope, has the reason already
-        elif one.state not in ("copying", "unknown"):
-            yield Blocker.with_details(SwitchReason.PARTITION_NOT_COPYING, one.name, {"state": one.state})
-        elif one.state == "unknown" or one.lag_records is None or one.lag_ms is None:
+        elif partition.state not in ("copying", "unknown"):
+            yield Blocker.with_details(SwitchReason.PARTITION_NOT_COPYING, partition.name, {"state": partition.state})
+        elif partition.state == "unknown" or partition.lag_records is None or partition.lag_ms is None:
             if not away:
-                yield Blocker(SwitchReason.LAG_UNKNOWN, one.name)
-        elif one.lag_ms > limits.max_lag_ms:
-            lag = {"lag_ms": one.lag_ms, "lag_records": one.lag_records, "max_lag_ms": limits.max_lag_ms}
-            yield Blocker.with_details(SwitchReason.LAG, one.name, lag)
+                yield Blocker(SwitchReason.LAG_UNKNOWN, partition.name)
+        elif partition.lag_ms > limits.max_lag_ms:
+            lag = {"lag_ms": partition.lag_ms, "lag_records": partition.lag_records, "max_lag_ms": limits.max_lag_ms}
+            yield Blocker.with_details(SwitchReason.LAG, partition.name, lag)
 
 
-def _is_within(one: SwitchPartition, scopes: Collection[str]) -> bool:
-    """Whether one of the scopes contains the partition. Which slot has it is not known here."""
-    around = (
+def _is_within(partition: SwitchPartition, scopes: Collection[str]) -> bool:
+    """Return whether one of the scopes contains the partition.
+
+    The slot of a partition is unknown, so any slot counts.
+    """
+    containing = (
         Scope.for_connector(Connector.SOURCE),
-        Scope(ScopeKind.TOPIC, one.topic),
-        Scope(ScopeKind.PARTITION, one.topic, one.partition),
+        Scope(ScopeKind.TOPIC, partition.topic),
+        Scope(ScopeKind.PARTITION, partition.topic, partition.partition),
     )
-    return any(str(scope) in scopes for scope in around) or any(scope.startswith("slot:") for scope in scopes)
+    return any(str(scope) in scopes for scope in containing) or any(scope.startswith("slot:") for scope in scopes)
 
 
 def _groups(facts: SwitchFacts, limits: SwitchLimits) -> Iterator[Blocker]:
@@ -180,7 +185,7 @@ def _groups(facts: SwitchFacts, limits: SwitchLimits) -> Iterator[Blocker]:
 
 
 def _place(row: GroupStatus, limits: SwitchLimits) -> Iterator[Blocker]:
-    """What prevents that the group goes on at its place on the target."""
+    """Yield what prevents the group from continuing at its checkpoints on the target."""
     if row.held == "refused":
         yield Blocker(SwitchReason.GROUP_REFUSED, row.group, cause=row.why_held)
     if row.ahead or row.more_ahead:
@@ -192,14 +197,14 @@ def _place(row: GroupStatus, limits: SwitchLimits) -> Iterator[Blocker]:
         yield name_obstacle(row.group, *obstacle)
     elif waits or not row.is_placed:
         cause = row.waits[0][2] if row.waiting else row.why
-        where = {"partitions": waits} if waits else {}
-        yield Blocker.with_details(SwitchReason.GROUP_WAITING, row.group, where, cause=cause)
+        details = {"partitions": waits} if waits else {}
+        yield Blocker.with_details(SwitchReason.GROUP_WAITING, row.group, details, cause=cause)
     elif limits.syncs_groups and not (row.synced or row.held):
         yield Blocker.with_details(SwitchReason.GROUP_WAITING, row.group, {"written": 0}, cause=row.why_held)
 
 
 def name_obstacle(group: str, partition: str, cause: Reason) -> Blocker:
-    """Return the blocker of a group that cannot come to its place during a switch (`find_obstacle`)."""
+    """Return the blocker of a group that cannot reach its checkpoints during a switch (`find_obstacle`)."""
     reason = SwitchReason.GROUP_CONTESTED if cause.code in CONTESTS else SwitchReason.GROUP_STUCK
     return Blocker.with_details(reason, group, {"partition": partition} if partition else {}, cause=cause)
 
@@ -207,8 +212,8 @@ def name_obstacle(group: str, partition: str, cause: Reason) -> Blocker:
 def _skips(row: GroupStatus) -> dict[str, Detail]:
     if not row.ahead:
         return {"partitions": row.more_ahead}
-    topic, number, offset, place, state = row.ahead[0]
-    return {"partition": f"{topic}-{number}", "offset": offset, "place": place, "state": state}
+    topic, number, offset, translated_offset, state = row.ahead[0]
+    return {"partition": f"{topic}-{number}", "offset": offset, "place": translated_offset, "state": state}
 
 
 def _in_use(members: Sequence[str]) -> dict[str, Detail]:

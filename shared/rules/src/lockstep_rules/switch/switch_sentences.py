@@ -1,4 +1,4 @@
-"""Make the sentence of what prevents a switch, where it is shown. Nothing decides from it (no I/O, no clock)."""
+"""The sentences about what prevents a switch. No decision reads them (no I/O, no clock)."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from lockstep_state.reasons.switch_reason import Blocker, SwitchReason
 
 
 def format_blocker(blocker: Blocker) -> str:
-    """Return a sentence that names the subject, and says why as far as that is known, without a full stop."""
+    """Return a sentence that names the subject and the known cause, without a full stop."""
     sentence = _sentence(blocker, dict(blocker.details))
     cause = "" if blocker.reason is SwitchReason.GROUP_SKIPS else format_sentence(blocker.cause)  # it has the numbers
     return f"{sentence}: {cause}" if cause else sentence
@@ -48,7 +48,7 @@ def _sentence(blocker: Blocker, values: Mapping[str, Detail]) -> str:
 
 def _of_group(blocker: Blocker, values: Mapping[str, Detail]) -> str:
     group, partitions = f"group {blocker.subject}", values.get("partitions")
-    where = f" in {partitions:,} partitions" if partitions else ""
+    scope = f" in {partitions:,} partitions" if partitions else ""
     match blocker.reason:
         case SwitchReason.GROUP_FAILING:
             return f"{group} fails" if blocker.cause else f"{group} fails: without a reason"
@@ -60,19 +60,23 @@ def _of_group(blocker: Blocker, values: Mapping[str, Detail]) -> str:
             )
         case SwitchReason.GROUP_SKIPS if "partition" in values:
             state = str(values["state"]).replace("-", " ")
-            place = f"{values['partition']} is {state}, at {values['offset']} instead of {values['place']}"
-            return f"{group} would skip records: {place}"
+            skip = f"{values['partition']} is {state}, at {values['offset']} instead of {values['place']}"
+            return f"{group} would skip records: {skip}"
         case SwitchReason.GROUP_SKIPS:
-            return f"{group} would skip records{where}"
+            return f"{group} would skip records{scope}"
         case SwitchReason.GROUP_CONTESTED | SwitchReason.GROUP_STUCK:
-            at = f": {values['partition']}" if "partition" in values else ""
-            return f"{group} cannot move{at}" if blocker.cause else f"{group} cannot move{at}: its row does not say why"
+            partition = f": {values['partition']}" if "partition" in values else ""
+            return (
+                f"{group} cannot move{partition}"
+                if blocker.cause
+                else f"{group} cannot move{partition}: its row does not say why"
+            )
         case SwitchReason.GROUP_IN_USE:
             members = f": {values['members']}" if "members" in values else ""
             return f"{group} has members on the target{members}"
-    at = f": {values['partition']}" if "partition" in values else ""
-    not_written = not (blocker.cause or where or at) and values.get("written") == 0
-    return f"{group} waits{where}{at}{': its offsets are not written to the target yet' if not_written else ''}"
+    partition = f": {values['partition']}" if "partition" in values else ""
+    not_written = not (blocker.cause or scope or partition) and values.get("written") == 0
+    return f"{group} waits{scope}{partition}{': its offsets are not written to the target yet' if not_written else ''}"
 
 
 def _not_synced(values: Mapping[str, Detail]) -> str:

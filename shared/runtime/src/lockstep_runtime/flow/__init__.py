@@ -1,1 +1,1 @@
-"""What a service gets for each flow: clients, state, commands, rounds of work, rotation of credentials."""
+"""Clients, state, commands, periodic work and rotation of credentials for each flow of a service."""

@@ -1,9 +1,8 @@
-"""Commands of an operator: the leader carries each out once, and answers it by an event with its id (`architecture.md`
-§4).
+"""Carry out an operator's commands: the leader does each once and answers it by an event (`architecture.md` §4).
 
-All memory is in Kafka. A new leader reads all commands and all answers first and carries out what has no answer;
-afterwards commands come from the group. If a leader ends between act and answer, a command may be carried out twice:
-verbs are idempotent.
+All memory is in Kafka. A new leader reads all commands and all answers first, and carries out what has no answer.
+Afterwards commands come from the group. If a leader ends between the act and the answer, a command may be carried out
+twice: verbs are idempotent.
 """
 
 import asyncio
@@ -14,7 +13,7 @@ from lockstep_kafka.common.errors import ClusterError, RefusedCommand
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.flow.periodic import RoundInterrupted
-from lockstep_runtime.state.desired_state import DesiredPhase, after, doubts
+from lockstep_runtime.state.desired_state import DesiredPhase, apply_verb, unknown_subject
 from lockstep_state.commands import command_vocabulary
 from lockstep_state.commands.command import Command, decode_command
 from lockstep_state.commands.command_vocabulary import (
@@ -32,7 +31,7 @@ from lockstep_state.reasons.reason_catalogue import ReasonCode, format_sentence
 from lockstep_state.rows.row import MalformedRow, NewerVersion
 
 LONGEST_DETAIL = 10_000
-"""Characters of a value in a refusal. It may repeat what the command says, and an answer has to fit into a record."""
+"""Most characters of a value in a refusal, which may repeat the command: an answer has to fit into a record."""
 
 
 class CommandHandler:
@@ -45,9 +44,11 @@ class CommandHandler:
         self._answered: set[str] = set()
         self._inbox: asyncio.Queue[Command] = asyncio.Queue()
 
-    def answered(self, records: Sequence[Record]) -> None:
-        """Fold events: those that answer a command in our name. One of a newer release is passed over. If it answers
-        a command, that is carried out once more."""
+    def fold_answers(self, records: Sequence[Record]) -> None:
+        """Fold events, and remember the commands that this service has answered.
+
+        An event of a newer release is passed over. A command that it answers is carried out once more.
+        """
         for record in records:
             # Nearly no event answers anything; do not parse the others.
             if record.value is None or b'"answers":""' in record.value:
@@ -60,9 +61,12 @@ class CommandHandler:
             if event.answers and event.service == self._ctx.service:
                 self._answered.add(event.answers)
 
-    def received(self, records: Sequence[Record]) -> None:
-        """Take in commands, old or new; what is not for us or known already is dropped. What is malformed, or of
-        a newer release, is passed over, for it stays in the topic for days. A replica of that release answers it."""
+    def receive_commands(self, records: Sequence[Record]) -> None:
+        """Queue commands of this service that are not known yet.
+
+        A command that is malformed, or of a newer release, is passed over, because it stays in the topic for days. A
+        replica of that release answers it.
+        """
         for record in records:
             if record.value is None:
                 continue
@@ -71,15 +75,15 @@ class CommandHandler:
             except (MalformedRow, NewerVersion) as exc:
                 self._ctx.unreadable.pass_over(record, exc, stays=False)
                 continue
-            if not self._ours(record.partition, command) or command.id in self._accepted:
+            if not self._is_for_service(record.partition, command) or command.id in self._accepted:
                 continue
             self._accepted.add(command.id)
             self._inbox.put_nowait(command)
 
-    def _ours(self, partition: int, command: Command) -> bool:
+    def _is_for_service(self, partition: int, command: Command) -> bool:
         if command.service:
             return command.service == self._ctx.service
-        # a command for everybody in another partition is about a group, and meant for the services that divide groups
+        # A command without a service in another partition is about a group: for services that divide their work.
         if partition != 0 and not self._ctx.divided:
             return False
         try:
@@ -88,19 +92,22 @@ class CommandHandler:
             return True  # its service is unknown, so each refuses it
 
     async def serve(self) -> None:
-        """Carry out and answer, one at a time, for ever. A refresh only waits for rounds, which may wait for a cluster
-        that does not answer: other commands go on beside it."""
+        """Carry out and answer commands, one at a time, until cancelled.
+
+        A refresh waits for rounds, and these may wait for a cluster that does not answer. So other commands go on
+        beside it.
+        """
         async with asyncio.TaskGroup() as refreshes:
             while True:
                 command = await self._inbox.get()
                 if command.id in self._answered:
                     continue
                 if command.verb == REFRESH:
-                    refreshes.create_task(self._serve_one(command))
+                    refreshes.create_task(self._carry_out_and_answer(command))
                 else:
-                    await self._serve_one(command)
+                    await self._carry_out_and_answer(command)
 
-    async def _serve_one(self, command: Command) -> None:
+    async def _carry_out_and_answer(self, command: Command) -> None:
         cause = NO_REASON
         try:
             answer = await self._answer(command)
@@ -123,50 +130,65 @@ class CommandHandler:
     async def _answer(self, command: Command) -> Answer:
         ctx, verb = self._ctx, command.verb
         scope = Scope.parse(command.subject)
-        asked = command_vocabulary.asked(verb, scope)
-        if ctx.service not in asked:
-            words = {"verb": verb, "scope": str(scope), "service": ctx.service, "services": " and ".join(sorted(asked))}
+        services = command_vocabulary.asked(verb, scope)
+        if ctx.service not in services:
+            words = {
+                "verb": verb,
+                "scope": str(scope),
+                "service": ctx.service,
+                "services": " and ".join(sorted(services)),
+            }
             raise RefusedCommand(ReasonCode.NOT_FOR_SERVICE.to_reason(**words))
         if verb == REFRESH:
             await self._refresh()
             return Answer(VERBS[verb].answer)
         if VERBS[verb].changes_desired_state:
-            return await self._want(command, scope)
-        if verb in (OFFSETS_ALTER, OFFSETS_RESET) and ctx.wanted.connector(scope.connector) is not DesiredPhase.STOPPED:
-            # Connect's own rule: who copies would write over what was altered.
+            return await self._change_desired_state(command, scope)
+        if (
+            verb in (OFFSETS_ALTER, OFFSETS_RESET)
+            and ctx.desired_state.connector(scope.connector) is not DesiredPhase.STOPPED
+        ):
+            # Connect's own rule: a running connector would overwrite the altered offsets.
             raise RefusedCommand(ReasonCode.NOT_STOPPED.to_reason(connector=scope.name))
         if (answer := await self._carry_out(command, scope)) is None:
             raise RefusedCommand(ReasonCode.VERB_NOT_SERVED.to_reason(service=ctx.service, verb=verb))
         return answer
 
     async def _refresh(self) -> None:
-        """Raises RefusedCommand where the connector is not to run, or its work ends meanwhile."""
+        """Run all rounds now.
+
+        Raises:
+            RefusedCommand: The connector is not to run, or its work has ended meanwhile.
+            LeadershipLost: Another replica leads now, which carries the command out.
+        """
         ctx = self._ctx
-        self._must_run()
+        self._require_running()
         try:
-            await ctx.rounds.refresh()
+            await ctx.periodic.refresh()
         except RoundInterrupted as interrupted:
             ctx.must_act()  # else the next leader carries it out
-            self._must_run()
+            self._require_running()
             raise RefusedCommand(ReasonCode.WORK_ENDED.to_reason(connector=ctx.connector.value)) from interrupted
 
-    def _must_run(self) -> None:
+    def _require_running(self) -> None:
         ctx = self._ctx
-        if not ctx.to_run:
-            code = ReasonCode.NOT_RUNNING if ctx.wanted.stated(ctx.connector) else ReasonCode.NOT_RESUMED
-            raise RefusedCommand(code.to_reason(connector=ctx.connector.value, wanted=ctx.wanted.why(ctx.connector)))
+        if not ctx.should_run:
+            code = ReasonCode.NOT_RUNNING if ctx.desired_state.stated_phase(ctx.connector) else ReasonCode.NOT_RESUMED
+            raise RefusedCommand(
+                code.to_reason(connector=ctx.connector.value, wanted=ctx.desired_state.describe(ctx.connector))
+            )
 
-    async def _want(self, command: Command, scope: Scope) -> Answer:
-        """Write down what is wanted. The state of the service that does it shows that it is done."""
+    async def _change_desired_state(self, command: Command, scope: Scope) -> Answer:
+        """Write the row of the desired state. The status of the service that obeys shows when it is done."""
         ctx = self._ctx
-        about = Scope.for_connector(ctx.connector) if scope.kind is ScopeKind.FLOW else scope
-        if doubt := doubts(command.verb, about, ctx.state.rows):
+        subject = Scope.for_connector(ctx.connector) if scope.kind is ScopeKind.FLOW else scope
+        if doubt := unknown_subject(command.verb, subject, ctx.state.rows):
             raise RefusedCommand(doubt)
-        stated = ctx.wanted.stated(ctx.connector)
-        if command.verb == RESUME and about.kind is ScopeKind.CONNECTOR and stated is not None:
+        stated = ctx.desired_state.stated_phase(ctx.connector)
+        if command.verb == RESUME and subject.kind is ScopeKind.CONNECTOR and stated is not None:
             words = {"connector": ctx.connector.value, "wanted": stated.phase, "key": stated.key}
             raise RefusedCommand(ReasonCode.STATED_IN_FILE.to_reason(**words))
-        row = after(ctx.wanted.row(about), command.verb, command.id)
+        row = apply_verb(ctx.desired_state.row(subject), command.verb, command.id)
         await ctx.state.write_if_changed(row)
         return Answer(VERBS[command.verb].answer, {"scope": row.scope, "wanted": row.phase})
 

@@ -1,4 +1,4 @@
-"""Metrics that every service has: its standing in each flow, its rounds, and what Kafka Connect's workers would say."""
+"""Metrics that every service has: readiness, leadership, rounds, and those of Kafka Connect's workers."""
 
 import platform
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,48 +10,52 @@ from lockstep_state.metric import Metric, MetricSet
 from lockstep_state.names import Flow
 
 SOURCE, CHECKPOINT, HEARTBEAT = "MirrorSourceConnector", "MirrorCheckpointConnector", "MirrorHeartbeatConnector"
-"""MM2's connectors. Ours of the first is the data plane; topic-sync and acl-sync are part of it and count as none."""
+"""MM2's connectors. The data plane counts as the first; topic-sync and acl-sync are part of it and count as none."""
 
 CONNECTORS = {"data-plane": SOURCE, "checkpoint": CHECKPOINT, "heartbeat": HEARTBEAT}
 
-OF_ALL, OF_TLS, OF_ROUNDS, OF_TASKS = MetricSet(), MetricSet(), MetricSet(), MetricSet()
+SERVICE_METRICS, TLS_METRICS, ROUND_METRICS, TASK_METRICS = MetricSet(), MetricSet(), MetricSet(), MetricSet()
 
-STANDING = ("flow", "service")
+FLOW_LABELS = ("flow", "service")
 
-READY = OF_ALL.gauge("lockstep_ready", STANDING, "1 when the flow's control topics have been read to their end")
-ACTING = OF_ALL.gauge("lockstep_acting", STANDING, "1 while this replica is the leader of the flow and acts")
-DEGRADED = OF_ALL.gauge("lockstep_degraded", STANDING, "1 while something in the flow fails and is retried")
+READY = SERVICE_METRICS.gauge(
+    "lockstep_ready", FLOW_LABELS, "1 when the flow's control topics have been read to their end"
+)
+ACTING = SERVICE_METRICS.gauge(
+    "lockstep_acting", FLOW_LABELS, "1 while this replica is the leader of the flow and acts"
+)
+DEGRADED = SERVICE_METRICS.gauge("lockstep_degraded", FLOW_LABELS, "1 while something in the flow fails and is retried")
 
-UNREADABLE = OF_ALL.counter(
+UNREADABLE = SERVICE_METRICS.counter(
     "lockstep_unreadable_records",
-    (*STANDING, "topic"),
+    (*FLOW_LABELS, "topic"),
     "Records that are not what their topic should hold, and were passed over. The log names each with its offset",
 )
 
-ROUNDS = OF_ROUNDS.counter(
+ROUNDS = ROUND_METRICS.counter(
     "lockstep_rounds",
-    (*STANDING, "round"),
+    (*FLOW_LABELS, "round"),
     "Rounds of periodic work, including failed ones",
 )
-ROUND_FAILURES = OF_ROUNDS.counter(
+ROUND_FAILURES = ROUND_METRICS.counter(
     "lockstep_round_failures",
-    (*STANDING, "round"),
+    (*FLOW_LABELS, "round"),
     "Rounds that failed because a cluster refused or did not answer; each is retried with backoff",
 )
 
-BUILD_INFO = OF_ALL.gauge(
+BUILD_INFO = SERVICE_METRICS.gauge(
     "lockstep_build_info",
     ("service", "version", "python"),
     "1, with the versions of Lockstep and of Python that the service runs",
 )
 
-MEMORY = OF_ALL.gauge(
+MEMORY = SERVICE_METRICS.gauge(
     "lockstep_memory_bytes",
     ("service", "part"),
     "Resident memory: `service` is the process of the service, which control services share under `lockstep run`,"
     " `spark` the processes that it started (the JVM and the slots of the data plane; shared memory counts for each)",
 )
-CERTIFICATE_EXPIRES = OF_TLS.gauge(
+CERTIFICATE_EXPIRES = TLS_METRICS.gauge(
     "lockstep_certificate_expires_timestamp_seconds",
     ("flow", "cluster", "use"),
     "When the first certificate in use expires, Unix seconds, by use: `keystore` is our own, `truststore`"
@@ -59,57 +63,63 @@ CERTIFICATE_EXPIRES = OF_TLS.gauge(
     " the system",
 )
 
-CONNECTOR_COUNT = OF_ALL.gauge(
+CONNECTOR_COUNT = SERVICE_METRICS.gauge(
     "kafka_connect_worker_connector_count",
     (),
     "Flows for which this process acts as one of MirrorMaker 2's connectors",
     like="kafka.connect:type=connect-worker-metrics connector-count",
 )
-ASSIGNED_CONNECTORS = OF_ALL.gauge(
+ASSIGNED_CONNECTORS = SERVICE_METRICS.gauge(
     "kafka_connect_coordinator_assigned_connectors",
     (),
     "Same as `kafka_connect_worker_connector_count`",
     like="kafka.connect:type=connect-coordinator-metrics assigned-connectors",
 )
-TASKS = OF_TASKS.gauge(
+TASKS = TASK_METRICS.gauge(
     "kafka_connect_worker_task_count",
     (),
     "Running slots; for checkpoint and heartbeat, one for each flow",
     like="kafka.connect:type=connect-worker-metrics task-count",
 )
-ASSIGNED_TASKS = OF_TASKS.gauge(
+ASSIGNED_TASKS = TASK_METRICS.gauge(
     "kafka_connect_coordinator_assigned_tasks",
     (),
     "Slots that have partitions, running or not; for checkpoint and heartbeat, one for each flow",
     like="kafka.connect:type=connect-coordinator-metrics assigned-tasks",
 )
-REBALANCING = OF_ALL.gauge(
+REBALANCING = SERVICE_METRICS.gauge(
     "kafka_connect_worker_rebalance_rebalancing",
     (),
     "Flows whose replicas are in a rebalance",
     like="kafka.connect:type=connect-worker-rebalance-metrics rebalancing",
 )
-CONNECTOR_STATUS = OF_TASKS.gauge(
+CONNECTOR_STATUS = TASK_METRICS.gauge(
     "kafka_connect_connector_status",
     ("connector", "task", "status"),
     "1, with the state of a slot, or of checkpoint or heartbeat in a flow, as label: `running`, `failed` while it"
     " is retried, `unassigned` before it has begun; slots also have `paused` and `stopped`",
     like="kafka.connect:type=connector-task-metrics status",
 )
-FAILED_TASKS = OF_TASKS.gauge(
+FAILED_TASKS = TASK_METRICS.gauge(
     "kafka_connect_worker_connector_failed_task_count",
     ("connector",),
     "Tasks of the connector that are `failed`",
     like="kafka.connect:type=connect-worker-metrics connector-failed-task-count",
 )
 
-METRICS = (*OF_ALL, *OF_TLS, *OF_ROUNDS, *OF_TASKS)
+METRICS = (*SERVICE_METRICS, *TLS_METRICS, *ROUND_METRICS, *TASK_METRICS)
 
 
-def shown_by(service: str) -> tuple[Metric, ...]:
-    """Those of them that a service's page has: the data plane works in no rounds, topic-sync and acl-sync have no
-    tasks. With TLS it has those about certificates too."""
-    return (*OF_ALL, *(OF_ROUNDS if service != "data-plane" else ()), *(OF_TASKS if service in CONNECTORS else ()))
+def page_metrics(service: str) -> tuple[Metric, ...]:
+    """Return the common metrics that the page of a service shows.
+
+    The data plane has no rounds, topic-sync and acl-sync have no tasks. Metrics of certificates come only with TLS.
+    """
+    return (
+        *SERVICE_METRICS,
+        *(ROUND_METRICS if service != "data-plane" else ()),
+        *(TASK_METRICS if service in CONNECTORS else ()),
+    )
 
 
 class LeadSample(Protocol):
@@ -120,7 +130,7 @@ class LeadSample(Protocol):
     @property
     def ready(self) -> bool: ...
     @property
-    def acting(self) -> bool: ...
+    def is_acting(self) -> bool: ...
     @property
     def degraded(self) -> bool: ...
     @property
@@ -128,50 +138,52 @@ class LeadSample(Protocol):
 
 
 def quoted(value: str) -> str:
-    """As JMX shows a value with special characters, and as the dashboards for it ask for it: in double quotes."""
+    """Put a label value into double quotes, as JMX does with special characters and as dashboards for JMX expect."""
     return f'"{value}"'
 
 
 def connector(flow: Flow, kind: str) -> str:
-    """The label that names a connector, as Strimzi names it."""
+    """Return the label value that names a connector, as Strimzi names it."""
     return quoted(f"{flow}.{kind}")
 
 
 def lead_samples(service: str, flows: Iterable[LeadSample]) -> Iterator[Sample]:
-    """What a service's standing in each of its flows comes to."""
+    """Yield the samples of a service's state in each of its flows."""
     kind = CONNECTORS.get(service)
-    for one in flows:
-        labels = (str(one.flow), service)
-        yield Sample(READY, labels, one.ready)
-        yield Sample(ACTING, labels, one.acting)
-        yield Sample(DEGRADED, labels, one.degraded)
-        yield Sample(REBALANCING, (), one.rebalancing)
-        acts = kind is not None and one.acting
+    for sample in flows:
+        labels = (str(sample.flow), service)
+        yield Sample(READY, labels, sample.ready)
+        yield Sample(ACTING, labels, sample.is_acting)
+        yield Sample(DEGRADED, labels, sample.degraded)
+        yield Sample(REBALANCING, (), sample.rebalancing)
+        acts = kind is not None and sample.is_acting
         yield Sample(CONNECTOR_COUNT, (), acts)
         yield Sample(ASSIGNED_CONNECTORS, (), acts)
         if kind in (CHECKPOINT, HEARTBEAT):
             yield Sample(TASKS, (), acts)
             yield Sample(ASSIGNED_TASKS, (), acts)
-            yield Sample(FAILED_TASKS, (connector(one.flow, kind),), acts and one.degraded)
+            yield Sample(FAILED_TASKS, (connector(sample.flow, kind),), acts and sample.degraded)
             if acts:
-                status = "failed" if one.degraded else "running"
-                yield Sample(CONNECTOR_STATUS, (connector(one.flow, kind), "0", status), 1)
+                status = "failed" if sample.degraded else "running"
+                yield Sample(CONNECTOR_STATUS, (connector(sample.flow, kind), "0", status), 1)
 
 
 def build_samples(service: str) -> Iterator[Sample]:
-    """Return what a service is made of."""
+    """Yield the versions of Lockstep and of Python."""
     from importlib.metadata import version
 
     yield Sample(BUILD_INFO, (service, version("lockstep-kafka-runtime"), platform.python_version()), 1.0)
 
 
 def memory_samples(service: str, bytes_by_part: Mapping[str, int]) -> Iterator[Sample]:
-    """What a service's processes hold (`memory.resident`)."""
-    for part, held in bytes_by_part.items():
-        yield Sample(MEMORY, (service, part), held)
+    """Yield the memory of a service's processes, from `memory.resident`."""
+    for part, resident_bytes in bytes_by_part.items():
+        yield Sample(MEMORY, (service, part), resident_bytes)
 
 
-def certificate_samples(flow: Flow, ends: Iterable[CertificateEnds], now: float) -> Iterator[Sample]:
-    """Of the certificates that a flow's clients were made with; `now` in Unix seconds."""
-    for one in ends:
-        yield Sample(CERTIFICATE_EXPIRES, (str(flow), one.cluster, one.use), first_end(one, now))
+def certificate_samples(flow: Flow, certificates: Iterable[CertificateEnds], now: float) -> Iterator[Sample]:
+    """Yield when certificates of a flow's clients expire. `now` is in Unix seconds."""
+    for certificate in certificates:
+        yield Sample(
+            CERTIFICATE_EXPIRES, (str(flow), certificate.cluster, certificate.use), first_end(certificate, now)
+        )

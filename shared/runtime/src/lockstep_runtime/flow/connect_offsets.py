@@ -1,5 +1,4 @@
-"""A connector's source offsets as Connect keeps them on the target: listed, altered and reset as Connect's REST API
-would (`offset_requests`)."""
+"""A connector's source offsets in the offsets topic of Connect: listed, altered and reset as by Connect's REST API."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,13 +16,13 @@ from lockstep_state.commands.command import Command
 from lockstep_state.commands.command_vocabulary import OFFSETS_ALTER, OFFSETS_LIST, OFFSETS_RESET, VERBS, Connector
 
 LISTED = 5_000
-"""Entries in one answer at most: an event is one record, and brokers take 1 MiB."""
+"""Most entries in one answer: an event is one record, and brokers take 1 MiB."""
 
 READ_WITHIN_S = 30.0
 
 
 class ConnectOffsets:
-    """Those of one connector of a flow. Its service is stopped while they are changed."""
+    """The source offsets of one connector of a flow. Its service is stopped while they are changed."""
 
     def __init__(self, ctx: FlowContext, connector: Connector) -> None:
         self._ctx = ctx
@@ -31,24 +30,32 @@ class ConnectOffsets:
         control = ctx.settings.control
         self._topic = source_offsets_topic(control)
         self.name = control.progress_connector if connector is Connector.SOURCE else connector.value
-        """As which it keeps them."""
+        """The connector's name in the keys of the offsets topic."""
 
     async def carry_out(self, command: Command) -> Answer | None:
-        """For a connector whose offsets have no function: they are records, and nothing else. None for other verbs.
-        Raises ValueError (RefusedOffsets) and ClusterError."""
+        """Carry out a command about offsets that are records without a function; return None for another verb.
+
+        Raises:
+            ValueError: The offsets are refused, or the topic cannot be read to its end.
+            ClusterError: The cluster refuses or does not answer.
+        """
         if command.verb == OFFSETS_LIST:
-            return offsets_listed((await self.known()).values())
+            return listed_offsets_answer((await self.read()).values())
         if command.verb == OFFSETS_ALTER:
             changes = parse_changes(self._connector, command.arguments)
             await self.write(changes)
-            return offsets_answer(command.verb, len(changes))
+            return changed_offsets_answer(command.verb, len(changes))
         if command.verb == OFFSETS_RESET:
-            return offsets_answer(command.verb, await self.reset())
+            return changed_offsets_answer(command.verb, await self.reset())
         return None
 
-    async def known(self) -> Mapping[bytes, OffsetChange]:
-        """What the topic says now, by the keys as they lie there, without what was reset. Raises ClusterError, and
-        ValueError where it cannot be read to its end."""
+    async def read(self) -> Mapping[bytes, OffsetChange]:
+        """Read the offsets in the topic, by record key; offsets that were reset are absent.
+
+        Raises:
+            ValueError: The topic cannot be read to its end within 30 s.
+            ClusterError: The cluster refuses or does not answer.
+        """
         ctx, fold = self._ctx, OffsetFold()
 
         def fold_in(records: Sequence[Record]) -> None:
@@ -71,36 +78,38 @@ class ConnectOffsets:
         return fold.for_connector(self.name)
 
     async def write(self, changes: Iterable[OffsetChange]) -> None:
-        """Append them, as Connect would; the topic is created where it is missing. Raises ClusterError, after which
-        some may be there."""
+        """Append changes as Connect would, and create a missing topic first.
+
+        Raises:
+            ClusterError: The cluster refuses or does not answer. Some changes may have been appended.
+        """
         await self._append(encode_change(self.name, change) for change in changes)
 
     async def reset(self) -> int:
-        """A tombstone for each that is known; how many there were. Raises as `known` and `write`."""
-        known = await self.known()
-        await self._append((key, None) for key in known)
-        return len(known)
+        """Append a tombstone for each offset in the topic, and return how many. Raises as `read` and `write`."""
+        keys = await self.read()
+        await self._append((key, None) for key in keys)
+        return len(keys)
 
     async def _append(self, records: Iterable[tuple[bytes, bytes | None]]) -> None:
         ctx = self._ctx
         await create_control_topics(ctx, ctx.target, [self._topic])
         ctx.must_act()
-        await ctx.facts(self._topic.name).append_all(records)
+        await ctx.fenced_log(self._topic.name).append_all(records)
 
 
-def offsets_answer(verb: str, entries: int) -> Answer:
-    """They were changed: how many."""
+def changed_offsets_answer(verb: str, entries: int) -> Answer:
+    """Return the answer to a command that has changed so many entries."""
     return Answer(VERBS[verb].answer, {"entries": entries})
 
 
-def offsets_listed(entries: Iterable[OffsetChange]) -> Answer:
-    """As Connect lists them, in a fixed order, at most `LISTED`; `left_out` says how many more there are."""
+def listed_offsets_answer(entries: Iterable[OffsetChange]) -> Answer:
+    """Return the answer to `offsets list`: at most `LISTED` offsets by topic and partition, and the number left out."""
     listed: list[dict[str, Any]] = listing(entries)["offsets"]
     listed.sort(key=_by_topic)
     return Answer(VERBS[OFFSETS_LIST].answer, {"offsets": listed[:LISTED], "left_out": max(0, len(listed) - LISTED)})
 
 
 def _by_topic(entry: Mapping[str, Any]) -> list[tuple[int, str]]:
-    """Fields backwards: the topic, then the partition as a number."""
     values = [value for _, value in sorted(entry["partition"].items(), reverse=True)]
     return [(value if isinstance(value, int) else 0, str(value)) for value in values]

@@ -1,5 +1,4 @@
-"""What the runtime gives a service for each flow, and what it asks of it. No Faust here: everything but `app.py` may
-import it."""
+"""The interface between the runtime and a service in one flow. Independent of Faust."""
 
 import asyncio
 import time
@@ -11,12 +10,12 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from lockstep_config import FlowSettings
 from lockstep_kafka.admin.admin import Admin
 from lockstep_kafka.common.errors import ClusterError, LeadershipLost
-from lockstep_kafka.common.tracing import NO_TRACING, Tracing, happened
+from lockstep_kafka.common.tracing import NO_TRACING, Tracing, add_event
 from lockstep_kafka.librdkafka.control_producer import ControlProducer, ControlTopicLog
 from lockstep_runtime.flow.common_metrics import ROUND_FAILURES, ROUNDS, UNREADABLE
 from lockstep_runtime.flow.periodic import PeriodicTasks
-from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
-from lockstep_runtime.state.leadership import HEARD_WITHIN, Leadership, LeadPhase
+from lockstep_runtime.state.desired_state import DesiredPhase, DesiredStateView
+from lockstep_runtime.state.leadership import HEARTBEAT_VALID_S, Leadership, LeadPhase
 from lockstep_runtime.state.state_fold import owner_label
 from lockstep_runtime.state.state_log import StateLog
 from lockstep_runtime.state.unreadable_records import UnreadableRecords
@@ -35,12 +34,15 @@ from lockstep_state.reasons.reason_catalogue import format_sentence
 from lockstep_state.rows.state_rows import Row
 
 EVENTS = "events"
-"""As what it is known that events cannot be written."""
+"""The name of the trouble that events cannot be written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Time as an argument. `wall_ms` is Unix milliseconds, `monotonic` seconds that go on while the machine sleeps."""
+    """Time as an argument.
+
+    `wall_ms` is Unix milliseconds. `monotonic` is in seconds and goes on while the machine sleeps.
+    """
 
     wall_ms: Callable[[], int] = now_ms
     monotonic: Callable[[], float] = lambda: time.clock_gettime(time.CLOCK_BOOTTIME)
@@ -48,48 +50,55 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """How a command is answered: by an event of this kind (past tense, such as `Refreshed`), with its detail as JSON
-    values."""
+    """The answer to a command: the kind of an event (past tense, such as `Refreshed`) and its detail as JSON values."""
 
     kind: str
     detail: Mapping[str, Any] = field(default_factory=dict)
 
 
 class FlowService(Protocol):
-    """One service's work in one flow; made once for each flow with its `FlowContext`, which must not do I/O."""
+    """One service's work in one flow.
+
+    It is made once for each flow with its `FlowContext`. The constructor must not do I/O.
+    """
 
     wants: ClassVar[frozenset[type[Row]]]
-    """The kinds of state rows that the service reads; all others are absent from `ctx.state`."""
+    """The kinds of state rows that the service reads. All other kinds are absent from `ctx.state`."""
 
     async def run(self) -> None:
-        """The main loop: started each time we begin to act, cancelled when we stand down or end (then drain, within 5
-        s).
+        """Run the main loop: started each time this replica begins to act, cancelled when it stands down or ends.
 
-        Returning early ends nothing else. A `ClusterError` that gets out is logged, and run is started again with
-        back-off; any other exception ends the process with exit code 1.
+        When cancelled, drain within 5 s. To return early ends nothing else. A `ClusterError` that gets out is logged,
+        and the main loop is started again after a pause (`restarts.md`). Any other exception ends the process with
+        exit code 1.
         """
 
     async def command(self, command: Command, scope: Scope) -> Answer | None:
-        """Carry out what an operator asked about `scope`; None refuses it as unknown. Only verbs about offsets come
-        here: `refresh`, and what is wanted of the work, is the runtime's. Raise ValueError with a sentence to refuse
-        it with that reason. The same command may come twice."""
+        """Carry out a verb about offsets for `scope`, or return None to refuse it as unknown.
+
+        The runtime serves `refresh` and changes of the desired state. The same command may come twice.
+
+        Raises:
+            ValueError: The command is refused with this sentence as its reason.
+        """
 
     def status(self) -> Mapping[str, Any]:
-        """JSON values for /status."""
+        """Return JSON values for `/status`."""
 
 
 @runtime_checkable
 class IdleWork(Protocol):
-    """A service that has something to do while its connector is stopped."""
+    """A service that has work while its connector is stopped."""
 
     async def run_while_stopped(self) -> None:
-        """Started each time we begin to act for a stopped connector, or it is stopped; cancelled as `run` is. What gets
-        out is treated as what `run` raises, but that no restart is counted."""
+        """Run while this replica acts for a stopped connector; cancelled and restarted as `FlowService.run`.
+
+        No restart is counted.
+        """
 
 
 class FlowContext:
-    """All a service needs in one flow. Made by `lockstep_runtime.service.service`; `source`, `target`, `state` work
-    once it runs."""
+    """All that a service needs in one flow. `source`, `target` and `state` work once the service runs."""
 
     def __init__(
         self,
@@ -108,8 +117,7 @@ class FlowContext:
     ) -> None:
         self.service = service
         self.settings = settings
-        """Others by their credentials whenever the main loop begins, and never meanwhile: what clients are made with is
-        taken from here when they are made."""
+        """The settings that new clients are made with. Their credentials change only between two sessions of a flow."""
         self.flow: Flow = settings.flow
         self.instance = instance
         self.source = source
@@ -119,71 +127,79 @@ class FlowContext:
         self.log = FlowLog(service, self.flow)
         self.leadership = leadership
         self.unreadable = UnreadableRecords(self.log, self._passed_over)
-        """What was passed over in every topic of the flow that we read."""
+        """Records that were passed over, in every topic of the flow that this replica reads."""
         metrics.series(UNREADABLE, str(self.flow), service, state_topic(self.flow, settings.group_id))  # 0 is shown too
         self.state = StateLog(self.unreadable, clock.wall_ms, self._find_term)
-        self.rounds = PeriodicTasks(self.log, clock.monotonic, self._round_ended, self._traced)
-        self.elsewhere = FailureTracker(self.log)
-        """What fails in other processes of the service: it is reported, and holds nothing up here."""
+        self.periodic = PeriodicTasks(self.log, clock.monotonic, self._round_ended, self._traced)
+        self.remote_troubles = FailureTracker(self.log)
+        """Troubles of other processes of the service. They are reported, and do not hold up this process."""
         self._tracing = tracing
-        self.heard_at: float | None = None
-        """When the last heartbeat was sent that our group answered (`clock.monotonic`)."""
+        self.heartbeat_at: float | None = None
+        """When the last heartbeat was sent that the group has answered, by `clock.monotonic`."""
         self.connector = service_connector(service)
-        """MM2's connector that we are part of."""
+        """MM2's connector that the service is part of."""
         self.pauses_itself = pauses_itself
-        """Whether the main loop goes on while its connector is paused; it then asks `wanted` what to leave alone."""
+        """The main loop goes on while its connector is paused. It asks `desired_state` what to leave alone."""
         self.divided = divided
-        """Whether replicas divide the work by commands partition."""
+        """Replicas divide the work by commands partition."""
         self._events: ControlTopicLog | None = None
-        self._acts: ControlProducer | None = None
+        self._fenced_producer: ControlProducer | None = None
 
-    # -- what is wanted ------------------------------------------------------------------------------------------------
-
-    @property
-    def wanted(self) -> DesiredState:
-        """What operators and the file want of the flow's work, current to within a fetch."""
-        return DesiredState(self.state.rows, self.settings.states)
+    # -- desired state -------------------------------------------------------------------------------------------------
 
     @property
-    def to_run(self) -> bool:
-        """Whether our main loop is to run now."""
-        phase = self.wanted.connector(self.connector)
+    def desired_state(self) -> DesiredStateView:
+        """Return what operators and the file want of the flow's work, current to within a fetch."""
+        return DesiredStateView(self.state.rows, self.settings.states)
+
+    @property
+    def should_run(self) -> bool:
+        """Return whether the main loop is to run now."""
+        phase = self.desired_state.connector(self.connector)
         return phase is DesiredPhase.RUNNING or (phase is DesiredPhase.PAUSED and self.pauses_itself)
 
     # -- leadership ----------------------------------------------------------------------------------------------------
 
     @property
-    def heard(self) -> bool:
-        """Whether our group was heard from within half its session time-out: what it gave us is ours still."""
-        return self.heard_at is not None and self.clock.monotonic() - self.heard_at <= HEARD_WITHIN
+    def group_is_current(self) -> bool:
+        """Return whether the group answered a heartbeat within half its session timeout.
+
+        Its assignment still holds then.
+        """
+        return self.heartbeat_at is not None and self.clock.monotonic() - self.heartbeat_at <= HEARTBEAT_VALID_S
 
     @property
-    def acting(self) -> bool:
-        """Whether we may act now: we lead (any share of the work), and `heard`. Ask again before each act on the
-        outside."""
-        return self.heard and bool(self.leadership.leading())
+    def is_acting(self) -> bool:
+        """Return whether this replica may act now: it leads any share of the work, and `group_is_current`.
+
+        Ask again before each act on a cluster.
+        """
+        return self.group_is_current and bool(self.leadership.leading())
 
     def must_act(self) -> None:
-        """Raises LeadershipLost unless `acting`. Call before each act on a cluster; `run` need not catch it."""
-        if not self.acting:
+        """Raise LeadershipLost unless `is_acting`.
+
+        Call it before each act on a cluster; `FlowService.run` need not catch the error.
+        """
+        if not self.is_acting:
             raise LeadershipLost(f"{self.service} {self.flow} does not lead now")
 
     @property
     def term(self) -> int:
-        """The term in which we lead the flow; 0 while we do not."""
+        """Return the term in which this replica leads the flow; 0 while it does not."""
         return self.leadership.term(0)
 
     def owns(self, key: str) -> bool:
-        """Divided work: whether the share of `key` (a group's id: murmur2 over the commands partitions) is ours to
-        act on."""
-        return self.acting and self.leadership.leads(self.share_partition(key))
+        """Return whether this replica may act on the share of the work that `key` (such as a group id) belongs to."""
+        return self.is_acting and self.leadership.leads(self.share_partition(key))
 
     def share_partition(self, key: str) -> int:
-        """Which commands partition a key falls to; always 0 where work is not divided."""
+        """Return the commands partition of a key, by murmur2; always 0 if the work is not divided."""
         return partition_for(key.encode(), COMMANDS_PARTITIONS) if self.divided else 0
 
     @property
-    def standing(self) -> LeadPhase:
+    def lead_phase(self) -> LeadPhase:
+        """Return the most advanced phase of leadership over all commands partitions."""
         return max((self.leadership.lead_phase(p) for p in range(COMMANDS_PARTITIONS)), key=list(LeadPhase).index)
 
     def _find_term(self, row: Row) -> int:
@@ -196,11 +212,11 @@ class FlowContext:
         return term
 
     def _term_about(self, subject: str) -> int:
-        mine = self.leadership.leading()
+        led = self.leadership.leading()
         share = self.share_partition(subject)
-        return self.leadership.term(share if share in mine else min(mine, default=0))
+        return self.leadership.term(share if share in led else min(led, default=0))
 
-    # -- saying what happened ------------------------------------------------------------------------------------------
+    # -- events and records --------------------------------------------------------------------------------------------
 
     async def event(
         self,
@@ -213,13 +229,26 @@ class FlowContext:
         cause: Reason = NO_REASON,
         **detail: Any,
     ) -> None:
-        """Append an event of a declared kind and log it as one line, `topic created` for `TopicCreated`. `text` follows
-        (default: the subject). `level` is that of the line (default: of the kind). The event has the term in which we
-        lead the subject's share of the work, else that of the least share we lead. What happened is reported even if
-        we do not lead any more (term 0). A `cause` is in the detail as such, and as the sentence `reason`.
+        """Append an event of a declared kind, and log it as one line: `topic created` for `TopicCreated`.
 
-        An event that answers a command is acknowledged when this returns. Raises NotAppended or NotPermitted then. No
-        work waits for any other event. If one cannot be written, that is a trouble of its own.
+        The event has the term of the subject's share of the work, else of the least share that this replica leads.
+        What happened is reported also by a replica that does not lead any more (term 0). An event that answers a
+        command is acknowledged when this returns. No work waits for any other event: if one cannot be written, that
+        is a trouble of its own.
+
+        Args:
+            kind: A kind of `EVENT_KINDS`.
+            subject: The topic, group, partition or the like that it is about.
+            text: The text of the log line; by default the subject.
+            answers: The id of the command that the event answers.
+            level: The level of the log line; by default that of the kind.
+            cause: The reason, which is in the detail as a code and as the sentence `reason`.
+            detail: JSON values.
+
+        Raises:
+            NotAppended: The answer to a command was not written.
+            NotPermitted: The answer to a command may not be written.
+            LeadershipLost: The target has not been reached yet.
         """
         keys: dict[str, Any] = {"kind": kind, "subject": subject, **detail}
         if cause:
@@ -228,7 +257,7 @@ class FlowContext:
             keys["answers"] = answers
         declared = EVENT_KINDS[kind].level
         self.log.info(event_words(kind), text or subject, level=declared if level is None else level, **keys)
-        happened(kind, subject=subject)
+        add_event(kind, subject=subject)
         event = Event(
             kind=kind,
             service=self.service,
@@ -252,20 +281,22 @@ class FlowContext:
         if sent.cancelled():
             return
         if isinstance(trouble := sent.exception(), ClusterError):
-            self.rounds.troubles.began(EVENTS, trouble)
+            self.periodic.troubles.began(EVENTS, trouble)
         else:
-            self.rounds.troubles.over(EVENTS)
+            self.periodic.troubles.over(EVENTS)
 
-    def facts(self, topic: str) -> ControlTopicLog:
-        """Append to another control topic of the target (heartbeats, checkpoints). Such records have no term, so an
-        append that takes longer than `ACTS_WITHIN` is given up. A leader that froze must not continue with it when it
-        wakes."""
-        if self._acts is None:
+    def fenced_log(self, topic: str) -> ControlTopicLog:
+        """Return another control topic of the target (heartbeats, checkpoints) to append to.
+
+        Such records have no term, so an append that takes longer than `ACTS_WITHIN` is given up. A leader that was
+        frozen must not continue with it when it wakes.
+        """
+        if self._fenced_producer is None:
             raise LeadershipLost("the target has not been reached yet")
-        return ControlTopicLog(self._acts, topic)
+        return ControlTopicLog(self._fenced_producer, topic)
 
     async def restore_rows(self) -> None:
-        """Write our rows again that were lost with the state topic. Raises as `StateLog.write_all`."""
+        """Write the rows of this replica again that were lost with the state topic. Raises as `StateLog.write_all`."""
 
         def is_ours(row: Row) -> bool:
             label = owner_label(row)
@@ -275,9 +306,9 @@ class FlowContext:
             self.log.warn("rows written again", f"{count} of the former {self.state.topic}")
 
     async def remove_rows(self, rows: Iterable[Row]) -> None:
-        """Append a tombstone for each of our rows; all are absent from `state` when this returns. A tombstone has no
-        term, so it goes as `facts` says: one that comes too late would remove the row of another leader.
+        """Append a tombstone for each row; all are absent from `state` when this returns.
 
+        A tombstone has no term, so it goes through `fenced_log`: a late one would remove the row of another leader.
         Raises as `StateLog.write_all`.
         """
         keys: list[tuple[bytes, None]] = []
@@ -285,7 +316,7 @@ class FlowContext:
             self._find_term(row)
             keys.append((row.key().encode(), None))
         if keys:
-            offsets = await self.facts(self.state.topic).append_all(keys, partition=0)
+            offsets = await self.fenced_log(self.state.topic).append_all(keys, partition=0)
             await self.state.changed(max(offsets) - 1)
 
     def _round_ended(self, name: str, failed: bool) -> None:
@@ -297,13 +328,12 @@ class FlowContext:
         self.metrics.series(UNREADABLE, str(self.flow), self.service, topic).increase(records)
 
     def _traced(self, name: str) -> AbstractContextManager[None]:
-        """One name for all rounds of a kind, in all flows."""
         return self._tracing.work(
             f"{self.service} {name}", flow=str(self.flow), service=self.service, round=name, instance=self.instance
         )
 
-    # -- from the edge -------------------------------------------------------------------------------------------------
+    # -- for the runner ------------------------------------------------------------------------------------------------
 
-    def open(self, acts: ControlProducer, events: ControlTopicLog) -> None:
-        self._acts = acts
+    def open(self, fenced_producer: ControlProducer, events: ControlTopicLog) -> None:
+        self._fenced_producer = fenced_producer
         self._events = events

@@ -14,9 +14,10 @@ from lockstep_runtime.flow.context import FlowContext
 
 
 async def create_control_topics(ctx: FlowContext, admin: Admin, topics: Sequence[ControlTopic]) -> tuple[str, ...]:
-    """Create what is missing, and report what was refused of it. Return the names created.
+    """Create the topics that are missing, report configs that the cluster refused, and return the names created.
 
-    The events topic has to be open. Raises as `ensure_control_topics`."""
+    The events topic has to be open. Raises as `ensure_control_topics`.
+    """
     created = await ensure_control_topics(admin, topics)
     log_created(ctx, admin, created)
     await report_refused_configs(ctx, admin, created)

@@ -1,6 +1,6 @@
-"""The main loop of one service in one flow, as long as it is wanted: gated, begun anew when asked, restarts counted.
+"""The main loop of one service in one flow: started, ended and started again as its desired state says.
 
-It knows nothing of leadership: it is run while we lead, and cancelled when we stand down.
+It knows nothing of leadership: it runs while the replica leads, and is cancelled when the replica stands down.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from lockstep_kafka.common.errors import ClusterError, LeadershipLost, errors_in
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.state.desired_state import DesiredPhase
 from lockstep_runtime.state.leadership import leader_label
-from lockstep_runtime.util.auto_restart import again, allowed_for, is_spent, is_unlimited, next_after
+from lockstep_runtime.util.auto_restart import auto_restart_for, count_failure, is_spent, is_unlimited, reset_count
 from lockstep_state.commands.command_vocabulary import RESTART, Scope
 from lockstep_state.reasons.reason import Reason
 from lockstep_state.reasons.reason_catalogue import format_sentence
@@ -21,99 +21,99 @@ EXPECTED = (ClusterError, LeadershipLost, asyncio.CancelledError)
 
 
 class MainLoop:
-    """`run` is the service's main loop, `rest` what it does while its connector is stopped."""
+    """Run a service's main loop while its connector is to run, and count its restarts."""
 
     def __init__(
         self,
         ctx: FlowContext,
         run: Callable[[], Awaitable[None]],
-        rest: Callable[[], Awaitable[None]] | None = None,
+        idle: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        """Take the main loop `run`, and the work `idle` that the service has while its connector is stopped."""
         self._ctx = ctx
         self._run = run
-        self._rest = rest
+        self._idle = idle
         self._scope = Scope.for_connector(ctx.connector)
         self._changed = asyncio.Event()
-        self._allowed = allowed_for(ctx.connector, ctx.settings.auto_restart)
-        ctx.state.listen(self._saw)
+        self._allowed = auto_restart_for(ctx.connector, ctx.settings.auto_restart)
+        ctx.state.listen(self._on_row)
 
-    def _saw(self, row: Row) -> None:
+    def _on_row(self, row: Row) -> None:
         if isinstance(row, Wanted):
             self._changed.set()
 
     async def run_forever(self) -> None:
-        """For ever: the main loop while its connector is to run. What it raises gets out, a ClusterError after it
-        was counted where restarts are limited."""
+        """Run the main loop while its connector is to run, until cancelled.
+
+        What the main loop raises gets out. A ClusterError is counted before, if restarts are limited.
+        """
         ctx = self._ctx
         while True:
-            await self._may_start()
-            began, asked = ctx.clock.monotonic(), self._asked
+            await self._wait_until_startable()
+            began, requested = ctx.clock.monotonic(), self._requested
             try:
-                await self._until_unwanted(asked)
+                await self._run_until_unwanted(requested)
             except BaseException as exc:
-                trouble = next((one for one in errors_in(exc) if isinstance(one, ClusterError)), None)
+                trouble = next((error for error in errors_in(exc) if isinstance(error, ClusterError)), None)
                 if trouble is not None:
                     await self._count(ctx.clock.monotonic() - began, trouble.to_reason())
                 raise
-            ctx.rounds.reset()
+            ctx.periodic.reset()
 
     @property
-    def _asked(self) -> tuple[str, ...]:
-        return self._ctx.wanted.restarts(self._scope)
+    def _requested(self) -> tuple[str, ...]:
+        return self._ctx.desired_state.restarts(self._scope)
 
-    async def _may_start(self) -> None:
+    async def _wait_until_startable(self) -> None:
         ctx = self._ctx
-        said = False
+        is_logged = False
         while True:
             self._changed.clear()
             row = self._restarts()
-            spent = is_spent(row, self._asked)
-            if ctx.to_run and not spent:
+            spent = is_spent(row, self._requested)
+            if ctx.should_run and not spent:
                 break
-            if not said:
-                if not ctx.to_run:
-                    ctx.rounds.troubles.forget_all()  # nothing is retried here until it is resumed
-                word = f"failed: {row.reason}" if spent else ctx.wanted.why(ctx.connector)
-                ctx.log.info("not running", f"{ctx.connector.value} is {word}")
-                said = True
-            if self._rest is not None and self._has_idle_work():
-                await self._while(self._has_idle_work, self._rest)
+            if not is_logged:
+                if not ctx.should_run:
+                    ctx.periodic.troubles.forget_all()  # nothing is retried here until it is resumed
+                state = f"failed: {row.reason}" if spent else ctx.desired_state.describe(ctx.connector)
+                ctx.log.info("not running", f"{ctx.connector.value} is {state}")
+                is_logged = True
+            if self._idle is not None and self._has_idle_work():
+                await self._run_while(self._has_idle_work, self._idle)
             else:
                 await self._changed.wait()
         if row.cause:
-            await ctx.state.write_if_changed(again(row, self._asked))
-        if said:
+            await ctx.state.write_if_changed(reset_count(row, self._requested))
+        if is_logged:
             ctx.log.info("running again", ctx.connector.value)
 
-    async def _until_unwanted(self, asked: tuple[str, ...]) -> None:
-        """The main loop, until it is no longer to run, or to begin anew; it has drained when this returns."""
-        await self._while(lambda: self._ctx.to_run and self._asked == asked, self._run)
+    async def _run_until_unwanted(self, requested: tuple[str, ...]) -> None:
+        """Run the main loop until it is to end or to start again; it has drained when this returns."""
+        await self._run_while(lambda: self._ctx.should_run and self._requested == requested, self._run)
 
-    async def _while(self, wanted: Callable[[], bool], work: Callable[[], Awaitable[None]]) -> None:
-        """Some work for as long as it is wanted; it has drained when this returns. Raises what it raises."""
-        running = asyncio.ensure_future(work())
+    async def _run_while(self, is_wanted: Callable[[], bool], work: Callable[[], Awaitable[None]]) -> None:
+        """Run some work while `is_wanted` is true; it has drained when this returns. Raises what the work raises."""
+        task = asyncio.ensure_future(work())
         try:
             while True:
                 self._changed.clear()
-                if not wanted():
+                if not is_wanted():
                     break
-                news = asyncio.ensure_future(self._changed.wait())
+                change = asyncio.ensure_future(self._changed.wait())
                 try:
                     # Work that returns has nothing more to do, which is no reason to begin it again.
-                    await asyncio.wait(
-                        {news} if running.done() else {news, running}, return_when=asyncio.FIRST_COMPLETED
-                    )
+                    await asyncio.wait({change} if task.done() else {change, task}, return_when=asyncio.FIRST_COMPLETED)
                 finally:
-                    news.cancel()
-                if running.done():
-                    await running
+                    change.cancel()
+                if task.done():
+                    await task
         finally:
-            await _drained(running)
+            await _drain(task)
 
     def _has_idle_work(self) -> bool:
-        """Whether what there is to do while it is stopped is to be done now."""
-        wanted = self._ctx.wanted.connector(self._ctx.connector)
-        return wanted is DesiredPhase.STOPPED and not is_spent(self._restarts(), self._asked)
+        phase = self._ctx.desired_state.connector(self._ctx.connector)
+        return phase is DesiredPhase.STOPPED and not is_spent(self._restarts(), self._requested)
 
     def _restarts(self) -> Restarts:
         ctx = self._ctx
@@ -125,18 +125,21 @@ class MainLoop:
         if is_unlimited(self._allowed):
             return
         ctx = self._ctx
-        row = next_after(self._restarts(), self._allowed, worked_s, cause, self._asked)
+        row = count_failure(self._restarts(), self._allowed, worked_s, cause, self._requested)
         await ctx.state.write_if_changed(row)
-        if is_spent(row, self._asked):
-            then = f"waits for the command {RESTART} {self._scope}"
-            text = f"{ctx.connector.value}, {ctx.service}: {format_sentence(cause)}; {then}"
+        if is_spent(row, self._requested):
+            consequence = f"waits for the command {RESTART} {self._scope}"
+            text = f"{ctx.connector.value}, {ctx.service}: {format_sentence(cause)}; {consequence}"
             await ctx.event("ServiceFailed", str(self._scope), text, cause=cause, failures=row.count)
 
 
-async def _drained(running: asyncio.Future[None]) -> None:
-    """End it and wait. A mistake of ours on the way out is raised after any end. A drain that could not say goodbye is
-    none: the cluster is away, or another instance leads."""
-    await cancelled([running])
-    left = None if running.cancelled() else running.exception()
-    if left is not None and not all(isinstance(one, EXPECTED) for one in errors_in(left)):
-        raise left
+async def _drain(task: asyncio.Future[None]) -> None:
+    """Cancel a task and wait for its end.
+
+    A drain that fails because the cluster is away, or because another instance leads, counts as done. Any other error
+    of the drain is raised.
+    """
+    await cancelled([task])
+    error = None if task.cancelled() else task.exception()
+    if error is not None and not all(isinstance(cause, EXPECTED) for cause in errors_in(error)):
+        raise error

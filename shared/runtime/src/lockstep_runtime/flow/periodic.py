@@ -1,5 +1,4 @@
-"""Work in rounds: again and again, sooner when asked, with back-off and one clear line while a cluster gives
-trouble."""
+"""Periodic work in rounds: sooner when asked, and with back-off while a cluster does not answer or refuses."""
 
 import asyncio
 import time
@@ -16,8 +15,10 @@ from lockstep_runtime.telemetry.log import FlowLog
 
 
 class RoundInterrupted(Exception):
-    """The work of the service ended before a round that a refresh waited for. The connector is paused, stopped or
-    restarted."""
+    """The work of the service ended before the end of a round that a refresh waited for.
+
+    The connector is paused, stopped or restarted.
+    """
 
 
 class PeriodicTasks:
@@ -30,37 +31,50 @@ class PeriodicTasks:
         ended: Callable[[str, bool], None] = lambda _, __: None,
         around: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext(),
     ) -> None:
-        """`ended` gets the name of each round, and whether it failed. `around` makes what each round is done within, by
-        its name."""
+        """Create it without rounds.
+
+        Args:
+            log: Gets one line when a round begins to fail, and one when it works again.
+            monotonic: Seconds of a clock that does not go back.
+            ended: Gets the name of each round that has ended, and whether it failed.
+            around: Returns, by the name of a round, the context in which the round runs.
+        """
         self.troubles = FailureTracker(log)
         self._ended = ended
         self._around = around
         self._monotonic = monotonic
-        self._asked: dict[str, asyncio.Event] = {}
+        self._requests: dict[str, asyncio.Event] = {}
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}
-        self._hurried: set[str] = set()
+        self._triggered: set[str] = set()
 
     async def every(
         self, name: str, interval: timedelta, round_: Callable[[], Awaitable[None]], *, rest: float = 0.0
     ) -> None:
-        """Do a round now, then `interval` after the beginning of the last one (at once if that is past), for ever.
+        """Run a round now, then each `interval` after the beginning of the last one, until cancelled.
 
-        `rest`: not sooner after a round's end than so many times the processor time that the process took for it. So
-        work that grows with the cluster does not come to fill a core. A hurried round does not wait for that either.
-        Waiting for a cluster costs nothing.
+        A round that takes longer than the interval is followed by the next one at once. A ClusterError, or a failing
+        class that the file names, is logged once, and the round is retried after a pause. Pauses are from 0.5 s to 30
+        s or the interval, whichever is less, and 5 s where the cluster does not answer (`restarts.md`). All other
+        errors are raised.
 
-        A ClusterError, or a failing class that the file names, is named once and retried with back-off from half a
-        second. The back-off is at most 30 s or the interval, whichever is less, and 5 s where the cluster does not
-        answer. All other errors are raised. `name` is shown: use words such as "topic refresh".
+        Args:
+            name: The name of the round in logs, such as "topic refresh".
+            interval: The time between the beginnings of two rounds.
+            round_: The work.
+            rest: Pause after a round for at least so many times the processor time that the process took for it. So
+                work that
+            grows with the cluster does not come to fill a core. Waiting for a cluster costs nothing, and a triggered
+                round
+            does not wait for this either.
         """
-        asked = self._asked.setdefault(name, asyncio.Event())
+        requested = self._requests.setdefault(name, asyncio.Event())
         backoff = Backoff(limit=max(5.0, min(30.0, interval.total_seconds())))
         while True:
-            if asked.is_set():
-                self._hurried.add(name)
+            if requested.is_set():
+                self._triggered.add(name)
             else:
-                self._hurried.discard(name)
-            asked.clear()
+                self._triggered.discard(name)
+            requested.clear()
             # A request during the round is for a round that begins afterwards.
             waiting = self._waiting.pop(name, [])
             began, worked = self._monotonic(), time.process_time()
@@ -73,13 +87,13 @@ class PeriodicTasks:
                 _answer(waiting, trouble)
                 wait = backoff.after(trouble)
             except asyncio.CancelledError as exc:
-                # Not cancelled themselves: that would cancel who waits, and nothing would show that.
+                # The futures get an error: to cancel them would cancel their callers, and nothing would show that.
                 if not cancelled_from_within():
                     _answer(waiting, RoundInterrupted(name))
                     raise
-                mistake = RuntimeError(f"{name} was cancelled from within")
-                _answer(waiting, mistake)
-                raise mistake from exc
+                defect = RuntimeError(f"{name} was cancelled from within")
+                _answer(waiting, defect)
+                raise defect from exc
             except Exception as exc:
                 _answer(waiting, exc)
                 raise
@@ -91,36 +105,40 @@ class PeriodicTasks:
                 elapsed_s = self._monotonic() - began
                 wait = max(interval.total_seconds() - elapsed_s, rest * (time.process_time() - worked))
             if wait > 0:
-                await set_within(asked, wait)
+                await set_within(requested, wait)
 
-    def hurry(self, name: str) -> None:
-        """Let the named round come at once. A name without a round is ignored."""
-        if name in self._asked:
-            self._asked[name].set()
+    def trigger(self, name: str) -> None:
+        """Start the named round at once. A name without a round is ignored."""
+        if name in self._requests:
+            self._requests[name].set()
 
-    def hurried(self, name: str) -> bool:
-        """Within a round: whether it came because somebody asked, not because its time had come."""
-        return name in self._hurried
+    def was_triggered(self, name: str) -> bool:
+        """Return, within a round, whether it was triggered rather than due."""
+        return name in self._triggered
 
     async def refresh(self) -> None:
-        """Let every round come now and wait for all of them. Raises the first trouble one of them ended with, and
-        RoundInterrupted when the work of the service ended before that."""
+        """Run every round now and wait for all of them.
+
+        Raises:
+            RoundInterrupted: The work of the service ended before that.
+            ClusterError: The first trouble that one of the rounds ended with.
+        """
         loop = asyncio.get_running_loop()
         futures = []
-        for name in self._asked:
+        for name in self._requests:
             future: asyncio.Future[None] = loop.create_future()
             self._waiting.setdefault(name, []).append(future)
             futures.append(future)
-            self._asked[name].set()
+            self._requests[name].set()
         if futures:
             await asyncio.gather(*futures)
 
     def reset(self) -> None:
-        """No task works on rounds any more: we gave up the leadership, or the connector is not to run now."""
+        """Forget all rounds: the leadership was given up, or the connector is not to run now."""
         for name, waiting in self._waiting.items():
             _answer(waiting, RoundInterrupted(name))
         self._waiting.clear()
-        self._asked.clear()
+        self._requests.clear()
 
 
 def _answer(waiting: list[asyncio.Future[None]], trouble: Exception | None) -> None:

@@ -1,9 +1,9 @@
-"""Takes up passwords and certificates that change on disk, while the service goes on (decision 0030,
-`rotate-credentials.md`).
+"""Take up passwords and certificates that change on disk (decision 0030, `rotate-credentials.md`).
 
-The configuration is loaded again whenever a file it came from has changed. If our credentials to a cluster change by
-that, and a broker accepts the new ones, the flow's clients are made anew. Nothing else of the new configuration counts
-before the next start. A check that fails is repeated."""
+The configuration is loaded again whenever a file it came from has changed. If the credentials for a cluster have
+changed, and a broker accepts the new ones, the flow's clients are made again. Nothing else of the new configuration
+counts before the next start. A check that fails is repeated.
+"""
 
 import asyncio
 import time
@@ -22,44 +22,43 @@ from lockstep_kafka.common.asyncio_util import to_next_tick
 from lockstep_kafka.common.backoff import Backoff
 from lockstep_kafka.common.errors import ClusterError
 from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_runtime.util.file_digest import FileDigest, contents
+from lockstep_runtime.util.file_digest import FileDigest, digests
 from lockstep_state.names import Flow
 
 CHECK_INTERVAL_S = 2.0
-"""How often the files are checked; a change is used when it is the same at the next check."""
+"""Seconds between two checks of the files. A change is used when the next check finds the same."""
 
 TRIED_FOR = timedelta(seconds=10)
-"""How long a broker may take to say whether it accepts us: longer than otherwise, for no round waits for it."""
+"""Longest time for a broker's answer to new credentials: longer than otherwise, because no round waits for it."""
 
-SAY_AFTER_S = 10.0
-"""For so long files may not fit together before a word is said: they are replaced one after the other."""
+LOGGED_AFTER_S = 10.0
+"""Seconds for which files may contradict each other before a line is logged: they are replaced one after the other."""
 
 
 Unusable = Callable[[str, FlowSettings, Side], Awaitable[str]]
-"""(alias, settings, its side): why no connection can be made in one of the ways in which the settings do; "" when it
-can in each."""
+"""Gets a cluster's alias, the settings and the side. Returns why no connection can be made; "" if each one can be."""
 
 
 class Renewable(Protocol):
-    """A flow that goes on as somebody else to its clusters."""
+    """A flow that can go on with other credentials."""
 
     @property
     def flow(self) -> Flow: ...
 
     async def renew(self, settings: FlowSettings) -> None:
-        """Use these settings from now on: returns once that has begun, the flow's clients are made anew."""
+        """Use these settings from now on. Return once the flow has begun to make its clients again."""
 
 
 @dataclass(slots=True)
-class _Known:
-    """One flow: its settings as they are in use, and who it is by them."""
+class _FlowCredentials:
+    """The settings of one flow as they are in use, and its identities by them."""
 
     settings: FlowSettings
     identities: dict[Side, Identity] = field(repr=False)
 
 
 class Rotation:
-    """One process's look at the files of its configuration."""
+    """Watch the configuration files of one process, and renew the flows whose credentials change."""
 
     def __init__(
         self,
@@ -70,46 +69,53 @@ class Rotation:
         log: FlowLog,
         unusable: Unusable | None = None,
     ) -> None:
-        """`settings` are those in use. `reload` loads the configuration as it is now; raises ConfigurationError.
-        `unusable` tries connections; by default on the clusters."""
+        """Create the watch; call `run` to begin.
+
+        Args:
+            configuration: The configuration that the process has started with.
+            reload: Loads the configuration as it is now; raises ConfigurationError.
+            flows: The flows to renew.
+            settings: The settings in use, by flow.
+            log: Gets what is taken up and what is not.
+            unusable: Tries connections; by default on the clusters.
+        """
         self._started_with = configuration
         self._reload = reload
-        self._flows = {one.flow: one for one in flows}
+        self._flows = {flow.flow: flow for flow in flows}
         self._log = log
         self._unusable = unusable or try_each
         self._files = configuration.sources.files
-        seen = contents(self._files)
-        self._steady = FileDigest(seen)
-        self._known = {flow: _Known(one, identities(one, seen)) for flow, one in settings.items()}
+        content = digests(self._files)
+        self._steady = FileDigest(content)
+        self._credentials = {flow: _FlowCredentials(used, identities(used, content)) for flow, used in settings.items()}
         self._due = True
-        """Check even if nothing has changed: it was loaded some moments before the files were checked first."""
+        """Check even if no file has changed: the configuration was loaded some moments before the first check."""
         self._backoff = Backoff(first=CHECK_INTERVAL_S, limit=10.0)
         self._not_before = 0.0
         self._broken_since: float | None = None
-        self._said = ""
+        self._logged_mistakes = ""
         self._restart_for: tuple[str, ...] = ()
         self._renewed_ms = 0
-        self._waits: dict[str, str] = {}
+        self._refusals: dict[str, str] = {}
 
     def status(self) -> Mapping[str, Any]:
-        """For /status: when credentials were renewed last (Unix milliseconds, 0: never), and why new ones were not.
-        Also the keys that hold from the next start."""
+        """Return JSON values for `/status`: the last renewal in Unix milliseconds, and what was not taken up."""
         return {
             "credentials_renewed_ms": self._renewed_ms,
-            "not_taken_up": sorted({*self._waits.values(), self._said} - {""}),
+            "not_taken_up": sorted({*self._refusals.values(), self._logged_mistakes} - {""}),
             "restart_needed_for": list(self._restart_for),
         }
 
     async def run(self) -> None:
-        """Look, for ever."""
+        """Check every two seconds, until cancelled."""
         while True:
             await asyncio.sleep(to_next_tick(CHECK_INTERVAL_S))
             await self.check()
 
     async def check(self) -> None:
-        """One look, and what follows from it."""
-        seen = await asyncio.to_thread(contents, self._files)
-        if not self._steady.differs(seen) and not (self._due and time.monotonic() >= self._not_before):
+        """Check the files once, and take up what has changed."""
+        content = await asyncio.to_thread(digests, self._files)
+        if not self._steady.differs(content) and not (self._due and time.monotonic() >= self._not_before):
             return
         try:
             newer = await asyncio.to_thread(self._reload)
@@ -117,15 +123,15 @@ class Rotation:
             self._report_unusable(exc)
             return
         files = newer.sources.files
-        content = await asyncio.to_thread(contents, files)
-        if any(content.get(file, one) != one for file, one in seen.items()):
-            return  # changed while it was read: the next look
-        self._is_usable()
+        newer_content = await asyncio.to_thread(digests, files)
+        if any(newer_content.get(file, digest) != digest for file, digest in content.items()):
+            return  # changed while it was read: the next check finds out
+        self._report_usable()
         self._compare(newer)
-        await self._apply(newer, content)
+        await self._apply(newer, newer_content)
         self._files = files
-        self._steady.accepted = content
-        self._due = bool(self._waits)
+        self._steady.accepted = newer_content
+        self._due = bool(self._refusals)
         if self._due:
             self._not_before = time.monotonic() + self._backoff.next()
         else:
@@ -138,14 +144,14 @@ class Rotation:
         now = time.monotonic()
         self._broken_since = self._broken_since or now
         mistakes = "; ".join(map(str, exc.problems))
-        if now - self._broken_since >= SAY_AFTER_S and mistakes != self._said:
-            self._said = mistakes
+        if now - self._broken_since >= LOGGED_AFTER_S and mistakes != self._logged_mistakes:
+            self._logged_mistakes = mistakes
             self._log.warn("changed configuration not taken up", f"{mistakes}; going on with the former one")
 
-    def _is_usable(self) -> None:
-        if self._said:
+    def _report_usable(self) -> None:
+        if self._logged_mistakes:
             self._log.info("changed configuration can be read again")
-        self._broken_since, self._said = None, ""
+        self._broken_since, self._logged_mistakes = None, ""
 
     def _compare(self, newer: Configuration) -> None:
         before, now = self._started_with.sources.entries, newer.sources.entries
@@ -156,54 +162,58 @@ class Rotation:
             )
         self._restart_for = keys
 
-    # -- what can ------------------------------------------------------------------------------------------------------
+    # -- what is taken up ----------------------------------------------------------------------------------------------
 
     async def _apply(self, newer: Configuration, content: Mapping[Path, str]) -> None:
         served = {settings.flow: settings for settings in newer.flows}
         tried: dict[tuple[str, Identity], str] = {}
-        waits: dict[str, str] = {}
-        for flow, known in self._known.items():
+        refusals: dict[str, str] = {}
+        for flow, credentials in self._credentials.items():
             if flow not in served:
                 continue  # a flow that is gone ends with the next start
-            wanted = replace_credentials(known.settings, served[flow], SIDES)
-            now = identities(wanted, content)
+            newer_settings = replace_credentials(credentials.settings, served[flow], SIDES)
+            now = identities(newer_settings, content)
             accepted: list[Side] = []
             for side in SIDES:
-                if now[side] == known.identities[side]:
+                if now[side] == credentials.identities[side]:
                     continue
                 alias = flow.source if side == "source" else flow.target
-                if why := await self._refused(alias, wanted, side, now[side], tried):
-                    waits[alias] = why
+                if refusal := await self._refused(alias, newer_settings, side, now[side], tried):
+                    refusals[alias] = refusal
                 else:
                     accepted.append(side)
             if accepted:
-                await self._renew(known, replace_credentials(known.settings, served[flow], accepted), accepted)
-                known.identities |= {side: now[side] for side in accepted}
-        for alias in waits.keys() - self._waits.keys():
-            text = f"{waits[alias]}; going on with the former ones, and trying again"
+                await self._renew(
+                    credentials, replace_credentials(credentials.settings, served[flow], accepted), accepted
+                )
+                credentials.identities |= {side: now[side] for side in accepted}
+        for alias in refusals.keys() - self._refusals.keys():
+            text = f"{refusals[alias]}; going on with the former ones, and trying again"
             self._log.warn("credentials not taken up", f"cluster {alias}, the new ones: {text}", cluster=alias)
-        self._waits = waits
+        self._refusals = refusals
 
-    async def _renew(self, known: _Known, settings: FlowSettings, sides: Sequence[Side]) -> None:
+    async def _renew(self, credentials: _FlowCredentials, settings: FlowSettings, sides: Sequence[Side]) -> None:
         flow = settings.flow
         aliases = " and ".join(flow.source if side == "source" else flow.target for side in sides)
         self._log.info("credentials changed", f"{flow}: connecting anew to {aliases}")
-        known.settings = settings
+        credentials.settings = settings
         self._renewed_ms = time.time_ns() // 1_000_000
         await self._flows[flow].renew(settings)
 
     async def _refused(
-        self, alias: str, wanted: FlowSettings, side: Side, identity: Identity, tried: dict[tuple[str, Identity], str]
+        self, alias: str, settings: FlowSettings, side: Side, identity: Identity, tried: dict[tuple[str, Identity], str]
     ) -> str:
-        """Why the new credentials cannot be used yet; "" when a broker takes them. Flows that are the same to a cluster
-        share an answer."""
+        """Return why the new credentials cannot be used yet; "" when a broker takes them.
+
+        Flows that are the same to a cluster share an answer.
+        """
         if (alias, identity) not in tried:
-            tried[alias, identity] = await self._unusable(alias, wanted, side)
+            tried[alias, identity] = await self._unusable(alias, settings, side)
         return tried[alias, identity]
 
 
 async def try_each(alias: str, settings: FlowSettings, side: Side) -> str:
-    """See `Unusable`."""
+    """Connect with each kind of client settings, as `Unusable` says."""
     try:
         for conf in await asyncio.to_thread(connections, settings, side):
             await Admin(alias, conf).probe(TRIED_FOR)

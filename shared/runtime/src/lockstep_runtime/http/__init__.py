@@ -1,1 +1,1 @@
-"""The server of `/live`, `/ready`, `/status` and `/metrics`, and who may see them."""
+"""The server of `/live`, `/ready`, `/status` and `/metrics`, and who may read them."""

@@ -10,7 +10,7 @@ from lockstep_config.text.files import read_content
 
 
 class PagesUnusable(Exception):
-    """The pages cannot be served so; the text says what is wrong and what to do."""
+    """The pages cannot be served with these options; the text says what is wrong and what to do."""
 
 
 class PortInUse(PagesUnusable):
@@ -22,14 +22,16 @@ EVERY_ADDRESS = "*"
 
 
 LONGEST_TOKEN = 8_192
-"""Bytes of a token's file: as much as a request's head may have."""
+"""Most bytes of a token's file: as many as a request's head may have."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccessPolicy:
-    """Where the pages are and which requests may read them. Host `*`: every address. Port 0: a free one. Without a
-    token every client of the port may read everything. With one, `/live` and `/ready` stay open and show only the
-    word."""
+    """The address of the pages, and the requests that may read them.
+
+    Host `*` is every address, port 0 a free one. Without a token every client of the port may read everything. With
+    one, `/live` and `/ready` stay open and show only the word.
+    """
 
     host: str = "127.0.0.1"
     port: int = 0
@@ -40,17 +42,19 @@ class AccessPolicy:
 
     @property
     def everywhere(self) -> bool:
-        """Whether the pages listen on every address, of IPv4 and of IPv6."""
+        """Return whether the pages listen on every address, of IPv4 and of IPv6."""
         return self.host in (EVERY_ADDRESS, "")
 
     @property
     def guarded(self) -> bool:
-        """Whether a token is asked for."""
+        """Return whether a token is required."""
         return bool(self.token_file or self.token)
 
     def read_token(self) -> str:
-        """The token, as its file says now; "" if every request is denied because the file cannot be read. Raises
-        nothing: a file that is just being exchanged is no reason to end."""
+        """Return the token as its file has it now; "" if the file cannot be read, so that every request is denied.
+
+        Raises nothing: a file may be unreadable for a moment while it is replaced.
+        """
         if self.token_file is None:
             return self.token
         try:
@@ -59,14 +63,14 @@ class AccessPolicy:
             return ""
 
     def admits(self, token: str) -> bool:
-        """Whether who comes with this token may read what is not for everybody."""
+        """Return whether a request with this token may read `/status` and `/metrics`."""
         return not self.guarded or same_token(token, self.read_token())
 
     def serves(self, host: str) -> bool:
         """Return whether a request with this `Host` is for these pages.
 
-        A page on loopback is for this machine. A name that is none of this machine's own comes from a browser that was
-        led here by somebody else's page (DNS rebinding).
+        A page on loopback is for this machine. A name that is none of this machine's own comes from a browser that
+        was led here by another site's page (DNS rebinding).
         """
         if not _is_loopback(self.host) or not host:
             return True
@@ -74,7 +78,7 @@ class AccessPolicy:
         return _is_loopback(name) or name.lower().endswith(".localhost")
 
     def check(self) -> None:
-        """Raises PagesUnusable for a token that is none, and for half of a certificate's pair."""
+        """Raise PagesUnusable for an unusable token, or for half of a certificate's pair."""
         if self.token_file is not None and self.token:
             raise PagesUnusable("--token-file and LOCKSTEP_TOKEN both give a token: keep one")
         if self.token_file is not None and not self.read_token():
@@ -86,29 +90,29 @@ class AccessPolicy:
             raise PagesUnusable("--tls-cert and --tls-key go together: give both, or neither")
 
     def warnings(self) -> tuple[str, ...]:
-        """What is better known of pages that others can reach."""
+        """Return what an operator should know of pages that other machines can reach."""
         if _is_loopback(self.host):
             return ()
-        found = []
+        warnings = []
         if not self.guarded:
-            found.append("anybody who reaches them can read status and metrics: --token-file requires a token")
+            warnings.append("anybody who reaches them can read status and metrics: --token-file requires a token")
         if self.certificate is None:
-            found.append(
+            warnings.append(
                 "the token goes over the network in clear text: --tls-cert and --tls-key encrypt it"
                 if self.guarded
                 else "they are not encrypted: --tls-cert and --tls-key are for that"
             )
-        return tuple(found)
+        return tuple(warnings)
 
 
 class Certificate:
     """A server's TLS with a certificate and its key from files. `context` stays the same object for ever."""
 
     def __init__(self, certificate: Path, key: Path) -> None:
-        """Raises PagesUnusable where the two do not serve."""
+        """Read the two files. Raises PagesUnusable if they cannot be used together."""
         self._certificate = certificate
         self._key = key
-        self._seen = self._stamps()
+        self._loaded_stamps = self._stamps()
         self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
@@ -117,10 +121,14 @@ class Certificate:
             raise PagesUnusable(f"--tls-cert {certificate} and --tls-key {key} cannot be used: {exc}") from exc
 
     def renew(self) -> str | None:
-        """Use the files' new content for connections from now on, if they changed. None: they did not; "": they do
-        now; else why they cannot be used, after which the old ones serve on."""
+        """Use the files' new content for connections from now on, if the files have changed.
+
+        Returns:
+            None if they have not changed, "" if they are used now, else why they cannot be used. Then the old ones
+                serve on.
+        """
         stamps = self._stamps()
-        if stamps == self._seen:
+        if stamps == self._loaded_stamps:
             return None
         try:
             # Tried on a context of its own first: half of a pair would spoil the one in use.
@@ -128,7 +136,7 @@ class Certificate:
             self._load(self.context)
         except (OSError, ssl.SSLError) as exc:
             return f"{self._certificate} and {self._key} cannot be used: {exc}"
-        self._seen = stamps
+        self._loaded_stamps = stamps
         return ""
 
     def _load(self, context: ssl.SSLContext) -> None:
@@ -142,10 +150,9 @@ class Certificate:
             return ()
 
 
-def same_token(given: str, wanted: str) -> bool:
-    """Whether they are the same, in a time that does not depend on where they differ. No token is never the right
-    one."""
-    return bool(wanted) and hmac.compare_digest(given.encode("utf-8", "surrogateescape"), wanted.encode())
+def same_token(token: str, expected: str) -> bool:
+    """Compare tokens in a time that does not depend on where they differ. An empty token is never right."""
+    return bool(expected) and hmac.compare_digest(token.encode("utf-8", "surrogateescape"), expected.encode())
 
 
 def _is_loopback(host: str) -> bool:

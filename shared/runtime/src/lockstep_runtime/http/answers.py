@@ -1,4 +1,4 @@
-"""What the pages answer: status, headers and body. An answer names no server and is not to be cached."""
+"""Answers of the pages: status, headers and body. An answer names no server and is not to be cached."""
 
 from http import HTTPStatus
 
@@ -16,19 +16,19 @@ _MORE = {
 
 
 def page(status: HTTPStatus, body: bytes, content_type: str = TEXT) -> web.Response:
-    """The answer to one request; the connection ends with it."""
+    """Return the answer to one request; the connection ends with it."""
     answer = web.Response(status=status, body=body, headers=_headers(status, body, content_type))
     answer.force_close()
     return answer
 
 
 def refusal(status: HTTPStatus) -> web.Response:
-    """The answer to a request for what is not there, or not for everybody."""
+    """Return the answer to a request for a page that does not exist or is not for everybody."""
     return page(status, _phrase(status))
 
 
 def refusal_bytes(status: HTTPStatus) -> bytes:
-    """The whole answer to what is no request."""
+    """Return the whole answer to bytes that are no request."""
     lines = (f"{name}: {value}" for name, value in _headers(status, _phrase(status), TEXT).items())
     head = "\r\n".join((f"HTTP/1.1 {status.value} {status.phrase}", *lines))
     return head.encode("latin-1") + b"\r\n\r\n" + _phrase(status)

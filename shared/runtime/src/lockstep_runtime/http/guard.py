@@ -1,4 +1,4 @@
-"""The guard of the pages: how many connections there are, and how long each may take. aiohttp gets whole heads only."""
+"""The guard of the pages: the number of connections, and their time limits. aiohttp gets whole request heads only."""
 
 import asyncio
 import contextlib
@@ -15,26 +15,29 @@ from aiohttp import web
 from lockstep_runtime.http.answers import refusal_bytes
 
 HEAD_BYTES = 8_192
-"""A request's line and headers at most; answered with 431 beyond."""
+"""Most bytes of a request's line and headers; more is answered with 431."""
 
 REQUEST_LINE = re.compile(rb"\S+ \S+ HTTP/1\.[01]\r\n")
-"""Anything else is refused: aiohttp answers HTTP/0.9 and 2.0 as such, and fails on `CONNECT` without a target."""
+"""Request lines that aiohttp gets. It answers HTTP/0.9 and 2.0 as such, and fails on `CONNECT` without a target."""
 
 HEAD_WITHIN_S = 5.0
-"""The TLS handshake is over, and a request's head is here, by then; answered with 408 beyond."""
+"""Most seconds for the TLS handshake and the request's head; then the request is answered with 408."""
 
 ANSWERED_WITHIN_S = 10.0
-"""The client has taken its answer by then."""
+"""Most seconds for the answer, until the client has taken it."""
 
 LEFT_OVER_WITHIN_S = 1.0
-"""An unasked body is read and thrown away for so long, that the answer is not lost with the connection."""
+"""Seconds for which an unasked body is read and thrown away, so that the answer is not lost with the connection."""
 
 CONNECTIONS = 64
-"""At once. Beyond that, the oldest connection without a whole head gives way (else the oldest one). A probe sends its
-request with its connection, so slow clients never keep it waiting."""
+"""Most connections at once.
+
+Beyond that, the oldest connection without a whole head gives way (else the oldest one). A probe sends its request
+with its connection, so slow clients never keep it waiting.
+"""
 
 FAILURES_EVERY_S = 60.0
-"""Between two lines about pages that failed: a client that asks again and again could fill the log otherwise."""
+"""Seconds between two lines about pages that failed: a client that repeats its request could fill the log otherwise."""
 
 log = logging.getLogger(__name__)
 
@@ -46,14 +49,14 @@ OPTIONS: dict[str, Any] = {
     "max_field_size": HEAD_BYTES,
     "max_line_size": HEAD_BYTES,
 }
-"""aiohttp's own logger is silent in a service."""
+"""Options of aiohttp's connections. aiohttp's own logger is silent in a service."""
 
 
 class GuardedConnection(web.RequestHandler):
-    """aiohttp's connection behind the limits above. They hold from its first byte on, TLS handshake included. `crowd`
-    are all connections of the server, oldest first."""
+    """aiohttp's connection behind the limits above, which hold from its first byte on, TLS handshake included."""
 
     def __init__(self, server: web.Server, crowd: "dict[GuardedConnection, None]", tls: ssl.SSLContext | None) -> None:
+        """Take all connections of the server, oldest first, as `crowd`."""
         super().__init__(server, loop=asyncio.get_running_loop(), lingering_time=LEFT_OVER_WITHIN_S, **OPTIONS)
         self._crowd, self._tls, self._head, self._asking = crowd, tls, b"", True
 
@@ -69,8 +72,11 @@ class GuardedConnection(web.RequestHandler):
             self._handshake = self._loop.create_task(self._start_tls(self._tls))
 
     def _displaced(self) -> "GuardedConnection":
-        """Return the oldest connection without a whole head of which nothing waits to be read. If all others have
-        something, or have asked already, return the oldest that has not asked, else the oldest."""
+        """Return the connection that gives way.
+
+        It is the oldest one without a whole head of which nothing waits to be read. If there is none, it is the
+        oldest one without a whole head, else the oldest one.
+        """
         asking = [connection for connection in self._crowd if connection._asking]
         waiting = _with_bytes([connection._wire for connection in asking])
         silent = (connection for connection in asking if connection._wire not in waiting)
@@ -106,7 +112,7 @@ class GuardedConnection(web.RequestHandler):
         return None
 
     def eof_received(self) -> bool:  # type: ignore[override]  # asyncio asks for a bool, aiohttp always says None
-        """A client may end its half of the connection with its request. TLS has no halves."""
+        """Keep the connection open for its answer: a client may end its half with its request. TLS has no halves."""
         return self._tls is None and not self._asking and self.transport is not None
 
     def connection_lost(self, exc: BaseException | None) -> None:
@@ -129,7 +135,7 @@ class GuardedConnection(web.RequestHandler):
         return web.Response(status=status)  # never sent: aiohttp has no transport any more
 
     def log_exception(self, *args: Any, **kw: Any) -> None:
-        """A body that is none is no news of ours."""
+        """Log what aiohttp logs, but no malformed body."""
         if not isinstance(kw.get("exc_info"), web.RequestPayloadError):
             super().log_exception(*args, **kw)
 
@@ -159,7 +165,7 @@ def _with_bytes(wires: list[asyncio.Transport]) -> set[asyncio.Transport]:
     by_number = {
         number: wire
         for wire in wires
-        if (made := wire.get_extra_info("socket")) is not None and (number := made.fileno()) >= 0
+        if (connected := wire.get_extra_info("socket")) is not None and (number := connected.fileno()) >= 0
     }
     poll = select.poll()
     for number in by_number:
@@ -168,14 +174,14 @@ def _with_bytes(wires: list[asyncio.Transport]) -> set[asyncio.Transport]:
 
 
 class _PageFailures:
-    """Write one line a minute about pages that failed, with how many there were."""
+    """Write one line a minute about pages that failed, with the number of failures."""
 
     def __init__(self) -> None:
         self._next_at = float("-inf")
         self._unreported = 0
 
     def add_failure(self, exc: BaseException | None) -> None:
-        """Note a failure. The first of a minute is logged, with its traceback and the number of those before it."""
+        """Count a failure. The first one of a minute is logged, with its traceback and the number before it."""
         now = time.monotonic()
         if now < self._next_at:
             self._unreported += 1

@@ -15,7 +15,8 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 
 def page_options(host: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Adds `host` (an option's name), `--tls-cert`, `--tls-key` and `--token-file`, each with its environment variable.
-    The command gets what they and LOCKSTEP_TOKEN describe, as `access`, on a free port."""
+    The command gets what they and LOCKSTEP_TOKEN describe, as `access`, on a free port.
+    """
     options = [
         click.option(
             host,

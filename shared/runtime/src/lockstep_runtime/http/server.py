@@ -1,4 +1,4 @@
-"""Pages on one port, served by aiohttp: any, and those of a service. `access.py` says who may see them."""
+"""Pages on one port, served by aiohttp: any, and those of a service. `access.py` decides who may read them."""
 
 import asyncio
 import errno
@@ -23,25 +23,25 @@ BACKLOG = 1_024
 """Connections that the kernel keeps until the process accepts them: it may be busy for a moment."""
 
 ACCEPTED_A_TURN = 8
-"""Connections that are accepted before those that are there are read from. asyncio accepts a whole backlog at once, and
-a crowd would displace a probe before anything of it is read."""
+"""Connections that are accepted before those that are open are read from.
+
+asyncio accepts a whole backlog at once, and many connections would displace a probe before anything of it is read.
+"""
 
 ANY_IPV4 = "0.0.0.0"  # noqa: S104  # only where the host is `*`, which others are meant to reach
 
 CHECK_INTERVAL_S = 5.0
-"""How often the certificate's files are checked."""
+"""Seconds between two checks of the certificate's files."""
 
 ENDS_WITHIN_S = 1.0
-"""An answer under way when the server closes is given up by then."""
+"""Seconds after which an answer is given up when the server closes."""
 
 
 class GuardedServer:
-    """Serves `pages`, by path, over aiohttp behind the guard. A page of a service is `PageServer`'s.
-
-    `warn` hears of a certificate that cannot be taken up, once for each reason, and "" when one was.
-    """
+    """Serve pages by path, over aiohttp behind the guard. `PageServer` has those of a service."""
 
     def __init__(self, pages: Mapping[str, Handler], *, warn: Callable[[str], None] = lambda _: None) -> None:
+        """Take the pages. `warn` gets once why a certificate cannot be taken up, and "" when one was."""
         self._pages = pages
         self._warn = warn
         self._access = AccessPolicy()
@@ -51,7 +51,7 @@ class GuardedServer:
         self._crowd: dict[GuardedConnection, None] = {}
 
     async def open(self, access: AccessPolicy) -> str:
-        """Listen and return the address as `http://host:port`, `https` with a certificate. Raises PagesUnusable."""
+        """Listen, and return the address as `http://host:port`, `https` with a certificate. Raises PagesUnusable."""
         access.check()
         self._access = access
         certificate = None
@@ -77,7 +77,7 @@ class GuardedServer:
             self._runner = None
 
     async def _listen(self, access: AccessPolicy, tls: ssl.SSLContext | None) -> tuple[Any, ...]:
-        """The address that is listened to. Raises PagesUnusable."""
+        """Listen, and return the address. Raises PagesUnusable."""
         app = web.Application(middlewares=[self._refuse_others])
         app.on_response_prepare.append(_name_no_server)
         for path, handler in self._pages.items():
@@ -87,13 +87,13 @@ class GuardedServer:
         server = self._runner.server
         assert server is not None
         try:
-            place: dict[str, Any] = (
+            arguments: dict[str, Any] = (
                 {"sock": _socket_for_every_address(access.port)}
                 if access.everywhere
                 else {"host": access.host, "port": access.port}
             )
             self._listener = await asyncio.get_running_loop().create_server(
-                lambda: GuardedConnection(server, self._crowd, tls), backlog=ACCEPTED_A_TURN, **place
+                lambda: GuardedConnection(server, self._crowd, tls), backlog=ACCEPTED_A_TURN, **arguments
             )
             _keep_waiting(self._listener, BACKLOG)
         except OSError as exc:
@@ -111,13 +111,13 @@ class GuardedServer:
         return (ANY_IPV4, address[1]) if access.everywhere else address
 
     async def _renew_certificate(self, certificate: Certificate) -> None:
-        said = ""
+        logged = ""
         while True:
             await asyncio.sleep(CHECK_INTERVAL_S)
-            why = certificate.renew()
-            if why is not None and (why != said or not why):
-                self._warn(why)
-            said = said if why is None else why
+            trouble = certificate.renew()
+            if trouble is not None and (trouble != logged or not trouble):
+                self._warn(trouble)
+            logged = logged if trouble is None else trouble
 
     @web.middleware
     async def _refuse_others(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -131,17 +131,13 @@ class GuardedServer:
             return refusal(HTTPStatus(exc.status))
 
     def admits(self, request: web.Request) -> bool:
-        """Return whether the request has the token, or none is asked for."""
+        """Return whether the request has the token, or none is required."""
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         return self._access.admits(token.strip() if scheme.lower() == "bearer" else "")
 
 
 class PageServer(GuardedServer):
-    """Serves what the given functions return at the time of asking.
-
-    `live` and `ready` return None when all is well, else why not (answered with status 503). `status` returns JSON
-    values.
-    """
+    """Serve the results of functions that are called for each request."""
 
     def __init__(
         self,
@@ -152,6 +148,15 @@ class PageServer(GuardedServer):
         status: Callable[[], Mapping[str, Any]],
         warn: Callable[[str], None] = lambda _: None,
     ) -> None:
+        """Take what the pages show.
+
+        Args:
+            metrics: The metrics of `/metrics`.
+            live: Returns None, or why the process does not work (answered with status 503).
+            ready: Returns None, or why the process is not ready (answered with status 503).
+            status: Returns JSON values.
+            warn: See `GuardedServer`.
+        """
         pages = {
             "/live": self._show_live,
             "/ready": self._show_ready,
@@ -189,14 +194,14 @@ class PageServer(GuardedServer):
 
 
 def _keep_waiting(listener: asyncio.Server, backlog: int) -> None:
-    """Let the kernel keep more connections than asyncio accepts in a turn: its argument is for both."""
+    """Let the kernel keep more connections than asyncio accepts in a turn: asyncio uses one argument for both."""
     for bound in listener.sockets:
-        with socket.socket(fileno=os.dup(bound.fileno())) as same:
-            same.listen(backlog)
+        with socket.socket(fileno=os.dup(bound.fileno())) as copy:
+            copy.listen(backlog)
 
 
 def _socket_for_every_address(port: int) -> socket.socket:
-    """One socket for both families: two would have different free ports. IPv4 alone on a machine without IPv6."""
+    """Return one socket for IPv4 and IPv6, because two would have different free ports; for IPv4 alone without IPv6."""
     if socket.has_dualstack_ipv6():
         try:
             return socket.create_server(("::", port), family=socket.AF_INET6, backlog=BACKLOG, dualstack_ipv6=True)

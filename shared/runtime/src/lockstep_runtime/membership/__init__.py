@@ -1,1 +1,1 @@
-"""The place of a process in its service's group, and one service in one flow from start to end."""
+"""Membership of a process in its service's group, and one service in one flow from start to end."""

@@ -1,4 +1,4 @@
-"""Keeps the control topics of a flow as its services need them: checked when a life begins, and each minute."""
+"""Keep the control topics of a flow as its services need them: checked when a session begins, and each minute."""
 
 from collections.abc import Collection, Iterable
 
@@ -14,12 +14,14 @@ from lockstep_kafka.topics.control_topics import ControlTopic
 from lockstep_runtime.flow.context import FlowContext
 
 CHECK_INTERVAL_S = 60.0
-"""Seconds between two checks. A policy that deletes takes effect after minutes."""
+"""Seconds between two checks. A cleanup policy that deletes takes effect after minutes."""
 
 
 class ControlTopicGuard:
-    """Guard the control topics of one life. What it sets right is reported by `report`, which needs the events
-    topic."""
+    """Correct the configs of the control topics of one session.
+
+    `report` writes what was corrected to the events topic, which has to be open by then.
+    """
 
     def __init__(self, ctx: FlowContext, essential: Collection[str]) -> None:
         """Take the names of `essential` topics, without which no service of the flow works."""
@@ -28,14 +30,16 @@ class ControlTopicGuard:
         self._checked_at: dict[str, float] = {}
         self._troubles: dict[str, frozenset[str]] = {}
         self._refused: set[str] = set()
-        """Settings that the cluster does not take, and that were logged."""
+        """Configs that the cluster does not take, and that were logged."""
         self._corrected: list[tuple[str, ControlTopicFault]] = []
 
     async def check(self, admin: Admin, topics: Iterable[ControlTopic]) -> None:
-        """Set right what differs from what readers need.
+        """Correct the configs of `topics` that readers cannot use as they are.
 
         Raises:
-            ControlTopicUnfit: We may not set it right, and the flow would lose what it has to know. It has the command.
+            ControlTopicUnfit: A config may not be corrected, and the flow would lose rows. The error has the command
+                that
+            corrects it.
             ClusterError: The cluster does not answer.
         """
         ctx = self._ctx
@@ -46,7 +50,7 @@ class ControlTopicGuard:
             if isinstance(trouble, RequestUnsupported):
                 continue  # settings are not known on this cluster
             present.add(name := f"settings of {topic}")
-            ctx.rounds.troubles.began(name, trouble)
+            ctx.periodic.troubles.began(name, trouble)
         refused = await set_right(admin, faults) if faults else {}
         self._corrected += [(admin.alias, fault) for fault in faults if fault not in refused]
         for fault, refusal in refused.items():
@@ -59,14 +63,13 @@ class ControlTopicGuard:
                 raise unfit
             name = f"{fault.setting} of {fault.topic}"
             present.add(name)
-            ctx.rounds.troubles.began(name, unfit)
+            ctx.periodic.troubles.began(name, unfit)
         for name in self._troubles.get(admin.alias, frozenset()) - present:
-            ctx.rounds.troubles.over(name)
+            ctx.periodic.troubles.over(name)
         self._troubles[admin.alias] = frozenset(present)
 
     def _log_refused(self, fault: ControlTopicFault, refusal: ClusterError) -> None:
-        """Say once that the cluster does not take what would be better. The work goes on without, so it is no
-        trouble."""
+        """Log once that the cluster does not take a better config. The work goes on without it, so it is no trouble."""
         subject = f"{fault.setting} of {fault.topic}"
         if subject not in self._refused:
             self._refused.add(subject)
@@ -78,7 +81,7 @@ class ControlTopicGuard:
             await self.check(admin, topics)
 
     async def report(self) -> None:
-        """Report what was set right. Raises ClusterError if the event is not written."""
+        """Write an event for each correction. Raises ClusterError if one is not written."""
         while self._corrected:
             alias, fault = self._corrected[0]
             await self._ctx.event(
@@ -94,5 +97,5 @@ class ControlTopicGuard:
 
 
 def _is_refused(refusal: ClusterError) -> bool:
-    """Return whether it cannot be set on that cluster, with any rights."""
+    """Return whether the config cannot be set on that cluster, with any rights."""
     return isinstance(refusal, RequestUnsupported) or Admin.refused_configs(refusal)

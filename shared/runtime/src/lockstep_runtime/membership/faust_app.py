@@ -10,19 +10,28 @@ from lockstep_runtime.state.leadership import HEARTBEAT_EVERY, SESSION_TIMEOUT
 from lockstep_state.names import service_group
 
 METADATA_EVERY_MS = 10_000
-"""If the commands topic has no leader in the metadata, the member that assigns the group assigns no partition. No
-instance leads until the metadata is refreshed: for up to five minutes by default."""
+"""Milliseconds between two refreshes of the metadata.
+
+If the commands topic has no leader in the metadata, the member that assigns the group assigns no partition. No
+instance leads until the metadata is refreshed: for up to five minutes by default.
+"""
 
 COMMITS_EVERY_S = 15.0
-"""How often Faust commits how far it has read. Nothing depends on it: who leads begins with what is not answered."""
+"""Seconds between two commits of Faust. Nothing depends on them: a leader begins with the commands without an answer.
+"""
 
 REQUEST_S = 20.0
 """How long a broker may take for an answer."""
 
 
 def build_app(ctx: FlowContext, listen: Callable[[Any], None], instance: str | None) -> Any:
-    """Build a Faust app with our settings: nothing but one group member that follows one topic. `listen` as in App.
-    `instance`: as what it joins, so that it finds its former place; None: as a new member."""
+    """Build a Faust app that is one group member and follows one topic.
+
+    Args:
+        ctx: The flow and its settings.
+        listen: As `App.listen`.
+        instance: The group instance id, by which the member finds its former partitions; None joins as a new member.
+    """
     settings = ctx.settings
     app = App(
         service_group(ctx.service, ctx.flow, settings.group_id),

@@ -38,21 +38,22 @@ WAITS_S = 3.0
 requests on the same connection, and it ends the connection if the session is over by that time."""
 
 ASK_EVERY_S = 3.0
-"""How long Faust waits in its consumer's thread for records before it asks there again; they end the wait. A partition
-that is newly ours is read when this is over, so it is no longer. Faust asks every second."""
+"""Longest wait of Faust for records in its consumer's thread; by default a second.
+
+Records end the wait. A newly assigned partition is read when the wait is over, so it is no longer.
+"""
 
 CHECK_INTERVAL_S = 3.0
-"""How often aiokafka's fetcher checks for work that it was not woken for; by default every 0.2 s."""
+"""Seconds between two checks of aiokafka's fetcher for work that it was not woken for; by default 0.2."""
 
 
 def _library_logger(part: str) -> logging.Logger:
-    """One of Faust's, for a subclass of its: mode would choose our module's, which is not silent. mode also replaces
-    one that another class has."""
+    """Return a logger of Faust for a subclass: mode would choose one of our module, which is not silent."""
     return logging.getLogger(f"faust.{part}")
 
 
 class Thread(driver.AIOKafkaConsumerThread):
-    """The consumer's thread."""
+    """The thread of Faust's consumer."""
 
     logger = _library_logger("thread")
 
@@ -72,11 +73,11 @@ class Thread(driver.AIOKafkaConsumerThread):
 
     @Service.task
     async def _thread_keepalive(self) -> None:
-        """Wakes this thread's loop every second in Faust, so that it sees what was queued; queueing wakes it anyway."""
+        """Do nothing. Faust wakes this thread's loop every second for queued calls, but queueing wakes it anyway."""
         return
 
     async def _keepalive2(self) -> None:
-        """The same, and the loop that the thread works for with it."""
+        """Do nothing, as `_thread_keepalive`."""
         return
 
 
@@ -109,8 +110,10 @@ class Unmeasured(faust.Monitor):
 
 
 class App(faust.App):
-    """A Faust app that writes nothing to disk: without tables its data folder would stay empty, wherever we were
-    started. `listen` gets aiokafka's consumer before it joins its group, in the consumer's thread."""
+    """A Faust app that writes nothing to disk: without tables its data folder would stay empty.
+
+    `listen` gets aiokafka's consumer before it joins its group, in the consumer's thread.
+    """
 
     logger = _library_logger("app")
     listen: Callable[[Any], None]
@@ -124,8 +127,10 @@ class App(faust.App):
         return Transport(self.conf.broker_consumer, self)
 
     def follow(self, topic: Any, on_stream: Callable[[Any], Any]) -> None:
-        """Give the stream of this topic's events to `on_stream`, as Faust's decorator `agent` does. The decorator also
-        reads the caller's source and the path of every module, for a search of agents in modules."""
+        """Give the stream of this topic's events to `on_stream`, as Faust's decorator `agent` does.
+
+        The decorator also reads the caller's source and the path of every module, to search agents in them.
+        """
         settings: Any = self.conf
         agent = settings.Agent(
             on_stream,
@@ -284,7 +289,7 @@ def _use_our_connections(client: Any, settings: Mapping[str, Any]) -> None:
 
 
 UNKNOWN_MEMBER = ""
-"""aiokafka's `member_id` once the coordinator has answered a heartbeat with UNKNOWN_MEMBER_ID."""
+"""aiokafka's `member_id` after the coordinator has answered a heartbeat with UNKNOWN_MEMBER_ID."""
 
 
 class GroupListener(Protocol):
@@ -323,8 +328,8 @@ def listen_to_group(consumer: Any, listener: GroupListener) -> None:
         if answered:
             listener.heartbeat_answered(asked_at)
         elif coordinator.member_id == UNKNOWN_MEMBER and listener.place_is_taken():
-            # The session has not ended, so our place went to a member that joined under our instance's name. To join
-            # under it again would put that one out, which would put us out, and so on.
+            # The group session has not ended, so another member joined with the same instance id. To join with it
+            # again would fence that member, which would fence this one, and so on.
             coordinator._group_instance_id = None
         return answered
 

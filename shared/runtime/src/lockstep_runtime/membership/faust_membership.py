@@ -1,7 +1,7 @@
-"""Our membership in a service's group: a Faust app of the flow's own, bound to its target (`architecture.md` §4).
+"""Membership in a service's group: a Faust app for each session of a flow, on its target (`architecture.md` §4).
 
-The apps run without Faust's worker: signals, logging and exit codes are ours. An app lives as long as its consumer;
-when that crashes (brokers away for long) the flow begins its next life with a new one.
+The apps run without Faust's worker: signals, logging and exit codes are ours. An app ends with its consumer. When
+that crashes because brokers are away for long, the flow begins its next session with a new app.
 """
 
 import asyncio
@@ -20,23 +20,25 @@ from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 from lockstep_state.names import COMMANDS_PARTITIONS, commands_topic
 
 JOIN = 60.0
-"""Seconds a Faust app gets to start. It fails by itself, and sooner, where no broker answers."""
+"""Longest time in seconds for the start of a Faust app. It fails by itself, and sooner, if no broker answers."""
 
 LEAVE = 3.0
-"""Seconds a Faust app gets to stop. Its threads are daemons of a process that is about to end anyway, or of a broker
-that is gone."""
+"""Longest time in seconds for the stop of a Faust app.
+
+Its threads are daemons of a process that is about to end anyway, or of a broker that is gone.
+"""
 
 
 class FaustMembership:
-    """One life of a Faust app: the commands topic of a flow, consumed in the service's group."""
+    """The membership of one session: the commands topic of a flow, consumed in the service's group."""
 
     def __init__(self, runner: FlowRunner) -> None:
         self._runner = runner
         self._app = build_app(runner.ctx, self._listen, None if runner.joins_anew else runner.ctx.instance)
         self._left = False
-        self._found: ClusterError | None = None
-        """What has ended the membership, if the consumer's thread was the first to see it."""
-        self._over = asyncio.Event()
+        self._error: ClusterError | None = None
+        """The error that has ended the membership, if the consumer's thread was the first to see it."""
+        self._ended = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._app.on_partitions_assigned.connect(self._assigned)
         self._app.on_partitions_revoked.connect(self._revoked)
@@ -48,19 +50,19 @@ class FaustMembership:
     async def join(self) -> None:
         self._loop = asyncio.get_running_loop()
         try:
-            await done_within(unless_set(self._over, self._app.start()), JOIN)
+            await done_within(unless_set(self._ended, self._app.start()), JOIN)
         except Exception as exc:  # every error of Faust's start means the same to us: no membership
-            raise self._found or self._trouble(exc) from exc
-        if self._found is not None:
-            raise self._found
+            raise self._error or self._trouble(exc) from exc
+        if self._error is not None:
+            raise self._error
 
     async def ended(self) -> None:
-        await unless_set(self._over, self._app.wait_until_stopped())
-        raise self._found or self._trouble(self._app.crash_reason)
+        await unless_set(self._ended, self._app.wait_until_stopped())
+        raise self._error or self._trouble(self._app.crash_reason)
 
     async def leave(self) -> None:
         self._left = True
-        self._give_up_place()
+        self._release_instance_id()
         go_without_the_thread(self._app)
         try:
             await done_within(self._app.stop(), LEAVE)
@@ -83,25 +85,25 @@ class FaustMembership:
 
     def _sentence(self, reason: BaseException | None, unnamed_code: int) -> str:
         group = self._app.conf.id
-        why = "it ended" if reason is None else f"{type(reason).__name__}: {reason}"
+        sentence = "it ended" if reason is None else f"{type(reason).__name__}: {reason}"
         if unnamed_code:
-            why = error_name(unnamed_code)
-        if "InvalidSessionTimeout" in why:
-            why = (
+            sentence = error_name(unnamed_code)
+        if "InvalidSessionTimeout" in sentence:
+            sentence = (
                 f"the brokers allow no session of {SESSION_TIMEOUT:.0f} s: set their group.min.session.timeout.ms to "
                 f"{SESSION_TIMEOUT * 1000:.0f} or less, and group.max.session.timeout.ms to more"
             )
-        return f"cluster {self._runner.ctx.target.alias}: the consumer of group {group} ended: {why}"
+        return f"cluster {self._runner.ctx.target.alias}: the consumer of group {group} ended: {sentence}"
 
     async def _commands(self, stream: Any) -> None:
         # Only hands over: Faust counts an event as done even when this raises.
         async for event in stream.events():
             if self._left:
-                continue  # a next life has its own membership, which gets them too
+                continue  # a next session has its own membership, which gets them too
             message = event.message
             at_ms = int((message.timestamp or 0) * 1000)
             record = Record(message.topic, message.partition, message.offset, message.key, message.value, at_ms)
-            self._runner.received([record])
+            self._runner.receive_commands([record])
 
     async def _assigned(self, _: Any, assigned: Any, **__: Any) -> None:
         if self._left:
@@ -114,13 +116,16 @@ class FaustMembership:
             await self._runner.revoked()
 
     def _end_from_thread(self, trouble: ClusterError) -> None:
-        self._found = self._found or trouble
+        self._error = self._error or trouble
         if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._over.set)
+            self._loop.call_soon_threadsafe(self._ended.set)
 
-    def _give_up_place(self) -> None:
-        """Leave with a word, so that the others have our partitions at once. If no other member shares the work, none
-        waits for the place, and a restart finds it as it was."""
+    def _release_instance_id(self) -> None:
+        """Let the group know that this member leaves, if other members share the work.
+
+        They get its partitions at once. If no other member shares the work, the instance id stays, and a restart finds
+        its partitions as they were.
+        """
         if len(self._runner.ctx.leadership.held) != COMMANDS_PARTITIONS:
             leave_with_a_word(self._app)
 
@@ -137,7 +142,7 @@ class FaustMembership:
             self._runner.on_heartbeat(asked_at)
 
     def place_is_taken(self) -> bool:
-        if not self._left and not self._runner.ctx.heard:
+        if not self._left and not self._runner.ctx.group_is_current:
             return False
         self._end_from_thread(self._instance_taken())
         return True

@@ -1,22 +1,22 @@
 """One service in one flow, from the first contact with the target to the last: replay, join, lead, act, stand down.
 
-Each `life` begins by reaching the target and ends with a `ClusterError` or a crash of the group's consumer; the
-next begins after a back-off. A life also ends, in order, when other credentials are to be used: all its clients end
-with it, and the next begins at once. What a life learned (replayed once, last troubles) stays visible. No Faust here:
-the group comes in as `Membership`.
+Each session begins by reaching the target. It ends with a `ClusterError` or a crash of the group's consumer, and the
+next one begins after a pause (`restarts.md`). A session also ends, in order, when other credentials are to be used.
+All clients end with it, and the next one begins at once. `status` keeps what a session has found. Independent of
+Faust: the group comes in as `Membership`.
 """
 
 import asyncio
 import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import timedelta
 from typing import Any, Protocol
 
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.certificate_expiry import CertificateEnds, certificate_ends
 from lockstep_config.flow import client_settings
 from lockstep_config.flow.client_settings import StoresUnusable
-from lockstep_kafka.common.asyncio_util import set_within, to_next_tick, unless_set, without_end
-from lockstep_kafka.common.backoff import Backoff
+from lockstep_kafka.common.asyncio_util import to_next_tick, unless_set, without_end
 from lockstep_kafka.common.errors import ClusterError, ClusterReplaced, errors_in
 from lockstep_kafka.librdkafka.control_producer import ACTS_WITHIN, ControlProducer, ControlTopicLog
 from lockstep_kafka.topics.control_topics import ensure_control_topics, flow_topics
@@ -25,39 +25,42 @@ from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.flow.context import FlowContext, FlowService
 from lockstep_runtime.flow.control_topic_creation import log_created, report_refused_configs
 from lockstep_runtime.membership.group_watch import GroupWatch, InstanceTaken
-from lockstep_runtime.membership.lead import TICK, Lead
-from lockstep_runtime.membership.life_watch import LifeWatch, is_another_state
+from lockstep_runtime.membership.leader_loop import TICK, LeaderLoop
+from lockstep_runtime.membership.session_watch import SessionWatch, is_another_state
 from lockstep_runtime.membership.topic_losses import TopicLosses
 from lockstep_runtime.membership.trouble_reporter import TroubleReporter
+from lockstep_runtime.util.task_restarts import TaskRestarts
 from lockstep_state.names import Flow, events_topic, state_topic
 
 WORKS_AFTER = 5.0
-"""Seconds a main loop has to run after a trouble of its own before we say that it recovered."""
+"""Seconds a main loop has to run after a trouble of its own before it is logged as recovered."""
 
 FORGETS_AFTER = 60.0
-"""Seconds after which a replica that does not act forgets what failed while it did: the leader retries it, or it is
-over. A replica that leads again sooner reports that its troubles are over."""
+"""Seconds after which a replica that does not act forgets what failed while it did.
 
-LIFE_ENDS = "this life of the flow ends"
+The leader retries it, or it is over. A replica that leads again sooner logs that its troubles are over.
+"""
+
+SESSION_ENDS = "this life of the flow ends"
 STUCK = 20.0
-"""Seconds without a tick after which the flow does not count as alive."""
+"""Seconds without a tick of the event loop after which the flow does not count as alive."""
 
 
 class Membership(Protocol):
-    """Our membership in the service's group on the target."""
+    """The membership of this instance in the service's group on the target."""
 
     async def join(self) -> None:
-        """Start; assignments arrive through the callbacks given at construction. Raises GroupLost."""
+        """Start. Assignments arrive through methods of the runner. Raises GroupLost."""
 
     async def ended(self) -> None:
-        """Return never, raise GroupLost when the consumer has crashed."""
+        """Wait for ever; raise GroupLost when the consumer has crashed."""
 
     async def leave(self) -> None:
         """Stop within a few seconds."""
 
 
 class FlowRunner:
-    """Runs `service` for `ctx`. `memberships` makes one membership a life, given the callbacks it has to call."""
+    """Run a service for its `FlowContext`."""
 
     def __init__(
         self,
@@ -65,125 +68,121 @@ class FlowRunner:
         service: FlowService,
         memberships: "Callable[[FlowRunner], Membership]",
     ) -> None:
+        """Take what makes a membership for each session; a membership calls methods of this runner."""
         self.ctx = ctx
         self._service = service
         self._whole = f"the whole of {ctx.service}"
-        """As what a trouble of all of its work is known: one of its rounds may be called as the service is."""
-        self._lead = Lead(ctx, service, self._whole)
+        """The name of a trouble of the whole service. The service's name may be that of one of its rounds."""
+        self._lead = LeaderLoop(ctx, service, self._whole)
         self._memberships = memberships
-        self._replayed = False
-        self._moved_at = self._acted_at = ctx.clock.monotonic()
-        self._backoff = Backoff(first=0.5, limit=10.0)
-        self._failures = 0
+        self._replayed_at: float | None = None
+        self._ticked_at = self._acted_at = ctx.clock.monotonic()
         self._instance = ctx.instance
-        """The name we were given; another process may have it as well."""
+        """The instance name of the configuration; another process may have it as well."""
         self._renamed_to: InstanceTaken | None = None
-        """Why we have another name, while no event says so."""
+        """The error that gave this instance another name, until an event reports it."""
         self._replaced: ClusterReplaced | None = None
-        """The cluster that ended a life because it is another one, while no event says so."""
+        """The error of a session that ended because another cluster answered, until an event reports it."""
         self._cluster_ids: dict[str, str] = {}
         self._losses = TopicLosses(ctx)
-        self._former = ("", "")
-        """Ids of the target's cluster and of the state topic in the life before."""
+        self._former_ids = ("", "")
+        """Ids of the target's cluster and of the state topic in the session before."""
         self._renewed: FlowSettings | None = None
         self._renewing = asyncio.Event()
+        self._restarts = TaskRestarts(self._report, ctx.clock.monotonic, longest_s=10.0, wake=self._renewing)
         self._group_watch = GroupWatch(ctx)
         self.rebalancing = False
-        """Our share of the flow's work is being decided."""
+        """The group is about to assign this instance's share of the work."""
         self.certificates: tuple[CertificateEnds, ...] = ()
-        """When those end that the present life's clients were made with."""
+        """When the certificates expire that the clients of the present session were made with."""
 
-    # -- seen from outside ---------------------------------------------------------------------------------------------
+    # -- state ---------------------------------------------------------------------------------------------------------
 
     @property
     def flow(self) -> Flow:
         return self.ctx.flow
 
     @property
-    def acting(self) -> bool:
-        return self.ctx.acting
+    def is_acting(self) -> bool:
+        return self.ctx.is_acting
 
     @property
     def joins_anew(self) -> bool:
-        """Return whether the next membership is that of a new member, not of the one that had our instance's place."""
+        """Return whether the next membership is that of a new member, without the instance's former partitions."""
         return self._group_watch.joins_anew
 
     @property
     def degraded(self) -> bool:
-        """Something of the flow fails and is retried."""
-        return bool(self.ctx.rounds.troubles.now)
+        """Return whether something in the flow fails and is retried."""
+        return bool(self.ctx.periodic.troubles.now)
 
     @property
     def ready(self) -> bool:
-        """The target's control topics have been replayed at least once."""
-        return self._replayed
+        """Return whether the target's control topics have been replayed at least once."""
+        return self._replayed_at is not None
 
-    def not_live(self) -> str | None:
-        still = self.ctx.clock.monotonic() - self._moved_at
-        return f"{self.ctx.flow}: nothing moved for {still:.0f} s" if still > STUCK else None
+    @property
+    def ready_for(self) -> timedelta:
+        """Return for how long the flow has been `ready`; zero if it is not."""
+        began = self._replayed_at
+        return timedelta() if began is None else timedelta(seconds=self.ctx.clock.monotonic() - began)
+
+    def stall(self) -> str | None:
+        blocked_s = self.ctx.clock.monotonic() - self._ticked_at
+        return f"{self.ctx.flow}: nothing moved for {blocked_s:.0f} s" if blocked_s > STUCK else None
 
     def status(self) -> Mapping[str, Any]:
-        """JSON values: standing, troubles and what the service itself says, under names of its own."""
+        """Return the service's own JSON values, and those of its membership, leadership and troubles."""
         ctx = self.ctx
-        troubles = ctx.rounds.troubles.now | ctx.elsewhere.now
+        troubles = ctx.periodic.troubles.now | ctx.remote_troubles.now
         return {
             **self._service.status(),
             "ready": self.ready,
             "degraded": self.degraded,
             "instance": ctx.instance,
-            "acting": ctx.acting,
-            "wanted": ctx.wanted.connector(ctx.connector).word,
-            "standing": ctx.standing.value,
+            "acting": ctx.is_acting,
+            "wanted": ctx.desired_state.connector(ctx.connector).word,
+            "standing": ctx.lead_phase.value,
             "term": ctx.term,
             "leader": ctx.leadership.leader(0),
             "partitions": sorted(ctx.leadership.held),
             "troubles": troubles,
             "unreadable": {"counts": ctx.unreadable.counts, "present": list(ctx.unreadable.present)},
-            "restarts": self._failures,
+            "restarts": self._restarts.failures,
             "state_position": ctx.state.position,
         }
 
-    # -- life ----------------------------------------------------------------------------------------------------------
+    # -- sessions ------------------------------------------------------------------------------------------------------
 
     async def renew(self, settings: FlowSettings) -> None:
-        """Go on with these settings, which differ in credentials: a life that runs ends in order, the next has them."""
+        """Go on with settings that differ in credentials: the present session ends in order, the next one has them."""
         self._renewed = settings
         self._renewing.set()
 
     async def run(self) -> None:
-        """Live until cancelled, and report what fails. Raises only what is no ClusterError."""
+        """Run sessions until cancelled, and report what fails. Raises only what is no ClusterError."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(without_end("the report of troubles", TroubleReporter(self.ctx).run()))
-            await self._live()
+            tasks.create_task(without_end("the tick", self._tick()))
+            await self._restarts.run_forever(self._run_session)
 
-    async def _live(self) -> None:
-        while True:
-            try:
-                async with asyncio.TaskGroup() as tasks:
-                    pulse = tasks.create_task(self._pulse())
-                    try:
-                        await self._apply_settings()
-                        await unless_set(self._renewing, self._life())
-                    finally:
-                        pulse.cancel()
-            except* ClusterError as group:
-                trouble = next(errors_in(group))
-                self._failures += 1
-                self.ctx.rounds.troubles.began("target", trouble)
-                if isinstance(trouble, ClusterReplaced):
-                    self._replaced = trouble
-                if isinstance(trouble, InstanceTaken):
-                    self._renamed_to = trouble
-                    self.ctx.instance = f"{self._instance}-{secrets.token_hex(2)}"
-            except* StoresUnusable as group:
-                self._failures += 1
-                self.ctx.rounds.troubles.began(
-                    "target", ClusterError(self.ctx.target.alias, str(next(errors_in(group))))
-                )
-            await self._wait(self._backoff.next())
+    async def _run_session(self) -> None:
+        try:
+            await self._apply_settings()
+            await unless_set(self._renewing, self._session())
+        except* StoresUnusable as group:
+            raise ClusterError(self.ctx.target.alias, str(next(errors_in(group)))) from group
+
+    def _report(self, error: ClusterError) -> None:
+        self.ctx.periodic.troubles.began("target", error)
+        if isinstance(error, ClusterReplaced):
+            self._replaced = error
+        if isinstance(error, InstanceTaken):
+            self._renamed_to = error
+            self.ctx.instance = f"{self._instance}-{secrets.token_hex(2)}"
 
     async def _apply_settings(self) -> None:
-        """Use the settings that came in meanwhile. No task has a client now."""
+        """Use the settings that `renew` was given. No task has a client now."""
         self._renewing.clear()
         settings = self._renewed
         if settings is None:
@@ -193,20 +192,16 @@ class FlowRunner:
         clients = settings.clients
         await ctx.source.renew(client_settings.source_admin(settings, ctx.service), clients.source_admin)
         await ctx.target.renew(client_settings.target_admin(settings, ctx.service), clients.target_admin)
-        self._backoff.reset()
+        self._restarts.backoff.reset()
         if self._renewed is settings:  # else newer ones came in, and what failed on the way comes again
             self._renewed = None
 
-    async def _pulse(self) -> None:
+    async def _tick(self) -> None:
         while True:
-            self._moved_at = self.ctx.clock.monotonic()
+            self._ticked_at = self.ctx.clock.monotonic()
             await asyncio.sleep(to_next_tick(TICK))
 
-    async def _wait(self, seconds: float) -> None:
-        self._moved_at = self.ctx.clock.monotonic()
-        await set_within(self._renewing, seconds)
-
-    async def _life(self) -> None:
+    async def _session(self) -> None:
         ctx, settings = self.ctx, self.ctx.settings
         try:
             self.certificates = await asyncio.to_thread(certificate_ends, settings)
@@ -216,7 +211,7 @@ class FlowRunner:
         factor = settings.control.replication_factor
         created = await ensure_control_topics(ctx.target, flow_topics(ctx.flow, settings.group_id, factor))
         log_created(ctx, ctx.target, created)
-        watch = LifeWatch(ctx, self._cluster_ids, self._losses)
+        watch = SessionWatch(ctx, self._cluster_ids, self._losses)
         if (replaced := await watch.begin(created.names)) is not None:
             self._replaced = replaced
             if self._renamed_to is not None:  # that was the group of another cluster, which does not know us
@@ -246,20 +241,20 @@ class FlowRunner:
             await report_refused_configs(ctx, ctx.target, created)
             await self._replay_and_serve(facts, watch, created.names)
         finally:
-            await self._lead.stand_down(LIFE_ENDS)
+            await self._lead.stand_down(SESSION_ENDS)
             await asyncio.gather(facts.stop(), acts.stop())
 
-    async def _replay_and_serve(self, facts: ControlProducer, watch: LifeWatch, created: Collection[str]) -> None:
-        """`created`: names of the topics that this life has created."""
+    async def _replay_and_serve(self, facts: ControlProducer, watch: SessionWatch, created: Collection[str]) -> None:
+        """Replay the state topic, join the group, and work. `created` has the topics that this session has created."""
         ctx = self.ctx
         topic = state_topic(ctx.flow, ctx.settings.group_id)
         ctx.leadership.reset()
-        ctx.state.open(ControlTopicLog(facts, topic), self._saw_leader, self._service.wants)
+        ctx.state.open(ControlTopicLog(facts, topic), self._on_claim, self._service.wants)
         async with target_follower(ctx.settings, ctx.service, topic, ctx.state.receive) as follower:
             await follower.caught_up()
-            self._compare_with_former(watch, is_new=topic in created)
-            if not self._replayed:
-                self._replayed = True
+            self._compare_state_topics(watch, is_new=topic in created)
+            if not self.ready:
+                self._replayed_at = ctx.clock.monotonic()
                 ctx.log.info("ready", f"{topic} replayed to offset {ctx.state.position + 1}", ready=True)
             membership = self._memberships(self)
             self.rebalancing = True
@@ -269,32 +264,33 @@ class FlowRunner:
                     tasks.create_task(follower.failed())
                     tasks.create_task(membership.ended())
                     tasks.create_task(without_end("the watch over the clusters", watch.run()))
-                    tasks.create_task(without_end("the watch over the target", self._watch_reach(follower)))
+                    tasks.create_task(without_end("the watch over the target", self._watch_target(follower)))
                     tasks.create_task(
                         without_end("the watch over the group", self._group_watch.run(lambda: follower.trouble))
                     )
-                    tasks.create_task(without_end("the leadership", self._lead.keep(tasks)))
+                    tasks.create_task(without_end("the leadership", self._lead.run(tasks)))
             except* ClusterError as group:
                 # Now, and not when all is cleaned up: that takes a while where brokers are away.
-                self.ctx.rounds.troubles.began("target", next(errors_in(group)))
+                self.ctx.periodic.troubles.began("target", next(errors_in(group)))
                 raise
             finally:
-                await self._lead.stand_down(LIFE_ENDS)
+                await self._lead.stand_down(SESSION_ENDS)
                 await membership.leave()
 
-    def _compare_with_former(self, watch: LifeWatch, *, is_new: bool) -> None:
-        """See whether the state topic that was just read is the one of the life before. `is_new`: this life has created
-        it."""
+    def _compare_state_topics(self, watch: SessionWatch, *, is_new: bool) -> None:
+        """Let the state log know whether the topic was replaced since the session before."""
         now = watch.target_id, watch.state_id
-        replaced = is_another_state(self._former, now, is_new=is_new)
+        replaced = is_another_state(self._former_ids, now, is_new=is_new)
         self.ctx.state.compare(replaced=replaced)
-        if now[1] or replaced or now[0] != self._former[0]:  # an unknown id says nothing new of the topic
-            self._former = now
+        if now[1] or replaced or now[0] != self._former_ids[0]:  # an unknown topic id changes nothing
+            self._former_ids = now
 
-    async def _watch_reach(self, follower: TopicFollower) -> None:
-        """Reports when the target goes away and when it is back, as the follower's connection shows. While it is there,
-        a replica that stands by comes to forget what failed while it led."""
-        troubles = self.ctx.rounds.troubles
+    async def _watch_target(self, follower: TopicFollower) -> None:
+        """Report when the target goes away and when it is back, as the follower's connection shows.
+
+        While the target answers, a replica that stands by comes to forget what failed while it led.
+        """
+        troubles = self.ctx.periodic.troubles
         while True:
             if follower.trouble:
                 self._acted_at = self.ctx.clock.monotonic()  # it cannot lead, and may when the target is back
@@ -306,40 +302,43 @@ class FlowRunner:
                     follower.trouble_over()
             else:
                 troubles.over("target")
-                self._backoff.reset()
+                self._restarts.backoff.reset()
                 now = self.ctx.clock.monotonic()
                 if now - self._lead.acting_since > WORKS_AFTER:
                     troubles.over(self._whole, answered=False)
-                if self.ctx.acting:
+                if self.ctx.is_acting:
                     self._acted_at = now
                 elif now - self._acted_at > FORGETS_AFTER:
                     troubles.forget_all()
             await asyncio.sleep(to_next_tick(TICK))
 
-    # -- standing ------------------------------------------------------------------------------------------------------
+    # -- called by the membership --------------------------------------------------------------------------------------
 
     def assigned(self, partitions: frozenset[int]) -> None:
-        """The group gave us these partitions of the commands topic."""
+        """Take the partitions of the commands topic that the group has assigned."""
         self.ctx.log.debug("group joined", f"commands partitions {sorted(partitions)}", partitions=sorted(partitions))
         self.ctx.leadership.assigned(partitions)
         self.rebalancing = False
-        self._lead.nudge()
+        self._lead.wake()
 
     async def revoked(self) -> None:
-        """The group takes everything back: acting ends before this returns."""
+        """Give up all partitions; acting has ended when this returns."""
         self.ctx.leadership.assigned(())
         self.rebalancing = True
         await self._lead.stand_down("the group divides the work anew")
-        self._lead.nudge()
+        self._lead.wake()
 
-    def on_heartbeat(self, asked_at: float) -> None:
-        """The group answered a heartbeat sent at that time (`clock.monotonic`). Not the time of the answer: one that
-        was in the socket while the process was frozen says nothing about now. May be called from any thread."""
-        self.ctx.heard_at = asked_at
+    def on_heartbeat(self, sent_at: float) -> None:
+        """Note that the group has answered a heartbeat that was sent at that time (`clock.monotonic`).
 
-    def received(self, records: Sequence[Record]) -> None:
-        """Commands that came through the group."""
-        self._lead.received(records)
+        The time of the answer does not count: an answer may have been in the socket while the process was frozen. May
+        be called from any thread.
+        """
+        self.ctx.heartbeat_at = sent_at
 
-    def _saw_leader(self, label: str, instance: str, offset: int) -> None:
-        self._lead.saw_leader(label, instance, offset, new=self._replayed)
+    def receive_commands(self, records: Sequence[Record]) -> None:
+        """Take commands that came through the group."""
+        self._lead.receive_commands(records)
+
+    def _on_claim(self, label: str, instance: str, offset: int) -> None:
+        self._lead.read_claim(label, instance, offset, new=self.ready)

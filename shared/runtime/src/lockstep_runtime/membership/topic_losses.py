@@ -1,5 +1,8 @@
-"""Control topics that were lost, from one life of a flow to the next. Each loss becomes one event, also if another
-replica has created the topic again, or the event cannot be written at once."""
+"""Control topics that were lost, from one session of a flow to the next.
+
+Each loss becomes one event, also if another replica has created the topic again, or the event cannot be written at
+once.
+"""
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
@@ -22,12 +25,12 @@ TRIED_AGAIN_S = 40.0
 """Seconds after which an event that is not in its topic is written again: longer than an append may take."""
 
 RECENT_MS = 120_000
-"""An event so long before a loss was noticed may be about it. It decides only where topics have no ids."""
+"""Milliseconds before a loss was noticed within which an event may be about it, if topics have no ids."""
 
 
 @dataclass(slots=True)
 class TopicLoss:
-    """A control topic that was there, and is another one now. `topic_id` "": the brokers have no ids."""
+    """A control topic that was replaced by another one. `topic_id` is "" if the brokers have no topic ids."""
 
     alias: str
     topic: str
@@ -46,42 +49,48 @@ class TopicLoss:
 
 
 class TopicIds:
-    """Remember the ids of control topics, and tell which topics were lost. Pure."""
+    """Remember the ids of control topics, and find those that were lost. Pure."""
 
     def __init__(self) -> None:
         self._ids: dict[tuple[str, str], str] = {}
-        self._gone: set[tuple[str, str]] = set()
+        self._missing: set[tuple[str, str]] = set()
 
     def observe(
         self, alias: str, ids: Mapping[str, str], missing: Collection[str] = (), created: Collection[str] = ()
     ) -> list[tuple[str, str]]:
-        """Compare with what was known of the cluster `alias`. An id that is "" is unknown and not compared.
+        """Compare topic ids with those that were known of the cluster `alias`.
 
-        `missing`: topics that several checks have not found. `created`: those that this replica has just created.
-        Returns each topic that was lost and is there again, with its present id.
+        Args:
+            alias: The cluster.
+            ids: Ids by topic; "" is unknown and not compared.
+            missing: Topics that several checks have not found.
+            created: Topics that this replica has just created.
+
+        Returns:
+            Each topic that was lost and exists again, with its present id.
         """
         lost = []
         for topic in missing:
             if (alias, topic) in self._ids:
-                self._gone.add((alias, topic))
+                self._missing.add((alias, topic))
         for topic, topic_id in sorted(ids.items()):
             key = alias, topic
             before = self._ids.get(key)
-            is_new = key in self._gone or (before is not None and topic in created)
+            is_new = key in self._missing or (before is not None and topic in created)
             if is_new or (before and topic_id and before != topic_id):
                 lost.append((topic, topic_id))
-            self._gone.discard(key)
+            self._missing.discard(key)
             self._ids[key] = topic_id or ("" if is_new else before or "")
         return lost
 
     def forget(self, alias: str) -> None:
-        """Another cluster answers at the address: its topics are others."""
+        """Forget the ids of a cluster: another one answers at its address."""
         self._ids = {key: topic_id for key, topic_id in self._ids.items() if key[0] != alias}
-        self._gone = {key for key in self._gone if key[0] != alias}
+        self._missing = {key for key in self._missing if key[0] != alias}
 
 
 class TopicLosses:
-    """The losses that one replica has noticed and not seen reported yet, in all its lives."""
+    """The losses that one replica has noticed and not seen reported yet, in all its sessions."""
 
     def __init__(self, ctx: FlowContext) -> None:
         self._ctx = ctx
@@ -92,22 +101,24 @@ class TopicLosses:
     def observe(
         self, alias: str, ids: Mapping[str, str], missing: Collection[str] = (), created: Collection[str] = ()
     ) -> None:
-        """Note what a check has found, as `TopicIds.observe`."""
+        """Note what a check has found. See `TopicIds.observe`."""
         clock = self._ctx.clock
         for topic, topic_id in self._ids.observe(alias, ids, missing, created):
             due_at = clock.monotonic() + self._turn_s
             self._pending.append(TopicLoss(alias, topic, topic_id, clock.wall_ms(), due_at))
 
     def forget(self, alias: str) -> None:
-        """Another cluster answers at the address."""
+        """Forget the ids of a cluster: another one answers at its address."""
         self._ids.forget(alias)
 
     async def report(self) -> None:
-        """Write the event of each loss that is due and has none, while we lead. It stays pending until it is read in
-        the events topic, for an append may fail unseen. Raises ClusterError."""
+        """Write the event of each loss that is due and has none, while this replica leads. Raises ClusterError.
+
+        A loss stays pending until its event is read in the events topic, because an append may fail unseen.
+        """
         ctx = self._ctx
         now = ctx.clock.monotonic()
-        if not (ctx.acting and ctx.leadership.leads() and any(loss.due_at <= now for loss in self._pending)):
+        if not (ctx.is_acting and ctx.leadership.leads() and any(loss.due_at <= now for loss in self._pending)):
             return
         events = await self._read_events()
         self._pending = [loss for loss in self._pending if not any(map(loss.is_reported_by, events))]
@@ -121,7 +132,7 @@ class TopicLosses:
         await self._ctx.event(KIND, loss.topic, text, cluster=loss.alias, topic_id=loss.topic_id)
 
     async def _read_events(self) -> list[Event]:
-        ctx, found = self._ctx, list[Event]()
+        ctx, events = self._ctx, list[Event]()
         mark = f'"{KIND}"'.encode()
 
         def fold(records: Sequence[Record]) -> None:
@@ -129,9 +140,9 @@ class TopicLosses:
                 if record.value is None or mark not in record.value:
                     continue
                 try:
-                    found.append(decode_event(record.value))
+                    events.append(decode_event(record.value))
                 except (MalformedRow, NewerVersion):
                     continue  # the reader of answers counts it
 
         await target_follower(ctx.settings, ctx.service, events_topic(ctx.flow, ctx.settings.group_id), fold).replay()
-        return found
+        return events

@@ -1,4 +1,4 @@
-"""Says on the events topic what fails in this replica. It works across lives: a life that cannot begin is a trouble."""
+"""Report on the events topic what fails in this replica, in all sessions: one that cannot begin is a trouble."""
 
 import asyncio
 from itertools import islice
@@ -19,61 +19,64 @@ CHECK_INTERVAL_S = 5.0
 """Seconds between two checks. A trouble that both find is reported."""
 
 RENEWED_AFTER_S, TROUBLES_VALID_MS = 60.0, 150_000
-"""While something fails. A replica that was killed is believed for as long as its last report is valid."""
+"""Seconds between two reports while something fails, and the milliseconds for which a report is valid.
+
+A replica that was killed is believed for as long as its last report is valid.
+"""
 
 COUNTS_RENEWED_AFTER_S, COUNTS_VALID_MS = 600.0, 1_260_000
-"""While there is nothing but counts of unreadable records."""
+"""The same while there are only counts of unreadable records."""
 
 Troubles = tuple[tuple[str, Reason], ...]
 Counts = tuple[tuple[str, int], ...]
 
 
 class ReportSchedule:
-    """Decide when a report is due, and what it says. No I/O, no clock."""
+    """Decide when a report is due, and its content. Pure."""
 
     def __init__(self) -> None:
-        self._seen: frozenset[tuple[str, str]] = frozenset()
+        self._last_troubles: frozenset[tuple[str, str]] = frozenset()
         """Names and codes of the troubles of the last check."""
-        self._said: tuple[frozenset[tuple[str, str]], Counts] | None = frozenset(), ()
-        """What the last report said; None: it was not written."""
-        self._said_at = float("-inf")
+        self._reported: tuple[frozenset[tuple[str, str]], Counts] | None = frozenset(), ()
+        """The troubles and counts of the last report; None: it was not written."""
+        self._reported_at = float("-inf")
 
     def check(self, troubles: Troubles, counts: Counts, now: float) -> tuple[Troubles, Counts, int] | None:
         """Return troubles, counts and validity of the report that is due now; None if none is.
 
         Args:
             troubles: What fails now.
-            counts: How many records of which topic were passed over.
+            counts: Records that were passed over, by topic.
             now: Monotonic seconds.
         """
-        names = frozenset((what, reason.code) for what, reason in troubles)
-        lasting, self._seen = names & self._seen, names
-        if (lasting, counts) == self._said:
+        names = frozenset((name, reason.code) for name, reason in troubles)
+        lasting, self._last_troubles = names & self._last_troubles, names
+        if (lasting, counts) == self._reported:
             renewed_after = RENEWED_AFTER_S if lasting else COUNTS_RENEWED_AFTER_S
-            if not (lasting or counts) or now - self._said_at < renewed_after:
+            if not (lasting or counts) or now - self._reported_at < renewed_after:
                 return None
-        self._said, self._said_at = (lasting, counts), now
+        self._reported, self._reported_at = (lasting, counts), now
         shown = (trouble for trouble in troubles if (trouble[0], trouble[1].code) in lasting)
         return tuple(islice(shown, MOST_IN_ROW)), counts, TROUBLES_VALID_MS if lasting else COUNTS_VALID_MS
 
     def not_written(self) -> None:
-        """Note that the last report was not written. It is due again at the next check."""
-        self._said = None
+        """Note that the last report was not written, so that it is due again at the next check."""
+        self._reported = None
 
 
 class TroubleReporter:
-    """Writes reports for as long as a process serves a flow, each with a producer of its own."""
+    """Write reports for as long as a process serves a flow, each with a producer of its own."""
 
     def __init__(self, ctx: FlowContext) -> None:
         self._ctx = ctx
         self._schedule = ReportSchedule()
 
     async def run(self) -> None:
-        """Check and write, for ever. A report that cannot be written is tried again."""
+        """Check and write until cancelled. A report that cannot be written is tried again."""
         ctx = self._ctx
         while True:
             await asyncio.sleep(CHECK_INTERVAL_S)
-            troubles = (*ctx.rounds.troubles.reasons.items(), *ctx.elsewhere.reasons.items())
+            troubles = (*ctx.periodic.troubles.reasons.items(), *ctx.remote_troubles.reasons.items())
             due = self._schedule.check(troubles, tuple(ctx.unreadable.counts.items()), ctx.clock.monotonic())
             if due is not None:
                 await self._write(*due)

@@ -50,6 +50,8 @@ WIDE = {"max_content_width": 100}
 
 
 class FlowName(click.ParamType):
+    """The type of an option that names a flow."""
+
     name = "SOURCE->TARGET"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Flow:
@@ -61,19 +63,19 @@ class FlowName(click.ParamType):
             self.fail(str(exc), param, ctx)
 
 
-def service_command(service: ServiceDefinition, about: str) -> click.Command:
-    """The command of one service in a process of its own. `about` is its help."""
+def service_command(service: ServiceDefinition, help_text: str) -> click.Command:
+    """Return the command of one service in a process of its own, with `help_text` as its help."""
 
-    @click.command(name=f"lockstep-{service.name}", help=about, epilog=EPILOG, context_settings=WIDE)
+    @click.command(name=f"lockstep-{service.name}", help=help_text, epilog=EPILOG, context_settings=WIDE)
     @process_options
-    def command(**given: Any) -> None:
-        run_process(service.name, [service], **given)
+    def command(**arguments: Any) -> None:
+        run_process(service.name, [service], **arguments)
 
     return command
 
 
 def process_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds the options that `run_process` takes."""
+    """Add the options that `run_process` takes."""
     options = (
         click.option(
             "--config",
@@ -140,36 +142,46 @@ def run_process(
     log_format: logs.LogFormat,
     **legacy: Any,
 ) -> None:
-    """Run the services until a signal, then end this process with their exit code. `process` is its name in the log.
-    Each service serves those flows that need it. Raises SystemExit with code 2 where the configuration cannot be used,
-    or where one of the services has nothing to do."""
+    """Run the services until a signal, then end this process with their exit code.
+
+    Each service serves those flows that need it. `process` is the name of the process in the log.
+
+    Raises:
+        SystemExit: Code 2: the configuration cannot be used, or a service has nothing to do.
+    """
     logs.configure(process, log_level or "info", log_format)
-    memory.keep_little()
-    read = _reading(path, mm1_files(legacy))
+    memory.tune_malloc_for_service()
+    read = _reader(path, mm1_files(legacy))
     configuration = _load(read)
     if log_level is None:
         levels = configuration.log
         logs.configure(process, levels.level(process), log_format, libraries=levels.by_service.get(CLIENTS))
-    served = [_served(service, configuration, flows) for service in services]
+    selections = [_select_flows(service, configuration, flows) for service in services]
     for remark in () if remarks_reported else (*configuration.notes, *configuration.unused):
         _log.warning("%s", remark)
-    for service, (_, settings) in zip(services, served, strict=True):
+    for service, (_, settings) in zip(services, selections, strict=True):
         if service.first:
             resolve_name(service.first)(settings)
     with memory.without_default_certificates():
-        # Faust takes half a second: not for --help.
+        # To import Faust takes half a second: not for --help.
         from lockstep_runtime.service.service import Instance, Process, serve
 
-    place = Instance(instance, replace(access, port=port))
-    makes = [
+    identity = Instance(instance, replace(access, port=port))
+    factories = [
         partial(
-            Process, service, seen, partial(_seen_again, service, read), settings, resolve_name(service.build), place
+            Process,
+            service,
+            configured,
+            partial(_reload, service, read),
+            settings,
+            resolve_name(service.build),
+            identity,
         )
-        for service, (seen, settings) in zip(services, served, strict=True)
+        for service, (configured, settings) in zip(services, selections, strict=True)
     ]
-    memory.collect_seldom()
+    memory.freeze_gc()
     _dump_stacks()
-    code = serve(process, makes)
+    code = serve(process, factories)
     logging.shutdown()
     sys.stdout.flush()
     # A library's thread that waits for a broker which is gone must not keep the process from ending in time.
@@ -177,13 +189,13 @@ def run_process(
 
 
 def _dump_stacks() -> None:
-    """If a signal ends the process, or SIGQUIT asks (as of a JVM), standard error has the stack of each thread."""
+    """Write the stack of each thread to standard error if a signal ends the process, or on SIGQUIT (as a JVM does)."""
     faulthandler.enable()
     if hasattr(signal, "SIGQUIT"):
         faulthandler.register(signal.SIGQUIT, all_threads=True)
 
 
-def _reading(path: Path | None, legacy: LegacyFiles | None) -> Callable[[], Configuration]:
+def _reader(path: Path | None, legacy: LegacyFiles | None) -> Callable[[], Configuration]:
     if path is not None and legacy is not None:
         raise click.UsageError("--config and MirrorMaker 1's files are two configurations: name one of them.")
     if legacy is not None:
@@ -201,28 +213,28 @@ def _load(read: Callable[[], Configuration]) -> Configuration:
         raise SystemExit(2) from None
 
 
-def _served(
+def _select_flows(
     service: ServiceDefinition, configuration: Configuration, flows: tuple[Flow, ...]
 ) -> tuple[Configuration, list[FlowSettings]]:
-    """The configuration as the service sees it, and its flows in there."""
-    seen = _seen(service, configuration)
+    """Return the configuration as the service reads it, and the flows in it that the service is to serve."""
+    configured = _for_service(service, configuration)
     try:
-        chosen = [seen.flow(flow) for flow in flows] or list(seen.flows)
+        chosen = [configured.flow(flow) for flow in flows] or list(configured.flows)
     except UnknownFlow as exc:
         click.echo(str(exc), err=True)
         raise SystemExit(2) from None
     needed = [settings for settings in chosen if settings.needs(service.name)]
     if not needed:
-        asked = "none of the flows asked for needs it" if flows else "no flow in it needs it"
-        click.echo(f"{service.name} has nothing to do with {configuration.path}: {asked}", err=True)
+        cause = "none of the flows asked for needs it" if flows else "no flow in it needs it"
+        click.echo(f"{service.name} has nothing to do with {configuration.path}: {cause}", err=True)
         raise SystemExit(2)
-    return seen, needed
+    return configured, needed
 
 
-def _seen(service: ServiceDefinition, configuration: Configuration) -> Configuration:
+def _for_service(service: ServiceDefinition, configuration: Configuration) -> Configuration:
     connector = connector_name(service_connector(service.name))
     return replace(configuration, flows=tuple(settings.as_seen_by(connector) for settings in configuration.flows))
 
 
-def _seen_again(service: ServiceDefinition, read: Callable[[], Configuration]) -> Configuration:
-    return _seen(service, read())
+def _reload(service: ServiceDefinition, read: Callable[[], Configuration]) -> Configuration:
+    return _for_service(service, read())

@@ -1,7 +1,6 @@
-"""`--secrets-dir`, `--settings`, `--logging-dir`, `--unknown`: the files beside a configuration, and how strictly it is
-read, for every command that reads one.
+"""`--secrets-dir`, `--settings`, `--logging-dir` and `--unknown`, for every command that reads a configuration.
 
-They are handed on as environment variables, so that the processes which a command starts look in the same places.
+They are passed on as environment variables, so that the processes which a command starts use the same files.
 """
 
 import os
@@ -16,16 +15,16 @@ from lockstep_config.loader.settings_file import SETTINGS_VARIABLE, UNKNOWN_VARI
 from lockstep_config.text.config_providers import SECRETS_FOLDER, SECRETS_VARIABLE
 
 REMARKS_PRINTED = "--remarks-told"
-"""For a process whose configuration was remarked on by the one that starts it."""
+"""A flag for a process whose configuration was remarked on by the process that starts it."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def beside_configuration(command: F) -> F:
-    """Adds the four options; the command itself sees none of them."""
+    """Add the four options; the command itself sees none of them."""
     folder = click.Path(path_type=Path, file_okay=False)
     kind: click.ParamType
-    for name, kind, variable, about in (
+    for name, kind, variable, help_text in (
         (
             "--unknown",
             click.Choice(["error", "warn"]),
@@ -60,26 +59,26 @@ def beside_configuration(command: F) -> F:
             envvar=variable,
             show_envvar=True,
             expose_value=False,
-            callback=_handed_on(variable),
-            help=about,
+            callback=_pass_on(variable),
+            help=help_text,
         )(command)
     return command
 
 
-def _handed_on(variable: str) -> Callable[[click.Context, click.Parameter, Path | str | None], Path | str | None]:
-    def hand_on(ctx: click.Context, param: click.Parameter, value: Path | str | None) -> Path | str | None:
+def _pass_on(variable: str) -> Callable[[click.Context, click.Parameter, Path | str | None], Path | str | None]:
+    def set_variable(ctx: click.Context, param: click.Parameter, value: Path | str | None) -> Path | str | None:
         if value is None or ctx.resilient_parsing:
             return value
         before = os.environ.get(variable)
         os.environ[variable] = str(value.absolute()) if isinstance(value, Path) else value
 
-        def as_before() -> None:
+        def restore() -> None:
             if before is None:
                 os.environ.pop(variable, None)
             else:
                 os.environ[variable] = before
 
-        ctx.call_on_close(as_before)
+        ctx.call_on_close(restore)
         return value
 
-    return hand_on
+    return set_variable

@@ -36,23 +36,23 @@ _OPTIONS = {
     "message.handler.args": ("TEXT", "Without effect."),
     "rebalance.listener.args": ("TEXT", "Without effect."),
 }
-"""With how the value is shown and the help. Values are judged where all of the configuration is."""
+"""Options by name, each with its metavar and help. Their values are checked with the whole configuration."""
 
 NOT_MEANT = frozenset({"message.handler", "consumer.rebalance.listener", "message.handler.args",
                        "rebalance.listener.args", "new.consumer"})  # fmt: skip
-"""Not shown: they exist so that a message can explain them."""
+"""Options that are hidden: they exist so that a message can explain them."""
 
 
 def legacy_options(*, hidden: bool = False) -> Callable[[F], F]:
-    """The options as parameters of a click command: `mm1_files` makes one value of them."""
+    """Return a decorator that adds the options to a click command. `mm1_files` reads their parameters."""
 
     def decorate(command: F) -> F:
         command = click.option(
             "--new.consumer", "new_consumer", is_flag=True, hidden=True, help="Without effect, as in MirrorMaker 1."
         )(command)
-        for name, (metavar, about) in reversed(_OPTIONS.items()):
+        for name, (metavar, help_text) in reversed(_OPTIONS.items()):
             command = click.option(
-                f"--{name}", _parameter(name), metavar=metavar, help=about, hidden=hidden or name in NOT_MEANT
+                f"--{name}", _parameter(name), metavar=metavar, help=help_text, hidden=hidden or name in NOT_MEANT
             )(command)
         for name, side in ((PRODUCER, "target"), (CONSUMER, "source")):
             command = click.option(
@@ -69,8 +69,11 @@ def legacy_options(*, hidden: bool = False) -> Callable[[F], F]:
 
 
 def mm1_files(parameters: Mapping[str, Any]) -> "LegacyFiles | None":
-    """What a command was given, from its parameters; None: nothing of it. Raises click.UsageError where one of the two
-    files is missing."""
+    """Return MirrorMaker 1's files and options from a command's parameters; None if none is given.
+
+    Raises:
+        click.UsageError: One of the two files is missing.
+    """
     consumer, producer = (parameters.get(_parameter(name)) for name in (CONSUMER, PRODUCER))
     options = {name: value for name in _OPTIONS if (value := parameters.get(_parameter(name))) is not None}
     if consumer is None and producer is None and not options:
@@ -78,13 +81,13 @@ def mm1_files(parameters: Mapping[str, Any]) -> "LegacyFiles | None":
     if consumer is None or producer is None:
         missing = CONSUMER if consumer is None else PRODUCER
         raise click.UsageError(f"Missing option '--{missing}': name MirrorMaker 1's file; it says where a cluster is.")
-    from lockstep_config.loader.mm1_files import LegacyFiles  # not for --help
+    from lockstep_config.loader.mm1_files import LegacyFiles  # slow to import, and not needed for --help
 
     return LegacyFiles(consumer, producer, options)
 
 
 def legacy_arguments(files: "LegacyFiles") -> list[str]:
-    """The same again, for a process that is started."""
+    """Return the arguments that pass the files and options on to another process."""
     arguments = [f"--{CONSUMER}={files.consumer.resolve()}", f"--{PRODUCER}={files.producer.resolve()}"]
     return arguments + [f"--{name}={value}" for name, value in files.options.items()]
 
@@ -94,4 +97,4 @@ def _parameter(name: str) -> str:
 
 
 PARAMETERS = tuple(_parameter(name) for name in (CONSUMER, PRODUCER, "new.consumer", *_OPTIONS))
-"""What `legacy_options` adds to a command's parameters."""
+"""The parameters that `legacy_options` adds to a command."""

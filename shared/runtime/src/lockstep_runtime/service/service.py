@@ -1,5 +1,4 @@
-"""A service's process: Faust runs the membership in each flow's group, everything else is plain asyncio
-(`architecture.md` §4).
+"""A service's process: Faust in each flow's group, everything else plain asyncio (`architecture.md` §4).
 
 One process serves several flows, in one event loop.
 """
@@ -12,13 +11,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from lockstep_config import Configuration, FlowSettings
 from lockstep_config.flow import client_settings
 from lockstep_kafka.admin.admin import service_admin
 from lockstep_kafka.common.asyncio_util import set_within, without_end
-from lockstep_kafka.common.backoff import Backoff
 from lockstep_kafka.common.errors import ShutdownRequested, errors_in
 from lockstep_kafka.common.tracing import NO_TRACING
 from lockstep_runtime.flow.common_metrics import build_samples, certificate_samples, lead_samples, memory_samples
@@ -34,23 +33,26 @@ from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.telemetry.metrics import Metrics, Sample
 from lockstep_runtime.telemetry.tracing_config import start_tracing
 from lockstep_runtime.util.memory import resident
+from lockstep_runtime.util.process_restarts import ProcessRestarts
 
 CLEAN, CRASHED, UNUSABLE, SHUTDOWN_REQUESTED = 0, 1, 2, 3
 
 ENDS_WITHIN = 9.0
-"""Seconds from the first signal to the end of the process, at most."""
+"""Most seconds from the first signal to the end of the process."""
 
 
 LAST_SPANS = 0.8
-"""Seconds for the spans of the last moments; they do not hold up the end."""
+"""Most seconds for sending the last spans at the end."""
 
 LOCAL = AccessPolicy()
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """The identity of this process, and where its pages are. `instance` distinguishes replicas and survives
-    restarts."""
+    """The identity of this process, and where its pages are.
+
+    `instance` distinguishes replicas and survives restarts.
+    """
 
     instance: str
     access: AccessPolicy = LOCAL
@@ -66,22 +68,31 @@ class Process:
         reload: Callable[[], Configuration],
         flows: Sequence[FlowSettings],
         build: Callable[[FlowContext], FlowService],
-        place: Instance,
+        identity: Instance,
     ) -> None:
-        """`reload` loads the configuration again, as it is by then. `build`: what the definition names."""
+        """Create the runner of each flow.
+
+        Args:
+            definition: The service.
+            configuration: The configuration that the service has started with.
+            reload: Loads the configuration again.
+            flows: The settings of the flows to serve.
+            build: Makes the FlowService of each flow, as the definition names it.
+            identity: The name of the process and its pages.
+        """
         service = self.service = definition.name
-        self.place = place
+        self.identity = identity
         self.metrics = Metrics()
         self.log = FlowLog(service, "")
         traced = any(settings.tracing for settings in flows)
-        self._tracing = start_tracing(service, place.instance, os.environ, self.log) if traced else NO_TRACING
+        self._tracing = start_tracing(service, identity.instance, os.environ, self.log) if traced else NO_TRACING
         clock = Clock()
         self.runners: list[FlowRunner] = []
         for settings in flows:
             ctx = FlowContext(
                 service,
                 settings,
-                instance=place.instance,
+                instance=identity.instance,
                 source=service_admin(settings, settings.flow.source, client_settings.source_admin(settings, service)),
                 target=service_admin(settings, settings.flow.target, client_settings.target_admin(settings, service)),
                 leadership=Leadership(service, divided=definition.divided),
@@ -104,7 +115,12 @@ class Process:
             yield from certificate_samples(runner.flow, runner.certificates, now)
 
     def live(self) -> str | None:
-        return "; ".join(filter(None, (r.not_live() for r in self.runners))) or None
+        return "; ".join(filter(None, (r.stall() for r in self.runners))) or None
+
+    @property
+    def ready_for(self) -> timedelta:
+        """Return for how long all flows have been ready; zero if one is not."""
+        return min((runner.ready_for for runner in self.runners), default=timedelta())
 
     def ready(self) -> str | None:
         waiting = [str(r.ctx.flow) for r in self.runners if not r.ready]
@@ -113,25 +129,25 @@ class Process:
     def status(self) -> dict[str, Any]:
         return {
             "service": self.service,
-            "instance": self.place.instance,
+            "instance": self.identity.instance,
             "ready": self.ready() is None,
             "configuration": self._rotation.status(),
             "flows": {str(r.ctx.flow): r.status() for r in self.runners},
         }
 
     async def run(self, stop: asyncio.Event) -> int:
-        """Until `stop` is set or a crash; returns the exit code."""
+        """Run until `stop` is set or a crash, and return the exit code."""
         pages = PageServer(
-            self.metrics, live=self.live, ready=self.ready, status=self.status, warn=self._about_certificate
+            self.metrics, live=self.live, ready=self.ready, status=self.status, warn=self._log_certificate
         )
         try:
-            address = await pages.open(self.place.access)
+            address = await pages.open(self.identity.access)
         except PagesUnusable as exc:
             self.log.info("cannot start", str(exc), level=logging.ERROR)
             return UNUSABLE
         flows = ", ".join(str(r.ctx.flow) for r in self.runners)
-        self.log.info("started", f"{flows} as {self.place.instance}, pages at {address}", address=address)
-        for warning in self.place.access.warnings():
+        self.log.info("started", f"{flows} as {self.identity.instance}, pages at {address}", address=address)
+        for warning in self.identity.access.warnings():
             self.log.warn("pages are not on this machine alone", f"{address}: {warning}")
         work = asyncio.create_task(self._flows())
         stopping = asyncio.create_task(stop.wait())
@@ -150,11 +166,11 @@ class Process:
         self.log.info("ended")
         return code
 
-    def _about_certificate(self, why: str) -> None:
-        if why:
-            self.log.warn("certificate not taken up", f"{why}; the one of before serves on")
+    def _log_certificate(self, refusal: str) -> None:
+        if refusal:
+            self.log.warn("certificate not taken up", f"{refusal}; the one of before serves on")
         else:
-            self.log.info("certificate taken up", str(self.place.access.certificate))
+            self.log.info("certificate taken up", str(self.identity.access.certificate))
 
     async def _flows(self) -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -172,52 +188,59 @@ class Process:
         return CRASHED
 
 
-def _thread_ended(ended: threading.ExceptHookArgs) -> None:
-    """A thread of a library's raised: one line, as for everything else. Faust's consumer thread is cancelled when its
-    broker is away at our end; that is no news."""
-    cancelled = issubclass(ended.exc_type, asyncio.CancelledError)
-    name = ended.thread.name if ended.thread is not None else "?"
+def _thread_ended(arguments: threading.ExceptHookArgs) -> None:
+    """Log in one line that a library's thread ended with an exception.
+
+    Faust's consumer thread is cancelled when its broker is away at our end, which is logged at debug.
+    """
+    cancelled = issubclass(arguments.exc_type, asyncio.CancelledError)
+    name = arguments.thread.name if arguments.thread is not None else "?"
     level = logging.DEBUG if cancelled else logging.ERROR
-    logging.getLogger(__name__).log(level, "thread %s ended", name, exc_info=ended.exc_value)
+    logging.getLogger(__name__).log(level, "thread %s ended", name, exc_info=arguments.exc_value)
 
 
-def serve(process: str, makes: Sequence[Callable[[], Process]]) -> int:
-    """Run all services of this process until SIGTERM or SIGINT and return the exit code. 0: clean. 1: crash. 2: cannot
-    start. 3: the configuration asks to end (`ShutdownRequested`). The first signal ends it within 10 s, a second SIGINT
-    at once. `process` is its name in the log.
+def serve(process: str, factories: Sequence[Callable[[], Process]]) -> int:
+    """Run all services of this process until SIGTERM or SIGINT, and return the exit code.
 
-    A service that crashes ends a process that has no other. Beside others it starts again by itself."""
+    The codes are 0: ended cleanly. 1: crash. 2: cannot start. 3: the configuration asks to end (`ShutdownRequested`).
+    The first signal ends the process within 10 s, a second SIGINT at once. A service that crashes ends a process that
+    has no other. Beside others it starts again by itself.
 
+    Args:
+        process: The name of the process in the log.
+        factories: Make the services.
+    """
     threading.excepthook = _thread_ended
-    return asyncio.run(_serve(FlowLog(process, ""), makes))
+    return asyncio.run(_serve(FlowLog(process, ""), factories))
 
 
-async def _serve(log: FlowLog, makes: Sequence[Callable[[], Process]]) -> int:
+async def _serve(log: FlowLog, factories: Sequence[Callable[[], Process]]) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, _signalled, name, stop, log)
-    if len(makes) == 1:
-        return await makes[0]().run(stop)
+    if len(factories) == 1:
+        return await factories[0]().run(stop)
     async with asyncio.TaskGroup() as tasks:
-        kept = [tasks.create_task(keep_running(make, stop)) for make in makes]
-    return max(task.result() for task in kept)
+        services = [tasks.create_task(keep_running(make, stop)) for make in factories]
+    return max(task.result() for task in services)
 
 
 async def keep_running(make: Callable[[], Process], stop: asyncio.Event) -> int:
-    """Start a service of a shared process again after each crash, with the waits of a supervisor. Any other end of it
-    ends the others too: it sets `stop`. Returns the exit code."""
-    loop, backoff = asyncio.get_running_loop(), Backoff(first=1.0, at_once=1)
+    """Start a service of a shared process again after each crash, and return its exit code (`restarts.md`).
+
+    Any other end of it ends the other services too: it sets `stop`.
+    """
+    loop, restarts = asyncio.get_running_loop(), ProcessRestarts()
     while True:
         process, began = make(), loop.time()
         code = await process.run(stop)
         if code != CRASHED or stop.is_set():
             stop.set()
             return code
-        backoff.worked(loop.time() - began)
-        wait = backoff.next()
-        process.log.warn("starting again", f"in {wait:g} s" if wait else "at once")
-        if await set_within(stop, wait):
+        delay = restarts.next_delay(timedelta(seconds=loop.time() - began), process.ready_for)
+        process.log.warn("starting again", f"in {delay.total_seconds():g} s" if delay else "at once")
+        if await set_within(stop, delay.total_seconds()):
             return CLEAN
 
 

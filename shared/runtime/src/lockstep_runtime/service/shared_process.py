@@ -1,6 +1,8 @@
-"""Several services in one process, as `lockstep run` starts the control services: they load the same libraries, which
-are most of what each holds. Each has its own pages, membership, lead and restart, as in a process of its own
-(`docs/decisions/0064-control-services-share-a-process.md`)."""
+"""Several services in one process, as `lockstep run` starts the control services.
+
+They load the same libraries, which are most of what each process holds. Each has its own pages, membership, lead and
+restart, as in a process of its own (`docs/decisions/0064-control-services-share-a-process.md`).
+"""
 
 from pkgutil import resolve_name
 from typing import Any
@@ -24,8 +26,9 @@ command."""
     help="The package of a service, such as lockstep_heartbeat; repeat for more.",
 )
 @process_options
-def main(modules: tuple[str, ...], **given: Any) -> None:
-    run_process(CONTROL_SERVICES, [resolve_name(f"{module}.__main__:SERVICE") for module in modules], **given)
+def main(modules: tuple[str, ...], **arguments: Any) -> None:
+    """Run the named services in this process."""
+    run_process(CONTROL_SERVICES, [resolve_name(f"{module}.__main__:SERVICE") for module in modules], **arguments)
 
 
 if __name__ == "__main__":

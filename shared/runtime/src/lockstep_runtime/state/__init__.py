@@ -1,1 +1,1 @@
-"""The state topic folded into rows, who may write them, and what is wanted of a flow's parts."""
+"""The state topic folded into rows, who may write them, and the desired state of a flow's parts."""

@@ -1,7 +1,7 @@
-"""Follow one compacted topic of a cluster, and keep a fold of it that can be trusted.
+"""Follow one compacted topic of a cluster, and keep a fold of it.
 
-The topic is read from its beginning and folded anew whenever it is another log: truncated, deleted, or re-created under
-the same name. The topic id shows the last case, even when the new log is already longer than the old one was. While it
+The topic is read from its beginning whenever it is another log: truncated, deleted, or re-created under the same
+name. The topic id shows the last case, even when the new log is already longer than the old one was. While the topic
 is missing or cannot be read there is no fold, and `trouble` has the reason.
 """
 
@@ -11,34 +11,31 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from lockstep_kafka.admin.admin import Admin
-from lockstep_kafka.common.asyncio_util import set_within, unless_set
-from lockstep_kafka.common.backoff import Backoff
+from lockstep_kafka.common.asyncio_util import unless_set
 from lockstep_kafka.common.errors import ClusterError, LogTruncated, NotPermitted, TopicMissing
 from lockstep_kafka.topics.control_topics import ControlTopic
 from lockstep_kafka.topics.topic_follower import TopicFollower
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
+from lockstep_runtime.util.task_restarts import TaskRestarts
 
 F = TypeVar("F")
 
 CreateTopics = Callable[[Admin, Sequence[ControlTopic]], Awaitable[object]]
-"""Create control topics that are missing."""
+"""Creates control topics that are missing."""
 
 PARTITION = 0
-"""MirrorMaker 2's topics and our state topics have no other that counts (`mm2-behaviour.md` §1.1, `architecture.md`
-§3)."""
+"""The only partition that counts in MirrorMaker 2's topics and in our state topics.
+
+See `mm2-behaviour.md` §1.1 and `architecture.md` §3.
+"""
 
 NOT_YET = "not read to their end yet"
 
 
 class CompactedTopic(ABC, Generic[F]):
-    """Keeps `fold` in step with a topic. Run it as long as the flow lives.
-
-    `conf` makes settings for a consumer; `name` is what messages call the topic. `create` creates it
-    where it is missing; with `optional` its absence is no trouble. With `does_without`, a topic that may not be read
-    has an empty fold.
-    """
+    """Keep `fold` in step with a topic. Run it as long as the flow is served."""
 
     def __init__(
         self,
@@ -53,6 +50,19 @@ class CompactedTopic(ABC, Generic[F]):
         optional: bool = False,
         does_without: bool = False,
     ) -> None:
+        """Create it without a fold.
+
+        Args:
+            admin: The topic's cluster.
+            conf: Makes the settings of a consumer.
+            topic: The topic to follow.
+            log: Gets a debug line when the topic was read.
+            troubles: Gets why the topic cannot be read.
+            name: The name of the topic in messages and troubles.
+            create: Creates the topic if it is missing.
+            optional: The absence of the topic is no trouble.
+            does_without: A topic that may not be read has an empty fold.
+        """
         self._admin = admin
         self._conf = conf
         self._topic = topic
@@ -64,68 +74,63 @@ class CompactedTopic(ABC, Generic[F]):
         self._does_without = does_without
         self._topic_id = ""
         self._changed = asyncio.Event()
-        self._why = NOT_YET
-        self._judged = asyncio.Event()
-        self._loaded = asyncio.Event()
+        self._restarts = TaskRestarts(self._fail, wake=self._changed)
+        self._reason = NOT_YET
+        self._is_judged = asyncio.Event()
+        self._is_loaded = asyncio.Event()
         self.fold: F | None = None
-        """Read to the end of the topic, and following; None while it is not."""
+        """The fold of the topic, read to its end and followed; None while it is not."""
         self.is_missing = False
-        """There is no such topic, as far as we know."""
+        """The topic did not exist at the last attempt to read it."""
         self.is_denied = False
-        """We may not read the topic, as far as we know."""
-        self.generation = 0
-        """Grows with every new fold."""
+        """The topic was denied, and has not been read since."""
+        self.readings = 0
+        """The number of folds that `fold` has been."""
 
     @abstractmethod
     def begin_fold(self) -> F:
-        """The fold of an empty topic."""
+        """Return the fold of an empty topic."""
 
     @abstractmethod
     def apply(self, fold: F, records: Sequence[Record]) -> None:
         """Fold records, in log order."""
 
     def finish_fold(self, fold: F) -> F:
-        """The fold to keep of one that was read to the end of the topic. Called once for each reading."""
+        """Return the fold to keep of one that was read to the end of the topic. Called once for each reading."""
         return fold
 
     @property
     def topic(self) -> str:
-        """The topic's name."""
+        """Return the topic's name."""
         return self._topic.name
 
     @property
     def trouble(self) -> str:
-        """Why there is no fold just now; "" while there is one."""
-        return "" if self.fold is not None else f"{self._name}: {self._why}"
+        """Return why there is no fold just now; "" while there is one."""
+        return "" if self.fold is not None else f"{self._name}: {self._reason}"
 
     async def run(self, first: Callable[[], Awaitable[None]] | None = None) -> None:
         """Follow until cancelled. Nothing is read before `first` has returned."""
         self._replace(None)
         self.is_missing = False
-        self._judged.clear()
+        self._is_judged.clear()
         if first is not None:
             await first()
-        backoff = Backoff()
-        while True:
-            ended: ClusterError | None = None
-            try:
-                await self._follow(backoff)
-            except ClusterError as trouble:
-                ended = trouble
-                self._fail(trouble)
-            await set_within(self._changed, backoff.after(ended))
+        await self._restarts.run_forever(self._follow)
 
     async def judged(self) -> None:
         """Return once the topic was read to its end for the first time, or it is known why it cannot be."""
-        await self._judged.wait()
+        await self._is_judged.wait()
 
     async def loaded(self) -> None:
         """Return once there is a fold."""
-        await self._loaded.wait()
+        await self._is_loaded.wait()
 
     async def verify(self) -> None:
-        """Have the topic read anew if it is gone, or not the one that was followed. Have it read for the first time if
-        it was missing and is there now. Raises what Admin raises."""
+        """Have the topic read again if it is gone, was created again, or exists after it was missing.
+
+        Raises what Admin raises.
+        """
         if self.fold is None and not self.is_missing:
             return
         described = await self._admin.topic(self.topic)
@@ -136,10 +141,10 @@ class CompactedTopic(ABC, Generic[F]):
         if changed:
             self._replace(None)
             self.is_missing = False
-            self._why = NOT_YET
+            self._reason = NOT_YET
             self._changed.set()
 
-    async def _follow(self, backoff: Backoff) -> None:
+    async def _follow(self) -> None:
         self._changed.clear()
         if self._create is not None:
             await self._create(self._admin, [self._topic])
@@ -163,39 +168,39 @@ class CompactedTopic(ABC, Generic[F]):
             alias=self._admin.alias,
             access=self._admin.access,
         )
-        self._why = NOT_YET
+        self._reason = NOT_YET
         async with follower:
             await follower.caught_up()
             if self.is_denied:
                 await follower.permitted()
             self.is_denied = False
             self._replace(self.finish_fold(fold))
-            backoff.reset()
+            self._restarts.backoff.reset()
             self._troubles.over(self._name)
-            self._judged.set()
+            self._is_judged.set()
             self._log.debug(f"{self._name} read", f"{self.topic} on {self._admin.alias}")
             await unless_set(self._changed, follower.failed())
         raise LogTruncated(self._admin.alias, self.topic, PARTITION, position)
 
     def _fail(self, trouble: ClusterError) -> None:
-        denied = isinstance(trouble, NotPermitted)
-        if not (denied and self._does_without):
+        is_denied = isinstance(trouble, NotPermitted)
+        if not (is_denied and self._does_without):
             self._replace(None)
         elif self.fold is None or not self.is_denied:
             self._replace(self.begin_fold())
-        self._why = str(trouble)
+        self._reason = str(trouble)
         self.is_missing = isinstance(trouble, TopicMissing)
-        self.is_denied = self.is_denied or denied
+        self.is_denied = self.is_denied or is_denied
         if self.is_missing and self._optional:
             self._troubles.over(self._name)
         else:
             self._troubles.began(self._name, trouble)
-        self._judged.set()
+        self._is_judged.set()
 
     def _replace(self, fold: F | None) -> None:
         self.fold = fold
         if fold is None:
-            self._loaded.clear()
+            self._is_loaded.clear()
         else:
-            self.generation += 1
-            self._loaded.set()
+            self.readings += 1
+            self._is_loaded.set()

@@ -1,7 +1,7 @@
-"""What is wanted of each part of a flow's work, from the rows that say so and from the file. Pure.
+"""The desired state of each part of a flow, from the rows that operators' commands write and from the file. Pure.
 
 A part runs only while everything that it is in is to run: a partition while its topic, its slot and the source
-connector are. Of several words the most restrained counts, the file's own (`lockstep.state`) included.
+connector are. If several of them differ, the most restrained one counts, also that of the file (`lockstep.state`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ from lockstep_state.rows.state_rows import MirroredTopic, Row, Wanted
 
 
 class DesiredPhase(IntEnum):
-    """What is wanted, from least to most restrained."""
+    """Desired phases, from least to most restrained."""
 
     RUNNING = 0
     PAUSED = 1
@@ -25,41 +25,41 @@ class DesiredPhase(IntEnum):
 
     @property
     def word(self) -> str:
-        """As rows have it."""
+        """Return the phase as rows have it."""
         return self.name.lower()
 
 
-AFTER = {PAUSE: DesiredPhase.PAUSED, RESUME: DesiredPhase.RUNNING, STOP: DesiredPhase.STOPPED}
+PHASE_AFTER = {PAUSE: DesiredPhase.PAUSED, RESUME: DesiredPhase.RUNNING, STOP: DesiredPhase.STOPPED}
 
 
-class DesiredState:
-    """What `rows` (the fold of the state topic, by key) and `states` (the file) say now. Reads the rows anew each time
-    it is asked."""
+class DesiredStateView:
+    """The desired states in the rows of the state topic and in the file."""
 
     def __init__(self, rows: Mapping[str, Row], states: StatedPhases = NOTHING_STATED) -> None:
+        """Take the rows by key, which are read at each call, and the phases that the file states."""
         self._rows = rows
         self._states = states
 
     def row(self, scope: Scope) -> Wanted:
-        """The row of a scope; one that says `running` where there is none."""
-        known = self._rows.get(Wanted(scope=str(scope)).key())
-        return known if isinstance(known, Wanted) else Wanted(scope=str(scope))
+        """Return the row of a scope; one that says `running` if there is none."""
+        row = self._rows.get(Wanted(scope=str(scope)).key())
+        return row if isinstance(row, Wanted) else Wanted(scope=str(scope))
 
     def phase_for(self, *scopes: Scope) -> DesiredPhase:
-        """What is wanted of something that is in all of `scopes`."""
+        """Return the desired phase of something that is in all of `scopes`."""
         return max(
             (max(_phase(self.row(scope)), self._by_file(scope)) for scope in scopes), default=DesiredPhase.RUNNING
         )
 
-    def stated(self, connector: Connector) -> StatedPhase | None:
-        """That the file lets a connector rest, also against commands."""
+    def stated_phase(self, connector: Connector) -> StatedPhase | None:
+        """Return the phase that the file states for a connector, also against commands; None if it states none."""
         return {Connector.CHECKPOINT: self._states.checkpoint, Connector.HEARTBEAT: self._states.heartbeat}.get(
             connector, self._states.source
         )
 
-    def why(self, connector: Connector) -> str:
-        """What is wanted of a connector, with the file as its author if the file says so."""
-        phase, stated = self.connector(connector), self.stated(connector)
+    def describe(self, connector: Connector) -> str:
+        """Return a connector's desired phase in words, with the file's key if the file states it."""
+        phase, stated = self.connector(connector), self.stated_phase(connector)
         by_file = stated is not None and DesiredPhase[stated.phase.upper()] is phase
         return f"{phase.word} by {stated.key}" if stated is not None and by_file else phase.word
 
@@ -70,11 +70,11 @@ class DesiredState:
         return self.phase_for(Scope.for_connector(Connector.SOURCE), Scope(ScopeKind.SLOT, number=slot))
 
     def partition(self, topic: str, partition: int, slot: int | None = None) -> DesiredPhase:
-        """What is wanted of a source partition; `slot`: while that one has it."""
+        """Return the desired phase of a source partition, while it is in `slot` if that is given."""
         return self.phase_for(*_scopes_containing(topic, partition, slot))
 
-    def resting(self) -> Iterator[tuple[str, str]]:
-        """Each scope that is paused or stopped, and the word: first connectors, then what rows name."""
+    def held_back(self) -> Iterator[tuple[str, str]]:
+        """Yield each scope that is paused or stopped, with the word: first connectors, then scopes of rows."""
         connectors = {str(Scope.for_connector(connector)): self.connector(connector) for connector in Connector}
         for scope, phase in connectors.items():
             if phase is not DesiredPhase.RUNNING:
@@ -85,16 +85,16 @@ class DesiredState:
                 yield row.scope, row.phase
 
     def _by_file(self, scope: Scope) -> DesiredPhase:
-        stated = self.stated(Connector(scope.name)) if scope.kind is ScopeKind.CONNECTOR else None
+        stated = self.stated_phase(Connector(scope.name)) if scope.kind is ScopeKind.CONNECTOR else None
         return DesiredPhase.RUNNING if stated is None else DesiredPhase[stated.phase.upper()]
 
     def restarts(self, *scopes: Scope) -> tuple[str, ...]:
-        """Changes whenever somebody asks for a new start of one of `scopes`."""
+        """Return the ids of the last `restart` commands for `scopes`. A new id asks for a new start."""
         return tuple(self.row(scope).restart for scope in scopes)
 
 
 def _scopes_containing(topic: str, partition: int, slot: int | None = None) -> Iterator[Scope]:
-    """Every scope of a source partition."""
+    """Yield every scope of a source partition."""
     yield Scope.for_connector(Connector.SOURCE)
     if slot is not None:
         yield Scope(ScopeKind.SLOT, number=slot)
@@ -102,19 +102,19 @@ def _scopes_containing(topic: str, partition: int, slot: int | None = None) -> I
     yield Scope(ScopeKind.PARTITION, topic, partition)
 
 
-def after(known: Wanted, verb: str, command: str) -> Wanted:
-    """The row after a command with the id `command`. Carrying one out twice changes nothing."""
+def apply_verb(row: Wanted, verb: str, command: str) -> Wanted:
+    """Return the row after a command with the id `command`. To apply it twice changes nothing."""
     if verb == RESTART:
-        return replace(known, restart=command)
-    return replace(known, phase=AFTER[verb].word)
+        return replace(row, restart=command)
+    return replace(row, phase=PHASE_AFTER[verb].word)
 
 
-def doubts(verb: str, scope: Scope, rows: Mapping[str, Row]) -> Reason:
-    """Return why a command is about nothing that exists; no reason if it is not so. To resume is always allowed."""
+def unknown_subject(verb: str, scope: Scope, rows: Mapping[str, Row]) -> Reason:
+    """Return why a command is about something that does not exist, else no reason. To resume is always allowed."""
     if verb == RESUME:
         return NO_REASON
     if scope.kind is ScopeKind.SLOT:
-        return _slot_doubts(scope.number, rows)
+        return _unknown_slot(scope.number, rows)
     if scope.kind not in (ScopeKind.TOPIC, ScopeKind.PARTITION):
         return NO_REASON
     topic = rows.get(MirroredTopic(source_topic=scope.name, target_topic="").key())
@@ -125,7 +125,7 @@ def doubts(verb: str, scope: Scope, rows: Mapping[str, Row]) -> Reason:
     return NO_REASON
 
 
-def _slot_doubts(slot: int, rows: Mapping[str, Row]) -> Reason:
+def _unknown_slot(slot: int, rows: Mapping[str, Row]) -> Reason:
     slots = sorted(
         row.slot for row in rows.values() if isinstance(row, Assignment) and (row.partitions or not row.ending)
     )

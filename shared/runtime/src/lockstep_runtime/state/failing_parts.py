@@ -1,9 +1,9 @@
-"""What of a flow does not work, as the rows of its state topic say it. Pure."""
+"""Parts of a flow that do not work, as the rows of its state topic show. Pure."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from lockstep_rules.switch.switch_readiness import FailingPart
-from lockstep_runtime.state.desired_state import DesiredState
+from lockstep_runtime.state.desired_state import DesiredStateView
 from lockstep_runtime.state.leadership import label_service
 from lockstep_runtime.util.auto_restart import is_spent
 from lockstep_state.commands.command_vocabulary import Scope, service_connector
@@ -22,13 +22,20 @@ from lockstep_state.rows.state_rows import (
 CAN_FAIL = (AclStatus, FlowPulse, MirroredTopic)
 
 
-def failing_parts(rows: Mapping[str, Row], wanted: DesiredState, services: Collection[str]) -> Iterator[FailingPart]:
-    """Services that wait for a restart, ACLs, heartbeats and topics. `services`: those that have work in the flow. A
-    service without a replica writes no row."""
+def failing_parts(
+    rows: Mapping[str, Row], desired_state: DesiredStateView, services: Collection[str]
+) -> Iterator[FailingPart]:
+    """Yield services that wait for a restart, and failing ACLs, heartbeats and topics.
+
+    Args:
+        rows: The rows of the state topic, by key.
+        desired_state: The desired states in them.
+        services: Services that have work in the flow. One without a replica writes no row.
+    """
     restarts = [row for row in rows.values() if isinstance(row, Restarts)]
     for service in services:
         scope = Scope.for_connector(service_connector(service))
-        if spent := failure_reason(restarts, wanted, service, "service", (scope,)):
+        if spent := failure_reason(restarts, desired_state, service, "service", (scope,)):
             yield FailingPart("service", service, spent)
     for row in sorted((row for row in rows.values() if isinstance(row, CAN_FAIL)), key=Row.key):
         match row:
@@ -41,13 +48,13 @@ def failing_parts(rows: Mapping[str, Row], wanted: DesiredState, services: Colle
 
 
 def failure_reason(
-    rows: Iterable[Restarts], wanted: DesiredState, service: str, subject: str, *scopes: tuple[Scope, ...]
+    rows: Iterable[Restarts], desired_state: DesiredStateView, service: str, subject: str, *scopes: tuple[Scope, ...]
 ) -> Reason:
-    """Return why the service, or a slot of it, waits for somebody to restart it; no reason if it does not."""
+    """Return why the service, or a slot of it, waits for a restart by an operator; no reason if it does not."""
     for row in rows:
         if (label_service(row.owner), row.subject) != (service, subject):
             continue
-        if any(is_spent(row, wanted.restarts(*asked)) for asked in scopes):
+        if any(is_spent(row, desired_state.restarts(*scope_set)) for scope_set in scopes):
             return ReasonCode.RESTARTS_SPENT.because(row.cause, count=row.count)
     return NO_REASON
 
@@ -91,7 +98,7 @@ def topic_failure(row: MirroredTopic) -> Reason:
 
 
 def describe_missing(partitions: range) -> str:
-    """That these partitions, one at least, are not copied."""
+    """Return in words that these partitions, one at least, are not copied."""
     if len(partitions) == 1:
         return f"partition {partitions[0]} is not copied"
     return f"partitions {partitions[0]} to {partitions[-1]} are not copied"

@@ -1,4 +1,4 @@
-"""The state topic folded: the last row of each key that its leader was entitled to write. Pure."""
+"""Fold the state topic: keep the last row of each key that its owner was entitled to write. Pure."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -26,17 +26,20 @@ DIVIDED: Mapping[type[Row], Callable[[Any], int]] = {
     GroupStatus: lambda row: partition_for(row.group.encode(), COMMANDS_PARTITIONS),
     SourceGroupsStatus: lambda row: row.share,
 }
-"""Kinds whose owner divides the work: the commands partition that a row falls to, each with a leader of its own."""
+"""Kinds whose owner divides the work: the commands partition of a row, which has a leader of its own."""
 
 BY_ROW: frozenset[type[Row]] = frozenset({Wanted, Restarts})
-"""Kinds each row of which says whose it is. Other kinds without an owner have no term: slots order theirs by the epochs
-of their producer id, and commands write theirs."""
+"""Kinds whose rows each name their owner.
+
+Other kinds without an owner have no term: the epoch of the producer id orders rows of slots, and commands write
+theirs.
+"""
 
 DIVIDED_SERVICES = frozenset(kind.owned_by for kind in DIVIDED)
 
 
 def owner_label(row: Row) -> str | None:
-    """The label whose leader alone may write the row (`Leader.service`); None: a kind without one."""
+    """Return the label whose leader alone may write the row (`Leader.service`); None: its kind has none."""
     match row:
         case Restarts():
             return row.owner
@@ -51,7 +54,7 @@ def owner_label(row: Row) -> str | None:
 
 
 READ_BY_ALL = b'{"version":1,'
-"""How the value of every row begins that all releases can read. A value with another beginning is parsed."""
+"""The first bytes of each value that all releases can read. A value with other first bytes is parsed."""
 
 
 def _prefixes(kinds: frozenset[type[Row]]) -> tuple[bytes, ...]:
@@ -59,34 +62,45 @@ def _prefixes(kinds: frozenset[type[Row]]) -> tuple[bytes, ...]:
 
 
 class StateFold:
-    """Feed it every record in log order; feeding one twice changes nothing. `wants`: the kinds that count (None: all);
-    leaders, what is wanted and restarts always do. Of others not even the JSON is read, but that of newer releases."""
+    """The rows of the state topic. Every record has to be folded in log order; to fold one twice changes nothing."""
 
     def __init__(
         self,
         on_leader: Callable[[str, str, int], None] | None = None,
         wants: frozenset[type[Row]] | None = None,
     ) -> None:
+        """Create an empty fold.
+
+        Args:
+            on_leader: Gets service, instance and offset of each leader row.
+            wants: The kinds that count; None is all. Leaders, desired states and restarts always count. Of other kinds
+                only the JSON of newer releases is read.
+        """
         self.begin(on_leader, wants)
 
     def begin(self, on_leader: Callable[[str, str, int], None] | None, wants: frozenset[type[Row]] | None) -> None:
         """Forget all: a topic is read from its beginning."""
         self._passed_over = () if wants is None else _prefixes(frozenset(ROWS.values()) - wants - BY_ROW - {Leader})
         self.rows: dict[str, Row] = {}
-        """By key. A row that was tombstoned is absent."""
+        """Rows by key. A row that was tombstoned is absent."""
         self.overwritten: set[str] = set()
-        """Keys whose last record in the log is one that did not count. Their owner has to write them again, for
-        compaction keeps the wrong one."""
+        """Keys whose last record in the log does not count.
+
+        Their owner has to write them again, because compaction keeps the wrong record.
+        """
         self.position = -1
-        """Offset of the last record folded."""
+        """The offset of the last record folded."""
         self._terms: dict[str, int] = {}
         self._on_leader = on_leader
 
     def fold(self, offset: int, key: bytes | None, value: bytes | None) -> Row | None:
-        """Fold one record. Returns the row when it counts and changes what its key holds, else None.
+        """Fold one record, and return the row if it counts and changes what its key holds, else None.
 
-        Raises MalformedRow and NewerVersion (`lockstep_state.rows.state_rows`) without having changed any row. What
-        was malformed has overwritten its key.
+        A malformed record has overwritten its key.
+
+        Raises:
+            MalformedRow: The record is no row. No row has changed.
+            NewerVersion: The row is of a newer release. No row has changed.
         """
         if offset <= self.position or key is None:
             return None
@@ -108,7 +122,7 @@ class StateFold:
             self._terms[row.service] = max(offset, self._terms.get(row.service, -1))
             if self._on_leader is not None:
                 self._on_leader(row.service, row.instance, offset)
-        elif self._stale(row):
+        elif self._is_stale(row):
             self.overwritten.add(name)
             return None
         elif isinstance(row, PartitionProgress) and self._is_outdated(name, row):
@@ -119,20 +133,20 @@ class StateFold:
         self.rows[name] = row
         return row
 
-    def _stale(self, row: Row) -> bool:
+    def _is_stale(self, row: Row) -> bool:
         owner = owner_label(row)
         return owner is not None and 0 < row.term < self._terms.get(owner, -1)
 
     def _is_outdated(self, name: str, row: PartitionProgress) -> bool:
-        known = self.rows.get(name)
-        return isinstance(known, PartitionProgress) and row.is_outdated_by(known)
+        former = self.rows.get(name)
+        return isinstance(former, PartitionProgress) and row.is_outdated_by(former)
 
     def all(self, kind: type[R]) -> list[R]:
-        """Every row of a kind, in the order of the keys."""
-        found = {key: row for key, row in self.rows.items() if isinstance(row, kind)}
-        return [found[key] for key in sorted(found)]
+        """Return every row of a kind, in the order of the keys."""
+        rows = {key: row for key, row in self.rows.items() if isinstance(row, kind)}
+        return [rows[key] for key in sorted(rows)]
 
     def get(self, kind: type[R], *identity: str) -> R | None:
-        """The row with this identity (`Row.identity()`), or None."""
+        """Return the row with this identity (`Row.identity()`), or None."""
         row = self.rows.get("/".join((kind.kind, *identity)))
         return row if isinstance(row, kind) else None

@@ -1,4 +1,4 @@
-"""A flow's state topic as one service sees it: the fold of everything in it, and the way to add to it."""
+"""A flow's state topic as one service sees it: the fold of its records, and the way to append to it."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
@@ -15,107 +15,116 @@ from lockstep_state.rows.state_rows import Leader, MalformedRow, Row
 class StateLog(StateFold):
     """Rows by key, current to within a fetch, and appending in our term.
 
-    `rows` (not to be changed), `all` and `get` never wait. A write returns once the row is acknowledged and read back.
+    `rows` (not to be changed), `all` and `get` never wait. A write returns once the row is acknowledged and read
+    back.
     """
 
     def __init__(
         self, unreadable: UnreadableRecords, clock_ms: Callable[[], int], find_term: Callable[[Row], int]
     ) -> None:
+        """Take the clock of rows, and what returns the term in which this replica may write a row."""
         super().__init__()
         self._unreadable = unreadable
         self._clock_ms = clock_ms
         self._find_term = find_term
-        self._facts: ControlTopicLog | None = None
+        self._topic_log: ControlTopicLog | None = None
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._listeners: list[Callable[[Row], None]] = []
         self._former: dict[str, Row] = {}
-        """Rows, by key, that the state topic had before it was replaced, as far as they are not written again."""
+        """Rows, by key, of the state topic that was replaced, as far as they are not written again."""
 
     @property
     def topic(self) -> str:
-        """The topic's name. Raises LeadershipLost while it is not open."""
+        """Return the topic's name. Raises LeadershipLost while it is not open."""
         return self._opened().topic
 
     def _opened(self) -> ControlTopicLog:
-        if self._facts is None:
+        if self._topic_log is None:
             raise LeadershipLost("the state topic is not open")
-        return self._facts
+        return self._topic_log
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
     async def changed(self, after: int) -> int:
-        """Wait until something beyond offset `after` was folded; returns the new position."""
+        """Wait until something beyond offset `after` was folded, and return the new position."""
         while self.position <= after:
-            news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append((after, news))
-            await news
+            folded: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append((after, folded))
+            await folded
         return self.position
 
     def listen(self, call: Callable[[Row], None]) -> None:
-        """Call for each row that counts and changes its key, in log order, within the event loop. Must not raise."""
+        """Call for each row that counts and changes its key, in log order, within the event loop.
+
+        `call` must not raise.
+        """
         self._listeners.append(call)
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
     async def write(self, row: Row) -> None:
-        """Append the row with the present time and our term; it is in `rows` when this returns. Raises as
-        `write_all`."""
+        """Append the row with the present time and our term; it is in `rows` afterwards. Raises as `write_all`."""
         await self.write_all([row])
 
     async def write_all(self, rows: Iterable[Row]) -> None:
-        """Append rows in order, stamped with the present time and our term; all are in `rows` when this returns.
+        """Append rows in order with the present time and our term; all are in `rows` when this returns.
 
-        Raises LeadershipLost unless we act, NotAppended and NotPermitted. What was appended before an error stays.
+        What was appended before an error stays.
+
+        Raises:
+            LeadershipLost: This replica does not act.
+            NotAppended: A row was not acknowledged.
+            NotPermitted: The topic may not be written.
         """
-        facts, now = self._opened(), self._clock_ms()
+        topic_log, now = self._opened(), self._clock_ms()
         records = [replace(row, at_ms=now, term=self._find_term(row)).encode() for row in rows]
         if records:
-            offsets = await facts.append_all(records, partition=0)
+            offsets = await topic_log.append_all(records, partition=0)
             await self.changed(max(offsets) - 1)
 
     async def write_if_changed(self, row: Row) -> bool:
-        """Append the row unless it says what its key holds already (time and term aside). True when it was appended."""
+        """Append the row unless its key holds the same (time and term aside); return whether it was appended."""
         if not self.differs(row):
             return False
         await self.write(row)
         return True
 
     def differs(self, row: Row) -> bool:
-        """Whether the row says anything new (time and term aside), or has to be said again because somebody overwrote
-        it."""
-        known = self.rows.get(row.key())
-        same = known is not None and replace(known, at_ms=0, term=0) == replace(row, at_ms=0, term=0)
-        return not same or row.key() in self.overwritten
+        """Return whether the row differs from that of its key (time and term aside), or its key was overwritten."""
+        former = self.rows.get(row.key())
+        is_same = former is not None and replace(former, at_ms=0, term=0) == replace(row, at_ms=0, term=0)
+        return not is_same or row.key() in self.overwritten
 
     async def claim(self, row: Leader) -> int:
-        """Append a leader row; its offset is the term."""
-        facts = self._opened()
+        """Append a leader row, and return its offset, which is the term."""
+        topic_log = self._opened()
         key, value = replace(row, at_ms=self._clock_ms()).encode()
-        return await facts.append(key, value, partition=0)
+        return await topic_log.append(key, value, partition=0)
 
-    # -- from the edge -------------------------------------------------------------------------------------------------
+    # -- for the runner ------------------------------------------------------------------------------------------------
 
     def open(
         self,
-        facts: ControlTopicLog,
+        topic_log: ControlTopicLog,
         on_leader: Callable[[str, str, int], None],
         wants: frozenset[type[Row]] | None = None,
     ) -> None:
-        """Begin (again) from nothing: the topic is about to be replayed. `wants`: see `StateFold`."""
-        self._facts = facts
+        """Begin with an empty fold: the topic is about to be replayed. `on_leader`, `wants`: see `StateFold`."""
+        self._topic_log = topic_log
         self._former |= self.rows
-        self._unreadable.begin(facts.topic)
+        self._unreadable.begin(topic_log.topic)
         self.begin(on_leader, wants)
 
     def compare(self, *, replaced: bool) -> None:
-        """Compare the topic with that of the life before, once it was read to its end. `replaced`: it is another one,
-        on the same cluster. Rows that it lacks are then known to be lost, and `restore` writes them."""
+        """Find the rows that were lost with the former topic, once the present one was read to its end.
+
+        `replaced`: the topic is another one, on the same cluster. `restore` writes the lost rows.
+        """
         lost = self._former if replaced else {}
         self._former = {key: row for key, row in lost.items() if key not in self.rows}
 
     async def restore(self, is_ours: Callable[[Row], bool]) -> int:
-        """Write those rows again that were lost with the former state topic, that the present one lacks, and that are
-        ours to write. Returns how many. Raises as `write_all`."""
+        """Write the rows again that are lost and ours to write, and return how many. Raises as `write_all`."""
         rows = [row for key, row in self._former.items() if key not in self.rows and is_ours(row)]
         if rows:
             await self.write_all(rows)
@@ -123,7 +132,7 @@ class StateLog(StateFold):
         return len(rows)
 
     def receive(self, records: Sequence[Record]) -> None:
-        """What the follower hands over. Raises NewerVersion."""
+        """Fold the records of the follower. Raises NewerVersion."""
         for record in records:
             try:
                 row = self.fold(record.offset, record.key, record.value)
@@ -138,8 +147,8 @@ class StateLog(StateFold):
 
     def _announce(self) -> None:
         waiting, self._waiting = self._waiting, []
-        for after, news in waiting:
+        for after, folded in waiting:
             if self.position <= after:
-                self._waiting.append((after, news))
-            elif not news.done():
-                news.set_result(None)
+                self._waiting.append((after, folded))
+            elif not folded.done():
+                folded.set_result(None)

@@ -1,4 +1,4 @@
-"""Records that are not what their topic should hold: passed over, said once, and counted."""
+"""Records that are not what their topic should hold: passed over, logged once, and counted."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -7,36 +7,36 @@ from typing import TypeAlias
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.telemetry.log import FlowLog
 
-SAID_AT_MOST = 100
-"""Warnings for each topic. Further records are counted only."""
+LOGGED_AT_MOST = 100
+"""Most warnings for each topic. Further records are counted only."""
 
 REMEMBERED_AT_MOST = 10_000
-"""Records that are known to have been said: a topic is replayed in each life."""
+"""Most records that are remembered as logged: a topic is replayed in each session."""
 
 
 PARTITIONS_IN_ROW = 100
 
 PRESENT_AT_MOST = 1_000
-"""Keys whose last record cannot be read, as they are kept by name. Of others there is only the count."""
+"""Most keys, whose last record cannot be read, that are kept by name. The others are only counted."""
 
 
 PassOver: TypeAlias = Callable[[str, int, int, ValueError], None]
-"""`UnreadableRecords.pass_over_at`: topic, partition, offset, and what the codec raised."""
+"""The type of `UnreadableRecords.pass_over_at`: topic, partition, offset, and what the codec raised."""
 
 
 class UnreadableRecords:
     """Keep what a reader of some topics could not read. It goes on behind such a record, as if there were none."""
 
     def __init__(self, log: FlowLog, on_new: Callable[[str, int], None] = lambda topic, records: None) -> None:
-        """Call `on_new` with a topic, and how many records of it were not known."""
+        """Take the log, and a function that gets a topic and the number of its records that were not known."""
         self._log = log
         self._on_new = on_new
-        self._known: set[int] = set()
+        self._logged: set[int] = set()
         self._counts: Counter[tuple[str, int]] = Counter()
         self._warned: Counter[str] = Counter()
         self._present: dict[tuple[str, bytes | None], str] = {}
         self._more: set[str] = set()
-        """Topics with keys that are not named. Which they are is known again when the topic is read anew."""
+        """Topics with keys that are not named. They are known again when the topic is read again."""
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -48,7 +48,7 @@ class UnreadableRecords:
 
     @property
     def by_partition(self) -> tuple[tuple[str, int, int], ...]:
-        """Return topic, partition and count of the first partitions that have some, as they fit into a row."""
+        """Return topic, partition and count of the first partitions that have some, as many as fit into a row."""
         first = sorted(self._counts.items())[:PARTITIONS_IN_ROW]
         return tuple((topic, partition, count) for (topic, partition), count in first)
 
@@ -59,8 +59,10 @@ class UnreadableRecords:
 
     @property
     def present(self) -> Iterable[str]:
-        """Return a sentence for each key of a compacted topic whose last record cannot be read. Of too many keys, one
-        sentence says that there are more."""
+        """Return a sentence for each key of a compacted topic whose last record cannot be read.
+
+        Beyond `PRESENT_AT_MOST` keys, one sentence says that there are more.
+        """
         more = (f"more than {PRESENT_AT_MOST} keys, which are not named",) if self._more else ()
         return (*self._present.values(), *more)
 
@@ -68,7 +70,7 @@ class UnreadableRecords:
         """Go on behind a record that cannot be read.
 
         Args:
-            record: What was read.
+            record: The record.
             error: What the codec raised.
             stays: The topic is compacted, so the record stays until another one has its key.
         """
@@ -77,28 +79,28 @@ class UnreadableRecords:
         elif stays:
             self._present[record.topic, record.key] = f"{record.location}: {error}"
         identity = hash((record.topic, record.partition, record.offset, record.key, record.value))
-        if identity in self._known:
+        if identity in self._logged:
             return
-        if len(self._known) < REMEMBERED_AT_MOST:
-            self._known.add(identity)
+        if len(self._logged) < REMEMBERED_AT_MOST:
+            self._logged.add(identity)
         self.count(record.topic, record.partition, 1)
         self._warned[record.topic] += 1
-        about = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
-        if self._warned[record.topic] <= SAID_AT_MOST:
-            self._log.warn("unreadable record passed over", f"{record.location}: {error}", **about)
-        elif self._warned[record.topic] == SAID_AT_MOST + 1:
+        location = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
+        if self._warned[record.topic] <= LOGGED_AT_MOST:
+            self._log.warn("unreadable record passed over", f"{record.location}: {error}", **location)
+        elif self._warned[record.topic] == LOGGED_AT_MOST + 1:
             self._log.warn("unreadable records passed over", f"{record.topic}: further ones are counted, not logged")
 
     def pass_over_at(self, topic: str, partition: int, offset: int, error: ValueError) -> None:
-        """Go on behind what cannot be read at an offset of a log: a record, or a batch that begins there."""
+        """Go on behind what cannot be read at an offset of a log: a record, or a batch that begins with it."""
         self.pass_over(Record(topic, partition, offset, None, None, 0), error, stays=False)
 
     def pass_over_later(self, error: ValueError) -> None:
-        """Go on without a record that was kept as bytes, and of which another reader has said where it is."""
+        """Go on without a record that was kept as bytes, and whose offset another reader has logged."""
         self._log.warn("unreadable row passed over", str(error))
 
     def was_read(self, record: Record) -> None:
-        """Note that a record can be read. An earlier one with its key is over. Cheap while there is none."""
+        """Note that a record can be read, so an earlier one with its key is no longer present. Cheap if none is."""
         if self._present:
             self._present.pop((record.topic, record.key), None)
 

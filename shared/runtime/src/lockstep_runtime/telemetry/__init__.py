@@ -1,1 +1,1 @@
-"""Logs, metrics and traces of a process."""
+"""Logs, metrics, spans and present troubles of a process."""

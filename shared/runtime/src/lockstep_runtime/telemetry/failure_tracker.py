@@ -1,4 +1,4 @@
-"""What fails just now: one line when it begins, one when it is over."""
+"""Present troubles: one log line when a trouble begins, one when it is over."""
 
 import re
 from collections import defaultdict
@@ -17,47 +17,50 @@ from lockstep_kafka.common.errors import (
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_state.reasons.reason import Detail, Reason
 
-SAID_AT_ONCE = 10
-"""Troubles that are worth a line each while they last: thousands of partitions may wait for one broker to lead them."""
+LOGGED_AT_ONCE = 10
+"""Most troubles that have a line each at the same time: thousands of partitions may wait for one broker."""
 
 
 MOST_IN_ROW, LONGEST_IN_ROW = 20, 400
-"""Troubles in a row, and characters of each."""
+"""Most troubles in a row, and most characters of each."""
 
 _NO_CAUSE = re.compile(r" ?\(after [^)]*\)|\d+")
-"""What differs in the words for one cause: numbers, and how often librdkafka has seen it."""
+"""Parts of a sentence that do not distinguish causes: numbers, and how often librdkafka has seen the error."""
 
-SAID_CAUSES = 10
-"""Causes of one outage that are worth a line each."""
+LOGGED_CAUSES = 10
+"""Most causes of one outage that have a line each."""
 
 
 class FailureTracker:
-    """What is wrong just now, by where. Each failure is reported once when it begins and once when it is over. An
-    unreachable cluster and a missing permission are reported once for all who notice, and each other cause of the same
-    outage once. Of many others at once only the
-    first ones are. `others_say`: clusters of which another component reports outages, and that they are too old."""
+    """The present troubles of a process by name.
+
+    Each is logged once when it begins and once when it is over. An unreachable cluster and a missing permission are
+    logged once for all troubles, and each other cause of the same outage once. Of many other troubles only the first
+    are logged.
+    """
 
     def __init__(self, log: FlowLog, others_say: Collection[str] = ()) -> None:
+        """Take the log, and the clusters whose outages and unfit protocols another component logs."""
         self._log = log
-        self._others_say = frozenset(others_say)
+        self._logged_elsewhere = frozenset(others_say)
         self._now: dict[str, ClusterError | ClassFailed] = {}
         self._causes: defaultdict[str, set[str]] = defaultdict(set)
-        """Causes of present outages that were said, by cluster."""
+        """Causes of present outages that were logged, by cluster."""
         self._named: set[str] = set()
-        """Those that were said by name."""
+        """Troubles that were logged by name."""
         self._others: set[str] = set()
-        """The rest."""
-        self._ever = 0
-        """How many of these there have been since there were none."""
+        """Troubles beyond `LOGGED_AT_ONCE`."""
+        self._others_count = 0
+        """The number of troubles that have been among the others since there were none."""
 
     @property
     def now(self) -> dict[str, str]:
-        """Present troubles by name, for /status and /ready."""
+        """Return present troubles by name as sentences, for `/status` and `/ready`."""
         return {name: str(trouble) for name, trouble in self._now.items()}
 
     @property
     def reasons(self) -> dict[str, Reason]:
-        """Return present troubles by name, for programs."""
+        """Return present troubles by name as reasons, for programs."""
         return {name: _reason(trouble) for name, trouble in self._now.items()}
 
     @property
@@ -66,10 +69,10 @@ class FailureTracker:
         return tuple((name, _reason(trouble)) for name, trouble in islice(self._now.items(), MOST_IN_ROW))
 
     def began(self, name: str, trouble: ClusterError | ClassFailed) -> None:
-        """`name` (such as "topic refresh") does not work because of `trouble`, and is tried again."""
+        """Note that `name` (such as "topic refresh") fails because of `trouble`, and is tried again."""
         before = self._now.get(name)
         if isinstance(before, ClusterUnreachable) and not _is_answer(trouble) and _alias(trouble) == before.alias:
-            return  # it is still away, as far as anybody knows
+            return  # the cluster has not answered since
         if isinstance(trouble, ClusterUnreachable):
             if self._is_news(trouble):
                 self._log.warn(
@@ -83,11 +86,14 @@ class FailureTracker:
             and before is not None
             and _alias(before) == trouble.alias
         ):
-            self._log_reached(before)  # it has answered, even if it refuses
+            self._log_reached(before)  # the cluster has answered, even if it refuses
 
     def over(self, name: str, *, answered: bool = True) -> None:
-        """Note that `name` works (again). Cheap to say when it never failed. `answered`: the cluster that it failed for
-        has answered. Otherwise it only has not failed for a while, which proves nothing of a cluster that was away."""
+        """Note that `name` works (again). Cheap when it never failed.
+
+        `answered`: the cluster that it failed for has answered. Otherwise it only has not failed for a while, which
+        proves nothing about a cluster that was away.
+        """
         before = self._now.get(name)
         if before is None:
             return
@@ -97,33 +103,36 @@ class FailureTracker:
             self._log_reached(before)
 
     def forget(self, name: str) -> None:
-        """`name` is gone, whether it works or not. Nothing is logged."""
+        """Forget `name`, which is gone whether it works or not. Nothing is logged."""
         self._now.pop(name, None)
         self._named.discard(name)
         self._others.discard(name)
 
     def forget_all(self) -> None:
-        """No failure is retried here any more. No line: whether they are over is not known."""
+        """Forget all troubles, because none of them is retried here any more.
+
+        Nothing is logged, because it is not known whether they are over.
+        """
         self._now.clear()
         self._causes.clear()
         self._named.clear()
         self._others.clear()
 
     def _log_failing(self, name: str, trouble: ClusterError | ClassFailed) -> None:
-        about = {"cluster": trouble.alias} if isinstance(trouble, ClusterError) else {}
-        if name in self._named or (name not in self._others and len(self._named) < SAID_AT_ONCE):
+        keys = {"cluster": trouble.alias} if isinstance(trouble, ClusterError) else {}
+        if name in self._named or (name not in self._others and len(self._named) < LOGGED_AT_ONCE):
             self._named.add(name)
             if isinstance(trouble, TopicDeleted):
-                self._log.warn(f"{name} deleted", f"{trouble}; it is looked for again", **about)
+                self._log.warn(f"{name} deleted", f"{trouble}; it is looked for again", **keys)
             else:
-                self._log.warn(f"{name} failing", f"{trouble}; trying again", **about)
+                self._log.warn(f"{name} failing", f"{trouble}; trying again", **keys)
             return
         if not self._others:
-            self._log.warn("others failing", f"{name} too; further failures are not logged; trying again", **about)
-            self._ever = 0
-        self._ever += name not in self._others
+            self._log.warn("others failing", f"{name} too; further failures are not logged; trying again", **keys)
+            self._others_count = 0
+        self._others_count += name not in self._others
         self._others.add(name)
-        self._log.debug(f"{name} failing", f"{trouble}; trying again", **about)
+        self._log.debug(f"{name} failing", f"{trouble}; trying again", **keys)
 
     def _log_recovered(self, name: str, *, quietly: bool) -> None:
         self._named.discard(name)
@@ -131,38 +140,42 @@ class FailureTracker:
             self._others.discard(name)
             self._log.debug(f"{name} recovered")
             if not self._others:
-                self._log.info("others recovered", f"all that were not named, {self._ever:,}")
+                self._log.info("others recovered", f"all that were not named, {self._others_count:,}")
         elif not quietly:
             self._log.info(f"{name} recovered")
 
     def _is_repeated(self, name: str, trouble: ClusterError | ClassFailed) -> bool:
-        """Return whether another one lacks the same permission, or finds the same cluster too old. It was logged when
-        that began, and its end is logged with the last one's."""
+        """Return whether another trouble has the same missing permission, or the same cluster that is too old.
+
+        It was logged when that began, and its end is logged with the last one's.
+        """
         if isinstance(trouble, ProtocolUnfit):
-            others = (other for at, other in self._now.items() if at != name)
-            is_found = any(isinstance(other, ProtocolUnfit) and other.alias == trouble.alias for other in others)
-            return trouble.alias in self._others_say or is_found
+            others = (other for other_name, other in self._now.items() if other_name != name)
+            is_logged = any(isinstance(other, ProtocolUnfit) and other.alias == trouble.alias for other in others)
+            return trouble.alias in self._logged_elsewhere or is_logged
         if not isinstance(trouble, NotPermitted) or trouble.remedy is None:
             return False
-        denied = (other for at, other in self._now.items() if at != name and isinstance(other, NotPermitted))
+        denied = (
+            other for other_name, other in self._now.items() if other_name != name and isinstance(other, NotPermitted)
+        )
         return any(other.remedy is not None and other.remedy.command == trouble.remedy.command for other in denied)
 
     def _is_news(self, trouble: ClusterUnreachable) -> bool:
-        """Return whether the outage begins, or has a cause that was not said of it."""
-        if trouble.alias in self._others_say:
+        """Return whether the outage begins, or has a cause that was not logged for it."""
+        if trouble.alias in self._logged_elsewhere:
             return False
         if not self._away(trouble.alias):
             self._causes.pop(trouble.alias, None)
         causes, cause = self._causes[trouble.alias], _NO_CAUSE.sub("", trouble.why)
-        is_news = cause not in causes and len(causes) < SAID_CAUSES
+        is_news = cause not in causes and len(causes) < LOGGED_CAUSES
         if is_news:
             causes.add(cause)
         return is_news
 
     def _away(self, alias: str) -> bool:
-        """Whether nothing is to be said of the cluster: it is known to be away, or others say so."""
+        """Return whether the cluster is known to be away, or another component logs its outages."""
         away = (trouble.alias for trouble in self._now.values() if isinstance(trouble, ClusterUnreachable))
-        return alias in self._others_say or alias in away
+        return alias in self._logged_elsewhere or alias in away
 
     def _log_reached(self, before: ClusterError | ClassFailed | None) -> None:
         if isinstance(before, ClusterUnreachable) and not self._away(before.alias):
@@ -170,7 +183,7 @@ class FailureTracker:
 
 
 def _is_answer(trouble: ClusterError | ClassFailed) -> bool:
-    """Return whether a broker said so. What librdkafka says by itself has a negative code."""
+    """Return whether a broker has answered with this error. Errors of librdkafka itself have negative codes."""
     return not (isinstance(trouble, RequestRefused) and trouble.code < 0)
 
 

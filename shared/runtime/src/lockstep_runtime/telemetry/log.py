@@ -42,7 +42,8 @@ def configure(
     libraries: str | None = None,
 ) -> None:
     """Send everything of `level` and graver to `stream` (standard error) from now on, and what `libraries` say at their
-    own level. Replaces what was configured before."""
+    own level. Replaces what was configured before.
+    """
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines(service) if log_format == "json" else CompactLines(service))
     root = logging.getLogger()

@@ -1,23 +1,25 @@
-"""Logs the first few of many failures for one missing permission. No I/O."""
+"""Log the first few of many failures for one missing permission. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable
 
 from lockstep_state.reasons.reason import Reason
 
-SAID = 3
+LOGGED = 3
 """Lines for each cause. The next failure is logged as one of more, and the others have rows and events only."""
 
 
 class LogDedup:
-    """Counts failures by the command that ends them, while anything fails for want of it."""
+    """Count failures by the command that grants the missing permission, for as long as they last."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
 
     def count(self, cause: Reason) -> int:
-        """Return how many failures the same command ends, this one included; 0 if there is none: it is always
-        logged."""
+        """Return how many failures the same command ends, this one included; 0 if there is no command.
+
+        A failure without a command is always logged.
+        """
         grant = str(cause.detail("grant") or "")
         if not grant:
             return 0
@@ -25,7 +27,7 @@ class LogDedup:
         return self._counts[grant]
 
     def only(self, causes: Iterable[Reason]) -> None:
-        """Forget what is not among the present failures. It is logged anew if it comes back."""
+        """Forget what is not among the present failures. It is logged again if it comes back."""
         present = {cause.detail("grant") for cause in causes}
         for grant in self._counts.keys() - present:
             del self._counts[grant]

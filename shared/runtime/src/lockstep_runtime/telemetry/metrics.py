@@ -1,6 +1,7 @@
-"""This process's own Prometheus page: nothing global, so that tests and several flows do not meet.
+"""The Prometheus page of a process, without global state, so that tests and several flows are independent.
 
-A page shows declared metrics only (`lockstep_state.metric`)."""
+A page shows declared metrics only (`lockstep_state.metric`).
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
@@ -29,13 +30,16 @@ class Series:
         self._labels = labels
 
     def increase(self, amount: float = 1.0) -> None:
-        """Grow by as much."""
+        """Increase the counter by `amount`."""
         self._values[self._labels] = self._values.get(self._labels, 0.0) + amount
 
 
 class Metrics(Collector):
-    """The metrics of the page. Counters are kept in a `Series`. Gauges are read from their owner at each scrape, so
-    what has gone, such as a partition or the lead, has no sample."""
+    """The metrics of the page.
+
+    Counters are kept in a `Series`. Gauges are read from their owner at each scrape, so what has gone, such as a
+    partition or the lead, has no sample.
+    """
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -44,8 +48,11 @@ class Metrics(Collector):
         self._owners: list[Callable[[], Iterable[Sample]]] = []
 
     def series(self, metric: Metric, *labels: str) -> Series:
-        """The counter with these label values, shown from now on; it begins at 0. Raises ValueError for a gauge, and
-        where they are not as many as the metric's labels."""
+        """Return the counter with these label values. It is shown from now on, and begins at 0.
+
+        Raises:
+            ValueError: The metric is a gauge, or has another number of labels.
+        """
         if metric.type is not Type.COUNTER:
             raise ValueError(f"{metric.name} is a gauge: its owner is asked for it")
         if len(labels) != len(metric.labels):
@@ -55,26 +62,25 @@ class Metrics(Collector):
         return Series(values, labels)
 
     def ask(self, owner: Callable[[], Iterable[Sample]]) -> None:
-        """Show what `owner` returns, asked anew for each page. What several owners give for the same metric and labels
-        adds up."""
+        """Call `owner` for samples at each scrape. Samples of several owners for one metric and labels are added up."""
         self._owners.append(owner)
 
     def exposition(self) -> bytes:
-        """Everything as Prometheus reads it (content type `CONTENT_TYPE_LATEST`)."""
+        """Return everything as Prometheus reads it (content type `CONTENT_TYPE_LATEST`)."""
         return generate_latest(self.registry)
 
     def describe(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
-        """For the registry: nothing is known beforehand."""
+        """Return nothing to the registry: no metric is known beforehand."""
         return iter(())
 
     def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
-        """For the registry: every metric that has a value now."""
-        found = {metric: dict(values) for metric, values in self._values.items()}
+        """Yield every metric that has a value now, for the registry."""
+        metrics = {metric: dict(values) for metric, values in self._values.items()}
         for owner in self._owners:
             for metric, labels, value in owner():
-                values = found.setdefault(metric, {})
+                values = metrics.setdefault(metric, {})
                 values[labels] = values.get(labels, 0.0) + value
-        for metric, values in found.items():
+        for metric, values in metrics.items():
             kind = CounterMetricFamily if metric.type is Type.COUNTER else GaugeMetricFamily
             family = kind(metric.name, metric.meaning, labels=metric.labels)
             for labels, value in values.items():

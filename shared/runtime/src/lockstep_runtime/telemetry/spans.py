@@ -1,6 +1,7 @@
-"""Spans by OpenTelemetry's SDK, sent to a collector by OTLP over HTTP. Loaded only where the configuration asks for it.
+"""Spans by OpenTelemetry's SDK, sent to a collector by OTLP over HTTP. Imported only if the configuration asks.
 
-Sending has a thread of its own and a queue of fixed length: a collector that is away costs spans, never time or memory.
+Sending has a thread of its own and a queue of fixed length: a collector that is away costs spans, never time or
+memory.
 """
 
 import threading
@@ -20,15 +21,14 @@ from lockstep_runtime.telemetry.tracing_config import TracingConfig
 
 PREFIX = "lockstep."
 SHOWN = 500
-"""Characters of a text that a span may have."""
+"""Most characters of a text in a span."""
 
 
 class Spans(Tracing):
-    """Make it where its process, or its Spark worker, is the one that works: threads do not outlive a
-    fork."""
+    """Tracing with OpenTelemetry. Create it in the process, or Spark worker, that works: a fork loses threads."""
 
     def __init__(self, choice: TracingConfig, instance: str, log: FlowLog) -> None:
-        """Sending begins when there is something to send. Raises ValueError for a variable that makes no sense."""
+        """Create it; sending begins with the first span. Raises ValueError for a variable that makes no sense."""
         resource = Resource.create({"service.name": choice.service_name, "service.instance.id": instance})
         self._exporter = _ReportingExporter(OTLPSpanExporter(), choice.endpoint, log)
         self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
@@ -43,9 +43,9 @@ class Spans(Tracing):
                 with within(work):
                     yield
             finally:
-                work.over = True
+                work.ended = True
 
-    def stretch(self, name: str, began_ns: int, ended_ns: int, error: str = "", **attributes: Attribute) -> None:
+    def span_interval(self, name: str, began_ns: int, ended_ns: int, error: str = "", **attributes: Attribute) -> None:
         span = self._tracer.start_span(name, start_time=began_ns, attributes=_named(attributes))
         if error:
             span.set_status(Status(StatusCode.ERROR, error[:SHOWN]))
@@ -59,39 +59,39 @@ class Spans(Tracing):
 
 
 class _TracedWork(SpanContext):
-    """A round or the like, with its span."""
+    """A piece of work, such as a round, with its span."""
 
     def __init__(self, tracer: Tracer, span: Span) -> None:
         self._tracer = tracer
         self._span = span
         self._steps = 0
-        self.over = False
-        """Whether it has ended. A task that was begun within it, and lives on, does nothing for it any more."""
+        self.ended = False
+        """The work has ended. A task that was begun within it, and goes on, adds nothing to its span."""
 
     @contextmanager
     def step(self, name: str, attributes: dict[str, Attribute]) -> Iterator[None]:
-        if self.over:
+        if self.ended:
             yield
             return
         self._steps += 1
         if self._steps > STEPS_AT_MOST:
-            self.note({"steps_left_out": self._steps - STEPS_AT_MOST})
+            self.set_attributes({"steps_left_out": self._steps - STEPS_AT_MOST})
             yield
             return
         with _span(self._tracer, name, attributes):
             yield
 
-    def note(self, attributes: dict[str, Attribute]) -> None:
-        if not self.over:
+    def set_attributes(self, attributes: dict[str, Attribute]) -> None:
+        if not self.ended:
             self._span.set_attributes(_named(attributes))
 
-    def happened(self, name: str, attributes: dict[str, Attribute]) -> None:
-        if not self.over:
+    def add_event(self, name: str, attributes: dict[str, Attribute]) -> None:
+        if not self.ended:
             self._span.add_event(name, _named(attributes))
 
 
 class _ReportingExporter(SpanExporter):
-    """Says once that the collector is away, and once that it is back."""
+    """Log once that the collector is away, and once that it is back."""
 
     def __init__(self, exporter: OTLPSpanExporter, endpoint: str, log: FlowLog) -> None:
         self._exporter = exporter
@@ -128,7 +128,7 @@ def _span(tracer: Tracer, name: str, attributes: Mapping[str, Attribute]) -> Ite
             raise  # another replica leads now, which is no error
         except Exception as exc:
             text = str(exc)[:SHOWN]
-            # Without its stack: what a trouble is, its sentence says.
+            # Without its stack: the sentence of an error says what is wrong.
             span.add_event("exception", {"exception.type": type(exc).__name__, "exception.message": text})
             span.set_status(Status(StatusCode.ERROR, text))
             raise

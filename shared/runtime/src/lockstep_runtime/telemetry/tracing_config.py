@@ -1,5 +1,4 @@
-"""What the `OTEL_*` variables ask for, as far as it is ours to decide. OpenTelemetry's packages read the others.
-Tracing begins by it."""
+"""Tracing as the `OTEL_*` variables ask for it. OpenTelemetry's packages read the variables that are not read here."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,30 +13,34 @@ GRPC_PORT, HTTP_PORT = 4317, 4318
 
 @dataclass(frozen=True, slots=True)
 class TracingConfig:
-    """`exports`: whether spans are made and sent at all. `endpoint`: where to, for people. `warnings`: what does not
-    mean what its author may think."""
+    """The variables of a traced service, read."""
 
     exports: bool
+    """Spans are made and sent."""
     service_name: str
     endpoint: str = ""
+    """The collector's address, for people."""
     warnings: tuple[str, ...] = ()
+    """A sentence for each variable that does not mean what its author may think."""
 
 
 def tracing_config(service: str, environment: Mapping[str, str]) -> TracingConfig:
-    """Of a service that is to trace."""
-    given = {name: value.strip() for name, value in environment.items() if name.startswith("OTEL_") and value.strip()}
-    name = given.get("OTEL_SERVICE_NAME") or _named(given.get("OTEL_RESOURCE_ATTRIBUTES", "")) or f"lockstep-{service}"
-    if given.get("OTEL_SDK_DISABLED", "").lower() == "true":
+    """Return the tracing of a service whose configuration asks for it."""
+    environ = {name: value.strip() for name, value in environment.items() if name.startswith("OTEL_") and value.strip()}
+    name = (
+        environ.get("OTEL_SERVICE_NAME") or _named(environ.get("OTEL_RESOURCE_ATTRIBUTES", "")) or f"lockstep-{service}"
+    )
+    if environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return TracingConfig(False, name)
-    exporter = given.get("OTEL_TRACES_EXPORTER", "otlp")
+    exporter = environ.get("OTEL_TRACES_EXPORTER", "otlp")
     if exporter == "none":
         return TracingConfig(False, name)
     if exporter != "otlp":
         return TracingConfig(
             False, name, warnings=(f"OTEL_TRACES_EXPORTER is {exporter!r}: it takes otlp or none here",)
         )
-    endpoint = given.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") or given.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
-    return TracingConfig(True, name, endpoint or f"http://localhost:{HTTP_PORT}", tuple(_warnings(given, endpoint)))
+    endpoint = environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") or environ.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+    return TracingConfig(True, name, endpoint or f"http://localhost:{HTTP_PORT}", tuple(_warnings(environ, endpoint)))
 
 
 def _named(attributes: str) -> str:
@@ -45,10 +48,10 @@ def _named(attributes: str) -> str:
     return next((value.strip() for key, _, value in pairs if key.strip() == "service.name"), "")
 
 
-def _warnings(given: Mapping[str, str], endpoint: str) -> list[str]:
+def _warnings(variables: Mapping[str, str], endpoint: str) -> list[str]:
     key = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"
-    key = key if key in given else "OTEL_EXPORTER_OTLP_PROTOCOL"
-    protocol = given.get(key, HTTP)
+    key = key if key in variables else "OTEL_EXPORTER_OTLP_PROTOCOL"
+    protocol = variables.get(key, HTTP)
     if protocol != HTTP:
         return [f"{key} is {protocol!r}: spans go by {HTTP}, for which collectors listen on port {HTTP_PORT}"]
     if _port(endpoint) == GRPC_PORT:
@@ -64,8 +67,10 @@ def _port(endpoint: str) -> int | None:
 
 
 def start_tracing(service: str, instance: str, environment: Mapping[str, str], log: FlowLog) -> Tracing:
-    """For a service that is to trace (`FlowSettings.tracing`). An obstacle is logged in one line, and then nothing is
-    traced: no service stops for want of spans."""
+    """Start the tracing of a service whose configuration asks for it (`FlowSettings.tracing`).
+
+    An obstacle is logged in one line, and then nothing is traced: no service stops for want of spans.
+    """
     choice = tracing_config(service, environment)
     for warning in choice.warnings:
         log.warn("tracing", warning)

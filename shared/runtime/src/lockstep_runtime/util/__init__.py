@@ -1,1 +1,1 @@
-"""Small parts that every layer may use: clocks, timers, memory, digests of files."""
+"""Small parts that every layer may use: clocks, timers, restarts, memory, digests of files."""

@@ -1,6 +1,6 @@
-"""How often what failed is started again (`lockstep.auto.restart.*`, Strimzi's `autoRestart`). Pure.
+"""Limits of automatic restarts (`lockstep.auto.restart.*`, Strimzi's `autoRestart`). Pure.
 
-Failures count while they follow one another: a start that then works for `WORKS_AFTER` seconds begins anew at none.
+Failures count while they follow one another: a start that then works for `WORKS_AFTER` seconds resets the count.
 """
 
 from dataclasses import replace
@@ -11,41 +11,50 @@ from lockstep_state.reasons.reason import NO_REASON, Reason
 from lockstep_state.rows.state_rows import Restarts
 
 WORKS_AFTER = 600.0
-"""Seconds after which a start counts as one that worked: longer than the longest back-off, ten minutes as in MM2's
-own refresh."""
+"""Seconds of work after which a start counts as successful.
+
+It is longer than the longest pause, and ten minutes as in MM2's own refresh.
+"""
 
 FAILED, RUNNING = "failed", "running"
 
 
-def allowed_for(connector: Connector, settings: AutoRestarts) -> AutoRestart:
-    """What holds for a connector, and for each of its slots."""
+def auto_restart_for(connector: Connector, settings: AutoRestarts) -> AutoRestart:
+    """Return the limits of a connector, which hold for each of its slots too."""
     return {Connector.CHECKPOINT: settings.checkpoint, Connector.HEARTBEAT: settings.heartbeat}.get(
         connector, settings.source
     )
 
 
 def is_unlimited(allowed: AutoRestart) -> bool:
-    """Whether nothing has to be counted."""
+    """Return whether nothing has to be counted."""
     return allowed.enabled and allowed.max_restarts is None
 
 
-def next_after(
-    known: Restarts, allowed: AutoRestart, worked_s: float, cause: Reason, asked: tuple[str, ...]
+def count_failure(
+    row: Restarts, allowed: AutoRestart, worked_s: float, cause: Reason, requested: tuple[str, ...]
 ) -> Restarts:
-    """The row after one more failure, of a start that had worked for `worked_s` seconds. `asked`: the restarts asked
-    for by now (`DesiredState.restarts`)."""
-    failures = 1 + (known.count if worked_s < WORKS_AFTER and known.asked == asked else 0)
+    """Return the row after one more failure.
+
+    Args:
+        row: The row so far.
+        allowed: The limits.
+        worked_s: Seconds for which the start had worked.
+        cause: The reason of the failure.
+        requested: The ids of restart commands by now (`DesiredStateView.restarts`).
+    """
+    failures = 1 + (row.count if worked_s < WORKS_AFTER and row.asked == requested else 0)
     limit = allowed.max_restarts if allowed.enabled else 0
     spent = limit is not None and failures > limit
     phase = FAILED if spent else RUNNING
-    return replace(known, count=failures, phase=phase, cause=cause if spent else NO_REASON, asked=asked)
+    return replace(row, count=failures, phase=phase, cause=cause if spent else NO_REASON, asked=requested)
 
 
-def again(known: Restarts, asked: tuple[str, ...]) -> Restarts:
-    """The row when it begins because somebody asked."""
-    return replace(known, count=0, phase=RUNNING, cause=NO_REASON, asked=asked)
+def reset_count(row: Restarts, requested: tuple[str, ...]) -> Restarts:
+    """Return the row of a start that an operator has asked for."""
+    return replace(row, count=0, phase=RUNNING, cause=NO_REASON, asked=requested)
 
 
-def is_spent(row: Restarts, asked: tuple[str, ...]) -> bool:
-    """Whether nothing is started before somebody asks for it."""
-    return row.phase == FAILED and row.asked == asked
+def is_spent(row: Restarts, requested: tuple[str, ...]) -> bool:
+    """Return whether nothing is started before an operator asks for it."""
+    return row.phase == FAILED and row.asked == requested

@@ -4,5 +4,5 @@ import time
 
 
 def now_ms() -> int:
-    """Unix milliseconds, by the machine's clock, which may be set back."""
+    """Return Unix milliseconds by the machine's clock, which may be set back."""
     return time.time_ns() // 1_000_000

@@ -1,7 +1,8 @@
-"""Whether files have changed, and stand still again.
+"""Find files that have changed, and that are no longer being written.
 
 The digest is of the contents, behind all links: Kubernetes swaps a link to a folder, others write in place. Keys and
-certificates are replaced one after the other, so only what was the same twice counts."""
+certificates are replaced one after the other, so only what was the same twice counts.
+"""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -12,8 +13,8 @@ from lockstep_config.text.files import read_content
 MISSING = "missing"
 
 
-def contents(files: Iterable[Path]) -> dict[Path, str]:
-    """A digest of each file, of a folder that of its names, and of one that cannot be read a word that is none."""
+def digests(files: Iterable[Path]) -> dict[Path, str]:
+    """Return a digest of each file, of a folder that of its names, and `MISSING` for what cannot be read."""
     return {file: _digest(file) for file in files}
 
 
@@ -27,13 +28,13 @@ def _digest(file: Path) -> str:
 
 
 class FileDigest:
-    """Reports, one check after another, whether something else than `accepted` is there since the check before."""
+    """Compare digests, one check after another, with those that were `accepted`."""
 
     def __init__(self, accepted: Mapping[Path, str]) -> None:
         self.accepted = dict(accepted)
         self._before = dict(accepted)
 
-    def differs(self, seen: Mapping[Path, str]) -> bool:
-        """Whether what is seen now was seen the last time as well, and is not what was taken."""
-        unchanged, self._before = dict(seen) == self._before, dict(seen)
+    def differs(self, current: Mapping[Path, str]) -> bool:
+        """Return whether the digests are those of the last check, and not the accepted ones."""
+        unchanged, self._before = dict(current) == self._before, dict(current)
         return unchanged and self._before != self.accepted

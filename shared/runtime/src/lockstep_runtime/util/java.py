@@ -1,4 +1,4 @@
-"""Is there a Java for Spark? Found as Spark finds it: JAVA_HOME first, then PATH."""
+"""Find a Java for Spark as Spark does: JAVA_HOME first, then PATH."""
 
 import re
 import shutil
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 OLDEST = 17
-"""Spark 4 runs on Java 17 and newer."""
+"""The oldest Java that Spark 4 runs on."""
 
 _HOW = (
     "install Java 17 or newer (Debian, Ubuntu: apt install openjdk-17-jre-headless or openjdk-21-jre-headless, "
@@ -16,17 +16,16 @@ _HOW = (
 
 
 def find_java(environment: Mapping[str, str]) -> Path | None:
-    """The `java` that Spark would start, or None. A JAVA_HOME without one is no Java, as for Spark."""
+    """Return the `java` that Spark would start, or None. A JAVA_HOME without one counts as no Java, as in Spark."""
     if home := environment.get("JAVA_HOME"):
         java = Path(home) / "bin" / "java"
         return java if java.exists() else None
-    found = shutil.which("java", path=environment.get("PATH"))
-    return Path(found) if found else None
+    on_path = shutil.which("java", path=environment.get("PATH"))
+    return Path(on_path) if on_path else None
 
 
 def major_version(text: str) -> int | None:
-    """17 of `openjdk version "17.0.15"` and of `JAVA_VERSION="17.0.15"`, 8 of `"1.8.0_392"`; None where there is no
-    such text."""
+    """Return 17 for `openjdk version "17.0.15"` or `JAVA_VERSION="17.0.15"`, 8 for `"1.8.0_392"`, else None."""
     match = re.search(r'(?:version |JAVA_VERSION=)"(\d+)(?:\.(\d+))?', text)
     if match is None:
         return None
@@ -35,17 +34,17 @@ def major_version(text: str) -> int | None:
 
 
 def version_text(text: str) -> str:
-    """17.0.15 of `openjdk version "17.0.15"` and of `JAVA_VERSION="17.0.15"`; "" where there is no such text."""
+    """Return 17.0.15 for `openjdk version "17.0.15"` or `JAVA_VERSION="17.0.15"`, else ""."""
     match = re.search(r'(?:version |JAVA_VERSION=)"([^"]+)"', text)
     return match[1] if match else ""
 
 
 def missing_java(environment: Mapping[str, str]) -> str | None:
-    """One sentence on why Spark cannot start here and what to do about it, or None when it can."""
+    """Return why Spark cannot start here and what to do about it, or None when it can."""
     java = find_java(environment)
     if java is None:
-        where = f"under JAVA_HOME={environment['JAVA_HOME']}" if environment.get("JAVA_HOME") else "on PATH"
-        return f"the data plane runs on Spark, which needs Java, and there is none {where}: {_HOW}"
+        location = f"under JAVA_HOME={environment['JAVA_HOME']}" if environment.get("JAVA_HOME") else "on PATH"
+        return f"the data plane runs on Spark, which needs Java, and there is none {location}: {_HOW}"
     version = java_version(java)
     if version is None:
         return f"the data plane runs on Spark, which needs Java, and {java} does not say its version: {_HOW}"
@@ -57,22 +56,22 @@ def missing_java(environment: Mapping[str, str]) -> str | None:
 
 
 def java_version(java: Path) -> int | None:
-    """The major version of this `java`; None where it does not say it."""
+    """Return the major version of this `java`; None if it does not show it."""
     return major_version(_release(java)) or major_version(_answer(java))
 
 
 def java_release(java: Path) -> str:
-    """The whole version of this `java`, such as 17.0.15; "" where it does not say it."""
+    """Return the whole version of this `java`, such as 17.0.15; "" if it does not show it."""
     return version_text(_release(java)) or version_text(_answer(java))
 
 
 def java_build(java: Path) -> str:
-    """What distinguishes this `java` from another one at the same path: its `release` file, else when it changed."""
+    """Return what distinguishes this `java` from another one at the same path: its `release` file, else its mtime."""
     return _release(java) or str(java.resolve().stat().st_mtime_ns)
 
 
 def _release(java: Path) -> str:
-    """The `release` file that a JDK or JRE has beside `bin`: reading it spares the half second of starting a JVM."""
+    """Return the `release` file that a JDK or JRE has beside `bin`. To read it takes less than to start a JVM."""
     file = java.resolve().parent.parent / "release"
     return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
 

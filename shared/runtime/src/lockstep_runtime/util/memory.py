@@ -1,6 +1,7 @@
-"""The memory that the C library keeps after a process gave it back (nothing happens where it is not glibc). How much
-this process and its children hold (unknown where there is no /proc). When Python searches for cycles. Certificates that
-a library reads for nothing."""
+"""Memory of a process: malloc of glibc, garbage collection of Python, certificates, and resident bytes.
+
+Without glibc malloc stays as it is. Without /proc resident bytes are unknown.
+"""
 
 import ctypes
 import gc
@@ -17,32 +18,32 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
 TRIM_BYTES = 128 * 1024
 
 COLLECT_AFTER = (5_000, 10, 10)
-"""How many objects more than before, and how many searches of the younger ones, bring the next search for cycles."""
+"""New objects, and collections of the younger generations, that trigger a collection (`gc.set_threshold`)."""
 
 
-def keep_little() -> None:
-    """For a service with short bursts of work: one heap for all threads, given back from its end.
+def tune_malloc_for_service() -> None:
+    """Use one heap for all threads, and return memory at its end to the kernel. Call it before threads start.
 
-    With the defaults each of librdkafka's threads has a heap of its own, and topic-sync held 163 MiB instead of 141
-    with 10,000 topics. Call it before threads start.
+    A service has short bursts of work. With the defaults each of librdkafka's threads has a heap of its own, and
+    topic-sync held 163 MiB instead of 141 with 10,000 topics.
     """
     _set({M_ARENA_MAX: 1, M_TRIM_THRESHOLD: TRIM_BYTES})
 
 
-def keep_much(large_bytes: int) -> None:
-    """For a slot: up to so many bytes memory is taken from the heap, and so much of it is kept when it is free.
+def tune_malloc_for_slot(large_bytes: int) -> None:
+    """Take blocks of up to `large_bytes` from the heap, and keep as much of it when it is free.
 
-    With the defaults each answer of a fetch came from the kernel anew, page by page, zeroed.
+    With the defaults each answer of a fetch came from the kernel, page by page, zeroed.
     """
     _set({M_MMAP_THRESHOLD: large_bytes, M_TRIM_THRESHOLD: large_bytes})
 
 
-def collect_seldom(after: tuple[int, int, int] = COLLECT_AFTER) -> None:
-    """Leave what there is by now out of every later look for cycles, and look no oftener than ``after`` says
-    (`gc.set_threshold`). Call it when everything is imported.
+def freeze_gc(after: tuple[int, int, int] = COLLECT_AFTER) -> None:
+    """Exclude all present objects from garbage collection, and collect no oftener than `after` (`gc.set_threshold`).
 
-    What has been imported stays for ever. Searching it again and again held records up for 40 ms in a slot, and was a
-    third of what topic-sync used at rest. Objects of a record or a request are freed without it.
+    Call it when everything is imported. What has been imported stays for ever. Its collection held records up for 40
+    ms in a slot, and was a third of what topic-sync used when idle. Objects of a record or a request are freed
+    without it.
     """
     gc.collect()
     gc.freeze()
@@ -51,10 +52,10 @@ def collect_seldom(after: tuple[int, int, int] = COLLECT_AFTER) -> None:
 
 @contextmanager
 def without_default_certificates() -> Iterator[None]:
-    """For the import of a library: TLS contexts that are made inside trust none of the machine's certificates.
+    """Import a library without loading the machine's certificates: TLS contexts made inside trust none of them.
 
-    When aiohttp is imported it makes such a context for its client, which holds more than 1 MiB. Services only use its
-    server. Its client would refuse every server with TLS in such a process. Not for more than one thread.
+    When aiohttp is imported it makes such a context for its client, which holds more than 1 MiB. Services only use
+    its server. Its client would refuse every server with TLS in such a process. Not for more than one thread.
     """
     read = ssl.SSLContext.load_default_certs
     ssl.SSLContext.load_default_certs = _read_none  # type: ignore[method-assign, assignment]  # OpenSSL has no switch
@@ -76,7 +77,7 @@ def _set(options: dict[int, int]) -> None:
 
 
 def resident(proc: Path = PROC) -> dict[str, int]:
-    """Resident bytes: `service` is this process, `spark` all that it started, where it started any."""
+    """Return resident bytes: `service` is this process, `spark` the sum of the processes that it started, if any."""
     own = _resident_bytes(proc, os.getpid())
     if own is None:
         return {}
@@ -85,7 +86,7 @@ def resident(proc: Path = PROC) -> dict[str, int]:
 
 
 def _resident_bytes(proc: Path, pid: int) -> int | None:
-    """None for one that has ended meanwhile."""
+    """Return the resident bytes of a process; None for one that has ended."""
     try:
         return int((proc / str(pid) / "statm").read_text().split()[1]) * PAGE_BYTES
     except OSError:
@@ -93,7 +94,7 @@ def _resident_bytes(proc: Path, pid: int) -> int | None:
 
 
 def _started_by(proc: Path, pid: int) -> Iterator[int]:
-    """Its children, theirs and so on."""
+    """Yield the descendants of a process."""
     for thread in _names_in(proc / str(pid) / "task"):
         try:
             children = (proc / str(pid) / "task" / thread / "children").read_text().split()

@@ -1,13 +1,13 @@
-"""Altering and resetting the source offsets of MM2's connectors, by its rules (`mm2-behaviour.md` §1.7 and §7, nos. 41
-to 48, 73 to 79, 131 to 138). Pure.
+"""The rules of MM2 for altering and resetting source offsets (`mm2-behaviour.md` §1.7 and §7). Pure.
 
-A request has the shape of Connect's REST API, `PATCH /connectors/NAME/offsets`:
+These are nos. 41 to 48, 73 to 79 and 131 to 138. A request has the shape of Connect's REST API, `PATCH
+/connectors/NAME/offsets`:
 
     {"offsets": [{"partition": {"cluster": "A", "topic": "orders", "partition": 0}, "offset": {"offset": 123}}]}
 
-An offset of null is a reset: a tombstone, allowed for any partition, so that rubbish can be cleaned up. One entry that
-is wrong refuses all. The offset is that of the last record copied; the copy continues behind it. Those of the
-checkpoint and heartbeat connectors have no function, and only 0 is allowed.
+An offset of null is a reset: a tombstone, allowed for any partition, so that rubbish can be cleaned up. One wrong entry
+refuses all. The offset is that of the last record copied; the copy continues behind it. Those of the checkpoint and
+heartbeat connectors have no function, and only 0 is allowed.
 
 Beyond MM2's rules: a field that the connector does not have is refused, for such an offset would never be read.
 """
@@ -29,40 +29,44 @@ FIELDS: Mapping[Connector, Mapping[str, type[str] | type[int]]] = {
     Connector.CHECKPOINT: {"partition": int, "topic": str, "group": str},
     Connector.HEARTBEAT: {"sourceClusterAlias": str, "targetClusterAlias": str},
 }
-"""What a partition of each connector consists of, in the order in which the key's bytes have it (`mm2-behaviour.md`
-§1.7)."""
+"""The fields of a partition of each connector, in the order of the key's bytes (`mm2-behaviour.md` §1.7)."""
 
 
 class RefusedOffsets(ValueError):
-    """A request that MM2 would refuse; the text is a sentence and says which entry."""
+    """An error for a request that MM2 would refuse. The text is a sentence that names the entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetChange:
-    """One entry of a request that holds. `partition` has the connector's fields in their order, unless it is rubbish
-    that is reset: then it is as it was given. `offset` None resets."""
+    """A valid entry of a request; `offset` None resets.
+
+    `partition` has the connector's fields in their order. If it is rubbish that is reset, it is as it was given.
+    """
 
     partition: Mapping[str, Any] | None
     offset: int | None
 
     def is_for(self, connector: Connector) -> bool:
-        """Whether it names a partition of the connector, and is no rubbish to be cleaned up."""
+        """Return whether the entry names a partition of the connector, and no rubbish to clean up."""
         return self.partition is not None and _fault(connector, self.partition) == ""
 
     def source_partition(self) -> tuple[str, tuple[str, int]] | None:
-        """Cluster and (topic, partition) where it is the source connector's; None for rubbish and for others."""
+        """Return cluster and (topic, partition) of a source connector's entry; None for any other entry."""
         if self.partition is None or not self.is_for(Connector.SOURCE):
             return None
         return self.partition["cluster"], (self.partition["topic"], self.partition["partition"])
 
 
 class OffsetFold:
-    """The topic of offsets, as Connect reads it. It compares the keys' bytes, the last record of a key counts, and a
-    reset forgets it (`mm2-behaviour.md` §1.7). The records of a key have to come in log order."""
+    """The fold of Connect's offsets topic. The records of a key have to come in log order.
+
+    As in Connect, the last record of a key counts, keys are compared by bytes, and a reset drops a key
+    (`mm2-behaviour.md` §1.7).
+    """
 
     def __init__(self) -> None:
         self.known: dict[str, dict[bytes, OffsetChange]] = {}
-        """What is not reset, by the connector's name and the key as in the topic."""
+        """The offsets that are not reset, by the connector's name and the key as in the topic."""
 
     def apply(self, key: bytes | None, value: bytes | None) -> None:
         """Fold a record. A value without an offset, or with a negative one, is a reset.
@@ -81,20 +85,20 @@ class OffsetFold:
                 number = int(offset) if isinstance(offset, int) and not isinstance(offset, bool) else -1
                 if number not in LONG:
                     raise MalformedRecord("offset of Connect: the offset has more than 64 bits")
-                known = self.known.setdefault(connector, {})
-                known.pop(key, None)
+                offsets = self.known.setdefault(connector, {})
+                offsets.pop(key, None)
                 if number >= 0:
-                    known[key] = OffsetChange(partition, number)
+                    offsets[key] = OffsetChange(partition, number)
             case _:
                 raise MalformedRecord("offset of Connect: its key is no [connector, partition]")
 
     def for_connector(self, connector: str) -> Mapping[bytes, OffsetChange]:
-        """What is known of the connector of that name."""
+        """Return the offsets of the connector of that name."""
         return self.known.get(connector, {})
 
 
 def parse_changes(connector: Connector, request: object) -> tuple[OffsetChange, ...]:
-    """What a request asks for, in its order. Raises RefusedOffsets."""
+    """Return the entries of a request, in its order. Raises RefusedOffsets."""
     entries = request.get("offsets") if isinstance(request, Mapping) else None
     if not isinstance(entries, list):
         raise RefusedOffsets('a request is {"offsets": [{"partition": {...}, "offset": {"offset": N} or null}]}')
@@ -102,18 +106,18 @@ def parse_changes(connector: Connector, request: object) -> tuple[OffsetChange, 
 
 
 def encode_change(name: str, change: OffsetChange) -> tuple[bytes, bytes | None]:
-    """Key and value for the topic of offsets, byte for byte as Connect writes them. `name`: the connector's own."""
+    """Return key and value for the offsets topic, byte for byte as Connect writes them. `name` is the connector's."""
     key = connect_json([name, change.partition])
     return key, None if change.offset is None else connect_json({"offset": change.offset})
 
 
 def listing(changes: Iterable[OffsetChange]) -> dict[str, list[dict[str, Any]]]:
-    """Offsets as `GET /connectors/NAME/offsets` answers; what was reset is left out."""
+    """Return offsets as `GET /connectors/NAME/offsets` answers. Resets are left out."""
     return {
         "offsets": [
-            {"partition": dict(one.partition or {}), "offset": {"offset": one.offset}}
-            for one in changes
-            if one.offset is not None
+            {"partition": dict(change.partition or {}), "offset": {"offset": change.offset}}
+            for change in changes
+            if change.offset is not None
         ]
     }
 
@@ -141,7 +145,7 @@ def _ordered(connector: Connector, partition: Mapping[str, Any] | None) -> Mappi
 
 
 def _fault(connector: Connector, partition: Mapping[str, Any]) -> str:
-    """What is wrong with a partition, "" when nothing is."""
+    """Return what is wrong with a partition; "" if nothing is."""
     fields = FIELDS[connector]
     for field, kind in fields.items():
         if field not in partition:
@@ -159,21 +163,21 @@ def _fault(connector: Connector, partition: Mapping[str, Any]) -> str:
 
 
 def _offset(connector: Connector, number: int, partition: Mapping[str, Any], offset: object) -> int:
-    where = f"entry {number}: the offset of {_shown(partition)}"
+    subject = f"entry {number}: the offset of {_shown(partition)}"
     if not isinstance(offset, Mapping) or "offset" not in offset:
-        raise RefusedOffsets(f'{where} is {_shown(offset)}: write {{"offset": N}}')
+        raise RefusedOffsets(f'{subject} is {_shown(offset)}: write {{"offset": N}}')
     value = offset["offset"]
     if not _is_integer(value) or value not in LONG:
-        raise RefusedOffsets(f"{where} is {_shown(value)}, which must be an integer")
+        raise RefusedOffsets(f"{subject} is {_shown(value)}, which must be an integer")
     if connector is not Connector.SOURCE and value != 0:
-        raise RefusedOffsets(f"{where} is {value}: that of a {connector.value} can only be 0, or null to reset it")
+        raise RefusedOffsets(f"{subject} is {value}: that of a {connector.value} can only be 0, or null to reset it")
     if value < 0:
-        raise RefusedOffsets(f"{where} is {value}, which may not be negative")
+        raise RefusedOffsets(f"{subject} is {value}, which may not be negative")
     return int(value)
 
 
 def _is_integer(value: object) -> bool:
-    """True and false are integers to Python only."""
+    """Return whether the value is an integer in JSON. True and false are integers to Python only."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 

@@ -13,15 +13,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NoReturn
 
-from lockstep_state.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_state.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetSync:
-    """The source's record at `upstream` was acknowledged by the target at `downstream`.
-
-    `topic` is the source's name.
-    """
+    """The target acknowledged the source's record at `upstream` at `downstream`. `topic` is the source's name."""
 
     topic: str
     partition: int
@@ -31,7 +28,7 @@ class OffsetSync:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Group `group`, committed at `upstream` on the source, is at `downstream` on the target.
+    """The group that committed `upstream` on the source is at `downstream` on the target.
 
     `topic` is the target's name; `metadata` is what the group committed beside its offset.
     """
@@ -42,6 +39,11 @@ class Checkpoint:
     upstream: UpstreamOffset
     downstream: DownstreamOffset
     metadata: str = ""
+
+    @property
+    def tp(self) -> TopicPartition:
+        """The partition of the target."""
+        return self.topic, self.partition
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ SOURCE_CONNECTOR = "MirrorSourceConnector"
 RECORD_VERSION = 0
 
 NEWEST_VERSION = 255
-"""A version that is greater, or negative, is none of any release, but garbage: a text has 8,000 and more there."""
+"""A greater or negative version is none of any release, but garbage: a text has 8,000 and more there."""
 
 LATEST_MS = 253_402_300_799_999
 """The last millisecond of the year 9999."""
@@ -67,7 +69,8 @@ LATEST_MS = 253_402_300_799_999
 LONGEST_STRING = 32767
 
 ESCAPED_OTHERWISE_BY_JACKSON = re.compile(r"\\(?:u(?P<hex>[0-9a-f]{4})|.)|(?P<astral>[\U00010000-\U0010ffff])")
-"""Connect's JSON library has upper-case digits in \\u001F and writes what UTF-16 needs two units for as two escapes."""
+r"""Connect's JSON library has upper-case digits in \\u001F and writes what UTF-16 needs two units for as two escapes.
+"""
 
 INT16 = struct.Struct(">h")
 INT32 = struct.Struct(">i")
@@ -75,15 +78,15 @@ INT64 = struct.Struct(">q")
 
 
 class MalformedRecord(ValueError):
-    """The bytes are not the record that the topic should hold; the message says what was expected where."""
+    """An error for bytes that are not the record of their topic. The message says what was expected where."""
 
 
 class UnsupportedRecordVersion(ValueError):
-    """A checkpoint or heartbeat of a version other than 0 (KAFKA-20659): reading on could misunderstand it."""
+    """An error for a checkpoint or heartbeat of a version other than 0, which may mean something else (KAFKA-20659)."""
 
 
 def encode_offset_sync(sync: OffsetSync) -> tuple[bytes, bytes]:
-    """Key and value of an offset sync; it belongs in partition 0."""
+    """Return key and value of an offset sync. It belongs in partition 0."""
     return (
         _string("topic", sync.topic) + _int(INT32, "partition", sync.partition),
         _int(INT64, "upstream", sync.upstream) + _int(INT64, "downstream", sync.downstream),
@@ -104,13 +107,13 @@ def decode_offset_sync(key: bytes | None, value: bytes | None) -> OffsetSync:
 
 @lru_cache(maxsize=1 << 16)
 def _sync_key(key: bytes | None) -> tuple[str, int]:
-    """Each partition has many syncs with one key."""
+    """Read the key of an offset sync. The cache is for partitions with many syncs."""
     reader = _Reader("offset sync key", key)
     return reader.string("topic"), reader.natural(INT32, "partition")
 
 
 def encode_checkpoint(checkpoint: Checkpoint) -> tuple[bytes, bytes]:
-    """Key and value of a checkpoint; it belongs in partition 0."""
+    """Return key and value of a checkpoint. It belongs in partition 0."""
     return (
         _string("group", checkpoint.group)
         + _string("topic", checkpoint.topic)
@@ -123,8 +126,10 @@ def encode_checkpoint(checkpoint: Checkpoint) -> tuple[bytes, bytes]:
 
 
 def decode_checkpoint(key: bytes | None, value: bytes | None) -> Checkpoint:
-    """Read a checkpoint. Raises UnsupportedRecordVersion before looking at what a later version may have changed: the
-    value. The key has no version."""
+    """Read a checkpoint. The key has no version.
+
+    Raises UnsupportedRecordVersion before it reads what a later version may have changed, the value.
+    """
     in_key, in_value = _Reader("checkpoint key", key), _Reader("checkpoint value", value)
     group, topic = in_key.string("group"), in_key.string("topic")
     partition = in_key.natural(INT32, "partition")
@@ -140,7 +145,7 @@ def decode_checkpoint(key: bytes | None, value: bytes | None) -> Checkpoint:
 
 
 def encode_heartbeat(heartbeat: Heartbeat) -> tuple[bytes, bytes]:
-    """Key and value of a heartbeat; it belongs in partition 0, with the same time as its record timestamp."""
+    """Return key and value of a heartbeat. It belongs in partition 0, with the same time as its record timestamp."""
     return (
         _string("source", heartbeat.source) + _string("target", heartbeat.target),
         _int(INT16, "version", RECORD_VERSION) + _int(INT64, "timestamp", heartbeat.timestamp_ms),
@@ -158,7 +163,7 @@ def decode_heartbeat(key: bytes | None, value: bytes | None) -> Heartbeat:
 def encode_source_progress(
     cluster: str, topic: str, partition: int, offset: int, connector: str = SOURCE_CONNECTOR
 ) -> tuple[bytes, bytes]:
-    """Key and value with which Connect keeps the offset of the last replicated record of a source partition.
+    """Return key and value with which Connect keeps the offset of the last replicated record of a source partition.
 
     Connect finds its offsets by the key's raw bytes, so the order of the fields is Java's. It chooses the partition by
     murmur2 of the key. Raises ValueError for what Connect's own `alterOffsets` refuses: a negative partition or offset.
@@ -172,26 +177,25 @@ def encode_source_progress(
 def encode_source_progress_reset(
     cluster: str, topic: str, partition: int, connector: str = SOURCE_CONNECTOR
 ) -> tuple[bytes, None]:
-    """Key and tombstone with which Connect forgets a source partition's offset: it then begins as if never
-    replicated."""
+    """Return key and tombstone with which Connect forgets a source partition's offset, as if never replicated."""
     if partition < 0:
         raise ValueError(f"{topic} has no partition {partition}: partitions begin at 0")
     return connect_json([connector, {"cluster": cluster, "partition": partition, "topic": topic}]), None
 
 
 def connect_json(value: Any) -> bytes:
-    """JSON as Connect's converter writes it: no blanks, UTF-8, escaped where Jackson escapes."""
+    """Return JSON as Connect's converter writes it: no blanks, UTF-8, escaped where Jackson escapes."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     return ESCAPED_OTHERWISE_BY_JACKSON.sub(_as_jackson, text).encode()
 
 
-def _as_jackson(found: re.Match[str]) -> str:
-    if found["hex"]:
-        return "\\u" + found["hex"].upper()
-    if found["astral"]:
-        units = found["astral"].encode("utf-16-be").hex().upper()
+def _as_jackson(match: re.Match[str]) -> str:
+    if match["hex"]:
+        return "\\u" + match["hex"].upper()
+    if match["astral"]:
+        units = match["astral"].encode("utf-16-be").hex().upper()
         return f"\\u{units[:4]}\\u{units[4:]}"
-    return found[0]
+    return match[0]
 
 
 def _string(field: str, text: str) -> bytes:
@@ -209,7 +213,7 @@ def _int(form: struct.Struct, field: str, number: int) -> bytes:
 
 
 class _Reader:
-    """Reads fields from left to right and knows what to say when they end too early."""
+    """A reader of fields from left to right, with messages for those that end too early."""
 
     def __init__(self, what: str, data: bytes | None) -> None:
         if data is None:
@@ -254,5 +258,5 @@ class _Reader:
         self.at += size
         return chunk
 
-    def _fail(self, why: str) -> NoReturn:
-        raise MalformedRecord(f"{self.what}: {why}")
+    def _fail(self, fault: str) -> NoReturn:
+        raise MalformedRecord(f"{self.what}: {fault}")

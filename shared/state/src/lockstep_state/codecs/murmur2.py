@@ -1,5 +1,7 @@
-"""The hash by which Kafka's Java clients choose a partition; Connect's offsets must be where MM2 reads them
-(`mm2-behaviour.md` §1.7)."""
+"""The hash by which Kafka's Java clients choose a partition.
+
+Connect's offsets depend on it (`mm2-behaviour.md` §1.7).
+"""
 
 SEED = 0x9747B28C
 MIX = 0x5BD1E995
@@ -7,12 +9,12 @@ WORD = 0xFFFFFFFF
 
 
 def murmur2(data: bytes) -> int:
-    """The 32-bit hash of `data` as Java has it: a signed int."""
+    """Return the 32-bit hash of `data` as Java has it: a signed int."""
     length = len(data)
     h = SEED ^ length
     whole = length & ~3
-    for at in range(0, whole, 4):
-        k = int.from_bytes(data[at : at + 4], "little") * MIX & WORD
+    for begin in range(0, whole, 4):
+        k = int.from_bytes(data[begin : begin + 4], "little") * MIX & WORD
         k = (k ^ k >> 24) * MIX & WORD
         h = (h * MIX & WORD) ^ k
     if whole < length:
@@ -23,10 +25,7 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_for(key: bytes, partitions: int) -> int:
-    """The partition in which Java's default partitioner puts a record with this key, among `partitions`.
-
-    Raises ValueError when there are no partitions.
-    """
+    """Return the partition that Java's default partitioner chooses for a key. Raises ValueError if there are none."""
     if partitions < 1:
         raise ValueError(f"a key needs at least one partition to go to, not {partitions}")
     return (murmur2(key) & 0x7FFFFFFF) % partitions

@@ -1,4 +1,4 @@
-"""JSON of records that anybody may have written: only what can be written again, and in UTF-8."""
+"""A JSON parser for records that any client may have written: the values can be written again, and are UTF-8."""
 
 import json
 import math
@@ -9,8 +9,8 @@ def parse_json(data: bytes) -> Any:
     """Return the value of a JSON text.
 
     Raises:
-        ValueError: The bytes are no JSON in UTF-8. Or Python's `json` accepts them, and other readers may not. Such
-            are NaN and infinity, half of a surrogate pair, an integer of thousands of digits, and nesting without end.
+        ValueError: The bytes are no JSON in UTF-8. Or Python's `json` accepts them, and other readers may not. Such are
+            NaN and infinity, half of a surrogate pair, an integer of thousands of digits, and nesting without end.
     """
     text = data.decode()
     try:

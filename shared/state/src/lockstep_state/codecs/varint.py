@@ -1,15 +1,15 @@
-"""Numbers of as many bytes as they need: seven bits a byte, lowest first, the highest bit where another one follows."""
+"""Integers of variable length: seven bits a byte, lowest first, the highest bit set if another byte follows."""
 
 _ONE_BYTE = tuple(bytes([value]) for value in range(0x80))
 
 
 def zigzag(value: int) -> bytes:
-    """As records have them: numbers near 0 are short, positive and negative ones."""
+    """Return a signed integer as records have it: numbers near 0 are short, positive and negative ones."""
     return unsigned((value << 1) ^ (value >> 63))
 
 
 def unsigned(value: int) -> bytes:
-    """As flexible messages have them (KIP-482)."""
+    """Return an unsigned integer as flexible messages have it (KIP-482)."""
     if value <= 0x7F:
         return _ONE_BYTE[value]
     if value <= 0x3FFF:

@@ -1,1 +1,1 @@
-"""What an operator may ask for: verbs, scopes, and the records of the commands topic."""
+"""The requests of operators: verbs, scopes, and the records of the commands topic."""

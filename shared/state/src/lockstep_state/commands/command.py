@@ -1,7 +1,4 @@
-"""Records of the commands topic: what an operator asked for (`architecture.md` §3).
-
-Each is answered by an event with the same id.
-"""
+"""The records of the commands topic (`architecture.md` §3). An event with the same id answers each."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -10,12 +7,12 @@ from lockstep_state.rows.row import ControlRecord
 from lockstep_state.rows.value_types import Longest, UnixMs
 
 ShortText = Annotated[str, Longest(1_000)]
-"""An answer repeats what the command says, and has to fit into a record."""
+"""A text short enough to be repeated in the answer, which has to fit into a record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command(ControlRecord):
-    """One request. `service` names who is asked (empty: every service of the flow); `verb` what for."""
+    """A request of an operator. `service` names the service that is asked (empty: every service of the flow)."""
 
     id: ShortText
     verb: ShortText
@@ -23,15 +20,15 @@ class Command(ControlRecord):
     `sync-groups` (`VERBS`)."""
     service: ShortText = ""
     subject: Annotated[str, Longest(40_000)] = ""
-    """What it is about: "" or `flow`, `connector:NAME`, `slot:N`, `topic:T`, `partition:T-N`, `group:G`."""
+    """The scope: "" or `flow`, `connector:NAME`, `slot:N`, `topic:T`, `partition:T-N`, `group:G`."""
     at_ms: UnixMs = 0
     arguments: dict[str, Any] = field(default_factory=dict)
-    """JSON values. Of `offsets-alter` the body of Connect's `PATCH /connectors/NAME/offsets`. Of `sync-groups`:
-    `share` is the commands partition whose groups are meant. With `source` the source is asked for their positions.
-    With `rewind` groups that went back on the source go back on the target too."""
+    """JSON values. Of `offsets-alter` the body of Connect's `PATCH /connectors/NAME/offsets`. Of `sync-groups`: `share`
+    is the commands partition whose groups are meant. With `source` the source is asked for their positions. With
+    `rewind` groups that went back on the source go back on the target too."""
 
     def encode(self) -> tuple[bytes, bytes]:
-        """Key (the id) and value as they lie in the topic."""
+        """Return key (the id) and value as in the topic."""
         return self.id.encode(), self.encode_value()
 
 

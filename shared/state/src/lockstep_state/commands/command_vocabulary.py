@@ -1,7 +1,7 @@
-"""What an operator may ask for: verbs, what they are about, and which service answers. Pure.
+"""The verbs of commands, their scopes, and the services that answer. Pure.
 
 A command's `subject` is a scope: "" or `flow`, `connector:NAME` by MM2's names, `slot:N`, `topic:T`, `partition:T-N`,
-`group:G`. MM2's source connector is topic-sync, acl-sync and data-plane here. What is wanted of it is in rows of
+`group:G`. MM2's source connector is topic-sync, acl-sync and data-plane here. Its desired state is in rows of
 topic-sync, for the data plane may have no replica while it is stopped.
 """
 
@@ -25,12 +25,12 @@ class Connector(Enum):
 
     @property
     def owner(self) -> str:
-        """The service that writes down what is wanted of it, and answers for it."""
+        """The service that writes the connector's desired state, and answers for it."""
         return _ALONE.get(self, "topic-sync")
 
     @property
     def keeper(self) -> str:
-        """The service that knows its source offsets."""
+        """The service that knows the connector's source offsets."""
         return _ALONE.get(self, "data-plane")
 
 
@@ -39,12 +39,12 @@ _ALONE: Mapping[Connector, str] = {Connector.CHECKPOINT: "checkpoint", Connector
 
 
 def service_connector(service: str) -> Connector:
-    """The connector that a service is part of."""
+    """Return the connector that a service is part of."""
     return next((connector for connector, alone in _ALONE.items() if alone == service), Connector.SOURCE)
 
 
 class ScopeKind(Enum):
-    """What a command may be about."""
+    """The kinds of scopes of commands."""
 
     FLOW = "flow"
     CONNECTOR = "connector"
@@ -56,8 +56,10 @@ class ScopeKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The scope of a command; prints as in a command. `name` is the connector, topic or group, `number` the slot or
-    partition."""
+    """The scope of a command, printed as in a command.
+
+    `name` is the connector, topic or group, `number` the slot or partition.
+    """
 
     kind: ScopeKind
     name: str = ""
@@ -74,14 +76,14 @@ class Scope:
 
     @property
     def connector(self) -> Connector:
-        """Whose work it is: that of the source connector, but for groups and the other connectors themselves."""
+        """The connector whose work it is: the source connector, except for groups and the other connectors."""
         if self.kind is ScopeKind.CONNECTOR:
             return Connector(self.name)
         return Connector.CHECKPOINT if self.kind is ScopeKind.GROUP else Connector.SOURCE
 
     @property
     def commands_partition(self) -> int:
-        """The partition of the commands topic in which a command about it belongs."""
+        """The partition of the commands topic for a command about the scope."""
         return partition_for(self.name.encode(), COMMANDS_PARTITIONS) if self.kind is ScopeKind.GROUP else 0
 
     @classmethod
@@ -90,30 +92,32 @@ class Scope:
 
     @classmethod
     def parse(cls, text: str) -> "Scope":
-        """Raises ValueError with a sentence. Connect's name of a connector, `A->B.MirrorSourceConnector`, will do
-        too."""
+        """Parse a scope. Connect's name of a connector, `A->B.MirrorSourceConnector`, is accepted too.
+
+        Raises ValueError with a sentence.
+        """
         kind, colon, name = text.partition(":")
         if text in ("", ScopeKind.FLOW.value):
             return FLOW
         try:
-            known = ScopeKind(kind)
+            scope_kind = ScopeKind(kind)
         except ValueError:
-            known = None
-        if known is None or known is ScopeKind.FLOW or not (colon and name):
+            scope_kind = None
+        if scope_kind is None or scope_kind is ScopeKind.FLOW or not (colon and name):
             raise ValueError(
                 f"{text!r} is nothing that commands are about: write flow, connector:NAME, slot:N, topic:T, "
                 "partition:T-N or group:G"
             )
-        if known is ScopeKind.CONNECTOR:
-            return cls(known, _connector(name))
-        if known is ScopeKind.SLOT:
-            return cls(known, number=_number(name, text))
-        if known is ScopeKind.PARTITION:
+        if scope_kind is ScopeKind.CONNECTOR:
+            return cls(scope_kind, _connector(name))
+        if scope_kind is ScopeKind.SLOT:
+            return cls(scope_kind, number=_number(name, text))
+        if scope_kind is ScopeKind.PARTITION:
             topic, dash, number = name.rpartition("-")
             if not (dash and topic):
                 raise ValueError(f"{text!r} names no partition: write partition:TOPIC-NUMBER")
-            return cls(known, topic, _number(number, text))
-        return cls(known, name)
+            return cls(scope_kind, topic, _number(number, text))
+        return cls(scope_kind, name)
 
 
 FLOW = Scope(ScopeKind.FLOW)
@@ -155,21 +159,21 @@ SCOPE_FORMS: Mapping[ScopeKind, tuple[str, str]] = MappingProxyType(
         ScopeKind.GROUP: ("group:G", "a consumer group"),
     }
 )
-"""How a scope is written, and what it is."""
+"""The form of each kind of scope, and its meaning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlCommand:
-    """A verb: what it is for, who answers, and what its help and its page say."""
+    """A verb with the services that answer it, and the texts of its help and page."""
 
     verb: str
     answer: str
     """The kind of the event that answers it. A command that is not carried out is answered by `CommandRefused`."""
     scopes: tuple[ScopeKind, ...]
     services: Callable[[Scope], frozenset[str]]
-    """Those that answer about a scope, each by an event of its own."""
+    """The services that answer about a scope, each by an event of its own."""
     changes_desired_state: bool = False
-    """It leads to a row that says what is wanted of the scope."""
+    """The command leads to a row with the desired state of the scope."""
     summary: str
     help: str = ""
     example: str = ""
@@ -296,14 +300,16 @@ VERBS: Mapping[str, ControlCommand] = MappingProxyType(
 
 
 class UnknownVerb(ValueError):
-    """No service knows such a command."""
+    """An error for a verb that no service knows."""
 
     def __init__(self, verb: str) -> None:
         super().__init__(f"there is no command {verb!r}; there are {', '.join(VERBS)}")
 
 
 def asked(verb: str, scope: Scope) -> frozenset[str]:
-    """The services that answer a command, each by an event of its own. Of those that do not run, none will come.
+    """Return the services that answer a command, each by an event of its own.
+
+    A service that does not run does not answer.
 
     Raises UnknownVerb, and ValueError with a sentence for a scope that the verb is not for.
     """
@@ -317,8 +323,7 @@ def asked(verb: str, scope: Scope) -> frozenset[str]:
 
 
 def owner_of_wanted(scope: str) -> str:
-    """The service whose row says what is wanted of a scope (`state.Wanted`). What a later release may know is
-    topic-sync's."""
+    """Return the service that owns the desired state of a scope. Scopes of a later release are topic-sync's."""
     try:
         return Scope.parse(scope).connector.owner
     except ValueError:

@@ -1,7 +1,7 @@
-"""Kafka's requests that our own connections send, with the versions of each that they know, and which the data plane
-cannot do without.
+"""Kafka's requests that our own connections send, with the known versions of each, and those a copy cannot do without.
 
-The oldest versions are those of Kafka 4's own clients (KIP-896), which speak with brokers from 2.1 on."""
+The oldest versions are those of Kafka 4's own clients (KIP-896), which speak with brokers from 2.1 on.
+"""
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class KafkaApi(NamedTuple):
-    """An API we speak and the versions we know how to fill. `name`: Kafka's."""
+    """An API with the versions that Lockstep can fill. `name` is Kafka's."""
 
     name: str
     key: int
@@ -21,7 +21,7 @@ class KafkaApi(NamedTuple):
         return self._replace(oldest=max(self.oldest, oldest))
 
     def common_version(self, oldest: int, newest: int) -> int | None:
-        """Return the newest version that a broker knows, too, whose own ones are these. None: there is none."""
+        """Return the newest version that a broker with these versions knows too; None: there is none."""
         version = min(self.newest, newest)
         return version if version >= max(self.oldest, oldest) else None
 
@@ -51,24 +51,26 @@ APIS: Mapping[str, KafkaApi] = MappingProxyType(
 )
 
 OF_BOTH = ("metadata", "list_offsets", "fetch")
-"""Requests that brokers of source and target must know: the target's log is read where a copy resumes."""
+"""Requests that brokers of source and target must know. The target's log is read where a copy resumes."""
 
 OF_TARGET = (*OF_BOTH, "produce")
 """Requests that brokers of a target must know. Without the others a copy has another way, or no transactions."""
 
 OF_PRODUCER_IDS = (*OF_TARGET, "init_producer_id")
-"""Requests that brokers of a target must know where topics keep their names: a copy is known by its producer id."""
+"""Requests that brokers of a target must know if topics keep their names: a copy is known by its producer id."""
 
 OF_TRANSACTIONS = (*OF_PRODUCER_IDS, "find_coordinator", "add_partitions_to_txn", "end_txn")
-"""Requests that brokers of a target must know whose flow copies in transactions."""
+"""Requests that brokers of a target must know if a flow copies in transactions."""
 
 NO_VERSIONS = (0, -1)
 """The versions of an API that a broker does not know."""
 
 
 class UnfitRequest(NamedTuple):
-    """A request that a cluster must know, and a broker of it does not in a version of ours. `oldest` and `newest`: its
-    versions."""
+    """A request that a cluster must know, and a broker of it knows in no version of ours.
+
+    `oldest` and `newest` are the broker's versions.
+    """
 
     api: KafkaApi
     oldest: int
@@ -76,15 +78,18 @@ class UnfitRequest(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The request with both ranges, in the words of a sentence."""
-        theirs, ours = versions_text(self.oldest, self.newest), versions_text(self.api.oldest, self.api.newest)
-        return f"{self.api.name} ({theirs}, and Lockstep {ours})"
+        """The request with both ranges of versions, in the words of a sentence."""
+        broker_versions, own_versions = (
+            versions_text(self.oldest, self.newest),
+            versions_text(self.api.oldest, self.api.newest),
+        )
+        return f"{self.api.name} ({broker_versions}, and Lockstep {own_versions})"
 
 
 def unfit_requests(versions: Mapping[int, tuple[int, int]], required: Iterable[str]) -> tuple[UnfitRequest, ...]:
-    """Return those of the required requests that a broker knows in no version of ours. `versions`: its own, by key."""
-    theirs = ((APIS[name], *versions.get(APIS[name].key, NO_VERSIONS)) for name in required)
-    return tuple(UnfitRequest(*each) for each in theirs if each[0].common_version(*each[1:]) is None)
+    """Return the required requests that a broker knows in no version of ours. `versions` are its own, by key."""
+    requests = ((APIS[name], *versions.get(APIS[name].key, NO_VERSIONS)) for name in required)
+    return tuple(UnfitRequest(*each) for each in requests if each[0].common_version(*each[1:]) is None)
 
 
 def versions_text(oldest: int, newest: int) -> str:

@@ -1,4 +1,4 @@
-"""Name every error code of Kafka's protocol, as `org.apache.kafka.common.protocol.Errors` does."""
+"""The names of the error codes of Kafka's protocol (`org.apache.kafka.common.protocol.Errors`)."""
 
 _NAMES = """
 NONE OFFSET_OUT_OF_RANGE CORRUPT_MESSAGE UNKNOWN_TOPIC_OR_PARTITION INVALID_FETCH_SIZE LEADER_NOT_AVAILABLE
@@ -33,7 +33,7 @@ INVALID_RECORD_STATE SHARE_SESSION_NOT_FOUND INVALID_SHARE_SESSION_EPOCH FENCED_
 INVALID_VOTER_KEY DUPLICATE_VOTER VOTER_NOT_FOUND INVALID_REGULAR_EXPRESSION REBOOTSTRAP_REQUIRED
 STREAMS_INVALID_TOPOLOGY STREAMS_INVALID_TOPOLOGY_EPOCH STREAMS_TOPOLOGY_FENCED SHARE_SESSION_LIMIT_REACHED
 """
-"""From 0 on, those of Kafka 4.3."""
+"""The names from 0 on, as of Kafka 4.3."""
 _BY_CODE = tuple(_NAMES.split())
 
 UNKNOWN_SERVER_ERROR = "UNKNOWN_SERVER_ERROR"
@@ -41,7 +41,7 @@ UNKNOWN_SERVER_ERROR = "UNKNOWN_SERVER_ERROR"
 
 
 def error_name(code: int) -> str:
-    """Return Kafka's name of an error code. One that this release does not know is shown as such, with the number."""
+    """Return Kafka's name of an error code, or a text with the number of a code that this release does not know."""
     if code == -1:
         return UNKNOWN_SERVER_ERROR
     return (

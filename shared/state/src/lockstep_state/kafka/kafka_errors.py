@@ -1,7 +1,8 @@
-"""The error codes of Kafka's protocol that are handled here, and what each of them means to the client that gets it.
+"""The error codes of Kafka's protocol that Lockstep handles, with the meaning of each for the client.
 
 Names and numbers are Kafka's (`org.apache.kafka.common.protocol.Errors`). The services and the data plane derive their
-own classifications from this table (`error_verdicts.py`, `wire/error_codes.py`)."""
+own classifications from this table (`error_verdicts.py`, `wire/error_codes.py`).
+"""
 
 from enum import Enum, IntEnum
 from typing import Self
@@ -10,7 +11,7 @@ from lockstep_state.kafka.kafka_error_names import error_name
 
 
 class ErrorMeaning(Enum):
-    """What an error code says of the request that was answered with it."""
+    """The meaning of an error code for the request."""
 
     RETRIABLE = "retriable"
     """The cluster is between two states. The same request passes soon."""
@@ -19,8 +20,7 @@ class ErrorMeaning(Enum):
     DENIED = "denied"
     """A permission is missing."""
     STALE = "stale"
-    """What the client knows of the log, of its leader or of its producer is out of date. It has to look again, and then
-    asks differently."""
+    """The client's knowledge of the log, its leader or its producer is out of date. It has to read that again first."""
     TOO_LARGE = "too large"
     """A smaller batch may pass."""
     REFUSED = "refused"
@@ -30,7 +30,7 @@ class ErrorMeaning(Enum):
 
 
 class KafkaErrorCode(IntEnum):
-    """Kafka's name, its number, its meaning, and what a request of a partition ran into, if one can."""
+    """Kafka's name, its number, its meaning, and a sentence if a request about a partition can get it."""
 
     meaning: ErrorMeaning
     sentence: str
@@ -107,17 +107,17 @@ _CODES = {int(code): code for code in KafkaErrorCode}
 
 
 def error_meaning(code: int) -> ErrorMeaning:
-    """The meaning of a number that a broker sent."""
-    known = _CODES.get(code)
-    return ErrorMeaning.OTHER if known is None else known.meaning
+    """Return the meaning of a number that a broker sent."""
+    entry = _CODES.get(code)
+    return ErrorMeaning.OTHER if entry is None else entry.meaning
 
 
 def error_sentence(code: int) -> str:
-    """A number that a broker sent, for people: with the name that Kafka's documentation has."""
-    known = _CODES.get(code)
-    return f"{known.sentence} ({known.name})" if known is not None and known.sentence else error_name(code)
+    """Return the sentence for a number that a broker sent, with Kafka's name."""
+    entry = _CODES.get(code)
+    return f"{entry.sentence} ({entry.name})" if entry is not None and entry.sentence else error_name(code)
 
 
 def codes_that_mean(meaning: ErrorMeaning) -> frozenset[int]:
-    """Every code of the table with this meaning."""
-    return frozenset(code for code, known in _CODES.items() if known.meaning is meaning)
+    """Return every code of the table with this meaning."""
+    return frozenset(code for code, entry in _CODES.items() if entry.meaning is meaning)

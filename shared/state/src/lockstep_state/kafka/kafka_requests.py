@@ -1,4 +1,4 @@
-"""Number the requests of Kafka's protocol that Lockstep or its libraries send, or by which releases differ."""
+"""The keys of Kafka's requests that Lockstep or its libraries send, or by which releases differ."""
 
 from enum import IntEnum
 

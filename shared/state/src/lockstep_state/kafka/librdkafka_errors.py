@@ -1,8 +1,8 @@
-"""The text of an error of librdkafka, for people. Pure.
+"""The texts of librdkafka's errors, for people. Pure.
 
 librdkafka appends the state of the connection, the time in it, and the number of equal errors that it suppressed:
-`(after 0ms in state CONNECT, 1 identical error(s) suppressed)`. No operator can act on that. It also makes the same
-trouble have another text each time.
+`(after 0ms in state CONNECT, 1 identical error(s) suppressed)`. No operator can act on that. It also makes the texts of
+the same error differ.
 """
 
 import re
@@ -16,11 +16,11 @@ _TIMING = re.compile(
 
 
 _WITHOUT_NAME = re.compile(r"Err-\d+\?")
-"""How librdkafka calls an error of the protocol that is newer than itself."""
+"""librdkafka's text for an error of the protocol that is newer than itself."""
 
 
 class LibrdkafkaError(Protocol):
-    """A `confluent_kafka.KafkaError`."""
+    """The interface of `confluent_kafka.KafkaError`."""
 
     def str(self) -> str: ...
 
@@ -28,7 +28,7 @@ class LibrdkafkaError(Protocol):
 
 
 def error_text(error: LibrdkafkaError) -> str:
-    """Return what an error says, without librdkafka's own bookkeeping. That of a broker has Kafka's name in it."""
+    """Return the text of an error without librdkafka's own bookkeeping, and with Kafka's name if a broker sent it."""
     text = without_timing(error.str())
     if error.code() <= 0:  # librdkafka's own, which has no name in Kafka
         return text

@@ -1,1 +1,1 @@
-"""Rows of the state topic: what is so now."""
+"""The rows of the state topic."""

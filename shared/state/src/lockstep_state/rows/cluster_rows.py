@@ -1,4 +1,4 @@
-"""Row of the state topic that says what a cluster of the flow can do. Everybody takes it from `state_rows`."""
+"""The row of the state topic about the capabilities of a cluster. Import it from `state_rows`."""
 
 from dataclasses import dataclass
 
@@ -8,16 +8,16 @@ from lockstep_state.rows.row import Row, row_kind
 @row_kind("cluster", owner="topic-sync")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterCapabilities(Row):
-    """What one cluster of the flow can do, as its brokers announce and answer. Owner: topic-sync."""
+    """The capabilities of one cluster of the flow, as its brokers announce and answer. Owner: topic-sync."""
 
     alias: str
     cluster_id: str = ""
     product: str = ""
-    """What it looks like: `Kafka 3.9`, `Redpanda`, `unknown`. For people."""
+    """The probable product: `Kafka 3.9`, `Redpanda`, `unknown`. For people."""
     lacks: tuple[str, ...] = ()
     """Requests that the flow does without on this cluster, by Kafka's names."""
     refuses: tuple[str, ...] = ()
-    """Those of them that its brokers announce, and refuse or close the connection at."""
+    """Requests of `lacks` that the brokers announce, but refuse or answer by closing the connection."""
 
     def identity(self) -> tuple[str, ...]:
         return (self.alias,)

@@ -1,6 +1,6 @@
-"""Rows of the state topic that the data plane owns: what is copied how far, by whom, under which producer ids.
+"""The rows of the state topic that the data plane owns: progress, offset runs, assignments, slots, producer ids.
 
-Everybody takes them from `state`.
+Import them from `state_rows`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,16 +26,16 @@ from lockstep_state.rows.value_types import (
 )
 
 PARTITION, SLOT = ("flow", "topic", "partition"), ("flow", "slot")
-"""The labels of metrics about one partition, and about one slot."""
+"""`PARTITION` has the labels of metrics about one partition, `SLOT` those about one slot."""
 
 LOST = "lost"
-"""In `PartitionProgress.begins`: there was no row, although the target holds records that may be ours."""
+"""The value of `PartitionProgress.begins` if there was no row, although the target holds records that may be ours."""
 
 
 @row_kind("partition", "topic", "partition", owner=None)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionProgress(ReasonedRow):
-    """How far a partition's chain of appends has got, as last written down. Owner: data plane (the slot).
+    """The progress of a partition's chain of appends, as last written. Owner: data plane (the slot).
 
     Written before the first append of an epoch, then at least every second while records move and at drain. The truth
     may be further on, never behind: the producer id and sequence in the target's log say by how much (`kafka-wire.md`
@@ -49,7 +49,7 @@ class PartitionProgress(ReasonedRow):
     decides. Paused and stopped: an operator wants it so. Batches in flight have been acknowledged, and nothing moves
     until it is resumed."""
     case: str = ""
-    """Why it halted, as a word: `records-gone` | `source-truncated` | `source-recreated` | `target-truncated` |
+    """The case that halted it: `records-gone` | `source-truncated` | `source-recreated` | `target-truncated` |
     `target-recreated` | `in-doubt` | `refused`; "" while it copies."""
     upstream: Offset = field(
         default=-1,
@@ -65,15 +65,14 @@ class PartitionProgress(ReasonedRow):
     producer_id: ProducerId = -1
     producer_epoch: Epoch = 0
     transactional: bool = False
-    """The records go in transactions: progress counts that is committed with them in MM2's progress topic, and
-    `upstream` is what is known to be committed."""
+    """The records are appended in transactions. The progress that counts is committed with them in MM2's progress
+    topic, and `upstream` is known to be committed."""
     read_back: bool = False
-    """The records carry no producer id. One batch at a time is in flight, and what is unanswered is found by comparing
+    """The records carry no producer id. One batch at a time is in flight, and unanswered appends are found by comparing
     the target's records with the source's. `sequence` counts the records of this epoch."""
     left_epoch: Epoch = -1
-    """The epoch of the flow's own producer id that was used here last, while another id than that is used. This is so
-    for transactions, and for releases that knew `lockstep.fence=marker`. A sequence that goes back to the own id begins
-    behind."""
+    """The last epoch of the flow's own producer id here, while another id is used. This is so for transactions, and for
+    releases that knew `lockstep.fence=marker`. A chain that goes back to the own id begins behind it."""
     sequence: BatchSequence = -1
     """Sequence of the last record appended in this epoch; -1: none yet, the next is 0."""
     others: tuple[tuple[ProducerId, BatchSequence], ...] = ()
@@ -82,20 +81,20 @@ class PartitionProgress(ReasonedRow):
     source_topic_id: str = ""
     target_topic_id: str = ""
     open_run: tuple[Offset, ...] = ()
-    """(first upstream, first downstream, records) of the run of the last record appended; () when nothing was appended
-    in this epoch. See `OffsetRuns`. Of an offset that was altered to one further on, the run of the epoch before: it
+    """(first upstream, first downstream, records) of the run of the last record appended; () if nothing was appended in
+    this epoch. See `OffsetRuns`. If the offset was altered to one further on, it is the run of the epoch before, which
     stays true."""
     source_end: Offset = -1
     """The source's high watermark when last fetched."""
     lag_records: int = 0
     lag_ms: int = 0
-    """How long the oldest record that is not on the target has been in the source's log, as far as it was observed. It
-    counts from when an end beyond the record was first seen. Timestamps have no part in it. 0 without lag."""
+    """The time for which the oldest record that is not on the target has been in the source's log, as far as observed.
+    It counts from when an end beyond the record was first observed. Timestamps have no part in it. 0 without lag."""
     records: Count = field(
         default=0,
         metadata=counter("lockstep_records", PARTITION, "Records appended to the target", since="counts_since"),
     )
-    """Records appended since `counts_since`, with the bytes of their batches as stored in the log."""
+    """Records appended since `counts_since`. `bytes` has the bytes of their batches as stored in the log."""
     bytes: Count = field(
         default=0,
         metadata=counter(
@@ -105,8 +104,8 @@ class PartitionProgress(ReasonedRow):
     read_bytes: Count = field(default=0, metadata=counted("counts_since"))
     """Bytes of batches fetched from the source since `counts_since`."""
     counts_since: UnixMs = 0
-    """When (Unix milliseconds) the slot took the partition up and counted from 0. Each time has one of its own: a row
-    with another one counts anew. 0: by no release that says it."""
+    """The Unix milliseconds at which the slot began the partition and counted from 0. Each beginning has another value:
+    a row with another one counts from 0 again. 0: the row is of a release that does not say it."""
     skips: tuple[tuple[Offset, Offset], ...] = ()
     """Upstream offsets (first, last) beyond `upstream` that are quarantined and passed over in this epoch."""
     given_up: Count = field(
@@ -143,7 +142,7 @@ class PartitionProgress(ReasonedRow):
         ),
     )
     gaps: tuple[tuple[str, Count], ...] = ()
-    """How often a policy led the partition on past a case, in its life, as (case, times)."""
+    """(case, times): how often a policy led the partition on past a case, in its life."""
     latency_ms: int = field(
         default=0,
         metadata=gauge(
@@ -160,80 +159,80 @@ class PartitionProgress(ReasonedRow):
     """The same from record timestamp to acknowledgement."""
     slot: SlotNumber = -1
     located: bool = False
-    """Whether `upstream` is where the copy ends in the target's log. Then the partition is at rest, and the log was
-    read, or every append was acknowledged. False while it is copied, after a kill, and by releases that do not say
-    it."""
+    """`upstream` is where the copy ends in the target's log. Then the partition is at rest, and the log was read, or
+    every append was acknowledged. False while it is copied, after a kill, and in rows of releases that do not say it.
+    """
     beyond: int = 0
     """Records of ours that the target's log holds behind `downstream`, of a partition at rest whose source did not
-    answer. The source alone knows which records they are, so `upstream` stays in front of them. 0: none, or not read,
-    or the partition is copied."""
+    answer. Only the source knows which records they are, so `upstream` stays in front of them. 0: none, or not read, or
+    the partition is copied."""
     uncounted: Count = 0
-    """Records of ours that the target's log holds behind `downstream`, and that a copy which resumed has yet to count
-    in the source's log. It appends nothing until then. 0: none, or `beyond` has them."""
+    """Records of ours that the target's log holds behind `downstream`, and that a resumed copy has yet to count in the
+    source's log. It appends nothing until then. 0: none, or `beyond` has them."""
     begins: str = ""
-    """What an operator did to the offset, until the copy goes on: `altered` (it begins behind `upstream`) | `reset` (it
-    begins where the first one would). Or `lost`: nothing says where the copy ends, and it is halted."""
+    """The operator's change of the offset, until the copy goes on: `altered` (it begins behind `upstream`) | `reset`
+    (it begins where the first one would). Or `lost`: nothing says where the copy ends, and it is halted."""
 
     @property
     def leaves_out(self) -> bool:
-        """Return whether an operator set the copy to go on further on, and what was copied stays as it is."""
+        """An operator set the copy to go on further on. What was copied stays as it is."""
         return self.begins == "altered" and not self.begun and len(self.open_run) == 3
 
     @property
     def begun(self) -> bool:
-        """Whether something was appended in this epoch."""
+        """Something was appended in this epoch."""
         return self.sequence != -1 or bool(self.others)
 
-    def continues(self, known: "PartitionProgress") -> bool:
-        """Whether both are about the same two logs and the same producer id, in any epochs."""
+    def continues(self, other: "PartitionProgress") -> bool:
+        """Return whether both rows are about the same two logs and the same producer id, in any epochs."""
         return (self.producer_id, self.source_topic_id, self.target_topic_id) == (
-            known.producer_id,
-            known.source_topic_id,
-            known.target_topic_id,
+            other.producer_id,
+            other.source_topic_id,
+            other.target_topic_id,
         )
 
-    def is_outdated_by(self, known: "PartitionProgress") -> bool:
-        """Return whether it is of an earlier epoch of the same sequence: a slot that woke late wrote it."""
-        return self.continues(known) and self.producer_epoch < known.producer_epoch
+    def is_outdated_by(self, other: "PartitionProgress") -> bool:
+        """Return whether it is of an earlier epoch of the same chain: a slot that woke late wrote it."""
+        return self.continues(other) and self.producer_epoch < other.producer_epoch
 
     @property
     def is_set(self) -> bool:
-        """Whether an operator has set where the copy begins, and nothing was appended since."""
+        """An operator has set where the copy begins, and nothing was appended since."""
         return self.begins not in ("", LOST)
 
     @property
     def has_end(self) -> bool:
-        """Return whether it says where the copy ends, by the target's log or as an operator has set it."""
+        """The row says where the copy ends, by the target's log or as an operator has set it."""
         return self.located or self.is_set
 
     @property
     def needs_source(self) -> bool:
-        """Return whether only the source can say more about where the copy ends: the target's log was read."""
+        """Only the source can say where the copy ends: the target's log was read."""
         return self.beyond > 0
 
 
 def progress_by_partition(rows: Iterable[Row]) -> dict[TopicPartition, PartitionProgress]:
-    """The progress of each partition; rows of other kinds are passed over."""
+    """Return the progress of each partition. Rows of other kinds are ignored."""
     return {(row.topic, row.partition): row for row in rows if isinstance(row, PartitionProgress)}
 
 
 @row_kind("runs", "topic", "partition", "chunk", owner=None)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetRuns(Row):
-    """Stretches along which downstream minus upstream is constant: one chunk of a partition's ended ones. Owner: data
-    plane (the slot). The one that still grows is the `open_run` of `PartitionProgress`. More in
-    `docs/reference/offset-runs.md`.
+    """A chunk of a partition's ended offset runs. Owner: data plane (the slot).
 
-    Every run ever written stays true for its topics, producer id and generation. So a reader who misses some translates
-    to an earlier place, never to one too far (`offset_runs.py`).
+    Along a run downstream minus upstream is constant. The run that still grows is the `open_run` of
+    `PartitionProgress`. More in `docs/reference/offset-runs.md`. Every run ever written stays true for its topics,
+    producer id and generation. So a reader who misses some translates to an earlier offset, never to one too far
+    (`offset_runs.py`).
     """
 
     topic: str
     partition: PartitionNumber
     chunk: Count
-    """Place in the ring of the partition's chunks, from 0."""
+    """Number in the ring of the partition's chunks, from 0."""
     edition: Count = 0
-    """How often the place was given other runs. Within an edition runs are only added, behind."""
+    """The number of times that the chunk got other runs. Within an edition runs are only appended."""
     generation: Epoch = 0
     """Epoch of our chain in which the runs hold."""
     producer_id: ProducerId = -1
@@ -249,32 +248,32 @@ class OffsetRuns(Row):
 @row_kind("assignment", "slot", owner="data-plane")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment(Row):
-    """What a slot is to copy.
+    """The partitions that a slot is to copy. Owner: data plane (the driver).
 
-    Owner: data plane (the driver). A slot drains what is no longer in its newest assignment.
+    A slot drains what is no longer in its newest assignment.
     """
 
     slot: SlotNumber
     generation: Count = 0
     partitions: tuple[tuple[str, PartitionNumber], ...] = ()
     ending: bool = False
-    """The slot drains everything, says so in its status and ends."""
+    """The slot drains everything, writes that in its status and ends."""
 
 
 @row_kind("slot", "slot", owner=None)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotStatus(Row):
-    """A slot as it sees itself. Owner: data plane (the slot). phase: `started` | `released`."""
+    """The status of a slot, by itself. Owner: data plane (the slot). phase: `started` | `released`."""
 
     slot: SlotNumber
     phase: str
     run: str = ""
-    """Which run of the slot speaks; the driver ignores the words of earlier ones."""
+    """The run of the slot that wrote the row. The driver ignores rows of earlier runs."""
     generation: Count = 0
     partitions: Count = 0
-    """Those it tends."""
+    """Partitions that the slot tends."""
     resting: Count = 0
-    """Those of its assignment that an operator wants to rest."""
+    """Partitions of its assignment that an operator wants to rest."""
     held_bytes: Count = field(
         default=0, metadata=gauge("lockstep_held_bytes", SLOT, "Bytes of batches fetched and not yet acknowledged")
     )
@@ -282,24 +281,24 @@ class SlotStatus(Row):
         default=0, metadata=gauge("lockstep_held_records", SLOT, "Records fetched and not yet acknowledged")
     )
     commit_window: tuple[int, ...] = ()
-    """How long it took to write progress down, as `PartitionProgress.age_window`."""
+    """The time that it took to write progress, as `PartitionProgress.age_window`."""
     syncs: Count = field(
         default=0, metadata=counter("lockstep_offset_syncs", SLOT, "Offset syncs acknowledged", since="run")
     )
     """Offset syncs acknowledged in this run."""
     sync_window: tuple[int, ...] = ()
-    """How long their acknowledgement took, as `PartitionProgress.age_window`."""
+    """The time to their acknowledgement, as `PartitionProgress.age_window`."""
     resuming: int = -1
-    """When it wrote its rows last: of those it tends, how many had not found what the target's log has of them. Their
-    rows may say less. -1: not known, or it has written no rows since it spoke before."""
+    """Tended partitions that had not found what the target's log has of them when the slot last wrote its rows. Their
+    rows may say less. -1: unknown, or it has written no rows since its status before."""
     pause_ms: Count = 0
-    """How long before this it spoke last, by its own clock; 0: not known, or it had not spoken."""
+    """Milliseconds since its status before this one, by its own clock; 0: unknown, or this is the first."""
     unreadable: tuple[tuple[str, int, int], ...] = ()
     """(topic, partition, count) of records that this run passed over, of the first 100 partitions that have some."""
     link_bytes: tuple[tuple[str, str, str, int], ...] = ()
     """(cluster, direction, rack, bytes) of what this run sent to brokers and received from them."""
     causes: tuple[tuple[str, Reason], ...] = ()
-    """(what, why) of what fails and is tried again; `TOPIC-N` is a partition. At most 20. An earlier release wrote
+    """(part, reason) of what fails and is tried again; `TOPIC-N` is a partition. At most 20. An earlier release wrote
     none, only `troubles`."""
     troubles: tuple[tuple[str, str], ...] = field(default=(), init=False)
     """The sentences of `causes`, for people and for earlier releases."""
@@ -309,7 +308,7 @@ class SlotStatus(Row):
 
     @classmethod
     def from_fields(cls, values: Mapping[str, Any]) -> "SlotStatus":
-        """Return the row of these fields. Texts without causes are `unknown` with the text."""
+        """Return the row of these fields. Texts without causes get the code `unknown`."""
         given = dict(values)
         texts = tuple((what, read_reason(NO_REASON, text)) for what, text in given.pop("troubles", ()))
         return cls(**{**given, "causes": given.get("causes") or texts})
@@ -318,12 +317,11 @@ class SlotStatus(Row):
 @row_kind("origin", "producer_id", owner="data-plane")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin(Row):
-    """The flow and the origin of a producer id in the target's log. Owner: data plane (the driver; a slot where it
-    passes records of another origin on). Never deleted (`kafka-wire.md` §4). Acknowledged before the first batch with
-    the id.
+    """The flow and the origin of a producer id in the target's log. Never deleted (`kafka-wire.md` §4).
 
-    The flow's producer id for an origin is in the *first* such row in the log whose target cluster id is the target's
-    present one. Where the log is read back, no batch has it, and Lockstep chooses it: 2^52 and more.
+    Owner: data plane (the driver; a slot where it passes records of another origin on). Acknowledged before the first
+    batch with the id. The flow's producer id for an origin is in the *first* such row in the log whose target cluster
+    id is the target's present one. If the log is read back, no batch has it, and Lockstep chooses it: 2^52 and more.
     """
 
     producer_id: ProducerId
@@ -332,5 +330,5 @@ class Origin(Row):
     origin_cluster_id: str
     target_cluster_id: str
     appends: str = ""
-    """How the flow appends to this target by a trial before its first record: `sequences` | `transactions` |
-    `read-back`. Empty: not tried, or the file asks for transactions."""
+    """The way in which the flow appends to this target, by a trial before its first record: `sequences` |
+    `transactions` | `read-back`. Empty: not tried, or the file asks for transactions."""

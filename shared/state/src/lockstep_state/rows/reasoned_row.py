@@ -1,4 +1,4 @@
-"""Rows that say why something is so: a code with details, and the sentence of both for earlier releases."""
+"""The base of rows with a reason: a code with details, and the sentence of both for earlier releases."""
 
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -13,7 +13,7 @@ class ReasonedRow(Row):
     """A row with a `cause`. Its `reason` follows from it, and is never set."""
 
     cause: Reason = NO_REASON
-    """Why, as a code with details. Programs decide by it. An earlier release wrote none, only `reason`."""
+    """The reason as a code with details. Programs decide by it. An earlier release wrote none, only `reason`."""
     reason: str = field(default="", init=False)
     """The sentence of `cause`, for people and for earlier releases."""
 
@@ -23,7 +23,7 @@ class ReasonedRow(Row):
 
     @classmethod
     def from_fields(cls, values: dict[str, Any]) -> Self:
-        """Return the row of these fields. A text without a cause is `unknown` with the text."""
+        """Return the row of these fields. A text without a cause gets the code `unknown`."""
         if text := values.pop("reason", ""):
             values["cause"] = read_reason(values.get("cause", NO_REASON), text)
         return cls(**values)

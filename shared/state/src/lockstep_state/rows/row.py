@@ -1,10 +1,9 @@
-"""What every row of the state topic has in common: a key, a version, JSON (`architecture.md` §3). The rows are in
-`state_rows.py`.
+"""The base of the rows of the state topic: a key, a version, JSON (`architecture.md` §3).
 
 Rows travel as JSON objects with a `version`; a fold keeps the last row of each key and may see any row twice. A reader
 ignores fields it does not know. It stops with `NewerVersion` on a row whose version it was not built for: such a row
 may mean something else. Fields are added with a default and without a new version. A kind gets a new version when an
-earlier release would misread it. What each kind holds, for other programs: `schemas`.
+earlier release would misread it. The rows are in `state_rows.py`, their JSON Schemas in `schemas`.
 """
 
 import json
@@ -17,27 +16,31 @@ from lockstep_state.rows.value_types import Count, UnixMs, field_readers
 
 
 class MalformedRow(ValueError):
-    """A record of a control topic that is not what its topic or its key says. The message has the reason."""
+    """An error for a record of a control topic that is not what its topic or its key says.
+
+    The message has the reason.
+    """
 
 
 class NewerVersion(ValueError):
-    """A row, event or command of a newer release. To go on could misread it, so the reader stops with this sentence.
+    """An error for a row, event or command of a newer release, which the reader could misread.
 
-    `key`: the record's, or what it is. `place`: the topic and its cluster, where the reader knows them."""
+    `key` is the record's, or its kind. `topic` names the topic and its cluster, if the reader knows them.
+    """
 
-    def __init__(self, key: str, version: int, read: int, place: str = "") -> None:
-        where = f" in {place}" if place else ""
+    def __init__(self, key: str, version: int, read: int, topic: str = "") -> None:
+        location = f" in {topic}" if topic else ""
         super().__init__(
-            f"{key!r}{where} was written in version {version}, this release reads up to {read}:"
+            f"{key!r}{location} was written in version {version}, this release reads up to {read}:"
             " run the newer release everywhere"
         )
         self.key = key
         self.version = version
         self.read = read
 
-    def within(self, place: str) -> "NewerVersion":
-        """Return the same with its place."""
-        return NewerVersion(self.key, self.version, self.read, place)
+    def within(self, topic: str) -> "NewerVersion":
+        """Return the same error with its topic."""
+        return NewerVersion(self.key, self.version, self.read, topic)
 
 
 NEWEST_VERSION = 1_000
@@ -49,7 +52,7 @@ LONGEST_SUBJECT = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlRecord:
-    """What rows, events and commands have in common: a value of their version and their fields, in their order."""
+    """The base of rows, events and commands. Their value has the version and the fields in their order."""
 
     version: ClassVar[int] = 1
 
@@ -60,11 +63,15 @@ class ControlRecord:
 
     @classmethod
     def decode_value(cls, value: bytes, name: str, named_by: str = "") -> Self:
-        """Return the record in a value. `name` is what messages call it, `named_by` the field that
-        identifies it.
+        """Return the record in a value.
 
         Every field has its declared type, and fits into it (`value_types`). Fields that the class does not have are
-        passed over.
+        ignored.
+
+        Args:
+            value: The value of the record.
+            name: The name of the record in messages.
+            named_by: The field that identifies the record in messages.
 
         Raises:
             MalformedRow: The bytes are no such record.
@@ -88,7 +95,7 @@ class ControlRecord:
 
     @classmethod
     def from_fields(cls, values: dict[str, Any]) -> Self:
-        """Return the record of these fields, as they were read. `values` is the method's own."""
+        """Return the record of these fields, as they were read. The method may change `values`."""
         return cls(**values)
 
 
@@ -106,12 +113,12 @@ def _read_fields(record: type[ControlRecord], body: Mapping[str, Any]) -> dict[s
 
 
 def _as_json(value: Any) -> Any:
-    """Return the members of a value that is none of JSON's, as its class writes it."""
+    """Return the JSON form of a value that is none of JSON's."""
     return value.to_json() if hasattr(value, "to_json") else asdict(value)
 
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=_as_json)
-"""One for all records: to make it costs a tenth of a record."""
+"""The encoder of all records. Its construction costs a tenth of a record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,32 +130,35 @@ class Row(ControlRecord):
     """The fields of which `identity` consists, unless a kind says otherwise."""
     owned_by: ClassVar[str | None] = None
     """The service that owns the rows of the kind. They count only in the newest term of its leader. None: no leader
-    writes them, or each row says whose it is."""
+    writes them, or each row names its owner."""
     at_ms: UnixMs = 0
     term: Count = 0
 
     def identity(self) -> tuple[str, ...]:
-        """The parts of the key behind the kind."""
+        """Return the parts of the key behind the kind."""
         if not self.identified_by:
             raise TypeError(f"{type(self).__name__} has no key of its own")
         return tuple(str(getattr(self, name)) for name in self.identified_by)
 
     def key(self) -> str:
-        """The record's key as text: `kind/part/part`. Topic and group names hold no slash, cluster aliases must not."""
+        """Return the record's key as text: `kind/part/part`.
+
+        Topic and group names have no slash; cluster aliases must not.
+        """
         return "/".join((self.kind, *self.identity()))
 
     def encode(self) -> tuple[bytes, bytes]:
-        """Key and value as they lie in the topic. The same row always gives the same bytes."""
+        """Return key and value as in the topic. The same row always gives the same bytes."""
         return self.key().encode(), self.encode_value()
 
 
 ROWS: dict[str, type[Row]] = {}
-"""By kind: every row whose module has been imported. `state_rows.py` has them all."""
+"""Every row class whose module has been imported, by kind. `state_rows.py` has them all."""
 R = TypeVar("R", bound=Row)
 
 
 def row_kind(kind: str, *identified_by: str, owner: str | None) -> Callable[[type[R]], type[R]]:
-    """Makes a frozen dataclass the row of a kind, which `decode_row` then knows, with these fields as its identity."""
+    """Make a frozen dataclass the row of a kind, with these fields as its identity, for `decode_row`."""
 
     def register(cls: type[R]) -> type[R]:
         cls.kind, cls.identified_by, cls.owned_by = kind, identified_by, owner

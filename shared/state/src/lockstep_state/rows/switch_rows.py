@@ -1,5 +1,7 @@
-"""Rows of the state topic about a switch of sides: which steps are done, and where each partition was (`lockstep
-switchover`, `failover` and `failback` write them). Everybody takes them from `state_rows`."""
+"""The rows of the state topic about a switch of sides. Import them from `state_rows`.
+
+`lockstep switchover`, `failover` and `failback` write them.
+"""
 
 from dataclasses import dataclass
 
@@ -10,10 +12,10 @@ from lockstep_state.rows.value_types import Count, Offset, PartitionNumber, Unix
 @row_kind("switch", owner=None)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switch(Row):
-    """The last switch by this flow, or the one under way. Without an owner: one command at a time writes it, the one
-    whose `operator` is in the newest row. Another command that continues the switch writes its own name first.
+    """The last switch by this flow, or the one under way. It has no owner.
 
-    phase: `running` | `done` | `aborting` | `aborted`.
+    One command at a time writes it, the one whose `operator` is in the newest row. Another command that continues the
+    switch writes its own name first. phase: `running` | `done` | `aborting` | `aborted`.
     """
 
     id: str
@@ -28,35 +30,34 @@ class Switch(Row):
     """Source topics; (): all that are mirrored."""
     drill: bool = False
     cutoff_ms: UnixMs = 0
-    """Records of this time and later are not waited for (Unix milliseconds); 0: all are that exist in step `ends`."""
+    """Unix milliseconds from which on records are not waited for; 0: all are waited for that exist in step `ends`."""
     rewind_groups: bool = False
     diverged: str = ""
-    """Of a failback: what to do with records that only the other cluster has: `copy` | `leave`; "": there may be
-    none."""
+    """The treatment of records that only the other cluster has, in a failback: `copy` | `leave`; "": they block it."""
     allowed_loss: int = -1
-    """Of a failover: as many records may be lost; -1: none."""
+    """The number of records that a failover may lose; -1: none."""
     force: bool = False
     """Everything is allowed that `allowed` names one by one. Only earlier releases wrote it."""
     allowed: tuple[str, ...] = ()
-    """What the operator allowed: `soon` | `not-ready` | `left-groups` | `unknown-loss`."""
+    """The permissions of the operator: `soon` | `not-ready` | `left-groups` | `unknown-loss`."""
     opposite_was: str = ""
-    """What was wanted of the flow in the opposite direction when the switch began: `running` | `paused` | `stopped`.
-    "": the file has no such flow."""
+    """The desired state of the reverse flow when the switch began: `running` | `paused` | `stopped`. "": the file has
+    no such flow."""
     opposite_paused: tuple[str, ...] = ()
-    """Those of `topics` that were paused in the opposite direction when the switch began."""
+    """Topics of `topics` that were paused in the reverse flow when the switch began."""
     steps: tuple[tuple[str, str, UnixMs, UnixMs, str], ...] = ()
-    """Each as (step, state, began, ended, text), in order; times are Unix milliseconds. state: `waiting` | `running` |
-    `done` | `failed` | `undone`."""
+    """(step, state, began, ended, text) in order; times are Unix milliseconds. state: `waiting` | `running` | `done` |
+    `failed` | `undone`."""
     lost: Count = 0
     """Records that the source was known to have and that were not copied."""
     late: Count = 0
     """Records that came to the source after the fence and were not copied."""
     last_done_ms: UnixMs = 0
-    """When the last switch before this one ended that was no drill, Unix milliseconds; 0: there was none."""
+    """The Unix milliseconds when the last switch before this one ended that was no drill; 0: there was none."""
     source_known_ms: UnixMs = 0
-    """Up to when it was known where the source's logs end, Unix milliseconds; 0: not known."""
+    """The Unix milliseconds up to which the ends of the source's logs were known; 0: unknown."""
     groups_known_ms: UnixMs = 0
-    """Up to when it was known which groups the source has, Unix milliseconds; 0: not known."""
+    """The Unix milliseconds up to which the groups of the source were known; 0: unknown."""
 
     def identity(self) -> tuple[str, ...]:
         return ("current",)
@@ -71,17 +72,17 @@ class SwitchTopic(Row):
     target_topic: str
     switch: str
     ends: tuple[Offset, ...] = ()
-    """By partition, the source offset up to which is copied: the next one behind it; -1: not known."""
+    """By partition, the source offset up to which is copied: the next one behind it; -1: unknown."""
     copied: tuple[Offset, ...] = ()
     """By partition, the last source offset that was copied when the flow stopped; -1: none."""
     target_ends: tuple[Offset, ...] = ()
     """By partition, the end of the target's log then."""
     missing: tuple[Offset, ...] = ()
-    """By partition, records of the source that were known then and not copied; -1: not known."""
+    """By partition, records of the source that were known then and not copied; -1: unknown."""
     since_ms: tuple[UnixMs, ...] = ()
-    """By partition, the time from which records are missing (Unix milliseconds); 0: none is."""
+    """By partition, the Unix milliseconds from which on records are missing; 0: none is."""
     known_ms: tuple[UnixMs, ...] = ()
-    """By partition, up to when its end on the source was known (Unix milliseconds); 0: not known. Of what the source
+    """By partition, the Unix milliseconds up to which its end on the source was known; 0: unknown. Of what the source
     accepted later, `missing` counts what slots had fetched."""
 
 
@@ -91,9 +92,8 @@ class SwitchGroup(Row):
     """A consumer group in the switch with this id, as step `groups` left it. Written as `Switch` is.
 
     state: `exact` | `behind` | `in-use` | `reading` | `moving` | `waiting` | `contested` | `skips` | `refused` |
-    `unknown`.
-    Behind: it reads at most `read_again` records again. In use: it works on the target. Unknown: it has a place, and
-    when its position was read on the source is not known. The text has the reason.
+    `unknown`. Behind: it reads at most `read_again` records again. In use: it works on the target. Unknown: it has a
+    translated offset, and when its offset was read on the source is unknown. The text has the reason.
     """
 
     group: str
@@ -104,5 +104,5 @@ class SwitchGroup(Row):
     positions: tuple[tuple[str, PartitionNumber, Offset, Offset], ...] = ()
     """(target topic, partition, upstream, downstream) of its checkpoints then."""
     known_ms: UnixMs = 0
-    """Up to when its position on the source was known, Unix milliseconds; 0: not known. What it committed there later
+    """The Unix milliseconds up to which its offsets on the source were known; 0: unknown. What it committed there later
     is not in `positions`, and those records are read again."""

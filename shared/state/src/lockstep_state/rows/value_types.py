@@ -1,8 +1,8 @@
-"""The types of fields as checks of JSON values. Rows, events and commands declare them; here they hold.
+"""The types of fields as checks of JSON values. Rows, events and commands declare them.
 
-A value is checked once, where a record is read. What has passed has the declared type, fits into it, and is frozen:
-JSON's lists are tuples. Thousands of rows are read each second, so the checks of a class are derived once, and long
-lists are checked column by column.
+A value is checked once, where a record is read. Then it has the declared type, fits into it, and is frozen: JSON's
+lists are tuples. Thousands of rows are read each second, so the checks of a class are derived once, and long lists are
+checked column by column.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,19 +21,20 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Longest:
-    """Limit the characters of a text."""
+    """The greatest number of characters of a text."""
 
     characters: int
 
 
 LATEST_MS = 253_402_300_799_999
-"""The last millisecond of the year 9999: later times are none to Python, and to most others."""
+"""The last millisecond of the year 9999: Python, and most others, know no later times."""
 
 MOST_PARTITIONS = 1_000_000
-"""Of one topic. A number beyond is a mistake, and a loop over it would not end."""
+"""The greatest number of partitions of one topic. A greater one is a mistake, and a loop over it would not end."""
 
 ANY_INTEGER = Bounds(-(2**65), 2**65)
-"""Of integers without other bounds. An age is the difference of two times of 64 bits, and may need one bit more."""
+"""The bounds of integers without other ones. An age is the difference of two times of 64 bits, and may need one bit
+more."""
 
 Count: TypeAlias = Annotated[int, Bounds(0, 2**63 - 1)]
 Offset: TypeAlias = Annotated[int, Bounds(-1, 2**63 - 1)]
@@ -43,7 +44,7 @@ PartitionNumber: TypeAlias = Annotated[int, Bounds(0, MOST_PARTITIONS - 1)]
 PartitionCount: TypeAlias = Annotated[int, Bounds(0, MOST_PARTITIONS)]
 ProducerId: TypeAlias = Annotated[int, Bounds(-1, 2**63 - 1)]
 Epoch: TypeAlias = Annotated[int, Bounds(-1, 2**15 - 1)]
-"""Of a producer."""
+"""The epoch of a producer."""
 LeaderEpoch: TypeAlias = Annotated[int, Bounds(-1, 2**31 - 1)]
 BatchSequence: TypeAlias = Annotated[int, Bounds(-1, 2**31 - 1)]
 SlotNumber: TypeAlias = Annotated[int, Bounds(-1, 2**31 - 1)]
@@ -56,7 +57,7 @@ _SHORT.maxstring = _SHORT.maxother = 60
 
 
 class ValueType(Protocol):
-    """Describe what a JSON value has to be. `read` and `read_all` raise ValueError with what was expected."""
+    """The check of a JSON value. `read` and `read_all` raise ValueError with what was expected."""
 
     def read(self, value: Any) -> Any:
         """Return the value, frozen."""
@@ -124,7 +125,7 @@ class _Many:
 
 @dataclass(frozen=True, slots=True)
 class _Each:
-    """A tuple with a type for each place."""
+    """A tuple with a type for each element."""
 
     elements: tuple[ValueType, ...]
 
@@ -186,9 +187,7 @@ _READERS: dict[type, Mapping[str, Callable[[Any], Any]]] = {}
 
 
 def field_readers(record: type) -> Mapping[str, Callable[[Any], Any]]:
-    """Return what reads the value of each field of a dataclass, by name: `ValueType.read` of its declared type.
-
-    Raises TypeError for a field of a type without a check."""
+    """Return `ValueType.read` for each field of a dataclass, by name. Raises TypeError for a type without a check."""
     if (readers := _READERS.get(record)) is None:
         hints = get_type_hints(record, include_extras=True)
         readers = {field.name: _value_type(hints[field.name]).read for field in fields(record)}
@@ -197,7 +196,7 @@ def field_readers(record: type) -> Mapping[str, Callable[[Any], Any]]:
 
 
 def _value_type(hint: Any) -> ValueType:
-    """Return the check of a type as it is declared. Raises TypeError where there is none."""
+    """Return the check of a declared type. Raises TypeError if there is none."""
     extras: tuple[Any, ...] = ()
     if get_origin(hint) is Annotated:
         hint, *rest = get_args(hint)

@@ -1,7 +1,4 @@
-"""Rows of the state topic about comparing copies with their source: what is to be compared, and what was found.
-
-Everybody takes them from `state_rows`.
-"""
+"""The rows of the state topic about comparing copies with their source. Import them from `state_rows`."""
 
 from dataclasses import dataclass
 
@@ -13,22 +10,22 @@ from lockstep_state.rows.value_types import Count, Epoch, Offset, PartitionNumbe
 @row_kind("verification", owner="data-plane")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification(Row):
-    """What an operator wants compared, once. Owner: data plane (the driver).
+    """An operator's request to compare copies, once. Owner: data plane (the driver).
 
-    phase: `running` | `ended`. Slots compare each partition up to where its source ends when they see the request, as
+    phase: `running` | `ended`. Slots compare each partition up to where its source ends when they read the request, as
     soon as that is copied. A later request replaces an earlier one.
     """
 
     id: str = ""
-    """Of the command."""
+    """The id of the command."""
     phase: str = "running"
     depth: str = "bytes"
     topics: tuple[str, ...] = ()
     """Source topics; (): all that are mirrored."""
     max_bytes_per_s: Count = 0
-    """Of each slot; 0: no limit."""
+    """The limit of each slot; 0: no limit."""
     again: bool = False
-    """From the beginning, also what is verified."""
+    """Compare from the beginning, also what is verified."""
     since_ms: UnixMs = 0
 
     def identity(self) -> tuple[str, ...]:
@@ -38,8 +35,12 @@ class Verification(Row):
 @row_kind("verify", "topic", "partition", owner=None)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedPartition(ReasonedRow):
-    """How far the copy of a partition is compared with its source, and what was found. Owner: data plane (the slot that
-    compares). It goes on from here, after any end of the slot. It has a `cause` while it does not go on."""
+    """The comparison of a partition's copy with its source, and its findings.
+
+    Owner: data plane (the slot that compares).
+
+    It goes on from here, after any end of the slot. It has a `cause` while it does not go on.
+    """
 
     topic: str
     partition: PartitionNumber
@@ -47,13 +48,13 @@ class VerifiedPartition(ReasonedRow):
     request: str = ""
     """The id of the request that was carried out last, or is."""
     done: bool = False
-    """That request is carried out."""
+    """The request of `request` is carried out."""
     source_topic_id: str = ""
     target_topic_id: str = ""
     generation: Epoch = 0
-    """Of the offset runs by which it was compared."""
+    """The generation of the offset runs by which it was compared."""
     decisions: Count = 0
-    """How many cases of the copy were decided by then (`PartitionProgress.gaps`)."""
+    """The number of cases of the copy that were decided by then (`PartitionProgress.gaps`)."""
     first: Offset = -1
     """The first source offset that was compared; -1: none."""
     upstream: Offset = -1
@@ -61,28 +62,29 @@ class VerifiedPartition(ReasonedRow):
     downstream: Offset = -1
     """The target offset that belongs to it."""
     shift: int = 0
-    """How far the record there is from the place on the target that the offset runs name."""
+    """The distance of that record from the target offset that the offset runs give."""
     upstream_end: Offset = -1
     """The source offset up to which the copy was when the row was written."""
     downstream_end: Offset = -1
     source_end: Offset = 0
     """The source offset behind the last record that the request wants compared."""
     verified_ms: UnixMs = 0
-    """When (Unix milliseconds) everything that was copied by then was verified; at first when the comparison began."""
+    """The Unix milliseconds when everything that was copied by then was verified; at first when the comparison began.
+    """
     records: Count = 0
     """Records that both logs have."""
     bytes: Count = 0
-    """Of the batches of the target that were compared."""
+    """Bytes of the batches of the target that were compared."""
     busy_ms: Count = 0
-    """How long that took."""
+    """The time that this took."""
     beyond: Count = 0
     """Records of the target behind the end of the copy that are no copies of the source's next records, when that was
     compared last."""
     beyond_first: Offset = -1
-    """The target offset of the first of them; -1: none, or not known."""
+    """The target offset of the first of them; -1: none, or unknown."""
     differences: tuple[tuple[str, Count], ...] = ()
-    """How many of each kind: `missing` | `extra` | `foreign` | `order` | `offset` | `unreadable`, or what of a record
-    differs, as `key+value`."""
+    """(kind, count): `missing` | `extra` | `foreign` | `order` | `offset` | `unreadable`, or the parts of a record that
+    differ, as `key+value`."""
     found: tuple[tuple[str, Offset, Offset], ...] = ()
     """The first ones, as (kind, source offset, target offset); -1 where a log has no such record."""
     not_verified: tuple[tuple[str, Count], ...] = ()

@@ -1,0 +1,31 @@
+"""What pages with generated blocks share: a block is between the line `<!-- NAME -->` and the next `<!-- end -->`."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+DOCS = REPOSITORY / "docs"
+BLOCK = re.compile(r"^<!-- (?!end )(.+) -->\n(?s:.*?)(?=^<!-- end -->)", re.MULTILINE)
+
+
+def filled(page: str, blocks: Mapping[str, str]) -> str:
+    """Return the text of a page with these blocks in it. The text around them is written by hand.
+
+    Raises:
+        ValueError: The page has other blocks.
+    """
+    if sorted(BLOCK.findall(page)) != sorted(blocks):
+        raise ValueError(f"the page has the blocks {BLOCK.findall(page)}, and not {sorted(blocks)}")
+    return BLOCK.sub(lambda block: f"<!-- {block[1]} -->\n\n{blocks[block[1]].strip()}\n\n", page)
+
+
+def table(head: str, rows: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown. `head` has the names of the columns with ` | ` between them."""
+    lines = (f"| {' | '.join(row)} |" for row in rows)
+    return "\n".join([f"| {head} |", "|---" * (head.count(" | ") + 1) + "|", *lines])
+
+
+def code(names: Iterable[str]) -> str:
+    """Return the names as code, with commas."""
+    return ", ".join(f"`{name}`" for name in names)
