@@ -16,9 +16,10 @@ from lockstep_data_plane.fetch.fetch_connection import FetchConnection
 from lockstep_data_plane.fetch.fetch_request import Delivery, FetchRequest
 from lockstep_data_plane.fetch.fetcher import Fetcher
 from lockstep_data_plane.record_batch.layout import Batch
-from lockstep_kafka.wire.cluster import ClusterClient, PartitionLeader
+from lockstep_kafka.messages.message_versions import message
+from lockstep_kafka.messages.metadata_codec import PartitionLeader
+from lockstep_kafka.wire.cluster import ClusterClient
 from lockstep_kafka.wire.connection import Connection
-from lockstep_kafka.wire.message_versions import message
 from lockstep_state.kafka.kafka_apis import APIS
 from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.fetch_handler import FetchFunctions

@@ -13,9 +13,7 @@ from lockstep_data_plane.fetch.fetch_request import NOTHING, Delivery, FetchRequ
 from lockstep_data_plane.fetch.memory_budget import FetchBudget
 from lockstep_data_plane.record_batch.coalesce import scan_groups
 from lockstep_data_plane.record_batch.layout import Batch
-from lockstep_kafka.wire.cluster import ClusterClient, PartitionLeader
-from lockstep_kafka.wire.connection import BrokerUnreachable, Connection
-from lockstep_kafka.wire.fetch_codec import (
+from lockstep_kafka.messages.fetch_codec import (
     NOBODY,
     UNKNOWN,
     fetch_request,
@@ -24,7 +22,11 @@ from lockstep_kafka.wire.fetch_codec import (
     read_session_id,
     topic_names,
 )
-from lockstep_kafka.wire.fetch_session import SESSION_LOST, FetchSession, SessionRequest, Wanted
+from lockstep_kafka.messages.fetch_session import SESSION_LOST, FetchSession, SessionRequest, Wanted
+from lockstep_kafka.messages.metadata_codec import PartitionLeader
+from lockstep_kafka.wire.cluster import ClusterClient
+from lockstep_kafka.wire.connection import Connection
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.fetch.fetch_schedule import SMALL_BYTES
 from lockstep_data_plane.record_batch.layout import Batch
-from lockstep_kafka.wire.fetch_codec import FetchedPartition
+from lockstep_kafka.messages.fetch_codec import FetchedPartition
 from lockstep_state.offsets import TopicPartition
 
 

@@ -8,8 +8,6 @@ import asyncio
 import time
 from collections.abc import Iterable
 
-from aiokafka.errors import KafkaError
-
 from lockstep_config.flow.model import DataPlaneSettings
 from lockstep_data_plane.core.events import Received
 from lockstep_data_plane.core.partition_state import PartitionState
@@ -20,8 +18,9 @@ from lockstep_data_plane.fetch.fetch_sizes import FetchSizes
 from lockstep_data_plane.fetch.memory_budget import FetchBudget, MemoryBudget
 from lockstep_data_plane.fetch.preferred_replica import PreferredReplicas
 from lockstep_kafka.common.asyncio_util import cancelled, set_within
-from lockstep_kafka.wire.cluster import ClusterClient, PartitionLeader
-from lockstep_kafka.wire.connection import BrokerUnreachable
+from lockstep_kafka.messages.metadata_codec import PartitionLeader
+from lockstep_kafka.wire.cluster import ClusterClient
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 
 
 class Fetcher:
@@ -131,7 +130,7 @@ class Fetcher:
                 asked: asyncio.Future[object] | None = await self._ask_in_time(fetch_connection)
                 while asked is not None:
                     asked = await self._next_after(asked, fetch_connection)
-            except (BrokerUnreachable, KafkaError) as exc:
+            except BrokerUnreachable as exc:
                 lost = list(fetch_connection.partitions.items())
                 fetch_connection.end()
                 self._reserve(fetch_connection, 0)

@@ -1,10 +1,9 @@
 """The edge of `oauth`: asks for access tokens and keeps each until `token_refresh` says that it is time for another.
 
 One source serves every client of a process whose settings are equal, as one login does in Java. It is asked by
-librdkafka's threads and by aiokafka's connections alike.
+librdkafka's threads and by our own connections alike.
 """
 
-import asyncio
 import base64
 import http.client
 import json
@@ -280,20 +279,6 @@ def shared_token_source(settings: TokenSettings) -> TokenSource:
     """The source of this process for these settings."""
     with _making:
         return _sources.setdefault(settings, TokenSource(settings))
-
-
-def aiokafka_provider(source: TokenSource) -> Any:
-    """The same as aiokafka wants it; the event loop goes on while a token is asked for."""
-    from aiokafka.abc import AbstractTokenProvider  # only who uses aiokafka has it
-
-    class Provider(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka ships no types
-        async def token(self) -> str:
-            return (await asyncio.to_thread(source.token)).text
-
-        def extensions(self) -> dict[str, str]:
-            return source.extensions
-
-    return Provider()
 
 
 def _read(file: str) -> str:

@@ -111,8 +111,8 @@ class AdminRequests:
 
     No request, and no thread that waits for one, outlasts `ends_at` (of `time.monotonic`) where it is given.
 
-    `conf` has librdkafka's settings, and `properties` the Java properties that they come from: aiokafka asks what
-    librdkafka cannot. Without `properties` it connects to the bootstrap servers without TLS and login. Safe for
+    `conf` has librdkafka's settings, and `properties` the Java properties that they come from: our own connections ask
+    what librdkafka cannot. Without `properties` those go to the bootstrap servers without TLS and login. Safe for
     concurrent use within one event loop."""
 
     def __init__(

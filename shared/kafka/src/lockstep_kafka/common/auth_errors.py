@@ -26,8 +26,8 @@ _ALERT = re.compile(
     r"alert (bad certificate|certificate (?:required|expired|unknown)|unknown ca|handshake failure)",
     re.IGNORECASE,
 )
-_ALERT_AS_A_LENGTH = re.compile(r"total of 3525\d{5} ")
-"""A TLS alert read as the length of an answer."""
+_ALERT_AS_A_LENGTH = re.compile(r"says it is 3525\d{5} bytes long")
+"""A TLS alert read as the length of an answer (`frame_protocol.py`)."""
 
 _CERTIFICATES = (
     ("expired", "renew the broker's certificate"),

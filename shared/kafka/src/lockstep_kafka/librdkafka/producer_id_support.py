@@ -12,10 +12,11 @@ from concurrent.futures import Future
 from confluent_kafka import KafkaError
 
 from lockstep_config.credentials.permissions import Access
-from lockstep_kafka.session.broker_session import QuestionRefused, SessionRefused
-from lockstep_kafka.session.cluster_reader import open_first_session
+from lockstep_kafka.wire.cluster import KafkaProtocolError, connect_cluster
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable
+from lockstep_kafka.wire.optional_requests import new_producer
+from lockstep_kafka.wire.timeouts import Timeouts
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
-from lockstep_state.kafka.kafka_requests import KafkaRequest
 
 WITHOUT_IDS = frozenset({KafkaError._UNSUPPORTED_FEATURE, int(KafkaErrorCode.UNSUPPORTED_VERSION)})
 """Codes by which an idempotent producer ends that gets no producer id."""
@@ -25,10 +26,7 @@ NO_IDS = "the cluster gives no producer ids (InitProducerId)"
 ASKED_AFTER_S = 2.0
 """How long records wait for a first acknowledgement before the cluster is asked."""
 
-TRIES = 2
-"""So often a connection is closed at the request before that is the answer: a broker that stops closes it, too."""
-
-ANSWERED_WITHIN_S = 5.0
+ANSWERED_WITHIN = Timeouts(opening_s=5.0, question_s=5.0)
 
 
 async def refuses_producer_ids(login: Mapping[str, str], client_id: str) -> bool:
@@ -39,24 +37,19 @@ async def refuses_producer_ids(login: Mapping[str, str], client_id: str) -> bool
         client_id: By which brokers know it.
 
     Returns:
-        True if brokers do not announce InitProducerId, refuse its version, or close the connection at it each time.
-        False if they answer in another way, or if no broker lets us in now.
+        False also if brokers refuse for another reason, or if none lets us in now.
     """
     try:
-        for _ in range(TRIES):
-            session = await open_first_session(login, client_id, ANSWERED_WITHIN_S)
-            try:
-                if KafkaRequest.INIT_PRODUCER_ID not in session.versions:
-                    return True
-                return await session.producer_id_code() == KafkaErrorCode.UNSUPPORTED_VERSION
-            except QuestionRefused as refused:
-                if not refused.is_closed:
-                    return False
-            finally:
-                session.close()
-    except (SessionRefused, OSError):
+        cluster = await asyncio.to_thread(connect_cluster, "", login, client_id, ANSWERED_WITHIN)
+    except BrokerUnreachable:
         return False
-    return True
+    try:
+        await cluster.refresh([])
+        return await new_producer(cluster) is None
+    except (BrokerUnreachable, KafkaProtocolError):
+        return False
+    finally:
+        await cluster.close()
 
 
 class ProducerIdQuestion:

@@ -1,1 +1,1 @@
-"""Connections to brokers on aiokafka's transport, with logins that are renewed."""
+"""What is asked of one broker, or of each: versions, addresses, quotas, clocks, log sizes."""

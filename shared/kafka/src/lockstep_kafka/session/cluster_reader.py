@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lockstep_config.flow.client_settings import aiokafka_connection
-from lockstep_kafka.session.broker_session import BrokerSession, SessionRefused, bootstrap_addresses
+from lockstep_config.flow.client_settings import wire_connection
+from lockstep_kafka.session.broker_session import BrokerSession, SessionRefused
+from lockstep_kafka.wire.cluster import bootstrap_addresses
 from lockstep_rules.clusters.cluster_capabilities import shared_versions
 from lockstep_rules.clusters.cluster_kind import ApiVersions, guess_cluster_kind
 
@@ -58,24 +59,16 @@ async def says_cluster_operations(properties: Mapping[str, str], client_id: str,
 
     Raises SessionRefused and OSError, as `read_cluster_versions`, and QuestionRefused.
     """
-    session = await open_first_session(properties, client_id, timeout_s)
+    arguments = await _arguments(properties, client_id, timeout_s)
+    session = await _open_first(bootstrap_addresses(properties), arguments)
     try:
         return await session.says_cluster_operations()
     finally:
         session.close()
 
 
-async def open_first_session(properties: Mapping[str, str], client_id: str, timeout_s: float) -> BrokerSession:
-    """Return an open session with the first bootstrap server that answers.
-
-    Raises SessionRefused and OSError, as `read_cluster_versions`.
-    """
-    return await _open_first(bootstrap_addresses(properties), await _arguments(properties, client_id, timeout_s))
-
-
 async def _arguments(properties: Mapping[str, str], client_id: str, timeout_s: float) -> dict[str, Any]:
-    settings = await asyncio.to_thread(aiokafka_connection, properties)
-    return {"client_id": client_id, "request_timeout_ms": round(timeout_s * 1000), "max_idle_ms": None, **settings}
+    return await asyncio.to_thread(wire_connection, properties, client_id, timeout_s)
 
 
 async def _open_first(servers: list[tuple[str, int]], arguments: Mapping[str, Any]) -> BrokerSession:

@@ -1,1 +1,1 @@
-"""Kafka's protocol: connections, metadata, codecs of the two hot requests, coordinators of transactions."""
+"""Connections to brokers: TLS, logins, metadata, leaders, coordinators of transactions."""

@@ -6,24 +6,18 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from uuid import UUID
 
-from lockstep_config.clients.librdkafka import max_idle_ms
-from lockstep_config.flow.client_settings import aiokafka_connection
-from lockstep_kafka.wire.connection import (
-    BrokerUnreachable,
-    Connection,
-    ProtocolUnfitError,
-    TopicDeletedError,
-)
+from lockstep_config.flow.client_settings import wire_connection
+from lockstep_kafka.messages.message_versions import filled, message
+from lockstep_kafka.messages.metadata_codec import PartitionLeader, metadata_request, read_topics
+from lockstep_kafka.messages.request_size import RequestSize
+from lockstep_kafka.wire.connection import Connection
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable, ProtocolUnfitError, TopicDeletedError
 from lockstep_kafka.wire.error_codes import LED_ELSEWHERE
 from lockstep_kafka.wire.link_bytes import LinkBytes
-from lockstep_kafka.wire.message_versions import filled, message
-from lockstep_kafka.wire.metadata_codec import metadata_request, read_topics
-from lockstep_kafka.wire.request_size import RequestSize
 from lockstep_kafka.wire.throttle_notice import ThrottleNotice
 from lockstep_kafka.wire.timeouts import USUAL, Timeouts, timeouts_from
 from lockstep_kafka.wire.unsupported_requests import UnsupportedRequests
@@ -51,15 +45,6 @@ SYSTEMS_CHOICE = "-1"
 which is too little for a far broker."""
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionLeader:
-    """The leader of a partition in the newest metadata."""
-
-    broker: int
-    epoch: int
-    topic_id: UUID | None
-
-
 class KafkaProtocolError(RetriableError):
     """A broker answered with an error code; `code` is Kafka's number. `needs` is what the request needs there: kind of
     the resource, its name, and the operation, in the words of `lockstep_config.credentials.permissions`."""
@@ -82,7 +67,7 @@ class ClusterClient:
         buffers: Mapping[int, int] | None = None,
         timeouts: Timeouts = USUAL,
     ) -> None:
-        """`settings` are aiokafka's for each connection, `buffers` sizes of its socket's (`Connection.open`)."""
+        """`settings` are those of each connection, `buffers` sizes of its socket's (`Connection.open`)."""
         self.alias = alias
         self.timeouts = timeouts
         self.bootstrap = ",".join(f"{host}:{port}" for host, port in bootstrap)
@@ -125,6 +110,11 @@ class ClusterClient:
                 tried.append(str(exc))
                 unfit = exc if isinstance(exc, ProtocolUnfitError) else unfit
         raise unfit or BrokerUnreachable("; ".join(tried), self.alias)
+
+    @property
+    def brokers(self) -> tuple[int, ...]:
+        """The brokers in the last metadata answer."""
+        return tuple(sorted(self._brokers))
 
     async def topic_names(self) -> list[str]:
         """Every topic that we may describe. Raises BrokerUnreachable."""
@@ -296,21 +286,25 @@ class ClusterClient:
         return found
 
 
-def connect_cluster(alias: str, properties: Mapping[str, str], client_id: str) -> ClusterClient:
-    """The cluster that a client's Java properties point at (`bootstrap.servers`, security, socket buffers,
-    time-outs). Reads certificate files now; raises BrokerUnreachable where they do not serve."""
-    bootstrap = [_address(entry) for entry in properties["bootstrap.servers"].split(",") if entry.strip()]
+def connect_cluster(
+    alias: str, properties: Mapping[str, str], client_id: str, timeouts: Timeouts | None = None
+) -> ClusterClient:
+    """Return the cluster that a client's Java properties point at (`bootstrap.servers`, security, socket buffers).
+    `timeouts` None: those of the properties. Reads certificate files now; raises BrokerUnreachable where they do not
+    serve."""
+    timeouts = timeouts or timeouts_from(properties)
     try:
-        security = aiokafka_connection(properties)
+        settings = wire_connection(properties, client_id, timeouts.opening_s)
     except OSError as exc:
         raise BrokerUnreachable(f"cluster {alias}: the certificates do not serve: {exc}", alias) from exc
-    timeouts = timeouts_from(properties)
-    opening = {"request_timeout_ms": round(timeouts.opening_s * 1e3), "max_idle_ms": max_idle_ms(properties)}
-    settings = {"client_id": client_id, **opening, **security}
     sizes = {option: int(properties.get(key, SYSTEMS_CHOICE)) for key, option in BUFFERS.items()}
-    return ClusterClient(
-        alias, bootstrap, settings, {option: size for option, size in sizes.items() if size > 0}, timeouts
-    )
+    buffers = {option: size for option, size in sizes.items() if size > 0}
+    return ClusterClient(alias, bootstrap_addresses(properties), settings, buffers, timeouts)
+
+
+def bootstrap_addresses(properties: Mapping[str, str]) -> list[tuple[str, int]]:
+    """Return host and port of each bootstrap server, in the order of the file."""
+    return [_address(entry) for entry in properties["bootstrap.servers"].split(",") if entry.strip()]
 
 
 def _leads_to(address: tuple[str, int], connection: Connection) -> bool:

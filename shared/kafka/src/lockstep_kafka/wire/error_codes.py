@@ -1,14 +1,10 @@
 """What an error code of a broker means for a partition (`kafka-wire.md` §1), derived from Kafka's table; which
 exceptions pass while a slot tries again."""
 
-from aiokafka.errors import KafkaError
-
+from lockstep_kafka.messages.fetch_codec import DIVERGED
 from lockstep_state.errors import RetriableError
 from lockstep_state.kafka.kafka_errors import ErrorMeaning, codes_that_mean, error_meaning, error_sentence
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode as Code
-
-DIVERGED = -2
-"""Not a code of Kafka's: an answer without an error that names a diverging epoch."""
 
 _DIVERGED = "the log does not hold what was fetched before the position (diverging epoch)"
 
@@ -39,5 +35,5 @@ def explain(code: int) -> tuple[ErrorMeaning, str]:
     return error_meaning(code), _DIVERGED if code == DIVERGED else error_sentence(code)
 
 
-RETRIABLE_ERRORS = (RetriableError, KafkaError, TimeoutError)
-"""Lockstep's own category, and what aiokafka and asyncio raise when a broker does not answer."""
+RETRIABLE_ERRORS = (RetriableError, TimeoutError)
+"""Lockstep's own category, and what asyncio raises when a broker does not answer."""

@@ -5,8 +5,7 @@ hundreds of megabytes a second that is a third of a slot's time."""
 
 import asyncio
 import struct
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable
 
 READ_BYTES = 64 * 1024
 """Read at once while no large frame is under way: several small answers, or the beginning of a large one."""
@@ -16,26 +15,28 @@ KEPT_BYTES = 16 * 1024 * 1024
 
 SIZE = struct.Struct(">i")
 
-Parts = Sequence[bytes | memoryview]
-
 
 class FrameProtocol(asyncio.BufferedProtocol):
-    """Calls `on_frame` with each whole frame, in order; the view is read-only, and valid during that call only. What
-    ends the connection, an impossible length included, is given to `on_lost`. `before` is the protocol that the
-    transport had, which is still notified of its end. `largest_frame` gives how long the next frame may be: no memory
-    is taken for a longer one."""
+    """Take frames from a socket.
+
+    Args:
+        on_frame: Called with each whole frame, in order. The view is read-only, and valid during that call only.
+        on_lost: Called with what ends the connection, an impossible length included. None: the broker closed it.
+        on_gone: Called when the socket is closed.
+        largest_frame: Returns how long the next frame may be. No memory is taken for a longer one.
+    """
 
     def __init__(
         self,
-        before: asyncio.Protocol,
         on_frame: Callable[[memoryview], None],
         on_lost: Callable[[Exception | None], None],
+        on_gone: Callable[[], object],
         largest_frame: Callable[[], int],
     ) -> None:
-        self._before = before
         self._largest_frame = largest_frame
         self._on_frame = on_frame
         self._on_lost = on_lost
+        self._on_gone = on_gone
         self._begun = memoryview(bytearray(READ_BYTES))
         self._large = memoryview(b"")
         self._wanted = 0
@@ -89,14 +90,4 @@ class FrameProtocol(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._on_lost(exc)
-        self._before.connection_lost(exc)
-
-
-class EncodedRequest(NamedTuple):
-    """A request whose bytes, all but its header, are put together already."""
-
-    api_key: int
-    version: int
-    parts: Parts
-    asked_bytes: int = 0
-    """So many bytes are asked for; a far longer answer is refused."""
+        self._on_gone()

@@ -1,15 +1,23 @@
 """Requests that a cluster may not support. Their answer is None then, and the caller reads the log instead."""
 
-from collections.abc import Callable, Mapping, Set
-from typing import Any
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Set
+from datetime import timedelta
+from typing import Any, TypeVar
 
-from lockstep_kafka.wire.cluster import CONSUMER, ClusterClient, KafkaProtocolError, PartitionLeader
-from lockstep_kafka.wire.connection import ConnectionClosedError, ProtocolUnfitError
-from lockstep_kafka.wire.message_versions import filled
+from lockstep_kafka.messages.message_versions import filled, message
+from lockstep_kafka.messages.metadata_codec import PartitionLeader
+from lockstep_kafka.wire.cluster import CONSUMER, ClusterClient, KafkaProtocolError
+from lockstep_kafka.wire.connection_errors import ConnectionClosedError, ProtocolUnfitError
 from lockstep_kafka.wire.unsupported_requests import UnsupportedCase
 from lockstep_state.errors import RetriableError
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 from lockstep_state.offsets import TopicPartition
+
+T = TypeVar("T")
+
+CLOSES, AGAIN_AFTER_S = 3, 0.25
+"""`ask_again` takes so many closes for the answer, and waits for so long behind each."""
 
 TRIES = 2
 """A broker that stops closes its connections, too. So one close says nothing of the request."""
@@ -55,6 +63,36 @@ async def epoch_end(cluster: ClusterClient, tp: TopicPartition, leader_epoch: in
 
     found = await _ask_leader(cluster, tp, "offset_for_leader_epoch", request, "leader epochs")
     return None if found is None else int(found.end_offset)
+
+
+async def new_producer(cluster: ClusterClient) -> tuple[int, int] | None:
+    """Return a producer id that the cluster has never given to anybody, and its epoch. None: it gives none. Brokers do
+    not announce InitProducerId, refuse its version, or close the connection at it each time. Raises BrokerUnreachable
+    and KafkaProtocolError."""
+
+    async def ask() -> Any:
+        connection = await cluster.any_connection()
+        if not connection.announces("init_producer_id"):
+            return None
+        m = message("init_producer_id", connection.version("init_producer_id"), "request")
+        return await connection.call(m.InitProducerIdRequest(transactional_id=None, transaction_timeout=timedelta(0)))
+
+    answer = await ask_again(ask)
+    if answer is None or answer.error_code == KafkaErrorCode.UNSUPPORTED_VERSION:
+        return None
+    if answer.error_code != KafkaErrorCode.NONE:
+        raise KafkaProtocolError(int(answer.error_code), f"cluster {cluster.alias}: a producer id", cluster.alias)
+    return int(answer.producer_id), int(answer.producer_epoch)
+
+
+async def ask_again(ask: Callable[[], Awaitable[T]]) -> T | None:
+    """Return the answer. A connection that is closed instead is tried again. None: it is closed each time."""
+    for _ in range(CLOSES):
+        try:
+            return await ask()
+        except ConnectionClosedError:
+            await asyncio.sleep(AGAIN_AFTER_S)
+    return None
 
 
 async def _ask_leader(

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from lockstep_kafka.common.backoff import Backoff
+from lockstep_kafka.messages.coordinator_codec import TRANSACTION_KEY, coordinator_request, read_coordinator
+from lockstep_kafka.messages.message_versions import message
 from lockstep_kafka.wire.cluster import ClusterClient, KafkaProtocolError
-from lockstep_kafka.wire.connection import BrokerUnreachable
-from lockstep_kafka.wire.message_versions import message
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from lockstep_state.errors import RetriableError
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 from lockstep_state.offsets import TopicPartition
@@ -35,9 +36,6 @@ NOT_YET = frozenset(
 
 NO_ERROR_OF_ITS_OWN = frozenset({KafkaErrorCode.NONE, KafkaErrorCode.OPERATION_NOT_ATTEMPTED})
 """The second is of a partition that is well, where another one of the same request is not."""
-
-TRANSACTION_KEY = 1
-"""FindCoordinator's key type."""
 
 
 class Producer(NamedTuple):
@@ -135,13 +133,8 @@ class TransactionCoordinators:
     async def _coordinator(self, transactional_id: str) -> int:
         connection = await self._cluster.any_connection()
         version = connection.version("find_coordinator")
-        m = message("find_coordinator", version, "request")
-        if version < 4:
-            request = m.FindCoordinatorRequest(key=transactional_id, key_type=TRANSACTION_KEY)
-            found: Any = await connection.call(request)
-        else:
-            request = m.FindCoordinatorRequest(coordinator_keys=(transactional_id,), key_type=TRANSACTION_KEY)
-            found = (await connection.call(request)).coordinators[0]
+        request = coordinator_request(version, transactional_id, TRANSACTION_KEY)
+        found = read_coordinator(await connection.call(request))
         if found.error_code != KafkaErrorCode.NONE:
             if found.error_code == KafkaErrorCode.COORDINATOR_NOT_AVAILABLE:
                 raise BrokerUnreachable(f"no coordinator of {transactional_id} yet", self._cluster.alias)

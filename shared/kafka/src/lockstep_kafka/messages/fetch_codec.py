@@ -10,14 +10,15 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from lockstep_config.flow.model import FetchSettings
-from lockstep_kafka.wire.error_codes import DIVERGED
-from lockstep_kafka.wire.fetch_session import NO_SESSION, SessionRequest, Wanted
-from lockstep_kafka.wire.flexible_encoding import NO_TAGS, by_topic, compact_string
-from lockstep_kafka.wire.frame_protocol import EncodedRequest, Parts
-from lockstep_kafka.wire.message_versions import encoded, filled, message
+from lockstep_kafka.messages.fetch_session import NO_SESSION, SessionRequest, Wanted
+from lockstep_kafka.messages.flexible_encoding import NO_TAGS, by_topic, compact_string
+from lockstep_kafka.messages.message_versions import EncodedRequest, Parts, encoded, filled, message
 from lockstep_state.kafka.kafka_apis import APIS
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 from lockstep_state.offsets import TopicPartition
+
+DIVERGED = -2
+"""Not a code of Kafka's: an answer without an error that names a diverging epoch."""
 
 WITH_SESSIONS, WITH_RACK = 7, 11
 """The first versions with a session, and an error of the whole answer (KIP-227), and with the rack (KIP-392)."""

@@ -1,10 +1,11 @@
 """The metadata of topics as each version of the request has it: what is asked, and what the answer says (no I/O)."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from lockstep_kafka.wire.message_versions import filled, message
+from lockstep_kafka.messages.message_versions import filled, message
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 
 WITHOUT_CREATION = 4
@@ -15,6 +16,15 @@ RELIABLE_EPOCHS = 9
 over, and refuse it then (KAFKA-9212)."""
 
 NO_EPOCH = -1
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLeader:
+    """The leader of a partition in the newest metadata."""
+
+    broker: int
+    epoch: int
+    topic_id: UUID | None
 
 
 class TopicMetadata(NamedTuple):

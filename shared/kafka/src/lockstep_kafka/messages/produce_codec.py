@@ -12,10 +12,9 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from lockstep_kafka.wire.cluster import PartitionLeader
-from lockstep_kafka.wire.flexible_encoding import NO_TAGS, NULL, by_topic, compact_string, length
-from lockstep_kafka.wire.frame_protocol import EncodedRequest, Parts
-from lockstep_kafka.wire.message_versions import encoded, message
+from lockstep_kafka.messages.flexible_encoding import NO_TAGS, NULL, by_topic, compact_string, length
+from lockstep_kafka.messages.message_versions import EncodedRequest, Parts, encoded, message
+from lockstep_kafka.messages.metadata_codec import PartitionLeader
 from lockstep_state.kafka.kafka_apis import APIS
 from lockstep_state.offsets import TopicPartition
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from lockstep_kafka.wire.frame_protocol import Parts
+from lockstep_kafka.messages.message_versions import Parts
 from lockstep_state.codecs.varint import unsigned
 
 NO_TAGS = NULL = b"\0"

@@ -4,7 +4,7 @@ I/O."""
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from lockstep_kafka.wire.cluster import PartitionLeader
+from lockstep_kafka.messages.metadata_codec import PartitionLeader
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 from lockstep_state.offsets import TopicPartition
 

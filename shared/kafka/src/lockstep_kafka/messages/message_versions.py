@@ -1,21 +1,45 @@
 """Messages of Kafka by API and version: how they are framed, and how kio fills and reads them (no I/O)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import cache
 from importlib import import_module
 from io import BytesIO
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from aiokafka.errors import KafkaConnectionError
-from kio.serial import entity_reader, entity_writer
-
-from lockstep_kafka.wire.frame_protocol import EncodedRequest
+from lockstep_kafka.messages.kio_loader import load_kio
 from lockstep_state.kafka.kafka_apis import APIS
+
+_kio = load_kio()
+
+Parts = Sequence[bytes | memoryview]
 
 NAMES = {api.key: name for name, api in APIS.items()}
 
 _CORRELATION_ID_SIZE = 4
+
+
+class AnswerFormat(Protocol):
+    """How the messages of an API are framed in one version, and how an answer is read."""
+
+    @property
+    def is_flexible(self) -> bool:
+        """Whether headers have tags (KIP-482)."""
+
+    def read_answer(self, frame: memoryview) -> Any:
+        """Return the answer in a frame that begins with its correlation id. Raises ConnectionError."""
+
+
+class EncodedRequest(NamedTuple):
+    """A request whose bytes, all but its header, are put together already."""
+
+    api_key: int
+    version: int
+    parts: Parts
+    asked_bytes: int = 0
+    """So many bytes are asked for; a far longer answer is refused."""
+    format: "AnswerFormat | None" = None
+    """How the answer is read; None: as kio reads it."""
 
 
 class MessageFormat(NamedTuple):
@@ -26,13 +50,11 @@ class MessageFormat(NamedTuple):
     reader: Callable[[memoryview, int], tuple[Any, int]]
 
     def read_answer(self, frame: memoryview) -> Any:
-        """Return the answer in a frame that begins with its correlation id. Raises KafkaConnectionError."""
+        """Return the answer in a frame that begins with its correlation id. Raises ConnectionError."""
         if not self.is_flexible:
             return self.reader(frame, _CORRELATION_ID_SIZE)[0]
         if frame[_CORRELATION_ID_SIZE] != 0:
-            raise KafkaConnectionError(
-                "the broker sent tagged fields in a response header, which no version known here has"
-            )
+            raise ConnectionError("the broker sent tagged fields in a response header, which no version known here has")
         return self.reader(frame, _CORRELATION_ID_SIZE + 1)[0]
 
 
@@ -47,7 +69,7 @@ def message_format(key: int, version: int) -> MessageFormat:
     """Return the format of an API's messages in this version."""
     api = NAMES[key]
     answer = getattr(message(api, version, "response"), f"{APIS[api].name}Response")
-    return MessageFormat(answer.__flexible__, entity_reader(answer))
+    return MessageFormat(answer.__flexible__, _kio.entity_reader(answer))
 
 
 @cache
@@ -65,5 +87,5 @@ def filled(kind: type, **values: Any) -> Any:
 def encoded(entity: Any, asked_bytes: int = 0) -> EncodedRequest:
     """Return a message of kio's as it is sent. `asked_bytes`: as `EncodedRequest` has them."""
     body = BytesIO()
-    entity_writer(type(entity))(body, entity)
+    _kio.entity_writer(type(entity))(body, entity)
     return EncodedRequest(int(entity.__api_key__), int(entity.__version__), [body.getvalue()], asked_bytes)

@@ -1,0 +1,60 @@
+"""Frame requests, and remember how their answers are read (no I/O)."""
+
+import asyncio
+import struct
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from lockstep_kafka.messages.flexible_encoding import NO_TAGS
+from lockstep_kafka.messages.message_versions import AnswerFormat, EncodedRequest, encoded, message_format
+
+NUMBER = struct.Struct(">i")
+_HEADER = struct.Struct(">hhi")
+"""API, version, number of the request. The client's id comes behind them, then the tags, of which we have none, where a
+version has any."""
+ANSWER_BYTES = 256 * 1024 * 1024
+"""An answer may be longer by so much than what was asked for. A broker sends a batch whole that is larger, and the
+metadata of everything."""
+
+
+class PendingRequest(NamedTuple):
+    """How an answer is read, when it was asked for, and which callback sees it at once."""
+
+    format: AnswerFormat
+    at: float
+    seen: Callable[[Any], None] | None
+    largest: int
+
+    def read(self, frame: memoryview, correlation_id: int) -> Any:
+        """The answer, which must have this correlation id. Raises ConnectionError."""
+        if NUMBER.unpack_from(frame)[0] != correlation_id:
+            raise ConnectionError("the broker answered another question than the one that was next")
+        return self.format.read_answer(frame)
+
+
+FramedRequest = tuple[bytes, int, PendingRequest, "asyncio.Future[Any]"]
+"""The frame, its correlation id, how the answer is read, and the answer's future."""
+
+
+class RequestFraming:
+    """Frames the requests of one connection, each with a correlation id of its own."""
+
+    def __init__(self, client_id: str) -> None:
+        client = client_id.encode()
+        named = struct.pack(f">h{len(client)}s", len(client), client)
+        self._client_id_headers = named, named + NO_TAGS
+        self._correlation_id = 0
+
+    def framed(self, entity: Any, seen: Callable[[Any], None] | None = None) -> FramedRequest:
+        """Return a message of kio's, or an EncodedRequest, as it is sent. `seen`: called with the answer."""
+        key, version, parts, asked_bytes, answer_format = (
+            entity if isinstance(entity, EncodedRequest) else encoded(entity)
+        )
+        self._correlation_id = correlation_id = (self._correlation_id + 1) % 2**31
+        answer_format = answer_format or message_format(key, version)
+        client_id_header = self._client_id_headers[answer_format.is_flexible]
+        size = _HEADER.size + len(client_id_header) + sum(map(len, parts))
+        frame = b"".join((NUMBER.pack(size), _HEADER.pack(key, version, correlation_id), client_id_header, *parts))
+        pending = PendingRequest(answer_format, time.monotonic(), seen, asked_bytes + ANSWER_BYTES)
+        return frame, correlation_id, pending, asyncio.get_running_loop().create_future()
