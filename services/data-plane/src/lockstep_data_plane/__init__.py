@@ -1,1 +1,1 @@
-"""Moves the records, inside Spark tasks."""
+"""The data plane, which copies records inside Spark tasks."""

@@ -1,4 +1,4 @@
-"""The data plane's part in a process: a driver for each flow, on the Spark of all (`spark/process_session.py`)."""
+"""The data plane's part of a process: one driver for each flow, on one Spark (`spark/process_session.py`)."""
 
 import logging
 
@@ -9,7 +9,7 @@ from lockstep_runtime.telemetry.log import JsonLines
 
 
 def build(ctx: FlowContext) -> Driver:
-    """The driver of one flow, for `lockstep_runtime.service.service`."""
+    """Return the driver of one flow, for `lockstep_runtime.service.service`."""
     root = logging.getLogger()
     as_json = any(isinstance(handler.formatter, JsonLines) for handler in root.handlers)
     return Driver(ctx, started[-1], logging.getLevelName(root.level).lower(), "json" if as_json else "text")

@@ -1,4 +1,4 @@
-"""Reading a stretch of a partition's log, to find the position of a copy. Nothing that is read here is copied."""
+"""The reading of a stretch of a partition's log, to find the position of a copy. Nothing that is read is copied."""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -17,17 +17,24 @@ from lockstep_state.offsets import TopicPartition
 AT_ONCE = FetchSettings(max_wait_ms=0, max_bytes=16 * 1024 * 1024, max_partition_bytes=4 * 1024 * 1024)
 
 ENOUGH, AGAIN_MS = 3, 200
-"""An answer may be empty although there are records. A new leader does not know yet what is replicated, or a remote
-segment is not there in time. So many in a row say that the broker does not give it; all but the first may take so
-long."""
+"""The number of empty answers in a row after which a broker counts as not giving its records, and the wait of all but
+the first in milliseconds. An answer may be empty although there are records. A new leader may not know yet what is
+replicated, or a remote segment does not arrive in time.
+"""
 
 
 async def log_between(
     cluster: ClusterClient, tp: TopicPartition, offset: int, end: int, isolation: str = "read_uncommitted"
 ) -> AsyncIterator[tuple[list[Batch], AbortedTransactions]]:
-    """All batches from the one that holds `offset` to the one before `end`, with the aborted transactions that each
-    answer names. Under read_committed they end at the last stable offset. Raises KafkaProtocolError and
-    BrokerUnreachable, the latter also where the leader does not give what it has."""
+    """Yield all batches from the one that holds `offset` to the one before `end`.
+
+    Each answer's aborted transactions come with its batches. Under read_committed the batches end at the last stable
+    offset.
+
+    Raises:
+        KafkaProtocolError: A broker answers with an error.
+        BrokerUnreachable: No leader can be reached, or the leader does not give the records that it has.
+    """
     in_vain = 0
     while offset < end:
         if in_vain == ENOUGH:
@@ -59,8 +66,12 @@ async def log_between(
 
 
 async def first_batch(cluster: ClusterClient, tp: TopicPartition, offset: int, end: int) -> Batch | None:
-    """Return the batch that holds `offset`, or else the first one behind it. None: there is none before `end`. Raises
-    as `log_between`."""
+    """Return the batch that holds `offset`, or else the first one after it, or None if there is none before `end`.
+
+    Raises:
+        KafkaProtocolError: As for `log_between`.
+        BrokerUnreachable: As for `log_between`.
+    """
     async for batches, _ in log_between(cluster, tp, offset, end):
         batch = next((batch for batch in batches if batch.last_offset >= offset), None)
         if batch is not None:
@@ -69,7 +80,7 @@ async def first_batch(cluster: ClusterClient, tp: TopicPartition, offset: int, e
 
 
 class LogCursor:
-    """How far the log of one partition was read, so that what has come since can be read on."""
+    """The position up to which the log of one partition was read, so that reading goes on from there."""
 
     def __init__(self, cluster: ClusterClient, tp: TopicPartition) -> None:
         self._cluster = cluster
@@ -78,9 +89,17 @@ class LogCursor:
         self._position = -1
 
     async def unread(self, anew: Callable[[], None] = lambda: None) -> AsyncIterator[list[Batch]]:
-        """The batches up to where the log ends now; one counts as read when the next is asked for. `anew` is called
-        before batches that do not continue what was read. That is so at first, and when the log was truncated, is
-        another topic's of the same name, or has lost what was not read. Raises as `log_between`."""
+        """Yield the batches up to the present end of the log. A batch counts as read when the next is asked for.
+
+        Args:
+            anew: Called before batches that do not continue what was read. This is so at first, and if the log was
+                truncated,
+                the topic was re-created, or unread records are gone.
+
+        Raises:
+            KafkaProtocolError: As for `log_between`.
+            BrokerUnreachable: As for `log_between`.
+        """
         topic_id = self._cluster.topic_id(self._tp)
         start = await self._cluster.end_offset(self._tp, timestamp=-2)
         end = await self._cluster.end_offset(self._tp)
@@ -93,7 +112,7 @@ class LogCursor:
 
 
 def next_offset(batch: Batch) -> int:
-    """The offset behind a batch of a log."""
+    """Return the offset after the last record of a batch."""
     if batch.magic < 2:  # its header says nothing of the offsets inside
         try:
             return max((record.offset for record in read_records(batch)), default=batch.base_offset) + 1

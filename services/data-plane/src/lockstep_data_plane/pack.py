@@ -1,8 +1,9 @@
-"""`python -m lockstep_data_plane.pack FILE.tar.gz`: this installation as an archive for Spark's executors.
+"""An archive of this installation for Spark's executors (`python -m lockstep_data_plane.pack FILE.tar.gz`).
 
-For executors whose machines have Python and Spark and nothing of ours. `spark.archives=FILE.tar.gz#environment` unpacks
-it beside each executor, compiled packages included (they do not load from a zip). Two things are not in it. Python
-itself must be there in the same minor version and for the same platform. pyspark is Spark's own part of an executor.
+It serves executors whose machines have Python and Spark, but not Lockstep. `spark.archives=FILE.tar.gz#environment`
+unpacks it beside each executor, with compiled packages, which do not load from a zip. Two things are not in it.
+Python itself must be there in the same minor version and for the same platform. pyspark is Spark's own part of an
+executor.
 """
 
 import importlib.util
@@ -15,7 +16,7 @@ from importlib import metadata
 from pathlib import Path
 
 PREFIX = "lockstep-kafka-"
-"""Names of our own distributions begin so. Their packages are named without `kafka`."""
+"""The prefix of the names of Lockstep's distributions. Their packages are named without `kafka`."""
 
 ROOT = f"{PREFIX}data-plane"
 SPARKS_OWN = frozenset({"pyspark", "py4j"})
@@ -32,9 +33,12 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def needed(root: str = ROOT) -> dict[str, metadata.Distribution]:
-    """What is installed of `root` and of all it needs, by normalised name, without Spark's own.
+    """Return the installed distributions that `root` needs, itself included, by normalised name.
 
-    What only an extra needs is left out. Raises PackageNotFoundError where `root` itself is not installed.
+    Spark's own are left out, and so are requirements of extras.
+
+    Raises:
+        PackageNotFoundError: `root` itself is not installed.
     """
     found = {_normal(root): metadata.distribution(root)}
     waiting = [root]
@@ -53,7 +57,7 @@ def needed(root: str = ROOT) -> dict[str, metadata.Distribution]:
 
 
 def pack(path: Path) -> int:
-    """Write the archive, replacing what is there. Returns how many files went into it."""
+    """Write the archive, replacing an existing file, and return the number of files in it."""
     count = 0
     with tarfile.open(path, "w:gz", compresslevel=6) as archive:
         text = START.format(version=f"{sys.version_info.major}.{sys.version_info.minor}").encode()
@@ -68,7 +72,10 @@ def pack(path: Path) -> int:
 
 
 def _files(name: str, distribution: metadata.Distribution) -> Iterator[tuple[Path, str]]:
-    """Each file with its place under `lib`: of a package installed as a copy, or of one that is edited where it is."""
+    """Yield each file of a distribution with its place under `lib`.
+
+    The package may be installed as a copy, or be editable.
+    """
     editable = False
     for entry in distribution.files or ():
         file = Path(str(distribution.locate_file(entry)))
@@ -89,7 +96,7 @@ def _normal(name: str) -> str:
 
 
 def main() -> int:
-    """The command line; exit code 2 when it is not used as above."""
+    """Run the command line, and return the exit code: 2 if the arguments are wrong."""
     if len(sys.argv) != 2 or not sys.argv[1].endswith((".tar.gz", ".tgz")):
         sys.stderr.write("usage: python -m lockstep_data_plane.pack FILE.tar.gz\n")
         return 2

@@ -1,1 +1,1 @@
-"""Fetching from the source: how much may be in memory, how much to ask of a broker, when to ask again."""
+"""Fetches from the source: how much may be in memory, how much to ask of a broker, and when to ask again."""

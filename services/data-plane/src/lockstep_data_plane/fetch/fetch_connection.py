@@ -1,4 +1,4 @@
-"""What one connection fetches from one broker: a request, its answer, and the next request."""
+"""The fetches of one connection to one broker: a request, its answer, and the next request."""
 
 import asyncio
 import time
@@ -31,8 +31,10 @@ from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 
 
 class FetchConnection:
-    """The partitions that one connection fetches from one broker, which leads them or is a replica that their leader
-    named. One request is out at a time."""
+    """A connection to one broker and the partitions that are fetched over it.
+
+    The broker leads these partitions, or is a replica that their leader named. One request is out at a time.
+    """
 
     def __init__(
         self,
@@ -43,7 +45,7 @@ class FetchConnection:
         isolation: str,
         on_result: "Callable[[FetchConnection, FetchResult], None]",
     ) -> None:
-        """`on_result` gets what an answer brought as soon as it is read from the socket."""
+        """Call `on_result` with the result of an answer as soon as it is read from the socket."""
         self.key = self.broker, self.index = broker, index
         self._cluster = cluster
         self._settings = settings
@@ -51,53 +53,58 @@ class FetchConnection:
         self._on_result = on_result
         self.partitions: dict[PartitionState, PartitionLeader] = {}
         self.wake = asyncio.Event()
-        """A partition came, or may have room again."""
+        """Set when a partition was added or may have room again."""
         self.more_room = asyncio.Event()
-        """There is as much room as usual again, where there was less."""
+        """Set when the usual amount of memory is free again after there was less."""
         self.result = NOTHING
-        """What the last answer brought."""
+        """The result of the last answer."""
         self.asked_bytes = 0
-        """What the answer to the last request may bring."""
+        """The most bytes that the answer to the last request may bring."""
         self._asked_at = 0.0
-        """When the request was sent that is out; 0: none is."""
+        """When the request in flight was sent; 0 if there is none."""
         self._kept_s = 0.0
-        """How long the broker may keep it."""
+        """Seconds for which the broker may keep the request in flight."""
         self._connection: Connection | None = None
         self._session = FetchSession()
         self._turn = 0
         self._last: FetchRequest | None = None
-        """The last request, if no partition has come or gone since and none had an error. Going through thousands of
-        partitions for each answer is most of its cost."""
+        """The last request, if no partition was added or removed since and none had an error. It can then be sent
+        again. To go through thousands of partitions for each answer would be most of the cost.
+        """
 
     @property
     def round_trip_s(self) -> float:
-        """0 where nothing is known of it yet."""
+        """The round-trip time in seconds; 0 if it is not known yet."""
         return 0.0 if self._connection is None else self._connection.round_trip_s
 
     @property
     def may_ask(self) -> bool:
-        """Whether there is a connection, and its broker has not asked for a pause."""
+        """Return whether there is an open connection that the broker does not throttle."""
         connection = self._connection
         return connection is not None and not connection.closed and not connection.throttled_for
 
     @property
     def eligible(self) -> list[PartitionState]:
-        """The partitions that are fetched in the phases they are in."""
+        """The partitions whose phase lets them be fetched."""
         return [p for p in self.partitions if p.reads]
 
     def put(self, partition: PartitionState, leader: PartitionLeader) -> None:
-        """Fetch the partition too, from the next request on."""
+        """Add the partition to the fetch, from the next request on."""
         self.partitions[partition] = leader
         self._last = None
         self.wake.set()
 
     def remove(self, partition: PartitionState) -> None:
-        """Ask for the partition no more."""
+        """Remove the partition from the fetch."""
         del self.partitions[partition]
         self._last = None
 
     async def connect(self) -> None:
-        """Wait until there is a connection, and its broker may be asked. Raises BrokerUnreachable."""
+        """Connect if needed, and wait until the broker's throttle time is over.
+
+        Raises:
+            BrokerUnreachable: The broker cannot be reached.
+        """
         if self._connection is None or self._connection.closed or self._connection.is_doubtful:
             self._connection = await self._cluster.connection(self.broker, f"fetch-{self.index}")
             self._last = None
@@ -105,21 +112,29 @@ class FetchConnection:
         await self._connection.throttle_over()
 
     def end(self) -> None:
-        """The connection is lost, and the answer with it."""
+        """Forget the connection that was lost, and the answer with it."""
         self._connection, self._asked_at = None, 0.0
 
     def end_stuck(self, now: float) -> None:
-        """Close the connection when its broker has been silent for too long; the fetch then fails like any lost one."""
+        """Close the connection if its broker has been silent for too long.
+
+        The fetch then fails as after any lost connection.
+        """
         if self._connection is not None and self._cluster.timeouts.ends_fetch(self._asked_at, now, self._kept_s):
             self._connection.give_up()
 
     # -- the request ---------------------------------------------------------------------------------------------------
 
     def repeat(self, limits: FetchBudget, has_room: Callable[[PartitionState], bool]) -> asyncio.Future[Any] | None:
-        """Send the last request again, from the present offsets of its partitions. None, and nothing is sent, if the
-        next one differs from it by more: a partition came, went or has no room.
+        """Send the last request again, from the present offsets of its partitions.
 
-        The request does not name a partition that has not moved, also if that one holds more than is left by now."""
+        A partition that has not moved is not named again, even if more of it may be in memory than before.
+
+        Returns:
+            The answer to come, or None if nothing was sent. A partition was added, removed or has no room, so a new
+                request
+            is needed.
+        """
         last = self._last
         if last is None or not last.is_repeatable or last.each != limits.each or not all(map(has_room, last.moved)):
             return None
@@ -132,7 +147,7 @@ class FetchConnection:
     def ask(
         self, roomy: Sequence[PartitionState], limits: FetchBudget, *, wait_ms: int, rack: str, is_repeatable: bool
     ) -> asyncio.Future[Any]:
-        """Ask for these of the partitions. The broker keeps the request for `wait_ms` at most."""
+        """Send a fetch request for the partitions `roomy`. The broker keeps it for at most `wait_ms`."""
         self._turn += 1
         begin = self._turn % len(roomy)  # the first partition of a fetch is never starved, so each is first in turn
         asked = (*roomy[begin:], *roomy[:begin])

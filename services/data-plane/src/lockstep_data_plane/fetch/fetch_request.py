@@ -1,4 +1,4 @@
-"""What one fetch asks for, and what its answer brings (no I/O)."""
+"""A fetch request and the result of its answer (no I/O)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,10 +21,10 @@ class Delivery(NamedTuple):
 
 
 class FetchHandler(Protocol):
-    """Take what is fetched (`slot/slot_loop.py`)."""
+    """The receiver of what is fetched (`slot/slot_loop.py`)."""
 
     def may_fetch(self, partition: PartitionState) -> bool:
-        """Return whether the partition may be fetched now, as far as its room does not decide."""
+        """Return whether the partition may be fetched now. Its memory is judged elsewhere."""
 
     def on_fetched(self, delivery: Delivery) -> None:
         """Take what was fetched of one partition. Deliveries of a partition come in order."""
@@ -33,12 +33,15 @@ class FetchHandler(Protocol):
         """Note that all deliveries of an answer have come."""
 
     def on_fetch_lost(self, partition: PartitionState, why: str) -> None:
-        """Note that the partition's fetch failed as a whole. It is out of the fetch until it is attached again."""
+        """Note that the partition's fetch failed as a whole. It is not fetched until it is attached again."""
 
 
 class FetchResult(NamedTuple):
-    """What an answer brought, in how many bytes, and which partitions are to be read from another broker. That is a
-    replica that the leader named. If a replica cannot be read, None says that the leader is to be asked."""
+    """The size in bytes and the deliveries of an answer, and the partitions to read from another broker.
+
+    `redirected` has the replica that the leader named. None there means that a replica cannot be read and the leader
+    is asked.
+    """
 
     size: int = 0
     deliveries: Sequence[Delivery] = ()
@@ -46,12 +49,12 @@ class FetchResult(NamedTuple):
 
     @property
     def batches(self) -> int:
-        """How many batches there are."""
+        """The number of batches."""
         return sum(batch.batches for delivery in self.deliveries for batch in delivery.batches)
 
     @property
     def is_small(self) -> bool:
-        """Whether it goes on its way before anything else."""
+        """Return whether the answer is small, so that it is delivered before the next request."""
         return self.size <= SMALL_BYTES
 
 
@@ -60,9 +63,11 @@ NOTHING = FetchResult()
 
 @dataclass(slots=True)
 class FetchRequest:
-    """A request for at most `each` bytes of each of some partitions in their present incarnations, and the partitions
-    that have moved since. If `is_repeatable`, it has all partitions of its connection, and the next request differs
-    by those that moved alone."""
+    """A request for at most `each` bytes of each partition in its present incarnation.
+
+    `moved` has the partitions of which batches have come since. If `is_repeatable`, the request has all partitions of
+    its connection, and the next request differs only by those that moved.
+    """
 
     asked: dict[TopicPartition, tuple[PartitionState, int]]
     names: Mapping[Any, str]

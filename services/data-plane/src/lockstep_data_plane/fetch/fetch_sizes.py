@@ -1,7 +1,8 @@
-"""How much to ask of a broker (no I/O; time comes from outside).
+"""The size of fetch requests to a broker (no I/O; time comes from outside).
 
 One connection fetches all partitions that a slot has of a broker. A second one shares the work only while there is
-much to fetch. Then one answer is processed while the other is on its way."""
+much to fetch. Then one answer is processed while the other is on its way.
+"""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -12,15 +13,15 @@ from lockstep_data_plane.fetch.memory_budget import FetchBudget, MemoryBudget
 
 COUNTED_S = 0.1
 MUCH_BYTES = 1_600_000
-"""A connection brings much where it brings so many bytes within `COUNTED_S`."""
+"""A connection brings much if it brings at least `MUCH_BYTES` within `COUNTED_S`."""
 
 MUCH_LASTS_S = 10.0
-"""A second connection goes on for so long after the last time that one of the two brought much."""
+"""Seconds for which the second connection goes on after one of the two last brought much."""
 
 
 @dataclass(slots=True)
 class _Load:
-    """What one connection brought of late."""
+    """The bytes that one connection brought lately."""
 
     since: float = float("-inf")
     size: int = 0
@@ -28,7 +29,7 @@ class _Load:
 
 
 class FetchSizes:
-    """The size of each request of a slot. `now` everywhere: seconds of a clock that does not go back."""
+    """The size of each request of a slot. `now` is always in seconds of a monotonic clock."""
 
     def __init__(self, settings: FetchSettings, budget: MemoryBudget) -> None:
         self._settings = settings
@@ -36,9 +37,15 @@ class FetchSizes:
         self._loads: dict[tuple[int, int], _Load] = defaultdict(_Load)
 
     def limits(self, round_trip_s: float, *, connections: int, partitions: int) -> FetchBudget | None:
-        """What one of so many connections may ask for now, of so many partitions in all; None: nothing.
+        """Return what one connection may ask for now, or None for nothing.
 
-        The longer the round trip the more, unless the file sets the size. 0: nothing is known of it yet."""
+        Unless the configuration file sets the size, it grows with the round trip.
+
+        Args:
+            round_trip_s: The round-trip time in seconds; 0 if it is not known yet.
+            connections: The number of connections that have partitions.
+            partitions: The number of partitions that the slot fetches.
+        """
         each = self._settings.max_partition_bytes
         if self._settings.grows:
             each = partition_bytes(each, round_trip_s, partitions, self._budget.cap)
@@ -47,7 +54,7 @@ class FetchSizes:
         )
 
     def on_fetched(self, connection: tuple[int, int], size: int, now: float) -> None:
-        """Count so many bytes that an answer brought on the connection, the first (0) or second (1) to a broker."""
+        """Count the bytes that an answer brought on the connection, which is the broker's first (0) or second (1)."""
         load = self._loads[connection]
         if now - load.since >= COUNTED_S:
             load.since, load.size = now, 0
@@ -56,9 +63,17 @@ class FetchSizes:
             load.much_at = now
 
     def surplus(self, connection: tuple[int, int], own: int, others: int, now: float) -> int:
-        """How many of its own partitions the connection gives to the other one of its broker, which has `others`.
+        """Return how many of its `own` partitions the connection gives to the other one of its broker.
 
-        While it brings much, it gives half of what it has more. If neither does, the second gives all to the first."""
+        A connection that brings much gives half of what it has more. If neither brings much, the second gives all to
+        the first.
+
+        Args:
+            connection: The broker, and 0 or 1.
+            own: The number of partitions of this connection.
+            others: The number of partitions of the other connection.
+            now: The time in seconds.
+        """
         broker, index = connection
         if self._brings_much(connection, now):
             return max(0, own - others) // 2

@@ -1,8 +1,9 @@
-"""Fetching raw batches from the source: how much, from which broker, and when.
+"""The fetches of raw batches from the source: how much, from which broker, and when.
 
 Three objects decide. The `MemoryBudget` says how much may be in memory, the `FetchSizes` how much to ask of a
-broker, and the `FetchSchedule` when to ask again. Where a rack is set a partition may be fetched from another replica
-than its leader (`preferred_replica.py`)."""
+broker, and the `FetchSchedule` when to ask again. If a rack is set, a partition may be fetched from another replica
+than its leader (`preferred_replica.py`).
+"""
 
 import asyncio
 import time
@@ -32,7 +33,7 @@ class Fetcher:
         plane: DataPlaneSettings,
         handler: FetchHandler,
     ) -> None:
-        """Fetch nothing yet. `handler` gets what is fetched."""
+        """Create the fetcher, which fetches nothing yet. `handler` gets what is fetched."""
         self.cluster = cluster
         self._settings = plane.fetch
         self._isolation = plane.isolation_level
@@ -45,17 +46,21 @@ class Fetcher:
         self._tasks: list[asyncio.Task[None]] = []
         self._fetched_by: dict[PartitionState, FetchConnection] = {}
         self._undelivered: dict[PartitionState, int] = {}
-        """Bytes that have come of partitions and are not handed over yet."""
+        """The bytes of partitions that have come and are not handed over yet."""
 
     # -- which connection fetches a partition --------------------------------------------------------------------------
 
     def attach(self, partition: PartitionState) -> None:
-        """Begin to fetch the partition from its present leader. Raises BrokerUnreachable when there is none."""
+        """Begin to fetch the partition from its present leader.
+
+        Raises:
+            BrokerUnreachable: The partition has no leader.
+        """
         self._attach_to_leader(partition)
         self._replicas.reset(partition.tp)
 
     def detach(self, partition: PartitionState) -> None:
-        """Fetch the partition no more."""
+        """Stop fetching the partition."""
         fetch_connection = self._fetched_by.pop(partition, None)
         if fetch_connection is not None:
             fetch_connection.remove(partition)
@@ -78,7 +83,7 @@ class Fetcher:
         return found
 
     def _share_partitions(self, fetch_connection: FetchConnection, now: float) -> None:
-        """Between two requests of a connection: give some of its partitions to the other one of its broker."""
+        """Give some partitions of a connection to the other one of its broker, between two requests."""
         broker, index = fetch_connection.key
         other = self._connections.get((broker, 1 - index))
         own, others = len(fetch_connection.partitions), len(other.partitions) if other else 0
@@ -89,15 +94,20 @@ class Fetcher:
     # -- other replicas than the leader --------------------------------------------------------------------------------
 
     def _rack(self, partitions: Iterable[PartitionState]) -> str:
-        """The rack that a fetch of these partitions names. A partition that skips records of the target is read from
-        its leader. It takes the source's end from the answer, and a follower's may lag."""
+        """Return the rack that a fetch of these partitions names.
+
+        A partition that counts past records of the target is read from its leader. It takes the source's end from the
+        answer, and a follower's end may lag.
+        """
         if not self._settings.rack or any(p.records_to_skip for p in partitions):
             return ""
         return self._replicas.rack((p.tp for p in partitions), time.monotonic())
 
     def _redirect(self, partition: PartitionState, broker: int | None) -> None:
-        """Fetch the partition from the broker that its leader named. None: that replica cannot be read, so its leader
-        is asked."""
+        """Fetch the partition from the broker that its leader named.
+
+        If `broker` is None, the replica cannot be read, so the leader is asked.
+        """
         leader, now = self.cluster.leader(partition.tp), time.monotonic()
         if broker is None:
             self._replicas.on_failure(partition.tp, now)
@@ -107,7 +117,7 @@ class Fetcher:
             self._move(partition, leader, self._connection_to(broker))
 
     def _end_replica_leases(self, fetch_connection: FetchConnection) -> None:
-        """Let those that were read long enough from another replica ask their leaders again."""
+        """Send partitions back to their leaders that were read long enough from another replica."""
         if not self._settings.rack:
             return
         now, broker = time.monotonic(), fetch_connection.broker
@@ -124,7 +134,7 @@ class Fetcher:
     # -- one connection ------------------------------------------------------------------------------------------------
 
     async def _fetch(self, fetch_connection: FetchConnection) -> None:
-        """Fetch, deliver, and begin again. A lost connection or leader is reported for each partition concerned."""
+        """Fetch and deliver in a loop. A lost connection or leader is reported for each partition concerned."""
         while True:
             try:
                 asked: asyncio.Future[object] | None = await self._ask_in_time(fetch_connection)
@@ -144,11 +154,15 @@ class Fetcher:
     async def _next_after(
         self, asked: asyncio.Future[object], fetch_connection: FetchConnection
     ) -> asyncio.Future[object] | None:
-        """Ask again, and hand over what a large answer brought. None: the next request has to wait.
+        """Ask again, and hand over what a large answer brought.
 
-        As soon as a large answer is in, the next request is out. Only then are the batches judged: so the broker never
-        waits for us. A small answer was handed over as it was read from the socket. It would otherwise wait for the
-        next request and for a turn of the event loop. That takes as long as the answer itself."""
+        The next request is sent as soon as a large answer is in. Only then are the batches judged, so the broker
+        never waits for the slot. A small answer was handed over when it was read from the socket. Otherwise it would
+        wait for the next request and a turn of the event loop, which take as long as the answer itself.
+
+        Returns:
+            The answer to come, or None if the next request has to wait.
+        """
         asked_at = time.monotonic()
         await asked
         now, result = time.monotonic(), fetch_connection.result
@@ -166,7 +180,10 @@ class Fetcher:
                 self._deliver(result)
 
     async def _ask_in_time(self, fetch_connection: FetchConnection) -> asyncio.Future[object]:
-        """Ask once there is something to ask for, and room, or has not been for a while, and the broker wants us to."""
+        """Ask as soon as there are partitions with room and the broker does not throttle.
+
+        If most of the memory is taken, it waits up to `TIGHT_WAIT_S` for more before it asks.
+        """
         while True:
             fetch_connection.wake.clear()
             now = time.monotonic()
@@ -184,7 +201,7 @@ class Fetcher:
             await set_within(fetch_connection.wake, self.schedule.allowed_in_s(topics, now))
 
     def _ask(self, fetch_connection: FetchConnection, limits: FetchBudget) -> asyncio.Future[object] | None:
-        """Ask for what has room; None: nothing has."""
+        """Ask for the partitions that have room, or return None if none has."""
         asked = fetch_connection.repeat(limits, lambda p: self._has_room(p, limits))
         if asked is None:
             self._end_replica_leases(fetch_connection)
@@ -211,7 +228,7 @@ class Fetcher:
         )
 
     def _has_room(self, partition: PartitionState, limits: FetchBudget) -> bool:
-        """Whether the partition may be asked for within these limits."""
+        """Return whether the partition may be asked for within these limits."""
         return (
             self.budget.held_by(partition) < limits.below
             and self._handler.may_fetch(partition)
@@ -246,7 +263,7 @@ class Fetcher:
     # -- memory --------------------------------------------------------------------------------------------------------
 
     def set_held(self, partition: PartitionState, size: int) -> None:
-        """Note that the partition holds so many bytes that were delivered; it may have room again."""
+        """Note how many delivered bytes the partition holds. Connections that may have room again are woken."""
         roomier = self.budget.set_held(partition, size + self._undelivered.get(partition, 0))
         if roomier:
             self.wake()
@@ -255,12 +272,12 @@ class Fetcher:
             fetch_connection.wake.set()
 
     def _reserve(self, fetch_connection: FetchConnection, size: int) -> None:
-        """So many bytes may come on the connection."""
+        """Note how many bytes may come on the connection."""
         if self.budget.reserve(fetch_connection, size):
             self.wake()
 
     def wake(self) -> None:
-        """Let every connection see whether it may ask for more now."""
+        """Let every connection check whether it may ask for more now."""
         for fetch_connection in self._connections.values():
             fetch_connection.wake.set()
             fetch_connection.more_room.set()
@@ -273,7 +290,10 @@ class Fetcher:
             fetch_connection.end_stuck(time.monotonic())
 
     def crashed(self) -> BaseException | None:
-        """A mistake of ours that ended a connection's task; the slot ends with it rather than standing still."""
+        """Return the programming error that ended a connection's task, or None.
+
+        The slot ends with it, so that no partition stalls.
+        """
         done = (task for task in self._tasks if task.done() and not task.cancelled())
         return next((exc for task in done if (exc := task.exception()) is not None), None)
 

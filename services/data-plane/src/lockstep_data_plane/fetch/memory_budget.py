@@ -1,8 +1,9 @@
-"""How much a slot may hold in memory (no I/O, no clock).
+"""The limit of what a slot may hold in memory (no I/O, no clock).
 
-Bytes count that are held (fetched and not yet acknowledged), and bytes that are asked for. Three quarters of the cap
-are shared: a partition may hold as much of them as is still free. The last quarter is reserved. Each of n partitions
-may always hold an eighth of the cap divided by n, and ask for as much again."""
+Two kinds of bytes count: held bytes, which are fetched and not yet acknowledged, and bytes that are asked for. Three
+quarters of the cap are shared: a partition may hold as much of them as is still free. The last quarter is reserved.
+Each of n partitions may always hold an eighth of the cap divided by n, and ask for as much again.
+"""
 
 from collections.abc import Hashable
 from typing import NamedTuple
@@ -11,8 +12,11 @@ NEVER = -1
 
 
 class FetchBudget(NamedTuple):
-    """What a connection may ask for: of partitions that hold less than `below` bytes, of each at most `each`, and
-    `at_most` of all together. `is_tight`: so little because most of the cap is taken."""
+    """The bytes that a connection may ask for.
+
+    It may ask for partitions that hold less than `below` bytes: at most `each` bytes of one and `at_most` of all. If
+    `is_tight`, this is less than usual because most of the cap is taken.
+    """
 
     below: int
     each: int
@@ -21,8 +25,10 @@ class FetchBudget(NamedTuple):
 
 
 class MemoryBudget:
-    """The bytes of one slot. What is held and asked for never exceeds the cap, with one exception. A broker answers
-    with at least one batch, however large: each connection may bring the excess of that one."""
+    """The held and requested bytes of one slot, which together never exceed the cap, with one exception.
+
+    A broker answers with at least one batch, however large. Each connection may bring what this batch exceeds.
+    """
 
     def __init__(self, cap: int) -> None:
         self.cap = cap
@@ -33,26 +39,32 @@ class MemoryBudget:
 
     @property
     def held(self) -> int:
-        """Bytes fetched and not yet acknowledged."""
+        """The bytes that are fetched and not yet acknowledged."""
         return self._used - sum(self._asked.values())
 
     def held_by(self, partition: Hashable) -> int:
-        """What it holds of them."""
+        """Return the bytes that the partition holds."""
         return self._held.get(partition, 0)
 
     def set_held(self, partition: Hashable, size: int) -> bool:
-        """Note that the partition holds so much now. Whether there is room again for those who got less than usual."""
+        """Note how many bytes the partition holds, and return whether a request that got too little can get more."""
         return self._set(self._held, partition, size)
 
     def reserve(self, connection: Hashable, size: int) -> bool:
-        """Note that so much is asked for on the connection now. Returns as `set_held`."""
+        """Note how many bytes are asked for on the connection. Return as `set_held` does."""
         return self._set(self._asked, connection, size)
 
     def grant(self, *, connections: int, partitions: int, each: int, at_most: int) -> FetchBudget | None:
-        """What one of so many connections may ask for now, where so many partitions are fetched; None: nothing. Of each
-        partition and of all at most what the last two say.
+        """Return what one connection may ask for now, or None for nothing.
 
-        Where that is less than usual, a later `set_held` or `reserve` says when there is more."""
+        After a grant that is less than usual, a later `set_held` or `reserve` returns True once there is more.
+
+        Args:
+            connections: The number of connections.
+            partitions: The number of partitions that are fetched.
+            each: The most bytes to ask for of one partition.
+            at_most: The most bytes to ask for of all.
+        """
         a_connections = max(1, self.cap // (2 * max(1, connections)))
         own = self._reserved(partitions)
         each = min(each, a_connections)
@@ -67,8 +79,10 @@ class MemoryBudget:
         return FetchBudget(own + 1, min(each, own), min(at_most, a_connections, left), is_tight=True)
 
     def may_take(self, partition: Hashable, partitions: int) -> bool:
-        """Whether the partition, one of so many that are fetched, may have room now: `grant` says so for certain, and
-        never more."""
+        """Return whether the partition, one of `partitions` that are fetched, may have room now.
+
+        `grant` decides for certain, and never allows more.
+        """
         return self._held.get(partition, 0) <= max(self.cap * 3 // 4 - self._used - 1, self._reserved(partitions))
 
     def _reserved(self, partitions: int) -> int:

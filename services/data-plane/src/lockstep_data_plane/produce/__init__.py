@@ -1,1 +1,1 @@
-"""Producing to the target: which request carries which batch, and what each answer means."""
+"""Appends to the target: which request carries which batch, and what each answer means."""

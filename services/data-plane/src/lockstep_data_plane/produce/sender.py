@@ -1,7 +1,8 @@
-"""Idempotent producing of ready batches: which request carries which batch, and what each answer means.
+"""Idempotent appends of ready batches: which request carries which batch, and what each answer means.
 
 Each partition of the target keeps to one connection to its leader, so its batches arrive in order. A request
-carries at most one batch of a partition."""
+carries at most one batch of a partition.
+"""
 
 import asyncio
 import time
@@ -36,27 +37,30 @@ from lockstep_state.errors import RetriableError
 from lockstep_state.offsets import TopicPartition
 
 CONNECTIONS = 2
-"""Connections to each target broker: the broker answers one request of a connection at a time, so their waits
-overlap."""
+"""Connections to each target broker. A broker answers one request of a connection at a time, so two connections
+overlap their waits.
+"""
 
 SHARED = 8
 """Partitions that one connection gets before the next is used. Their batches share requests: if batches are small, a
-request costs more than what is in it."""
+request costs more than the batches in it.
+"""
 
 BACK_PRESSURE_S = 1.0
-"""How long nothing is sent on a connection after an answer that we are over a limit. A partition of which nothing gets
-through waits longer each time."""
+"""Seconds for which nothing is sent on a connection after an answer that a limit is exceeded. A partition that makes
+no progress waits longer each time.
+"""
 
 
 class NoProduceAnswer(RetriableError, ConnectionError):
-    """The connection ended before the answer: it is unknown whether the batch was appended."""
+    """The connection ended before the answer, so it is unknown whether the batch was appended."""
 
 
 NOT_MENTIONED = NoProduceAnswer("the broker's answer does not mention the batch")
 
 
 class TargetPartition(NamedTuple):
-    """A partition of the target that a partition of the source is appended to; what goes there goes in order."""
+    """A partition of the target that a partition of the source is appended to. Its appends are in order."""
 
     partition: PartitionState
     number: int
@@ -67,16 +71,16 @@ class TargetPartition(NamedTuple):
 
 
 Picked = tuple[TargetPartition, InFlightBatch, PartitionLeader]
-"""A batch of a request, where it goes, and the leader that it is sent to."""
+"""A batch of a request, the partition of the target that it goes to, and the leader that it is sent to."""
 
 AnsweredBatch = tuple[PartitionState, InFlightBatch, ProduceAnswer | NoProduceAnswer]
 OnAnswers = Callable[[Sequence[AnsweredBatch]], None]
-"""Gets what became of all batches of a request."""
+"""Called with the outcome of all batches of a request."""
 
 
 @dataclass(slots=True, eq=False)
 class _SentRequest:
-    """A request of `size` bytes that is out."""
+    """A request of `size` bytes that has no answer yet."""
 
     picked: Sequence[Picked]
     size: int
@@ -101,18 +105,20 @@ class ProduceConnection:
         self._duration_s = 0.0
         self._waking: asyncio.TimerHandle | None = None
         self._has_ended = False
-        """That it ended was noted, or it is given up, which says nothing of sizes."""
+        """True once the end of the connection was noted, or it was given up. The latter says nothing about request
+        sizes.
+        """
 
     def ready(self, target_partition: TargetPartition, leader: PartitionLeader) -> None:
-        """Something may be waiting for that partition of the target; `pump` sends it."""
+        """Note that a batch may be waiting for that partition of the target. `pump` sends it."""
         self._ready[target_partition] = leader
 
     def remove(self, target_partition: TargetPartition) -> None:
-        """What goes there uses this connection no more."""
+        """Remove a partition of the target, whose batches do not use this connection any more."""
         self._ready.pop(target_partition, None)
 
     def pump(self) -> None:
-        """Send as long as there is something to send, the connection has room, and the broker wants us to."""
+        """Send as long as batches wait, the connection has room, and the broker does not throttle."""
         ahead = requests_ahead(self.connection.round_trip_s)
         while self._ready and self.connection.unanswered < ahead:
             if (seconds := self.connection.throttled_for) > 0:
@@ -137,7 +143,7 @@ class ProduceConnection:
         self.pump()
 
     def _pick(self) -> tuple[list[Picked], int]:
-        """What the next request has, and how many bytes that is."""
+        """Return the batches of the next request and their size in bytes."""
         picked: list[Picked] = []
         size, at_most, transactional_id = 0, self._window(), None
         for target_partition, leader in list(self._ready.items()):
@@ -165,7 +171,7 @@ class ProduceConnection:
         return picked, size
 
     def _window(self, picked: int = 0) -> int:
-        """With so many bytes picked that are not on their way yet."""
+        """Return the window for batches in flight, with `picked` bytes that are not sent yet."""
         return window(self.connection.round_trip_s, self._under_way + picked, self._duration_s)
 
     def _request(self, picked: Sequence[Picked]) -> EncodedRequest:
@@ -177,7 +183,7 @@ class ProduceConnection:
         )
 
     def _answered(self, request: _SentRequest, answer: Any) -> None:
-        """As soon as the answer is read: a turn of the event loop costs as much as a batch."""
+        """Process an answer as soon as it is read, since a turn of the event loop costs as much as a batch."""
         self._over(request)
         self._request_size.answered(request.size)
         key: Any
@@ -211,7 +217,10 @@ class ProduceConnection:
             request.answer.remove_done_callback(self._ended)
 
     def _ended(self, future: asyncio.Future[Any]) -> None:
-        """The connection ended before the answer. Raises what went wrong with an answer that was read."""
+        """Report the batches of a request whose connection ended before the answer.
+
+        An exception from processing an answer that was read is raised.
+        """
         request = next((one for one in self._sent if one.answer is future), None)
         if request is None:
             future.result()
@@ -234,24 +243,33 @@ class ProduceConnection:
         self._on_answers([(target_partition.partition, sent, lost) for target_partition, sent, _ in request.picked])
 
     def stuck(self, now: float, patience_s: float) -> bool:
-        """Whether the oldest unanswered request has waited too long; the caller gives the connection up then."""
+        """Return whether the oldest unanswered request has waited too long.
+
+        The caller gives the connection up then.
+        """
         return bool(self._sent) and now - max(self._sent[0].sent_at, self.connection.resting_until) > patience_s
 
     def give_up(self) -> None:
-        """Close the connection, for its broker does not answer."""
+        """Close the connection, since its broker does not answer."""
         self._has_ended = True
         self.connection.give_up()
 
 
 def _is_usable(connection: Connection) -> bool:
-    """Return whether a request may go out now. A connection that was silent for long is tried first, or opened
-    again."""
+    """Return whether a request may go out now.
+
+    A connection that was silent for long is tested first, or opened again.
+    """
     return not (connection.closed or connection.is_doubtful)
 
 
 def connection_index(used: Sequence[int], *, alone: bool) -> int:
-    """The connection to a broker for a partition. The argument has the number of partitions of each connection.
-    `alone`: it shares no request with others, only the waiting for answers."""
+    """Return the connection to a broker that a partition gets.
+
+    Args:
+        used: The number of partitions of each connection.
+        alone: The partition shares no request with others, only the waiting for answers.
+    """
     for index, partitions in enumerate(used):
         if partitions < SHARED and not alone:
             return index
@@ -271,8 +289,15 @@ class Sender:
         self._targets: dict[PartitionState, tuple[TargetPartition, ...]] = {}
 
     async def attach(self, partition: PartitionState, *, alone: bool = False) -> None:
-        """Give each partition of the target that it goes to a connection to the present leader. `alone`: nothing else
-        may be in its requests. Raises BrokerUnreachable where there is no leader."""
+        """Give each target partition of `partition` a connection to its present leader.
+
+        Args:
+            partition: The partition of the source.
+            alone: Nothing else may be in its requests.
+
+        Raises:
+            BrokerUnreachable: A target partition has no leader, or the leader cannot be reached.
+        """
         self._targets[partition] = tuple(TargetPartition(partition, number) for number in partition.routing.numbers)
         for target_partition in self._targets[partition]:
             await self._attach(target_partition, alone=alone)
@@ -297,8 +322,11 @@ class Sender:
         self._attached[target_partition] = (produce_connection, leader)
 
     def _index(self, partition: PartitionState, broker: int, *, alone: bool) -> int:
-        """All appends of a partition on one broker use the same connection. While a broker asks the coordinator whether
-        a transaction has a partition (KIP-890), it refuses what another request brings for it."""
+        """Return the connection of a partition on one broker, the same for all its appends.
+
+        While a broker asks the coordinator whether a transaction has a partition (KIP-890), it refuses what another
+        request brings for this partition.
+        """
         places = self._indexes.setdefault(partition, {})
         if broker not in places:
             used = Counter(others.get(broker) for others in self._indexes.values())
@@ -306,14 +334,14 @@ class Sender:
         return places[broker]
 
     def detach(self, partition: PartitionState) -> None:
-        """The partition leaves this slot, or is about to go to other partitions of the target."""
+        """Remove a partition that leaves this slot or is about to go to other partitions of the target."""
         for target_partition in self._targets.pop(partition, ()):
             if (known := self._attached.pop(target_partition, None)) is not None:
                 known[0].remove(target_partition)
         self._indexes.pop(partition, None)
 
     def ready(self, partition: PartitionState) -> None:
-        """Something was queued for the partition; `pump` sends it."""
+        """Note that a batch was queued for the partition. `pump` sends it."""
         for target_partition in self._targets.get(partition, ()):
             attached = self._attached.get(target_partition)
             if attached is None:
@@ -338,7 +366,7 @@ class Sender:
             produce_connection.pump()
 
     def pump(self) -> None:
-        """Send what can be sent, now; what is ready together goes together."""
+        """Send now what can be sent. What is ready together goes together."""
         for produce_connection in list(self._produce_connections.values()):
             produce_connection.pump()
 

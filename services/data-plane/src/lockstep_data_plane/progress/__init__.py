@@ -1,1 +1,1 @@
-"""What a slot writes down: rows, events, MM2's progress, offset syncs, latency, spans."""
+"""The writes of a slot: rows, events, MM2's progress, offset syncs, latency and spans."""

@@ -1,7 +1,8 @@
 """The progress that committed transactions have left in MM2's progress topic (`mm2-behaviour.md` §1.7, §4.8).
 
-The reader goes past the last stable offset and follows the markers. So an open transaction of another client delays no
-partition: the progress of a partition is known once its own transactional id is fenced."""
+The reader goes past the last stable offset and follows the markers. So an open transaction of another client delays
+no partition. The progress of a partition is known once its own transactional id is fenced.
+"""
 
 import struct
 from collections.abc import Callable, Iterable
@@ -27,22 +28,26 @@ OffsetKeyValue: TypeAlias = tuple[int, bytes | None, bytes | None]
 
 
 class CommittedProgress:
-    """A fold of one partition of the progress topic, batch by batch, without what no transaction has committed."""
+    """A fold of one partition of the progress topic, batch by batch, without uncommitted transactions."""
 
     def __init__(self, on_malformed: Callable[[int, ValueError], None] = lambda offset, error: None) -> None:
-        """Call `on_malformed` with the offset of what is passed over: a record that is none of Connect's, or a batch
-        that cannot be read."""
+        """Call `on_malformed` with the offset of each record or batch that is passed over.
+
+        These are records that are not Connect's, and batches that cannot be read.
+        """
         self._on_malformed = on_malformed
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew: what was taken is not of this log."""
+        """Forget everything, since it came from another log."""
         self._open: dict[int, list[OffsetKeyValue]] = {}
         self.offsets = OffsetFold()
 
     def apply(self, batches: Iterable[Batch]) -> None:
-        """Fold batches of the log, in its order. One that cannot be read is passed over: it stays in the log, and other
-        connectors may have written it."""
+        """Fold batches of the log, in its order.
+
+        A batch that cannot be read is passed over: it stays in the log, and other connectors may have written it.
+        """
         for batch in batches:
             try:
                 records = [(record.offset, record.key, record.value) for record in read_records(batch)]
@@ -69,21 +74,35 @@ class CommittedProgress:
 
 
 class CommittedProgressReader:
-    """The progress topic of one flow, read as far as somebody needs it."""
+    """A reader of the progress topic of one flow, which reads as far as needed."""
 
     def __init__(self, target: ClusterClient, topic: str, connector: str, source: str, pass_over: PassOver) -> None:
-        """`connector`: the name in the keys; `source`: the alias of the flow's source."""
+        """Create the reader.
+
+        Args:
+            target: The target cluster.
+            topic: The progress topic.
+            connector: The connector's name in the keys.
+            source: The alias of the flow's source.
+            pass_over: Called for records that cannot be read.
+        """
         self._pass_over = pass_over
         self._target = target
         self.topic = topic
         self._connector = connector
         self._source = source
         self._logs: dict[int, _PartitionLog] = {}
-        """By partition of the topic."""
+        """The logs that were read, by partition of the progress topic."""
 
     async def place(self, tp: TopicPartition) -> TopicPartition | None:
-        """The partition of the topic that holds the progress of `tp`, chosen as Connect's producer chooses it; None:
-        there is no such topic. Raises KafkaProtocolError and BrokerUnreachable."""
+        """Return the partition of the topic that holds the progress of `tp`, as Connect's producer chooses it.
+
+        It is None if there is no such topic.
+
+        Raises:
+            KafkaProtocolError: A broker answers with an error, as a missing permission.
+            BrokerUnreachable: The target cannot be reached.
+        """
         count = self._target.partitions(self.topic)
         if not count:
             await self._target.refresh([self.topic])
@@ -97,9 +116,14 @@ class CommittedProgressReader:
         return self.topic, partition_for(self._key(tp), count)
 
     async def newest(self, tp: TopicPartition) -> int | None:
-        """The last upstream offset of `tp` that is decided by a committed transaction, or by a record outside of one.
-        It holds as of a moment after this call; None: there is no such record. Raises KafkaProtocolError,
-        BrokerUnreachable."""
+        """Return the last upstream offset of `tp` from a committed transaction or a record outside of transactions.
+
+        It holds as of a moment after this call, and is None if there is no such record.
+
+        Raises:
+            KafkaProtocolError: A broker answers with an error.
+            BrokerUnreachable: The target cannot be reached.
+        """
         place = await self.place(tp)
         if place is None:
             return None

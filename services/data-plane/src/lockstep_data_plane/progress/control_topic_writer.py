@@ -1,8 +1,9 @@
-"""What a slot writes down: progress and status as state rows, MM2's own progress, offset syncs, events
-(`architecture.md` §5).
+"""A slot's writes to the control topics (`architecture.md` §5).
 
-Every row and event here comes after its fact. So a crash in between leaves the log further on than the rows, never
-behind, and `target_tail.py` finds out by how much."""
+They are progress and status as state rows, MM2's own progress, offset syncs and events. Every row and event is
+written after its fact. So after a crash the target's log is ahead of the rows, never behind, and `target_tail.py`
+finds out by how much.
+"""
 
 import asyncio
 import time
@@ -31,21 +32,23 @@ from lockstep_state.reasons.reason_catalogue import format_sentence
 from lockstep_state.rows.state_rows import OffsetRuns, PartitionProgress, Row
 
 PROGRESS = "progress"
-"""What a slot calls it in its troubles when progress cannot be written down."""
+"""The name under which a slot reports that its progress cannot be written."""
 
 YIELD_AFTER_S = 0.002
-"""How long rows are made without letting other tasks run. What is sent within this time is one append, which costs the
-broker and every reader the same for any number of rows. Records wait for little longer than this."""
+"""Seconds for which rows are made before other tasks run. The rows of this time are one append, which costs the
+broker and every reader the same for any number of rows. Records wait for little longer than this.
+"""
 
 QUARANTINE_BYTES = 64 << 20
-"""The largest record of the quarantine topic: what was too large elsewhere must fit, below the 100 MiB that a broker
-takes as a request."""
+"""The size of the largest record of the quarantine topic. Records that were too large elsewhere must fit, below the
+100 MiB that a broker takes as a request.
+"""
 
 QUARANTINE_CONFIGS = {"cleanup.policy": "delete", "retention.ms": "-1", "max.message.bytes": str(QUARANTINE_BYTES)}
 
 
 class ControlTopicWriter:
-    """The control topics of one flow, as a slot writes them."""
+    """The writer of one flow's control topics in one slot."""
 
     def __init__(self, settings: FlowSettings, slot: int, run: str, log: FlowLog) -> None:
         self._settings = settings
@@ -75,35 +78,47 @@ class ControlTopicWriter:
             self.syncs = OffsetSyncWriter(topic, settings.data_plane.offset_lag_max, log)
         self._written: dict[tuple[str, int], PartitionProgress] = {}
         self._sent: dict[tuple[str, int], PartitionProgress] = {}
-        """The newest row of each partition, which may not have been acknowledged."""
+        """The last row of each partition that was sent, acknowledged or not."""
         self._partitions: dict[tuple[str, int], PartitionState] = {}
         self.commits = Window()
-        """How long it took to write rows of progress down, in milliseconds."""
+        """The durations of writes of progress rows, in milliseconds."""
 
     async def start(self) -> None:
-        """Begin. Does not need the clusters: appends wait for them. Raises ClusterUnreachable where there are no
-        credentials."""
+        """Start the producers. The clusters need not answer yet: appends wait for them.
+
+        Raises:
+            ClusterUnreachable: There are no credentials.
+        """
         for producer in self._producers:
             await producer.start()
 
     async def stop(self) -> None:
-        """End, after what is on its way has had its chance."""
+        """Stop the producers, after a short wait for what is in flight."""
         await self.progress.stop(1.0)
         if self.syncs is not None:
             await self.syncs.settle(1.0)
         await asyncio.gather(*(producer.stop(1.0) for producer in self._producers))
 
     async def write(self, row: Row) -> None:
-        """Append one row to the state topic and wait for its acknowledgement. Raises ClusterError."""
+        """Append one row to the state topic and wait for the acknowledgement.
+
+        Raises:
+            ClusterError: The row was not taken.
+        """
         if isinstance(row, PartitionProgress) and (row.topic, row.partition) in self._partitions:
             row = self._partitions[row.topic, row.partition].acked.stats.in_row(row)
         key, value = replace(row, at_ms=now_ms()).encode()
         await self.state.append(key, value, partition=0)
 
     async def quarantine(self, partition: PartitionState, refusal: RefusedRecords) -> None:
-        """Append what was refused to the quarantine topic, which is created where it is missing, wait for every
-        acknowledgement, and say it. Raises ClusterError; called again it goes on behind what was acknowledged
-        (`PartitionState.quarantined_entries`), and does nothing once all of it was."""
+        """Append refused records to the quarantine topic, wait for every acknowledgement, and write the event.
+
+        The topic is created if it is missing. A repeated call goes on after the acknowledged entries
+        (`PartitionState.quarantined_entries`), and does nothing if all are acknowledged.
+
+        Raises:
+            ClusterError: The topic cannot be created, or an entry was not taken.
+        """
         if partition.quarantined_entries == len(refusal.entries):
             return
         topic = quarantine_topic(self._settings.flow, self._settings.group_id)
@@ -142,14 +157,18 @@ class ControlTopicWriter:
         )
 
     async def flush(self, partitions: Iterable[PartitionState]) -> None:
-        """Write down how far each partition is, where that changed since the last time. Rows are acknowledged when this
-        returns. MM2's progress, and the delayed offset syncs, are on their way then. Raises ClusterError, after which
-        the same rows are still due.
+        """Write the progress rows that changed since the last time, and wait for their acknowledgements.
 
-        Offset runs come before the progress of the same moment. What is behind it is copied or skipped again, so a
-        crash in between leaves no hole in them. Every YIELD_AFTER_S other tasks may run between two partitions, but not
-        between making a partition's row and sending it. A flush in between would write a newer row, and that must come
-        later."""
+        MM2's progress and the delayed offset syncs are in flight when this returns. Offset runs come before the
+        progress of the same moment. After a crash in between, the records after that progress are copied or skipped
+        again, so the runs have no hole.
+
+        Every `YIELD_AFTER_S` other tasks may run between two partitions, but not between the making of a partition's
+        row and its sending. Another flush would write a newer row there, and the newer row must come later.
+
+        Raises:
+            ClusterError: Rows were not taken. They are still due.
+        """
         due: list[tuple[PartitionState, PartitionProgress]] = []
         ended: list[tuple[PartitionState, list[OffsetRuns]]] = []
         sent: list[asyncio.Future[tuple[int, int]]] = []
@@ -194,11 +213,11 @@ class ControlTopicWriter:
         self.commits.record(now_ms(), 1000 * (time.monotonic() - began))
 
     def add_partition(self, partition: PartitionState) -> None:
-        """The slot has taken the partition up: from now on each row about it has its counts."""
+        """Add a partition of the slot. From now on each row about it has its counts."""
         self._partitions[partition.tp] = partition
 
     def remove_partition(self, partition: PartitionState) -> None:
-        """The partition has left this slot."""
+        """Remove a partition that has left this slot."""
         self._written.pop(partition.tp, None)
         self._sent.pop(partition.tp, None)
         self._partitions.pop(partition.tp, None)
@@ -207,9 +226,17 @@ class ControlTopicWriter:
             self.syncs.remove(partition.tp)
 
     def event(self, kind: str, subject: str, text: str = "", *, cause: Reason = NO_REASON, **detail: object) -> None:
-        """Say what happened, in the log at once. The event is on its way to the events topic when this returns: nothing
-        waits for it. If the cluster does not take it, that is logged too. A `cause` is in the detail as such, and as
-        the sentence `reason`. To be called after `start`."""
+        """Log what happened, and send the event to the events topic without waiting.
+
+        A failure to write the event is logged. To be called after `start`.
+
+        Args:
+            kind: One of `EVENT_KINDS`.
+            subject: The partition, topic or cluster that the event is about.
+            text: The text of the log line; the subject if it is empty.
+            cause: The reason, which is added to the detail. The log has its sentence as `reason`.
+            detail: Further values of the event.
+        """
         said = detail | ({"reason": format_sentence(cause)} if cause else {})
         self._log.info(event_words(kind), text or subject, level=EVENT_KINDS[kind].level, kind=kind, **said)
         event = Event(

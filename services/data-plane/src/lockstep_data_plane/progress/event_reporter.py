@@ -1,6 +1,7 @@
-"""What a slot says about its partitions while they copy: events, and troubles that begin and end.
+"""Events of a slot, and the beginning and end of its partitions' errors.
 
-Nothing here waits: an event is on its way when the call returns."""
+Nothing here waits: an event is in flight when the call returns.
+"""
 
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import needed_access
@@ -31,7 +32,7 @@ _INSTEAD = {
 
 
 class EventReporter:
-    """One slot's voice. One instance belongs to one event loop."""
+    """A reporter of one slot's events and errors. One instance belongs to one event loop."""
 
     def __init__(
         self,
@@ -50,30 +51,30 @@ class EventReporter:
     # -- troubles ------------------------------------------------------------------------------------------------------
 
     def trouble(self, partition: PartitionState, why: BaseException) -> None:
-        """Note that the partition does not get on."""
+        """Note an error that stops the partition's progress."""
         self._troubled.add(partition)
         self._troubles.began(partition.name, self.as_trouble(why))
 
     def recovered(self, partition: PartitionState) -> None:
-        """Note that records of the partition get through (again)."""
+        """Note that records of the partition are copied again."""
         if partition in self._troubled:
             self._troubled.discard(partition)
             self._troubles.over(partition.name)
 
     def forget(self, partition: PartitionState) -> None:
-        """Forget a partition that has left: whether it works, another slot finds out."""
+        """Forget a partition that has left. Another slot finds out whether it works."""
         self._troubled.discard(partition)
         self._troubles.forget(partition.name)
 
     def report_slot_failure(self, what: str, why: BaseException | None) -> None:
-        """Note that something fails that all partitions share, or (None) does so no more."""
+        """Note that something fails that all partitions share, or that it works again if `why` is None."""
         if why is None:
             self._troubles.over(what)
         else:
             self._troubles.began(what, self.as_trouble(why))
 
     def as_trouble(self, exc: BaseException) -> ClusterError:
-        """The exception as one that names its cluster, where that is known."""
+        """Return the exception as a ClusterError, which names the cluster if it is known."""
         if isinstance(exc, ClusterError):
             return exc
         if isinstance(exc, TopicDeletedError):
@@ -88,14 +89,14 @@ class EventReporter:
         return ClusterError("", str(exc) or type(exc).__name__)
 
     def denied(self, alias: str, kind: str, name: str, operation: str) -> NotPermitted:
-        """The cluster refused the operation on a resource of that kind and name."""
+        """Return the error for an operation that the cluster refused on a resource, with the command that grants it."""
         remedy = self._access[alias].remedy(kind, name, operation)
         return NotPermitted(alias, operation.upper(), f"{kind} {name}", remedy)
 
     # -- events --------------------------------------------------------------------------------------------------------
 
     def report(self, partition: PartitionState, report: Report) -> None:
-        """Write the event, or note the trouble, that a step of the partition reports."""
+        """Write the event, or note the error, that a step of the partition reports."""
         name, where = partition.name, partition.target_name
         if isinstance(report, CopyTrouble):
             why = report.why
@@ -130,7 +131,10 @@ class EventReporter:
             )
 
     def report_clusters(self) -> None:
-        """Report what is new of both clusters: quotas that we exceed, and requests that they do not support."""
+        """Report the news of both clusters.
+
+        They are exceeded quotas, limited request sizes, and requests that a cluster does not support.
+        """
         for cluster in self._clusters.values():
             if seconds := cluster.quota.news():
                 self._throttled(cluster.alias, seconds)
@@ -153,7 +157,7 @@ class EventReporter:
         self._control_writer.event("RequestUnsupported", f"cluster {alias}", text, api=name, case=case.value)
 
     def codec_refused(self, alias: str, codec: int, instead: int, why: str) -> None:
-        """Report that batches of a codec are compressed anew from now on, with `instead`."""
+        """Report that batches of a codec are recompressed from now on, with the codec `instead`."""
         name, other = CODEC_NAMES[codec], CODEC_NAMES[instead]
         cost = "This costs bytes on the line" if instead == NONE else "This costs CPU of the slots"
         self._control_writer.event(

@@ -1,4 +1,4 @@
-"""MM2's own progress of a slot's partitions, from a row that is acknowledged to the topic (`mm2-behaviour.md` §1.7)."""
+"""The writer of MM2's own progress for a slot's partitions (`mm2-behaviour.md` §1.7)."""
 
 import asyncio
 from collections.abc import Mapping
@@ -10,15 +10,17 @@ from lockstep_state.codecs.mm2_codec import encode_source_progress, encode_sourc
 from lockstep_state.offsets import TopicPartition
 
 PAUSE_S = 1.0
-"""Between a failure and the next attempt."""
+"""Seconds between a failure and the next attempt."""
 
 
 class MirrorProgressWriter:
-    """Appends the newest progress of each partition, all that waits in one go. Rows do not wait for it: a topic that
-    takes nothing delays what MM2 would find, and no copy."""
+    """A writer that appends the newest progress of each partition, all that waits at once.
+
+    Rows do not wait for it. If the topic takes nothing, only MM2 would find older progress, and no copy is delayed.
+    """
 
     def __init__(self, log: ControlTopicLog, source: str, connector: str, say: FlowLog) -> None:
-        """Take the names in the keys, which are `source` and `connector`."""
+        """Take `source` and `connector`, the names in the keys."""
         self._log = log
         self._source = source
         self._connector = connector
@@ -35,23 +37,35 @@ class MirrorProgressWriter:
             self._sending = asyncio.create_task(self._send(), name="MM2's progress")
 
     async def write(self, tp: TopicPartition, upstream: int) -> None:
-        """Append the progress of one partition and wait for the acknowledgement; -1: as if nothing was ever copied.
-        What was offered before is not sent behind it. Raises ClusterError."""
+        """Append the progress of one partition and wait for the acknowledgement.
+
+        Earlier progress that was offered is not sent after it.
+
+        Args:
+            tp: The partition, by its name in the source.
+            upstream: The offset; -1 resets the progress, as if nothing was ever copied.
+
+        Raises:
+            ClusterError: The record was not taken.
+        """
         self.remove(tp)
         await self._log.append(*self._encode(tp, upstream))
 
     def remove(self, tp: TopicPartition) -> None:
-        """The partition has left this slot: what waits is not sent, for the next slot may have sent newer progress."""
+        """Remove a partition that has left this slot.
+
+        Its waiting progress is not sent, as the next slot may have sent newer progress.
+        """
         self._pending.pop(tp, None)
         self._on_way.pop(tp, None)
 
     async def settle(self, within_s: float) -> None:
-        """Wait at most so long until all that was offered is acknowledged."""
+        """Wait at most `within_s` seconds until everything that was offered is acknowledged."""
         if self._sending is not None:
             await asyncio.wait([self._sending], timeout=within_s)
 
     async def stop(self, within_s: float) -> None:
-        """Do as `settle` does, and send nothing afterwards."""
+        """Wait as `settle` does, and send nothing afterwards."""
         await self.settle(within_s)
         if self._sending is not None:
             self._sending.cancel()

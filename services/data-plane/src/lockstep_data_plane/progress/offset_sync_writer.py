@@ -1,5 +1,7 @@
-"""The offset syncs of a slot, from an acknowledgement to the topic (`mm2-behaviour.md` §3.1). `OffsetSyncRule` says
-which are due."""
+"""The writer of a slot's offset syncs (`mm2-behaviour.md` §3.1).
+
+`OffsetSyncRule` decides which syncs are due after an acknowledgement.
+"""
 
 import asyncio
 import time
@@ -17,19 +19,22 @@ from lockstep_state.codecs.mm2_codec import OffsetSync, encode_offset_sync
 from lockstep_state.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
 
 GATHER_S = 0.2
-"""Syncs wait this long for newer ones. At full speed each batch brings one, and an append costs the broker and every
-reader the same for any number of syncs."""
+"""Seconds that syncs wait for newer ones. At full speed each batch brings one, and an append costs the broker and
+every reader the same for any number of syncs.
+"""
 
 PAUSE_S = 1.0
-"""Between a failure and the next attempt."""
+"""Seconds between a failure and the next attempt."""
 
 Syncs = tuple[tuple[UpstreamOffset, DownstreamOffset], ...]
-"""Of one partition."""
+"""The offset syncs of one partition, in the order of its log."""
 
 
 class OffsetSyncWriter:
-    """Appends the offset syncs of a slot's partitions, all that wait in one go. Unlike MM2's, what failed is sent again
-    unless there is a newer one."""
+    """A writer that appends the offset syncs of a slot's partitions, all that wait at once.
+
+    Unlike MM2, it sends failed syncs again, unless there are newer ones.
+    """
 
     def __init__(self, log: ControlTopicLog, offset_lag_max: int, say: FlowLog) -> None:
         self._log = log
@@ -40,14 +45,16 @@ class OffsetSyncWriter:
         self._sending: asyncio.Task[None] | None = None
         self._failing = False
         self.sent = 0
-        """Syncs acknowledged."""
+        """The number of acknowledged syncs."""
         self.latency = Window()
-        """How long that took, in milliseconds."""
+        """The durations of these appends, in milliseconds."""
 
     def acknowledged(self, tp: TopicPartition, acks: Iterable[Ack]) -> None:
-        """The target has these: send the syncs that are due by MM2's rule. Acknowledgements of a partition must come
-        with upstream offsets that do not fall. A smaller one makes every reader of MM2's forget what it knew
-        (`mm2-behaviour.md` §3.2)."""
+        """Send the syncs that are due by MM2's rule after the target's acknowledgements.
+
+        The upstream offsets of a partition must not fall. A smaller one makes every reader of MM2 forget what it knew
+        (`mm2-behaviour.md` §3.2).
+        """
         rule = self._rules.get(tp)
         if rule is None:
             rule = self._rules[tp] = OffsetSyncRule(self._offset_lag_max)
@@ -56,19 +63,22 @@ class OffsetSyncWriter:
                 self._offer(tp, syncs)
 
     def flush(self, tp: TopicPartition) -> None:
-        """Progress of the partition is written down: send its delayed sync too (KAFKA-15906)."""
+        """Send the delayed sync of a partition, whose progress was written (KAFKA-15906)."""
         rule = self._rules.get(tp)
         if rule is not None and (delayed := rule.flush()) is not None:
             self._offer(tp, (delayed,))
 
     def remove(self, tp: TopicPartition) -> None:
-        """The partition has left this slot. What failed of it is not sent any more: the next slot has newer ones."""
+        """Remove a partition that has left this slot.
+
+        Its failed syncs are not sent again, as the next slot has newer ones.
+        """
         self._rules.pop(tp, None)
         if self._failing:
             self._pending.pop(tp, None)
 
     def _offer(self, tp: TopicPartition, syncs: Syncs) -> None:
-        """Of what waits, the oldest and the newest of each partition are kept."""
+        """Add syncs to those that wait. Of each partition the oldest and the newest are kept."""
         waiting = self._pending.get(tp, ()) + syncs
         self._pending[tp] = waiting if len(waiting) <= 2 else (waiting[0], waiting[-1])
         if self._sending is None:
@@ -104,7 +114,7 @@ class OffsetSyncWriter:
                 self._say.info("offset syncs recovered")
 
     async def settle(self, within_s: float) -> None:
-        """Send what waits. Wait at most so long for it and for what is on its way; the next syncs cover the rest."""
+        """Send what waits, and wait at most `within_s` seconds for it. Later syncs cover what was not sent."""
         if self._sending is not None:
             await asyncio.wait([self._sending], timeout=within_s)
             if self._sending is not None:
@@ -112,8 +122,10 @@ class OffsetSyncWriter:
 
 
 def _joined(acks: Iterable[Ack]) -> list[tuple[int, Sequence[Stretch]]]:
-    """The downstream offset at which records begin, and their stretches. Batches without gaps that follow each other in
-    both logs are one."""
+    """Return the downstream offsets at which records begin, with their stretches.
+
+    Batches without gaps that follow each other in both logs are joined.
+    """
     joined: list[tuple[int, Sequence[Stretch]]] = []
     for outgoing, there, _, _, _ in acks:
         stretches = stretches_within(outgoing.offsets)

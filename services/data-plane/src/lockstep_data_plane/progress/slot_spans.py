@@ -1,20 +1,20 @@
-"""What a slot copied, stretch by stretch, as spans: one a second at most, and none where nothing happened."""
+"""Spans of what a slot copied: at most one a second, and none if nothing happened."""
 
 from collections.abc import Callable
 
 from lockstep_kafka.common.tracing import NO_TRACING, Attribute, Tracing
 
 LEAST_NS = 1_000_000_000
-"""No stretch is shorter, so a span a second is the most there is, however much is copied."""
+"""The shortest duration of a span in nanoseconds, unless it is the last. So there is at most one a second."""
 
 COPY = "data-plane copy"
 
 
 class SlotSpans:
-    """Of one run of a slot."""
+    """The spans of one run of a slot."""
 
     def __init__(self, tracing: Tracing, flow: str, slot: int, run: str, now_ns: Callable[[], int]) -> None:
-        """`now_ns`: Unix nanoseconds. The first stretch begins now."""
+        """Begin the first span. `now_ns` returns Unix nanoseconds."""
         self._tracing = tracing
         self._attributes: dict[str, Attribute] = {"flow": flow, "service": "data-plane", "slot": slot, "run": run}
         self._now_ns = now_ns
@@ -25,8 +25,16 @@ class SlotSpans:
     def update(
         self, records: int, copied_bytes: int, trouble: str, *, partitions: int, held_bytes: int, last: bool = False
     ) -> None:
-        """To be called every now and then: ends the stretch when it is long enough, and begins the next one. Records
-        and bytes only grow in a run; `trouble`: what is wrong now. `last`: end it however short it is."""
+        """End the present span if it is long enough, and begin the next one. To be called often.
+
+        Args:
+            records: The number of records that were copied in this run.
+            copied_bytes: The bytes of their batches.
+            trouble: The errors that the slot has now; "" if none.
+            partitions: The number of partitions that the slot copies.
+            held_bytes: The bytes fetched and not yet acknowledged.
+            last: End the span however short it is.
+        """
         if self._tracing is NO_TRACING:
             return
         now = self._now_ns()

@@ -1,1 +1,1 @@
-"""What runs inside one Spark task: the partitions of a slot, their fetches, appends and troubles."""
+"""The work inside one Spark task: the partitions of a slot, their fetches, appends and errors."""

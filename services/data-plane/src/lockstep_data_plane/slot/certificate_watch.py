@@ -1,7 +1,8 @@
-"""Whether the certificates and keys that a slot connects with have been replaced on its own host.
+"""A check for replaced certificates and keys on a slot's own host.
 
-The driver checks the files of its host, and starts its slots anew when these change. A slot on another host has files
-of its own, which may be replaced sooner or later than the driver's (decision 0030)."""
+The driver checks the files of its host, and restarts its slots when these change. A slot on another host has files
+of its own. They may be replaced sooner or later than the driver's (decision 0030).
+"""
 
 import asyncio
 
@@ -13,11 +14,13 @@ from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.file_digest import FileDigest, digests
 
 CHECK_INTERVAL_S = 5.0
-"""Less often than the driver does: where both see the same files, the slot is another one by then."""
+"""Seconds between two checks. The driver checks more often. If both see the same files, the driver has restarted the
+slot by then.
+"""
 
 
 class CertificateWatch:
-    """Of one slot, from its beginning on."""
+    """The check of one slot's certificate files, from the slot's start on."""
 
     def __init__(self, settings: FlowSettings, say: FlowLog) -> None:
         self._settings = settings
@@ -29,15 +32,19 @@ class CertificateWatch:
 
     @property
     def renewed(self) -> bool:
-        """Others are there, and brokers of both clusters take them."""
+        """Return whether the files were replaced and brokers of both clusters accept the new ones."""
         return self._renewed_at is not None
 
     def renewed_for(self, seconds: float) -> bool:
-        """Whether that has been so for longer than this."""
+        """Return whether the new certificates have been found usable for longer than `seconds`."""
         return self._renewed_at is not None and asyncio.get_running_loop().time() - self._renewed_at > seconds
 
     async def watch(self, changed: asyncio.Event) -> None:
-        """Look until they are renewed, and set `changed` then."""
+        """Check the files until new, usable certificates are there, then set `changed`.
+
+        Returns at once if the flow names no files. Certificates that a cluster does not accept are logged once, and the
+        slot goes on with the former ones.
+        """
         while self._files and not self.renewed:
             await asyncio.sleep(CHECK_INTERVAL_S)
             if not self._steady.differs(await asyncio.to_thread(digests, self._files)):

@@ -1,4 +1,4 @@
-"""What is wanted of a slot's partitions, as the flow's `Wanted` rows and the file say it. Pure."""
+"""The desired state of a slot's partitions, from the flow's `Wanted` rows and the configuration file (no I/O)."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -14,15 +14,15 @@ from lockstep_state.rows.state_rows import PartitionProgress, Restarts, Row, Wan
 
 @dataclass(frozen=True, slots=True)
 class DesiredPartition:
-    """What is wanted of one partition. Its copy begins anew when `asked` changes."""
+    """The desired state of one partition. Its copy starts again when `asked` changes."""
 
     phase: DesiredPhase = DesiredPhase.RUNNING
     asked: tuple[str, ...] = ()
-    """The new starts that were asked for."""
+    """The restarts that operators asked for."""
 
     @property
     def resting_reason(self) -> str:
-        """The word for why it is not to be copied; "" when it is."""
+        """The word of the phase that keeps the partition at rest, as `paused`; "" if it is to be copied."""
         return "" if self.phase is DesiredPhase.RUNNING else self.phase.word
 
 
@@ -33,8 +33,14 @@ RESTING = frozenset({DesiredPhase.PAUSED.word, DesiredPhase.STOPPED.word})
 def desired_partitions(
     rows: Mapping[str, Row], slot: int, partitions: Iterable[TopicPartition], states: StatedPhases = NOTHING_STATED
 ) -> Mapping[TopicPartition, DesiredPartition]:
-    """The orders for these partitions of a slot. `rows`, by key: those that are not `Wanted` do not matter. `states`:
-    what the file says."""
+    """Return the desired state of each of these partitions of a slot.
+
+    Args:
+        rows: The flow's rows by key. Only the `Wanted` rows among them matter.
+        slot: The slot's number.
+        partitions: The partitions, by their names in the source.
+        states: The phases that the configuration file states.
+    """
     wanted = {key: row for key, row in rows.items() if isinstance(row, Wanted)}
     if not wanted and states.source is None:
         return dict.fromkeys(partitions, AS_USUAL)
@@ -59,8 +65,11 @@ def desired_partitions(
 def resting_partitions(
     rows: Mapping[str, Row], partitions: Iterable[PartitionProgress], states: StatedPhases = NOTHING_STATED
 ) -> list[PartitionProgress]:
-    """Those that an operator or the file wants paused or stopped, or that still are. A slot that was killed leaves no
-    row about that. A halted partition waits for an operator in any case."""
+    """Return the partitions that an operator or the file wants paused or stopped, or that still are.
+
+    A slot that was killed leaves no row with phase paused or stopped, so the desired state counts too. Halted
+    partitions are left out: they wait for an operator in any case.
+    """
     by_slot: dict[int, list[PartitionProgress]] = defaultdict(list)
     for row in partitions:
         by_slot[row.slot].append(row)
@@ -80,8 +89,10 @@ def _asked(now: DesiredStateView, scope: Scope) -> tuple[str, ...]:
 
 
 def closed_slots(rows: Mapping[str, Row], slots: int) -> frozenset[int]:
-    """Those below `slots` that somebody paused or stopped, or that failed too often: they are given nothing new to wait
-    there."""
+    """Return the slots below `slots` that are paused, stopped, or failed too often.
+
+    They get no new partitions, because these would only wait.
+    """
     now = DesiredStateView(rows)
     return frozenset(
         slot
@@ -91,22 +102,22 @@ def closed_slots(rows: Mapping[str, Row], slots: int) -> frozenset[int]:
 
 
 def starts_asked(rows: Mapping[str, Row], slot: int) -> tuple[str, ...]:
-    """The new starts that were asked for of a slot and of its scope."""
+    """Return the restarts that operators asked for of a slot and of its scope."""
     return DesiredStateView(rows).restarts(Scope.for_connector(Connector.SOURCE), slot_scope(slot))
 
 
 def slot_restarts(rows: Mapping[str, Row], slot: int) -> Restarts:
-    """How often a slot has failed in a row; a row that says never, where there is none."""
+    """Return the row of the slot's consecutive failures, or an empty one if the slot has none."""
     none = Restarts(owner="data-plane", subject=str(slot_scope(slot)))
     known = rows.get(none.key())
     return known if isinstance(known, Restarts) else none
 
 
 def has_failed(rows: Mapping[str, Row], slot: int) -> bool:
-    """Whether a slot has failed too often, and waits for somebody to ask for a new start."""
+    """Return whether a slot has failed too often and waits for an operator to restart it."""
     return is_spent(slot_restarts(rows, slot), starts_asked(rows, slot))
 
 
 def slot_scope(slot: int) -> Scope:
-    """A slot, as commands name it."""
+    """Return the scope by which commands name a slot."""
     return Scope(ScopeKind.SLOT, number=slot)

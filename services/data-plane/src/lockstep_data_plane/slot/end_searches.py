@@ -1,5 +1,7 @@
-"""Partitions at rest whose end a run of a slot has searched, and those that are searched again. The source alone knows
-where their copies end, and it did not answer."""
+"""The searches for the end of the copy of partitions at rest, within one run of a slot.
+
+A search is repeated if only the source knows where the copy ends and the source did not answer.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -9,34 +11,40 @@ from lockstep_kafka.common.backoff import KeyedBackoff
 from lockstep_state.offsets import TopicPartition
 
 ASKED_EVERY_S = 10.0
-"""Seconds from asking the source whether it answers about such partitions to asking it again."""
+"""Seconds between two rounds of asking the source whether it answers about such partitions."""
 
 ASKED_AT_ONCE = 50
-"""About so many of them."""
+"""The number of partitions about which the source is asked at the same time."""
 
 SEARCHED_AGAIN_S, SEARCHED_AT_MOST_S = 10.0, 300.0
-"""From a search in vain, although the source answered, to the next one: at first and at most."""
+"""The first and the longest pause in seconds before a search is repeated that failed although the source answers."""
 
 
 class EndSearches:
-    """Remember the searches of one run of a slot."""
+    """The searches that one run of a slot has done and those that it repeats."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
-        """Take a clock that does not go back, in seconds."""
+        """Take a monotonic clock, in seconds."""
         self._monotonic = monotonic
         self._orders: dict[TopicPartition, DesiredPartition] = {}
-        """Those that were searched, with what was wanted of them then."""
+        """The partitions whose search is over, with their desired state at that time."""
         self._unknown: dict[TopicPartition, None] = {}
-        """Those whose end the source alone knows. The one that was asked about last comes last."""
+        """The partitions whose end only the source knows. The one that was asked about last comes last."""
         self._in_vain: KeyedBackoff[TopicPartition] = KeyedBackoff(SEARCHED_AGAIN_S, SEARCHED_AT_MOST_S)
 
     def begin(self, tp: TopicPartition) -> None:
-        """Note that the partition is searched, or copied, from now on."""
+        """Note that a search or copy of the partition begins."""
         self._orders.pop(tp, None)
         self._unknown.pop(tp, None)
 
     def end(self, tp: TopicPartition, order: DesiredPartition, *, needs_source: bool) -> None:
-        """Note that a search is over. `needs_source`: the source alone knows the end."""
+        """Note that a search is over.
+
+        Args:
+            tp: The partition, by its name in the source.
+            order: Its desired state. No search begins again while this stays the same.
+            needs_source: Only the source knows the end, so the search is repeated once the source answers.
+        """
         self._orders[tp] = order
         if needs_source:
             self._unknown[tp] = None
@@ -45,12 +53,14 @@ class EndSearches:
             self._in_vain.succeeded(tp)
 
     def is_over(self, tp: TopicPartition, order: DesiredPartition) -> bool:
-        """Return whether a partition needs no search while it is wanted like this."""
+        """Return whether the partition was searched under this desired state already."""
         return self._orders.get(tp) == order
 
     async def repeat(self, source_answers: Callable[[TopicPartition], Awaitable[bool]], changed: asyncio.Event) -> None:
-        """Let a search begin again once the source answers about its partition, and set `changed` then. Never
-        returns."""
+        """Allow the search of a partition again once the source answers about it, and set `changed`.
+
+        Never returns.
+        """
         while True:
             await asyncio.sleep(ASKED_EVERY_S)
             while due := self._due():
@@ -62,7 +72,7 @@ class EndSearches:
                     break
 
     def _due(self) -> list[TopicPartition]:
-        """The partitions about which the source is asked now. Each call goes on behind the last one."""
+        """Return the partitions to ask the source about now, and move them to the end of the queue."""
         waiting = self._in_vain.waiting(self._monotonic()) if self._unknown else frozenset()
         due = [tp for tp in self._unknown if tp not in waiting][:ASKED_AT_ONCE]
         for tp in due:

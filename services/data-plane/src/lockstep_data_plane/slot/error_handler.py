@@ -1,4 +1,7 @@
-"""What an error code says about one partition: whether the target's log settles it, or an operator has to decide."""
+"""Decisions about one partition after an error code of either cluster.
+
+Some errors are settled by the target's log when the partition resumes. Others need an operator.
+"""
 
 from dataclasses import replace
 
@@ -16,25 +19,32 @@ from lockstep_kafka.wire.error_codes import NO_TOPIC, explain
 from lockstep_state.kafka.kafka_errors import ErrorMeaning, KafkaErrorCode
 
 REFUSES_CODEC = frozenset({KafkaErrorCode.UNSUPPORTED_COMPRESSION_TYPE, KafkaErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT})
-"""A broker that does not take the codec of a batch answers the first one, Azure Event Hubs the second."""
+"""The error codes for an unsupported codec. Brokers answer the first one, Azure Event Hubs the second."""
 
 
 class ErrorHandler:
-    """Turn error codes of both clusters into events of a partition."""
+    """A translator of error codes of both clusters into events of a partition."""
 
     def __init__(
         self, source: ClusterClient, target: ClusterClient, reporter: EventReporter, *, recompress: str = "auto"
     ) -> None:
-        """`recompress`: as `lockstep.recompress`. It decides about batches whose codec the target refuses."""
+        """Create the handler.
+
+        Args:
+            source: The source cluster.
+            target: The target cluster.
+            reporter: Receives missing permissions and refused codecs.
+            recompress: The value of `lockstep.recompress`. It decides about batches whose codec the target refuses.
+        """
         self._source = source
         self._target = target
         self._reporter = reporter
         self._recompresses = recompress in ("auto", "true")
         self.refused_codecs: frozenset[int] = frozenset()
-        """Codecs for which the target has refused batches."""
+        """The codecs of which the target has refused batches."""
 
     def on_fetch_error(self, partition: PartitionState, code: int) -> Failed | Refused:
-        """The source answered a fetch with an error."""
+        """Return the event for an error code in the source's answer to a fetch."""
         meaning, why = explain(code)
         where = f"cluster {self._source.alias}: fetching {partition.name} from offset {partition.fetch_from} on: {why}"
         if code in NO_TOPIC:  # deleted, re-created, or led elsewhere: resuming will say
@@ -47,8 +57,11 @@ class ErrorHandler:
     def on_append_error(
         self, partition: PartitionState, sent: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer
     ) -> Failed | Refused:
-        """The target answered an append with an error, or not at all. What is too large as one batch is split from now
-        on; a record is refused only where it was alone in its batch."""
+        """Return the event for an append that the target refused or did not answer.
+
+        A batch that is too large is split from now on. A record is refused as too large only if it was alone in its
+        batch.
+        """
         if isinstance(answer, NoProduceAnswer):
             return self._on_no_answer(partition, sent)
         meaning, why = explain(answer.code)
@@ -69,8 +82,11 @@ class ErrorHandler:
         return Refused(refuse_records(why, refusal), refusal, sent=sent)
 
     def _on_no_answer(self, partition: PartitionState, sent: InFlightBatch) -> Failed | Refused:
-        """Return the failure of a batch of which nothing is known. If the target closes the connection on large
-        requests, batches are split, and a single record that needs one is refused."""
+        """Return the event for a batch without an answer.
+
+        If the target closes the connection on large requests, batches are split. A single record that needs a large
+        request is refused.
+        """
         outgoing = sent.outgoing
         if not self._target.request_size.refuses(outgoing.size):
             return Failed(sent=sent)
@@ -84,7 +100,10 @@ class ErrorHandler:
         return Refused(refuse_records(why, refusal), refusal, sent=sent)
 
     def _refuse_codec(self, partition: PartitionState, sent: InFlightBatch, code: int) -> Failed:
-        """Remember the codec for all partitions, and say once what is done instead. The batch is judged again."""
+        """Remember the refused codec for all partitions, and report once which codec replaces it.
+
+        The batch is judged again.
+        """
         codec = sent.outgoing.codec
         if codec not in self.refused_codecs:
             self.refused_codecs |= {codec}

@@ -1,6 +1,8 @@
-"""What is done with a partition phase by phase, until it is released: resuming, settling, draining, quarantine.
+"""The task of each partition, which takes it through its phases until it is released.
 
-Each partition has a task, which sleeps but for changes of phase. Its events are carried out by the loop (`SlotIO`)."""
+It resumes, settles, drains and quarantines. It sleeps except when the phase changes. The slot's loop (`SlotIO`)
+carries out the partition's events.
+"""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
@@ -38,37 +40,45 @@ from lockstep_state.offsets import TopicPartition
 from lockstep_state.rows.state_rows import MirroredTopic, OffsetRuns
 
 AT_MOST_S = 4.0
-"""However long a broker has been away. Those who wait ask together for the metadata, so it costs little to look."""
+"""The longest pause in seconds before a retry. Waiting partitions share one metadata request, so a retry is cheap."""
 
 LOCATES_WITHIN_S = 3.0
-"""A source that brings nothing for so long, of a partition at rest, is asked whether it is there."""
+"""Seconds without records of a partition that is located, after which the slot asks whether the source is there."""
 
 BRINGS_WITHIN_S = 10.0
-"""One that is there has so much more time to bring something."""
+"""More seconds that a source which answers has to bring records of a partition that is located."""
 
 AT_LEAST_S = 0.5
-"""Between two tries of one partition, however many others get through."""
+"""The shortest pause in seconds before a retry, even if other partitions reach their brokers."""
 
 
 class RetryGate:
-    """Those of one slot. Thousands whose brokers come back one after the other would wait as long again as they have,
-    each for itself."""
+    """The partitions of one slot that wait to retry.
+
+    If one reaches its brokers, all retry at once. Otherwise each of thousands would wait out its own back-off after an
+    outage.
+    """
 
     def __init__(self) -> None:
         self._asleep: set[asyncio.Event] = set()
         self._through = 0
 
     async def after(self, trouble: BaseException, changed: asyncio.Event, seconds: float) -> None:
-        """Wait before the next try. As `pause` if no broker could be reached, which others find out too. Else until
-        `changed` is set, at most so many seconds."""
+        """Wait before the next retry.
+
+        After BrokerUnreachable it waits as `pause` does, since other partitions find out too when the broker is back.
+        After any other error it waits until `changed` is set, but at most `seconds`.
+        """
         if isinstance(trouble, BrokerUnreachable):
             await self.pause(changed, seconds)
         else:
             await set_within(changed, seconds)
 
     async def pause(self, changed: asyncio.Event, seconds: float) -> None:
-        """Before the next try: until `changed` is set, or another got through, at most so many seconds and
-        `AT_MOST_S`."""
+        """Wait until `changed` is set or another partition gets through, at most `seconds` and `AT_MOST_S`.
+
+        It waits at least `AT_LEAST_S` if only other partitions get through.
+        """
         seconds, before = min(seconds, AT_MOST_S), self._through
         if await set_within(changed, min(seconds, AT_LEAST_S)) or self._through != before:
             return
@@ -79,7 +89,7 @@ class RetryGate:
             self._asleep.discard(changed)
 
     def got_through(self) -> None:
-        """One found its brokers: every waiting partition tries now. Sets what those wait for."""
+        """Let every waiting partition retry now, since one has reached its brokers. Sets their `changed` events."""
         self._through += 1
         for changed in self._asleep:
             changed.set()
@@ -88,27 +98,31 @@ class RetryGate:
 
 @dataclass(slots=True)
 class PartitionBackoff:
-    """The back-off of one partition. Failures while it resumes and failures while it copies are counted apart. So after
-    a long outage, the first failure of the copy is tried again soon. Times are seconds of one clock that is never set
-    back."""
+    """The back-off of one partition.
+
+    Failures while it resumes and failures while it copies are counted separately. So after a long outage, the first
+    failure of the copy is retried soon. Times are seconds of a monotonic clock.
+    """
 
     _resuming: Backoff = field(default_factory=Backoff)
     _copying: Backoff = field(default_factory=Backoff)
     _resumed_at: float = 0.0
 
     def before_resuming(self, trouble: BaseException) -> float:
-        """It could not resume: seconds until the next try, twice as many each time up to 30."""
+        """Return the seconds until the next try to resume. They double with each failure, up to 30."""
         return self._resuming.next(away=isinstance(trouble, BrokerUnreachable))
 
     def resumed(self, now: float) -> None:
-        """It copies."""
+        """Note that the partition has resumed."""
         self._resuming.reset()
         self._resumed_at = now
 
     def before_copying(self, now: float, *, no_progress: bool) -> float:
-        """The copy failed: seconds until it resumes. None where something had got through since it resumed last; else
-        twice as many each time up to 30. One failure is forgotten for each ten seconds that it went well, for one that
-        has nothing to copy gets nothing through either."""
+        """Return the seconds to wait before it resumes after a failed copy.
+
+        They are 0 if the copy made progress since it last resumed. Otherwise they double with each failure, up to 30.
+        One failure is forgotten for each ten seconds of copying, because an idle partition makes no progress either.
+        """
         if not no_progress:
             self._copying.reset()
             return 0.0
@@ -118,25 +132,25 @@ class PartitionBackoff:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionTasks:
-    """See partitions through their phases, each in a task of its own."""
+    """The tasks of a slot's partitions, each of which takes one partition through its phases."""
 
     plane: DataPlaneSettings
     target: ClusterClient
     topics: Mapping[str, MirroredTopic]
     find_runs: Callable[[TopicPartition], Iterable[OffsetRuns]]
-    """The present rows of a partition's offset runs."""
+    """Returns the rows of a partition's offset runs that the state topic has now."""
     control_writer: ControlTopicWriter
     reporter: EventReporter
     resumer: Resumer
     transaction_runner: TransactionRunner
     sender: Sender
     changes: Mapping[PartitionState, asyncio.Event]
-    """Each is set when the partition's phase has changed, or its last answer is in."""
+    """The event of each partition. It is set when the phase has changed or the last answer is in."""
     io: SlotIO
     retry_gate: RetryGate = field(default_factory=RetryGate)
 
     async def run_partition(self, partition: PartitionState) -> None:
-        """See the partition through its phases, until it is released and its last row is written."""
+        """Take the partition through its phases, until it is released and its last row is written."""
         changed, pauses, asks_source = self.changes[partition], PartitionBackoff(), True
         while partition.phase is not Phase.RELEASED:
             changed.clear()
@@ -156,7 +170,7 @@ class PartitionTasks:
         await self._flush_progress(partition)
 
     async def _settle(self, partition: PartitionState, pauses: PartitionBackoff) -> None:
-        """Go on to the next phase, for every answer is in."""
+        """Enter the next phase, since every append has its answer."""
         self.io.step(partition, AllAnswered())
         if partition.phase is Phase.RESUMING:
             await self._backoff_before_resume(partition, pauses)
@@ -174,9 +188,11 @@ class PartitionTasks:
         return wanted and refused and not partition.leaving
 
     async def _quarantine(self, partition: PartitionState, pauses: PartitionBackoff) -> None:
-        """Keep what was refused in the quarantine topic, write down that it is passed over, and go on behind it. Until
-        both are acknowledged the partition waits, and what was kept is not kept again; a crash between them quarantines
-        again."""
+        """Write refused records to the quarantine topic, record in the row that they are passed over, and go on.
+
+        The partition waits until both writes are acknowledged. Records that were written are not written again,
+        unless the process crashes between the two writes.
+        """
         refusal = partition.refusal
         if refusal is None:
             return
@@ -210,7 +226,7 @@ class PartitionTasks:
     async def _report_and_wait(
         self, partition: PartitionState, trouble: BaseException, pauses: PartitionBackoff
     ) -> None:
-        """Report the trouble, and leave the partition alone before the next try."""
+        """Report the error, and wait before the next try."""
         self.reporter.trouble(partition, trouble)
         await self.retry_gate.after(trouble, self.changes[partition], pauses.before_resuming(trouble))
 
@@ -240,8 +256,10 @@ class PartitionTasks:
         self._go_on(partition, Resumed(row, end, self.find_runs(partition.tp), transactions))
 
     async def _resumed(self, partition: PartitionState, topic: MirroredTopic) -> Position | None:
-        """Return what `Resumer.resume` does; None as soon as the partition is to leave, also while the source is
-        waited for. It may be gone for good."""
+        """Return what `Resumer.resume` returns, or None as soon as the partition is to leave.
+
+        It stops waiting for the source in that case too, since the source may be gone for good.
+        """
         changed, resuming = self.changes[partition], asyncio.ensure_future(self.resumer.resume(partition, topic))
         resuming.add_done_callback(error_retrieved)  # this task may be cancelled in the turn in which it fails
         try:
@@ -258,8 +276,10 @@ class PartitionTasks:
         return None if resuming.cancelled() else resuming.result()
 
     async def _watch_locating(self, partition: PartitionState) -> bool:
-        """Return once the phase may be another one. A source that falls silent meanwhile is given up, and one that
-        answers questions and brings no records. Returns whether it may be asked again."""
+        """Wait until the phase may have changed, and return whether the source may be asked again.
+
+        It gives up a source that falls silent, and one that answers but brings no records.
+        """
         if await self._moves_on(partition, LOCATES_WITHIN_S):
             return True
         if await self.resumer.source_answers(partition.tp) and await self._moves_on(partition, BRINGS_WITHIN_S):
@@ -269,7 +289,7 @@ class PartitionTasks:
         return False
 
     async def _moves_on(self, partition: PartitionState, within_s: float) -> bool:
-        """Return whether the partition has another phase or position within so many seconds."""
+        """Return whether the phase or the position changes within `within_s` seconds."""
         position = partition.position
         return await set_within(self.changes[partition], within_s) or partition.position != position
 
@@ -279,13 +299,22 @@ class PartitionTasks:
             self.retry_gate.got_through()
 
     async def _others_ended(self, partition: PartitionState) -> bool:
-        """Wait for the end of a run that was cut off. False: something else has changed first."""
+        """Wait until a cut-off run can append no more. Return False if the partition changes first."""
         others_s = (self.io.others_end_by or 0.0) - asyncio.get_running_loop().time()
         return others_s <= 0 or not await set_within(self.changes[partition], others_s)
 
     async def _locate(self, partition: PartitionState, *, asks_source: bool) -> None:
-        """Find out where the copy of a partition ends that is not copied now; its row says so then. `asks_source`: as
-        for `Resumer.located`. Raises HaltPartition if the end is unknown, and what passes."""
+        """Find where the copy of a partition at rest ends, so that its row says it.
+
+        Retriable errors of `Resumer.located` pass through.
+
+        Args:
+            partition: The partition, which is not copied now.
+            asks_source: As for `Resumer.located`.
+
+        Raises:
+            HaltPartition: The end is unknown.
+        """
         if not await self._others_ended(partition):
             return
         found = await self.resumer.located(partition, asks_source=asks_source)

@@ -1,8 +1,8 @@
-"""The progress of every partition of a flow, as its state topic says it (no I/O, no clock).
+"""The progress of every partition of a flow, from its state topic (no I/O, no clock).
 
-All slots write theirs there each second, and each slot reads all of it. So with many slots nearly every row is of a
-partition that this one does not copy. Such a row is kept as bytes, and decoded if somebody asks for it. If it cannot
-be read then, the one before it counts, as in every fold.
+All slots write their rows to that topic each second, and each slot reads all of it. With many slots, nearly every
+row is of a partition that this slot does not copy. Such a row is kept as bytes, and decoded only when it is looked
+up. If it cannot be read then, the row before it counts, as in every fold.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -13,24 +13,31 @@ from lockstep_state.rows.state_rows import MalformedRow, PartitionProgress, Row,
 
 PREFIX = f"{PartitionProgress.kind}/".encode()
 EPOCH = b'"producer_epoch":'
-"""In JSON a quote within a text has a backslash before it. So the last of these bytes are the field: a detail of
-`cause`, which is in front of it, may have this name."""
+"""The JSON name of the producer epoch. A quote within a JSON text is escaped, so only a field name matches these bytes.
+A detail of `cause` may have this name too. `cause` comes first, so the last match is the field.
+"""
 
 
 class ProgressRows(Mapping[TopicPartition, PartitionProgress]):
-    """The newest row of each partition that no row of a later epoch has made outdated."""
+    """The newest row of each partition, unless a row with a later epoch has made it outdated."""
 
     def __init__(self, on_malformed: Callable[[MalformedRow], None] = lambda error: None) -> None:
         """Call `on_malformed` for a row that was kept as bytes and cannot be read."""
         self._on_malformed = on_malformed
         self._values: dict[bytes, tuple[bytes, ...]] = {}
-        """By key, as they are in the log: the last one, and before it one that may be needed in its place."""
+        """The rows of each key as bytes: the last one, then an earlier one that counts if the last cannot be read."""
         self._decoded: dict[bytes, tuple[bytes, PartitionProgress]] = {}
-        """The last one that was decoded, with its bytes."""
+        """The last decoded row of each key, with its bytes."""
 
     def fold(self, key: bytes, value: bytes | None) -> bool:
-        """Fold one record. Returns whether it is such a row; a removed one is ignored. Raises MalformedRow and
-        NewerVersion for what is not kept as bytes."""
+        """Fold one record, and return whether its key is that of a progress row.
+
+        The removal of a row is ignored.
+
+        Raises:
+            MalformedRow: The key names no partition, or the row was decoded at once and cannot be read.
+            NewerVersion: The row was decoded at once and is of a later version.
+        """
         if not key.startswith(PREFIX):
             return False
         if value is None:
@@ -61,7 +68,7 @@ class ProgressRows(Mapping[TopicPartition, PartitionProgress]):
         return len(self._values)
 
     def _find(self, key: bytes) -> PartitionProgress | None:
-        """Return the newest row that can be read, and forget those after it."""
+        """Return the newest row that can be read, and forget the rows after it."""
         decoded, values = self._decoded.get(key), self._values.get(key, ())
         for index, value in enumerate(values):
             if decoded is not None and decoded[0] is value:
@@ -80,7 +87,11 @@ class ProgressRows(Mapping[TopicPartition, PartitionProgress]):
 
 
 def readable_row(key: bytes, value: bytes, on_malformed: Callable[[MalformedRow], None]) -> Row | None:
-    """Return a row that was kept as bytes. None: it cannot be read, and `on_malformed` got why. Raises NewerVersion."""
+    """Return a row that was kept as bytes. If it cannot be read, call `on_malformed` and return None.
+
+    Raises:
+        NewerVersion: The row is of a later version.
+    """
     try:
         return decode_row(key, value)
     except MalformedRow as why:
@@ -100,6 +111,6 @@ def _names_partition(key: bytes) -> bool:
 
 
 def _epoch(value: bytes) -> bytes:
-    """The producer epoch in the bytes of a row; empty where it is not found."""
+    """Return the producer epoch in the bytes of a row, or empty bytes if there is none."""
     begin = value.rfind(EPOCH)
     return b"" if begin < 0 else value[begin : value.find(b",", begin)]

@@ -1,22 +1,31 @@
-"""Count the partitions that a slot had yet to resume when it wrote its rows last (no I/O, no clock)."""
+"""The number of partitions that a slot had still to resume when it last wrote its rows (no I/O, no clock)."""
 
 UNKNOWN = -1
 
 
 class ResumingCount:
-    """Hold the count of one run of a slot for its next status. The rows come before the status in the state topic."""
+    """The count of one run of a slot for its next status row.
+
+    The progress rows come before the status row in the state topic.
+    """
 
     def __init__(self) -> None:
         self._count = UNKNOWN
         self._generation = UNKNOWN
 
     def on_rows_written(self, generation: int, count: int) -> None:
-        """Note that every row that was due is acknowledged. `count`: of the partitions of the assignment of this
-        `generation`, how many had not resumed when the rows were made."""
+        """Note that every row that was due is acknowledged.
+
+        Args:
+            generation: The generation of the assignment.
+            count: How many of its partitions had not resumed when the rows were made.
+        """
         self._generation, self._count = generation, count
 
     def take_count(self, generation: int) -> int:
-        """Return the count of the assignment of this `generation`, once. -1: no rows were written since it was taken
-        last, or only those of an earlier assignment."""
+        """Return the count for the assignment of this `generation`, once.
+
+        It is -1 if no rows were written since the last call, or only rows of an earlier assignment.
+        """
         count, self._count = self._count, UNKNOWN
         return count if generation == self._generation else UNKNOWN

@@ -1,16 +1,19 @@
-"""Decide how long a slot copies on while nothing takes its rows (no I/O, no clock; decision 0083)."""
+"""The time limit for copying while the state topic takes no rows of a slot (no I/O, no clock; decision 0083)."""
 
 ROWS_WITHIN_S = 60.0
-"""What is copied without a row a restart has to find out from the logs. After this long a slot fetches nothing more
-until a row is acknowledged. The election of a leader takes less."""
+"""Seconds after which a slot stops fetching until a row is acknowledged. The election of a leader takes less.
+What was copied without a row has to be found out from the logs after a restart.
+"""
 
 
 class RowDeadline:
-    """Hold the deadline of one run of a slot. All times are seconds of a clock that does not go back."""
+    """The time limit of one run of a slot. All times are seconds of a monotonic clock."""
 
     def __init__(self) -> None:
         self._waiting_since: float | None = float("-inf")
-        """Since when a row waits to be acknowledged. Nothing is copied before the first one is."""
+        """The time since which a row waits to be acknowledged; None if none waits.
+        Nothing is copied before the first row is acknowledged.
+        """
         self._reported = False
 
     def on_write(self, now: float) -> None:
@@ -23,11 +26,11 @@ class RowDeadline:
         self._waiting_since = None
 
     def is_over(self, now: float) -> bool:
-        """Return whether the slot may not copy on."""
+        """Return whether the slot has to stop copying."""
         return self._waiting_since is not None and now - self._waiting_since > ROWS_WITHIN_S
 
     def news(self, now: float) -> bool | None:
-        """Return what `is_over` says if that is another answer than last time, else None."""
+        """Return the answer of `is_over` if it differs from the last call's, else None."""
         over = self.is_over(now)
         if over is self._reported:
             return None

@@ -1,8 +1,9 @@
-"""A slot: what runs inside one Spark task, for as long as its assignment holds (`architecture.md` §5).
+"""A slot: the work inside one Spark task, for as long as its assignment holds (`architecture.md` §5).
 
-It follows the flow's state topic, copies the partitions that its assignment names, and ends when the assignment says
-so. The task's arguments hold only its identity: how far each partition is it reads from Kafka. It ends too when the
-certificates of this host are others: the driver then begins anew."""
+It follows the flow's state topic and copies the partitions that its assignment names. It ends when the assignment
+says so, and when the certificates of this host change: then it is started again. The task's arguments hold only the
+slot's identity and settings. The progress of each partition is read from Kafka.
+"""
 
 import asyncio
 import time
@@ -45,28 +46,40 @@ from lockstep_state.rows.state_rows import (
 )
 
 ALIVE_EVERY_S = 5.0
-"""How often a slot says that it lives; the driver takes one for frozen that has been silent for several times as
-long."""
+"""Seconds between two status rows. The driver takes a slot for frozen that was silent for several times as long."""
 
 TOGETHER_S = 0.25
-"""How long the first partition that leaves waits for others: they leave by the hundreds."""
+"""Seconds that the first partition to leave waits for others, since hundreds may leave at once."""
 
 RECONCILES_EVERY_S = 30.0
-"""How often it is checked without any news whether every partition does what is wanted of it."""
+"""Seconds after which the slot compares its partitions with their desired state although no row has changed."""
 
 RENEWS_WITHIN_S = 10.0
-"""How long a slot drains that is to begin anew with other certificates. The former ones may serve no more; then the
-target's log shows the outcome of what is in flight."""
+"""Seconds that a slot drains before it reconnects with new certificates. The former certificates may not work any
+more. The target's log then shows what became of the batches in flight.
+"""
 
 PROGRESS_WITHIN_S = 2.0
-"""How long the end of a slot waits for MM2's progress. The row is written by then, and counts more."""
+"""Seconds that a slot waits at its end for the write of MM2's progress. The progress row, which counts more, is
+written by then.
+"""
 
 
 class Slot:
-    """One slot of one flow. `run` returns when the slot has been asked to end and everything has left it."""
+    """One run of a slot of a flow.
+
+    `run` returns when the slot has been asked to end and all its partitions have left.
+    """
 
     def __init__(self, spec: SlotSpec, tracing: Tracing = NO_TRACING, *, syncs_before: int = 0) -> None:
-        """`syncs_before`: offset syncs acknowledged in the same run, before it began anew."""
+        """Create the slot, with nothing connected.
+
+        Args:
+            spec: The identity and settings of this run.
+            tracing: The destination of spans.
+            syncs_before: Offset syncs that were acknowledged in the same run before new certificates restarted the
+                slot.
+        """
         self._spec = spec
         self._syncs_before = syncs_before
         self._slot_spans = SlotSpans(tracing, str(spec.settings.flow), spec.slot, spec.run, time.time_ns)
@@ -99,9 +112,9 @@ class Slot:
         )
         self._partition_tasks: dict[TopicPartition, asyncio.Task[None]] = {}
         self._ended: list[TopicPartition] = []
-        """Of the running tasks, those that have ended: it is not worth going through thousands at every turn."""
+        """The tasks that have ended. Without this list each turn would go through thousands of running tasks."""
         self._begun_by: dict[TopicPartition, DesiredPartition] = {}
-        """The order by which each partition that is tended was begun."""
+        """The desired state under which the task of each partition began."""
         self._searches = EndSearches(time.monotonic)
         self._alive_at = 0.0
         self._reconciled_at = 0.0
@@ -109,18 +122,26 @@ class Slot:
 
     @property
     def renews(self) -> bool:
-        """Whether it has ended, or is to end, only to begin anew."""
+        """Return whether the slot ends only to start again with new certificates."""
         return self._certificates.renewed and not self._assignment.ending
 
     @property
     def syncs(self) -> int:
-        """Offset syncs acknowledged in this run. It does not fall when the slot begins anew."""
+        """The number of offset syncs acknowledged in this run.
+
+        It does not fall when new certificates restart the slot.
+        """
         writer = self._control_writer.syncs
         return self._syncs_before + (0 if writer is None else writer.sent)
 
     async def run(self) -> int:
-        """Copy until asked to end. Returns how many records were appended. Raises what is our own mistake, and
-        LogTruncated when the state topic was re-created."""
+        """Copy until the slot is asked to end, and return how many records were appended.
+
+        A programming error in any of its tasks ends it too, and is raised.
+
+        Raises:
+            LogTruncated: The state topic was re-created.
+        """
         topic = state_topic(self._settings.flow, self._settings.group_id)
         follower = target_follower(self._settings, f"slot-{self._spec.slot}", topic, self._fold)
         try:
@@ -193,7 +214,7 @@ class Slot:
 
     @property
     def _continues(self) -> bool:
-        """Whether another run goes on at once with what this one has."""
+        """Return whether another run takes over the partitions of this one at once."""
         return bool(self._succession.successor) or self.renews
 
     def _check(self, *without_end: asyncio.Task[None]) -> None:
@@ -238,8 +259,11 @@ class Slot:
             self._resuming.on_rows_written(taken_up, resuming)
 
     async def _guarded(self, name: str, writing: Coroutine[Any, Any, None]) -> bool:
-        """Write rows although the state topic may take none: that is said once, and the rows are tried again. The copy
-        goes on meanwhile, but not for longer than `RowDeadline` allows. Returns whether it took them."""
+        """Write rows, and return whether the state topic took them.
+
+        A failure is reported once, and the rows are tried again later. The copy goes on meanwhile, but no longer than
+        `RowDeadline` allows.
+        """
         self._row_deadline.on_write(time.monotonic())
         try:
             await writing
@@ -252,7 +276,7 @@ class Slot:
         return True
 
     def _report_wait(self) -> None:
-        """Report when it begins to copy nothing because its rows are not taken, and when that is over."""
+        """Report when the slot stops copying because its rows are not taken, and when it goes on."""
         name, waits = f"slot {self._spec.slot}", self._row_deadline.news(time.monotonic())
         if waits:
             text = f"nothing has taken its rows for {ROWS_WITHIN_S:.0f} s, so it copies nothing until something does"
@@ -332,8 +356,10 @@ class Slot:
         self._partition_tasks[tp] = task
 
     def _is_located(self, tp: TopicPartition) -> bool:
-        """Whether nothing is to be found out of a partition at rest. What was killed wrote rows, but maybe not the
-        last one."""
+        """Return whether the end of a partition at rest needs no search.
+
+        A killed run wrote rows, but maybe not the last one.
+        """
         row = self._rows.get(tp)
         return row is None or row.is_set or (row.located and self._succession.ended_cleanly)
 

@@ -1,9 +1,10 @@
-"""The loop of a slot: it turns what comes from both clusters into events of partitions, and carries out their effects.
+"""The loop of a slot, which turns what comes from both clusters into events of partitions.
 
-`step` lets an event happen, and `apply_effects` does what is to be done then. Deliveries come from the fetcher
-(`on_fetched`), and answers to appends from the sender (`on_answers`). Both are handled as they are read, without a task
-in between. At one record a batch each switch of tasks costs more than the copy. One task for each partition
-(`partition_task.py`) sees it through its phases, and has its events carried out here, too."""
+`step` applies an event, and `apply_effects` carries out what follows from it. Deliveries come from the fetcher
+(`on_fetched`), and answers to appends from the sender (`on_answers`). Both are handled as they are read, without a
+task in between. With one record a batch, each switch of tasks costs more than the copy. One task for each partition
+(`partition_task.py`) takes it through its phases. The loop carries out the events of these tasks too.
+"""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -50,14 +51,14 @@ from lockstep_state.offsets import TopicPartition
 from lockstep_state.rows.state_rows import MirroredTopic, OffsetRuns, PartitionProgress
 
 COPYING = Phase.COPYING
-"""A member of an enum is looked up by a call; this one is needed for each batch."""
+"""The phase that is compared for each batch. A constant, because the lookup of an enum member is a call."""
 
 CHECK_INTERVAL_S = 0.5
-"""How often silent brokers are looked for."""
+"""Seconds between two checks for silent brokers."""
 
 
 class SlotLoop:
-    """Copy the partitions of one slot: own them, the connections to both clusters, and the tasks between them."""
+    """The copy of one slot's partitions: their states, the connections to both clusters, and the tasks between them."""
 
     def __init__(
         self,
@@ -72,18 +73,18 @@ class SlotLoop:
         *,
         waits: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Connect nothing yet; `run_partition` begins.
+        """Create the loop. Nothing connects before `run_partition`.
 
         Args:
-            settings: the flow's settings.
-            ids: the producer id of the flow, and the id of its source.
-            control_writer: writes rows and events.
-            troubles: what fails in this slot now.
-            topics: the rows of mirrored topics, by name in the source.
-            rows: the newest progress of each partition.
-            find_runs: returns the present rows of a partition's offset runs.
-            pass_over: called for records that cannot be read.
-            waits: whether nothing is to be fetched now.
+            settings: The flow's settings.
+            ids: The producer id of the flow, and the id of its source.
+            control_writer: Writes rows and events.
+            troubles: The errors that this slot has now.
+            topics: The rows of mirrored topics, by name in the source.
+            rows: The newest progress of each partition.
+            find_runs: Returns the rows of a partition's offset runs that the state topic has now.
+            pass_over: Called for records that cannot be read.
+            waits: Returns whether nothing is to be fetched now.
         """
         self._settings = settings
         self._log = FlowLog("data-plane", settings.flow)
@@ -92,10 +93,11 @@ class SlotLoop:
         self._control_writer = control_writer
         self.partitions: dict[TopicPartition, PartitionState] = {}
         self._unwritten: set[PartitionState] = set()
-        """These may have something new to write down, or acknowledged batches that are not counted yet. And those that
-        lag: thousands at rest are not among them."""
+        """The partitions that may have a new row to write or acknowledged batches to count, and those that lag.
+        Thousands of idle partitions are not among them.
+        """
         self.appended = self.appended_bytes = 0
-        """Records acknowledged by the target in this run, and bytes of their batches."""
+        """Records that the target acknowledged in this run, and the bytes of their batches."""
         self._changes: dict[PartitionState, asyncio.Event] = {}
         self.others_end_by: float | None = None
         self._waits = waits
@@ -143,16 +145,16 @@ class SlotLoop:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes fetched and not yet acknowledged."""
+        """The bytes that are fetched and not yet acknowledged."""
         return self._fetcher.budget.held
 
     @property
     def link_bytes(self) -> tuple[tuple[str, str, str, int], ...]:
-        """As `SlotStatus.link_bytes`."""
+        """The value of `SlotStatus.link_bytes`."""
         return tuple((c.alias, *total) for c in (self._source, self._target) for total in c.links.totals())
 
     async def close(self) -> None:
-        """End fetching and producing. What is in flight is not awaited: a drained slot has nothing in flight."""
+        """End fetching and producing, without waiting for batches in flight. A drained slot has none."""
         await self._transaction_runner.close()
         await self._fetcher.close()
         await self._origins.close()
@@ -160,39 +162,52 @@ class SlotLoop:
         await self._target.close()
 
     def share_rates(self, mine: Mapping[str, int], everywhere: Mapping[str, int]) -> None:
-        """Share limits of bytes a second by partitions of each topic: `mine` are this slot's, of those `everywhere`."""
+        """Set this slot's share of the limits of bytes a second.
+
+        Args:
+            mine: The number of this slot's partitions, by topic.
+            everywhere: The number of the flow's partitions, by topic.
+        """
         self._fetcher.schedule.rates.share(mine, everywhere)
 
     def check(self) -> None:
-        """Raise what ended a fetch by mistake. Report what clusters turned out not to support, and when brokers slow us
-        down. To be called every now and then."""
+        """Raise the programming error that ended a fetch or an origin lookup, and report the state of the clusters.
+
+        The report names what clusters do not support and when brokers throttle. The slot calls this at every turn.
+        """
         if (crash := self._fetcher.crashed() or self._origins.crashed()) is not None:
             raise crash
         self._reporter.report_clusters()
 
     async def end_silent(self) -> None:
-        """Until it is cancelled: ends connections whose broker went silent. A task of its own, because the writer of
-        progress may be waiting for that very broker."""
+        """Close connections whose broker went silent, until cancelled.
+
+        It is a task of its own, because the writer of progress may be waiting for the silent broker.
+        """
         while True:
             self._fetcher.end_stuck()
             self._sender.end_stuck()
             await asyncio.sleep(CHECK_INTERVAL_S)
 
     def wake(self) -> None:
-        """Fetch again, if `waits` was why nothing was."""
+        """Fetch again, if `waits` was the reason for the pause."""
         self._fetcher.wake()
 
     def is_resuming(self, tp: TopicPartition) -> bool:
-        """Return whether it is still unknown what the target's log has of a partition that is tended."""
+        """Return whether it is still unknown what the target's log has of a partition that has a task."""
         partition = self.partitions.get(tp)
         return partition is None or partition.phase in (Phase.RESUMING, Phase.SETTLING, Phase.LOCATING)
 
     async def source_answers(self, tp: TopicPartition) -> bool:
-        """Return whether the source answers about a partition. One that is gone holds up nothing."""
+        """Return whether the source answers about a partition. A source that is gone delays nothing."""
         return await self._resumer.source_answers(tp)
 
     async def flush(self) -> None:
-        """Write down what is new of each partition. Raises ClusterError, after which the same rows are still due."""
+        """Write the rows of all partitions that have news.
+
+        Raises:
+            ClusterError: The rows were not taken. They are still due.
+        """
         for partition in list(self._unwritten):
             self.step(partition, AcksDue(now_ms()))
         due, self._unwritten = self._unwritten, set()
@@ -207,7 +222,7 @@ class SlotLoop:
         return self.partitions.get(partition.tp) is partition
 
     def remove(self, tp: TopicPartition) -> None:
-        """The partition is released and written down."""
+        """Forget a partition that is released and whose last row is written."""
         partition = self.partitions.pop(tp, None)
         if partition is not None:
             self._unwritten.discard(partition)
@@ -218,9 +233,15 @@ class SlotLoop:
             self._fetcher.set_held(partition, 0)
 
     def leave(self, tp: TopicPartition, rests: str = "", *, goes_on: bool = False) -> None:
-        """The partition is to leave. Its batches in flight are awaited, and where they ended in the target's log is
-        found; then it is released. `rests`: why it is not copied then, in a word that its progress has. `goes_on`:
-        another slot copies it at once, and finds that by itself."""
+        """Let a partition leave.
+
+        Its batches in flight are awaited, and their end in the target's log is found. Then it is released.
+
+        Args:
+            tp: The partition, by its name in the source.
+            rests: The phase in its progress row that says why it is not copied then, as `paused`.
+            goes_on: Another run of a slot copies it at once, and finds the end by itself.
+        """
         if (partition := self.partitions.get(tp)) is not None:
             before = partition.leaving, partition.resolves_end
             in_doubt = self.others_end_by is not None and not self._plane.read_back  # which has waited for their end
@@ -229,8 +250,10 @@ class SlotLoop:
                 self._changes[partition].set()
 
     def topic_changed(self, topic: MirroredTopic) -> None:
-        """A topic's row came in: its limits count from now on. A partition whose topic is another one now is examined
-        again before it continues."""
+        """Apply a topic's new row: its limits hold from now on.
+
+        Partitions whose topic was re-created are examined again before they go on.
+        """
         now = topic.source_topic_id, topic.target_topic_id, topic.target_partitions
         event = TopicChanged(target_limits(self._plane, topic, self._error_handler.refused_codecs), *now)
         for partition in self.partitions.values():
@@ -240,8 +263,14 @@ class SlotLoop:
     # -- one partition -------------------------------------------------------------------------------------------------
 
     async def run_partition(self, tp: TopicPartition, topic: MirroredTopic, *, rests: str | None = None) -> None:
-        """See the partition through its phases until it is released. `rests`: it is not to be copied; where its copy
-        ends is found, and then it is released with this word."""
+        """Take the partition through its phases until it is released.
+
+        Args:
+            tp: The partition, by its name in the source.
+            topic: The row of its topic.
+            rests: None if it is to be copied. Otherwise only the end of its copy is found, and it is released with
+                this phase.
+        """
         partition = PartitionState(
             *tp,
             topic.target_topic,
@@ -258,18 +287,18 @@ class SlotLoop:
         await self._partition_tasks.run_partition(partition)
 
     def resuming(self) -> Iterable[PartitionState]:
-        """Return the partitions that are about to resume."""
+        """Return the partitions that are in the phase RESUMING."""
         return [partition for partition in self.partitions.values() if partition.phase is Phase.RESUMING]
 
     # -- events in, effects out ----------------------------------------------------------------------------------------
 
     def apply_event(self, partition: PartitionState, event: PartitionEvent) -> None:
-        """Do as `step`; then the partition's transaction may be due, or one is to be opened."""
+        """Do as `step`. Then open a transaction of the partition, or end one that is due."""
         self.step(partition, event)
         self._transaction_runner.update(partition)
 
     def step(self, partition: PartitionState, event: PartitionEvent) -> None:
-        """Let the event happen, do what is to be done then, and wake the partition's task if it waits for that."""
+        """Apply the event to the partition, carry out the effects, and wake its task if it waits for them."""
         before = partition.phase
         waited_for = before is not COPYING and not partition.drained
         effects = partition.step(event)
@@ -280,8 +309,12 @@ class SlotLoop:
             self._changes[partition].set()
 
     def apply_effects(self, partition: PartitionState, effects: Effects) -> None:
-        """Do what is to be done after a step. `Append` and `JoinTransaction` come only to those who ask for them: the
-        sender and the transaction runner."""
+        """Carry out the effects of a step.
+
+        Raises:
+            TypeError: An effect is `Append` or `JoinTransaction`. Only the sender and the transaction runner ask for
+                these.
+        """
         for effect in effects:
             match effect:
                 case Persist():
@@ -301,7 +334,7 @@ class SlotLoop:
         self._update_held(partition)
 
     def pump(self) -> None:
-        """Send what can be sent, now."""
+        """Send now what can be sent."""
         self._sender.pump()
 
     def _fetch(self, partition: PartitionState) -> None:
@@ -322,13 +355,13 @@ class SlotLoop:
         self._reporter.recovered(partition)
 
     def _update_held(self, partition: PartitionState) -> None:
-        """Note how many bytes the partition holds. To be called whenever that may be another number."""
+        """Update the number of bytes that the partition holds. To be called whenever it may have changed."""
         self._fetcher.set_held(partition, partition.routing.bytes_held + self._origins.bytes_held(partition))
 
     # -- what the fetcher brings ---------------------------------------------------------------------------------------
 
     def may_fetch(self, partition: PartitionState) -> bool:
-        """Return whether the partition may be fetched now, as far as its room does not decide."""
+        """Return whether the partition may be fetched now. Its memory is judged elsewhere."""
         return not (self._waits() or self._origins.holds(partition))
 
     def on_fetched(self, delivery: Delivery) -> None:
@@ -339,12 +372,14 @@ class SlotLoop:
             self._judge(delivery)
 
     def on_delivered(self) -> None:
-        """Send what an answer of the source brought: its last delivery is judged."""
+        """Send what an answer of the source brought, after its last delivery was judged."""
         self._sender.pump()
 
     def on_fetch_lost(self, partition: PartitionState, why: str) -> None:
-        """Let the partition resume, for the source's connection ended. Resuming will say whether its cluster is gone:
-        one line for all partitions, not one for each."""
+        """Let the partition resume, because the connection to the source ended.
+
+        Nothing is reported here. If the source is gone, resuming reports it once for all partitions.
+        """
         self.apply_event(partition, Failed(source_failed=True))
 
     def _on_origins_known(self, partition: PartitionState) -> None:
@@ -369,7 +404,7 @@ class SlotLoop:
     # -- what the sender brings ----------------------------------------------------------------------------------------
 
     def on_answers(self, answered: Sequence[AnsweredBatch]) -> None:
-        """Take what became of the batches of a request."""
+        """Apply the outcome of each batch of a produce request."""
         now = now_ms()
         for partition, sent, answer in answered:
             if isinstance(answer, ProduceAnswer) and not answer.code:
@@ -380,7 +415,7 @@ class SlotLoop:
                 self.apply_event(partition, self._error_handler.on_append_error(partition, sent, answer))
 
     def _on_appended(self, partition: PartitionState, event: Acked) -> None:
-        """Do as `apply_event`, with as little as most acknowledgements need."""
+        """Do as `apply_event`, at the least cost for the usual acknowledgement."""
         if partition.phase is not COPYING:
             self.apply_event(partition, event)
         elif (effects := partition.step(event)) is PERSISTS:

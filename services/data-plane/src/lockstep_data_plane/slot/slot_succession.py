@@ -5,28 +5,31 @@ from lockstep_state.rows.state_rows import Leader, SlotStatus
 
 
 class SlotSuccession:
-    """What one run of a slot knows of the run before it, and of one after it."""
+    """The runs before and after one run of a slot."""
 
     def __init__(self, spec: SlotSpec) -> None:
         self._spec = spec
         self._before: set[str] = set()
-        """Runs of the same slot that have spoken before this one."""
+        """Runs of the same slot whose status was read before this one's first status."""
         self._has_spoken = False
         self.ended_cleanly = True
-        """The run of this slot before this one let go of all that it had."""
+        """True if the run before this one released all its partitions."""
         self.successor = ""
-        """The leader or run that has taken over since this run began; "": none has."""
+        """The leader or run that has taken over since this run began; "" if none has."""
 
     def see_leader(self, row: Leader, term: int) -> bool:
-        """Note the leader of the drivers. Returns whether it takes over: then it starts slots of its own."""
+        """Note the leader of the drivers, and return whether it takes over. It then starts slots of its own."""
         if self.successor or not self._spec.is_succeeded_by(row, term):
             return False
         self.successor = row.instance
         return True
 
     def see_status(self, row: SlotStatus) -> bool:
-        """Note what a run of this slot says. Returns whether a later run takes over, which matters only where no broker
-        refuses the appends of the earlier one. One that has spoken before may wake up late, and is not later."""
+        """Note the status of a run of this slot, and return whether a later run takes over.
+
+        A later run matters only where no broker refuses the appends of an earlier one (`read_back`). A run that was
+        seen before this one spoke is an earlier run that woke up late.
+        """
         if row.run == self._spec.run:
             self._has_spoken = True
             return False

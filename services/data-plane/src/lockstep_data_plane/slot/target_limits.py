@@ -1,4 +1,4 @@
-"""Tell what the target takes of a topic's copy (no I/O)."""
+"""The limits that the target sets for the batches of a topic's copy (no I/O)."""
 
 from lockstep_config.flow.model import DataPlaneSettings
 from lockstep_data_plane.record_batch.classify import TargetLimits
@@ -9,8 +9,11 @@ from lockstep_state.rows.state_rows import MirroredTopic
 def target_limits(
     plane: DataPlaneSettings, topic: MirroredTopic, refused_codecs: frozenset[int] = frozenset()
 ) -> TargetLimits:
-    """Return them by the topic's configs as topic-sync saw them last, the producer's `compression.*`, and the codecs
-    that the target has refused so far."""
+    """Return the limits of a topic's copy.
+
+    They follow from the topic's configs as topic-sync last saw them, the producer's `compression.*` settings, and the
+    codecs that the target has refused so far.
+    """
     configs = dict(topic.target_configs)
     codec, compression = plane.compression_type, plane.compression
     return TargetLimits(

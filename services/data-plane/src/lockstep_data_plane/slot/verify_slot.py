@@ -1,8 +1,9 @@
 """A slot that copies nothing: it compares copies with their source (`docs/guides/verify.md`).
 
-It follows the flow's state topic. It compares its share of the partitions that are mirrored, one after the other, a
-while each. It does what an operator has requested, and follows all copies with `lockstep.verify.enabled`. How far each
-one is it writes into the partition's row. It goes on from there after any end."""
+It follows the flow's state topic. It compares its share of the mirrored partitions one after the other, a while each.
+It carries out an operator's request, and follows all copies if `lockstep.verify.enabled` is set. It writes how far
+each comparison is into the partition's row, and goes on from there after a restart.
+"""
 
 import asyncio
 import time
@@ -64,18 +65,21 @@ from lockstep_state.rows.state_rows import (
 )
 
 CHECK_INTERVAL_S = 1.0
-"""How soon what was copied since is compared."""
+"""Seconds after which the slot looks for newly copied records to compare."""
 
 WRITTEN_EVERY_S = 2.0
-"""How often the row of a partition is written while it is compared."""
+"""Seconds between two writes of a partition's row while it is compared."""
 
 AT_ONCE_S = 10.0
-"""How long one partition is compared before the next one has its turn."""
+"""Seconds for which one partition is compared before the next one has its turn."""
 
 
 class VerifySlot:
-    """One of the slots of a flow that compare. `run` returns when nothing is left to compare, unless copies are
-    followed as they grow, or when another instance leads."""
+    """One of a flow's slots that compare.
+
+    `run` returns when nothing is left to compare, unless `lockstep.verify.enabled` is set. It also returns when
+    another instance leads, or certificates change.
+    """
 
     def __init__(self, spec: SlotSpec) -> None:
         self._spec = spec
@@ -89,7 +93,9 @@ class VerifySlot:
         self._rows: dict[TopicPartition, VerifiedPartition] = {}
         self._request: Verification | None = None
         self._written: set[TopicPartition] = set()
-        """Those whose rows this slot has written, so that what it reads of them is what it wrote."""
+        """The partitions whose rows this slot has written. Their rows in the state topic are this slot's own, so they
+        are not read.
+        """
         self._producers: set[int] = {spec.producer_id}
         self._limit = ReadLimit(None)
         self._succeeded = False
@@ -99,7 +105,10 @@ class VerifySlot:
 
     @property
     def renews(self) -> bool:
-        """Whether it ends because the certificates of this host are others, and another one is to take its place."""
+        """Return whether it ends because the certificates of this host changed.
+
+        Another slot takes its place then.
+        """
         return self._certificates.renewed and not self._succeeded
 
     @property
@@ -115,8 +124,13 @@ class VerifySlot:
         )
 
     async def run(self) -> int:
-        """Compare until there is nothing left. Returns 0, the number of records that it appended. Raises what is our
-        own mistake, and LogTruncated when the state topic was re-created."""
+        """Compare until nothing is left, and return 0, the number of appended records.
+
+        A programming error in any of its tasks ends it too, and is raised.
+
+        Raises:
+            LogTruncated: The state topic was re-created.
+        """
         settings = self._settings
         topic = state_topic(settings.flow, settings.group_id)
         conf = client_settings.target_producer(settings, f"verify-{self._spec.slot}")
@@ -141,8 +155,11 @@ class VerifySlot:
         return 0
 
     async def _compare_all(self, state: ControlTopicLog) -> bool:
-        """Compare every partition of this slot for a while, until each is compared as far as it is copied. Whether
-        nothing of a request is left."""
+        """Compare every partition of this slot in turns, until each is compared up to where it is copied.
+
+        Returns:
+            True if nothing of a request is left to do.
+        """
         while not self._leaves:
             is_cut = False
             for tp in self._partitions():
@@ -157,12 +174,12 @@ class VerifySlot:
         return False
 
     def _partitions(self) -> Sequence[TopicPartition]:
-        """This slot's share of the partitions that are mirrored."""
+        """Return this slot's share of the mirrored partitions."""
         every = copied_partitions(self._topics.values(), by_key=self._settings.data_plane.by_key)
         return [tp for tp in every if comparing_slot(tp, self._verify.tasks_max) == self._spec.slot]
 
     def _open_request(self, tp: TopicPartition) -> Verification | None:
-        """The request that is about the partition and not carried out there yet."""
+        """Return the running request that names the partition, if it is not yet carried out for it."""
         request, known = self._request, self._rows.get(tp)
         if request is None or request.phase != "running" or (request.topics and tp[0] not in request.topics):
             return None
@@ -173,7 +190,7 @@ class VerifySlot:
     async def _compare(
         self, tp: TopicPartition, progress: PartitionProgress, request: Verification | None, state: ControlTopicLog
     ) -> bool:
-        """Compare the partition up to where its copy is. Whether another turn is needed at once."""
+        """Compare the partition up to where its copy is. Return whether another turn is needed at once."""
         known, topic, began_ms = self._rows.get(tp), self._topics[tp[0]], now_ms()
         fresh = known or VerifiedPartition(topic=tp[0], partition=tp[1], verified_ms=began_ms)
         if self._settings.data_plane.by_key:
@@ -205,8 +222,10 @@ class VerifySlot:
         return done.upstream < done.upstream_end
 
     def _recreated(self, tp: TopicPartition, remote: TopicPartition, progress: PartitionProgress) -> Reason:
-        """Return why the topics are not those of the copy; no reason where they are, as far as the brokers have topic
-        ids."""
+        """Return the reason if either topic was re-created since it was copied, else `NO_REASON`.
+
+        It compares topic ids, so brokers without them show nothing.
+        """
         for cluster, name, known in (
             (self._source, tp, progress.source_topic_id),
             (self._target, remote, progress.target_topic_id),
@@ -239,7 +258,7 @@ class VerifySlot:
         copy: CopyState,
         state: ControlTopicLog,
     ) -> VerifiedPartition:
-        """The row with what was compared: all of the stretch, or a part of it that took a while."""
+        """Compare the stretch, or the part of it that fits into one turn, and return the row with the result."""
         row, progress = stretch.row, copy.progress
         ours = producers_of_copy(progress, self._producers)
         configs, traces = dict(self._topics[tp[0]].target_configs), copy.is_traced
@@ -302,7 +321,7 @@ class VerifySlot:
     # -- the state topic -----------------------------------------------------------------------------------------------
 
     async def _write(self, row: VerifiedPartition, state: ControlTopicLog) -> None:
-        """Write the row, unless it says what it said before."""
+        """Write the row, unless only its time differs from the last one."""
         known = self._rows.get((row.topic, row.partition))
         if known is not None and replace(row, at_ms=known.at_ms) == known:
             return

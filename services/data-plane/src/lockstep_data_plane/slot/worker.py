@@ -1,4 +1,4 @@
-"""A slot's life in Spark's Python worker: an event loop for the slot, and the log where the executor's output goes."""
+"""A slot in Spark's Python worker: its event loop, its garbage collection, and its log in the executor's output."""
 
 import asyncio
 import os
@@ -16,23 +16,24 @@ from lockstep_runtime.telemetry.tracing_config import start_tracing
 from lockstep_runtime.util import memory
 
 SWITCH_S = 0.0005
-"""How long another thread (a control topic's consumer or producer) may keep the interpreter while a record waits."""
+"""Seconds for which another thread (a control topic's consumer or producer) may keep the interpreter."""
 
 COLLECT_AFTER = (20_000, 50, 100)
-"""When the collector looks for cycles: what a record brings about is freed without it, and there are few cycles."""
+"""The thresholds of the garbage collector. Objects of the copy are freed without it, and there are few cycles."""
 
 LARGE_BYTES = 32 * 1024 * 1024
-"""More than any answer of a fetch."""
+"""The size for malloc's settings, which is above that of any answer to a fetch."""
 
 NICENESS = 10
-"""Of a slot that compares. If the processors are busy, it gets about a tenth of what a slot that copies gets."""
+"""The niceness of a slot that compares. On busy processors it gets about a tenth of the time of a slot that copies."""
 
 LAST_SPANS_S = 1.0
-"""For the spans of the last moments. If the collector is away, the end of the slot is delayed by this."""
+"""Seconds to wait at the end for the export of the last spans. If the collector is away, the slot ends later by this.
+"""
 
 
 def run_slot(spec: SlotSpec) -> int:
-    """Copy, or compare, until the slot is asked to end or has nothing left. Returns how many records were appended."""
+    """Copy or compare until the slot is asked to end or has nothing left, and return how many records were appended."""
     log.configure("data-plane", spec.log_level, "json" if spec.log_format == "json" else "text")
     sys.setswitchinterval(SWITCH_S)
     tracing = _tracing(spec)
@@ -49,8 +50,10 @@ def run_slot(spec: SlotSpec) -> int:
 
 
 def _behind_others(work: Callable[[], int]) -> int:
-    """Run it in a thread that gets the processor after those that copy. A thread, because Spark uses the process again
-    for other slots, and a priority cannot be raised again."""
+    """Run `work` in a thread of lower priority than the slots that copy, and return its result.
+
+    It needs a thread of its own: Spark uses the process again for other slots, and a priority cannot be raised again.
+    """
     result: Future[int] = Future()
 
     def run() -> None:
@@ -66,14 +69,17 @@ def _behind_others(work: Callable[[], int]) -> int:
 
 
 def _tracing(spec: SlotSpec) -> Tracing:
-    """Of this worker: what sends spans is a thread, and none survives the fork that made the worker."""
+    """Start the tracing of this worker.
+
+    The exporter is a thread, and no thread survives the fork that made the worker.
+    """
     if not spec.settings.tracing:
         return NO_TRACING
     return start_tracing("data-plane", spec.run, os.environ, log.FlowLog("data-plane", spec.settings.flow))
 
 
 async def _run(spec: SlotSpec, tracing: Tracing) -> int:
-    """A slot, and another one in its place whenever it ends for other certificates."""
+    """Run a slot, and start another one whenever it ends because certificates changed."""
     appended = syncs = 0
     while True:
         slot = VerifySlot(spec) if spec.verifies else Slot(spec, tracing, syncs_before=syncs)

@@ -1,8 +1,9 @@
-"""Finds the next place from which two logs agree, however far ahead it is, in bounded memory (no I/O).
+"""A search for the next place from which two logs agree, however far ahead it is, in bounded memory (no I/O).
 
-Three records that follow each other are known by one number. Each log keeps the numbers of what was read of it, and
-looks for its own in those of the other one. If there are too many, each log keeps every second one, then every fourth.
-The number itself decides which, so both logs keep the same ones (decision 0061)."""
+Three records that follow each other are known by one number. Each log keeps the numbers of its records, and looks for
+them among those of the other log. If there are too many, each log keeps every second one, then every fourth. The
+number itself decides which, so both logs keep the same ones (decision 0061).
+"""
 
 from collections import deque
 from typing import NamedTuple
@@ -10,23 +11,28 @@ from typing import NamedTuple
 from lockstep_data_plane.verify.difference import Content
 
 CONFIRMED = 2
-"""So many records behind a place have to agree too, as far as there are any: equal records may follow each other."""
+"""The number of records after a place that have to agree too, if there are any. Equal records may follow each other.
+"""
 
 MOST = 1 << 16
-"""Places of each log that are remembered."""
+"""The number of places of each log that are remembered."""
 
 LAST = 256
-"""Records at the ends of both logs that are compared from behind."""
+"""The number of records at the ends of both logs that are compared backwards."""
 
 SLACK = 32
-"""If one of N places is remembered, the first one that agrees is hardly ever more than so many times N earlier."""
+"""If one of N places is remembered, the first place that agrees is hardly ever more than `SLACK` times N records
+earlier.
+"""
 
 SOURCE, TARGET = 0, 1
 
 
 class Agreement(NamedTuple):
-    """Offsets of the source and of the target from which both logs agree. The first such place may be up to `slack`
-    records earlier."""
+    """The offsets of source and target from which both logs agree.
+
+    The first such place may be up to `slack` records earlier.
+    """
 
     source: int
     target: int
@@ -34,23 +40,31 @@ class Agreement(NamedTuple):
 
 
 class AgreementSearch:
-    """Search from the place where both logs differ. Feed the records of each log in order, those of the target
-    first."""
+    """A search from the place where both logs differ.
+
+    Add the records of each log in order, those of the target first.
+    """
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
         self._mask = 0
         self._places: tuple[dict[int, int], dict[int, int]] = {}, {}
         self._last: tuple[deque[tuple[int, int]], ...] = deque(maxlen=LAST), deque(maxlen=LAST)
-        """(offset, hash) of the last records."""
+        """The offsets and hashes of the last records, by log."""
         self._first: list[int | None] = [None, None]
         self._has_own_time = True
         self.read = [0, 0]
-        """Records of each log."""
+        """The number of records that were added, by log."""
 
     def add_record(self, log: int, offset: int, content: Content, *, has_own_time: bool = True) -> Agreement | None:
-        """Add the next record of a log. Return where both agree, once that is known. `has_own_time`: as of
-        `AlignedRecord`; what the first record of the target has counts for all."""
+        """Add the next record of a log, and return where both logs agree once that is known.
+
+        Args:
+            log: `SOURCE` or `TARGET`.
+            offset: The record's offset.
+            content: The record's content.
+            has_own_time: As in `AlignedRecord`. The value of the target's first record counts for all.
+        """
         if log == TARGET and not self.read[TARGET]:
             self._has_own_time = has_own_time
         self.read[log] += 1
@@ -82,7 +96,10 @@ class AgreementSearch:
         return SLACK * (self._mask + 1) if self._mask else 0
 
     def at_end(self) -> Agreement | None:
-        """Return where the ends of both logs agree, as far back as they do: there may be too few records to find."""
+        """Return the first place from which the ends of both logs agree, or None if their last records differ.
+
+        It helps if there are too few records for the search.
+        """
         begins, count = None, 0
         for (source, ours), (target, theirs) in zip(*map(reversed, self._last), strict=False):
             if ours != theirs:

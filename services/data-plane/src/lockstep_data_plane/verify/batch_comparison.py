@@ -1,7 +1,8 @@
-"""Whether a batch of the target is a batch of the source with our stamp, without its records being read (no I/O).
+"""The comparison of a batch of the target with one of the source without reading records (no I/O).
 
-The stamp is all that Lockstep changes of a batch that passes (`architecture.md` §5, "Stamp"). It is base offset, leader
-epoch, some attributes, producer id, epoch and sequence, and the CRC."""
+The stamp is all that Lockstep changes of a batch that passes (`architecture.md` §5, "Stamp"). It is base offset,
+leader epoch, some attributes, producer id, epoch and sequence, and the CRC.
+"""
 
 from enum import Enum
 
@@ -11,29 +12,31 @@ from lockstep_data_plane.record_batch.outgoing_batch import KEPT_ATTRIBUTES, exp
 
 _PRODUCER_AT, _PRODUCER_ENDS = 43, 57
 _BEFORE_THE_PRODUCER = slice(23, _PRODUCER_AT)
-"""Last offset delta and both timestamps."""
+"""The bytes of the last offset delta and both timestamps."""
 _BEHIND_THE_PRODUCER = slice(_PRODUCER_ENDS, None)
-"""The count of the records, and the records."""
+"""The bytes of the record count and the records."""
 _ALL_ONES = 0xFFFFFFFF
 _ZEROS = memoryview(bytes(1 << 20))
 
 
 class Depth(Enum):
-    """How closely a copy is compared."""
+    """The depth at which a copy is compared."""
 
     COUNT = "count"
     """The ends of both logs and the offset runs between them. Nothing is fetched."""
     CRC = "crc"
-    """The CRC that each batch has, without our stamp's part in it."""
+    """The CRC of each batch, without the part of it that comes from Lockstep's stamp."""
     BYTES = "bytes"
-    """All bytes of a batch but the stamp, and its CRC."""
+    """All bytes of a batch except the stamp, and its CRC."""
     RECORD = "record"
     """Key, value, headers, timestamp and order of each record."""
 
 
 def is_copy(source: Batch, target: Batch, depth: Depth) -> bool:
-    """Whether the target's batch holds exactly the records of the source's, as far as the depth goes. False says
-    nothing: such a batch may be rebuilt, and its records are to be compared."""
+    """Return whether the target's batch holds exactly the records of the source's, at this depth.
+
+    False does not mean a difference. Such a batch may be rebuilt, so its records have to be compared.
+    """
     if depth is Depth.RECORD or not _may_be_copy(source, target):
         return False
     if depth is Depth.CRC:
@@ -56,10 +59,11 @@ def _may_be_copy(source: Batch, target: Batch) -> bool:
 
 
 def stamp_difference(source: memoryview, target: memoryview) -> int:
-    """How the CRCs of two batches of one size differ, if they differ in attributes and producer only.
+    """Return the exclusive or of the CRCs of two batches of one size that differ only in attributes and producer.
 
-    A CRC is linear: that of an exclusive or is the exclusive or of both. So only the bytes of the stamp count, and how
-    far they are from the end of the batch."""
+    A CRC is linear: the CRC of an exclusive or is the exclusive or of the CRCs. So only the bytes of the stamp count,
+    and their distance from the end of the batch.
+    """
     head = bytes(a ^ b for a, b in zip(source[CRC_FROM:_PRODUCER_ENDS], target[CRC_FROM:_PRODUCER_ENDS], strict=True))
     only = head[:2] + bytes(_PRODUCER_AT - CRC_FROM - 2) + head[_PRODUCER_AT - CRC_FROM :]
     # crc32c inverts the register before and after; begun with all ones, it is the plain remainder.
@@ -71,5 +75,5 @@ def stamp_difference(source: memoryview, target: memoryview) -> int:
 
 
 def is_empty(batch: Batch) -> bool:
-    """Whether the batch has no record: control batches, and what compaction has emptied."""
+    """Return whether the batch has no record. Such are control batches, and batches that compaction has emptied."""
     return bool(batch.attributes & CONTROL) or (batch.magic == 2 and batch.record_count == 0)

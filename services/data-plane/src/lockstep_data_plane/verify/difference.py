@@ -1,4 +1,4 @@
-"""What verification finds in one partition: differences, and what it could not compare (no I/O)."""
+"""The findings of verification in one partition: differences, and records that could not be compared (no I/O)."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from lockstep_state.reasons.verification_reason import NotComparedReason, Record
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One difference. -1 where a log has no such record."""
+    """One difference. An offset is -1 if the log has no such record."""
 
     kind: str
     source_offset: int = -1
@@ -16,8 +16,10 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class NotCompared:
-    """A stretch that is not verified, from `first` to `last` of the source; -1 where only the target has records.
-    `records`: how many, or how many offsets where the records are gone."""
+    """Records that are not verified, from `first` to `last` of the source, or -1 if only the target has them.
+
+    `records` is their number, or the number of offsets if the records are gone.
+    """
 
     reason: NotComparedReason
     first: int
@@ -26,11 +28,17 @@ class NotCompared:
 
 
 Content = tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]
-"""Of a record: timestamp, key, value, headers."""
+"""The timestamp, key, value and headers of a record."""
 
 
 def changed_parts(source: Content, target: Content, *, timestamps: bool) -> str:
-    """The parts in which two records differ, joined by `+`; "" where they are equal. `timestamps`: they count."""
+    """Return the parts in which two records differ, joined by `+`, or "" if they are equal.
+
+    Args:
+        source: The source's record.
+        target: The target's record.
+        timestamps: Timestamps are compared too.
+    """
     parts = {
         RecordPart.TIMESTAMP: timestamps and source[0] != target[0],
         RecordPart.KEY: source[1] != target[1],

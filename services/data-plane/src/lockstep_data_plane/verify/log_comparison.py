@@ -1,4 +1,4 @@
-"""Fetches both logs of a partition, in step, and has them compared."""
+"""The fetch and comparison of both logs of a partition, in step."""
 
 import asyncio
 import time
@@ -19,7 +19,7 @@ Fetched = tuple[list[Batch], AbortedTransactions]
 
 
 class LogStretch(NamedTuple):
-    """A partition of a cluster, and the offsets that are to be read of it: the first one, and that behind the last."""
+    """A partition of a cluster, and the offsets to read of it, from `begin` up to `end` without `end` itself."""
 
     cluster: ClusterClient
     tp: TopicPartition
@@ -28,8 +28,13 @@ class LogStretch(NamedTuple):
     isolation: str = "read_uncommitted"
 
     async def read(self) -> AsyncIterator[Fetched]:
-        """As `log_between`. Raises BrokerUnreachable where the log is not stable up to the end: what is missing there
-        would otherwise be a difference."""
+        """Yield batches as `log_between` does.
+
+        Raises:
+            KafkaProtocolError: As for `log_between`.
+            BrokerUnreachable: As for `log_between`, or the log is not stable up to `end`. The missing records would
+                otherwise count as a difference.
+        """
         last: Batch | None = None
         async for batches, aborted in log_between(self.cluster, self.tp, self.begin, self.end, self.isolation):
             yield batches, aborted
@@ -44,7 +49,7 @@ class LogStretch(NamedTuple):
 
 
 class ReadLimit:
-    """Bytes a second that one slot may read of both clusters together; None: as many as come."""
+    """The limit of bytes a second that one slot reads of both clusters together; None for no limit."""
 
     def __init__(self, bytes_per_s: int | None) -> None:
         self._bytes_per_s: int | None = None
@@ -52,13 +57,13 @@ class ReadLimit:
         self.change(bytes_per_s)
 
     def change(self, bytes_per_s: int | None) -> None:
-        """Another limit from now on. What was read under the same one still counts."""
+        """Set another limit. If it is the same one, the bytes read so far still count."""
         if bytes_per_s != self._bytes_per_s:
             self._bytes_per_s = bytes_per_s
             self._bucket = TokenBucket(bytes_per_s) if bytes_per_s else None
 
     async def count(self, size: int) -> None:
-        """Wait as long as so many bytes take."""
+        """Count bytes that were read, and wait as long as the limit wants."""
         if self._bucket is not None:
             self._bucket.consume(size, time.monotonic())
             while (wait_s := self._bucket.wait_s(time.monotonic())) > 0:
@@ -73,11 +78,24 @@ async def compare_logs(
     goes_on: Callable[[], bool],
     learn: Callable[[Sequence[Batch]], Awaitable[None]] | None = None,
 ) -> None:
-    """Read both to their ends and have them compared. `goes_on` is asked whenever something was; it ends if not. Each
-    log is read only as far as the comparison needs it, so neither is far ahead in memory. If both differ for long, the
-    next place where they agree is searched, and they are read again from where they differ. `learn` gets the batches of
-    the source before the verifier does. Raises KafkaProtocolError and BrokerUnreachable; what was compared until then
-    is in the verifier."""
+    """Read both logs to their ends and compare them with `verifier`.
+
+    Each log is read only as far as the comparison needs it, so neither is far ahead in memory. If both differ for
+    long, the next place where they agree is searched. Both are then read again from where they differ. After an error
+    the verifier has what was compared until then.
+
+    Args:
+        verifier: Compares the batches and keeps the findings.
+        source: The offsets to read of the source.
+        target: The offsets to read of the target.
+        limit: The limit of bytes a second.
+        goes_on: Asked after each comparison. The reading ends if it returns False.
+        learn: Gets the batches of the source before the verifier does.
+
+    Raises:
+        KafkaProtocolError: A broker answers with an error.
+        BrokerUnreachable: A leader cannot be reached, or a log does not give its records.
+    """
     while True:
         await _compare_until_lost(verifier, source, target, limit, goes_on, learn)
         if not verifier.is_lost:
@@ -129,9 +147,10 @@ async def _compare_until_lost(
 async def _find_agreement(
     verifier: PartitionVerifier, source: LogStretch, target: LogStretch, limit: ReadLimit
 ) -> Agreement:
-    """Return where both logs of a comparison that is lost agree again; their ends if they do not.
+    """Return where both logs agree again after they differed for long, or their ends if they do not.
 
-    Both are read on from its position, the one of which fewer records were read first. Raises as `compare_logs`.
+    Both logs are read on from the verifier's position, each time the one of which fewer records were read. Raises as
+    `compare_logs`.
     """
     search, reading = AgreementSearch(), [source.read(), target.read()]
     ended = [False, False]

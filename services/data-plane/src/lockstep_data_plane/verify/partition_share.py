@@ -1,4 +1,4 @@
-"""Which slot compares which partition (no I/O)."""
+"""The assignment of partitions to the slots that compare them (no I/O)."""
 
 from collections.abc import Iterable
 from zlib import crc32
@@ -8,13 +8,16 @@ from lockstep_state.rows.state_rows import MirroredTopic
 
 
 def comparing_slot(tp: TopicPartition, slots: int) -> int:
-    """The slot that compares the partition. It depends on nothing else, so no two slots ever compare the same one. The
-    partitions of a topic are shared evenly."""
+    """Return the slot that compares the partition.
+
+    It depends on the arguments only, so no two slots compare the same partition. The partitions of a topic are shared
+    evenly.
+    """
     return (crc32(tp[0].encode()) + tp[1]) % slots
 
 
 def copied_partitions(topics: Iterable[MirroredTopic], *, by_key: bool) -> list[TopicPartition]:
-    """The partitions of the source that have a copy, in order."""
+    """Return the partitions of the source that have a copy, in order."""
     return sorted(
         (topic.source_topic, number)
         for topic in topics

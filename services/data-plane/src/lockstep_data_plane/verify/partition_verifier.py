@@ -1,5 +1,7 @@
-"""Compares one partition of the source with its copy (no I/O, no clock). As far as batches are equal it goes batch by
-batch, else record by record."""
+"""The comparison of one partition of the source with its copy (no I/O, no clock).
+
+It compares batch by batch as far as batches are equal, else record by record.
+"""
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
@@ -16,12 +18,16 @@ from lockstep_data_plane.verify.record_alignment import AHEAD, Findings, RecordA
 from lockstep_state.reasons.verification_reason import DifferenceKind, NotComparedReason
 
 LISTED = 100
-"""Differences, and stretches that are not compared, of a partition that are kept one by one; the rest is counted."""
+"""The most differences of a partition that are kept one by one, and the most stretches that are not compared. The
+rest is counted.
+"""
 
 
 class PartitionVerifier:
-    """Of one partition, between two pairs of offsets that belong together. Feed what is fetched of both logs, in order,
-    then `finish`."""
+    """The comparison of one partition between two pairs of offsets that belong together.
+
+    Add what is fetched of both logs in order, then call `finish`.
+    """
 
     def __init__(
         self,
@@ -34,9 +40,18 @@ class PartitionVerifier:
         shift: int = 0,
         is_copied: Callable[[Batch], bool] = lambda batch: True,
     ) -> None:
-        """`begin` and `end`: offsets of the source and of the target, the first to compare and those behind the last.
-        `is_our_producer`: whether the flow appends under this producer id. `shift`: as the comparison up to `begin`
-        left it. `is_copied`: whether the flow copies a batch of the source that has records."""
+        """Begin the comparison.
+
+        Args:
+            begin: The first offsets to compare, of source and target.
+            end: The offsets after the last ones to compare, of source and target.
+            depth: How closely batches are compared.
+            rules: The expectations of the target's log.
+            offsets: The offset runs of the partition.
+            is_our_producer: Returns whether the flow appends under a producer id.
+            shift: The shift at the end of the comparison up to `begin`.
+            is_copied: Returns whether the flow copies a batch of the source that has records.
+        """
         self._depth = depth
         self._rules = rules
         self._is_our_producer = is_our_producer
@@ -45,13 +60,13 @@ class PartitionVerifier:
         self._end = end
         self._begin(begin, shift, None)
         self.position = begin
-        """Up to here both logs are compared, and all that was found is reported."""
+        """The offsets of source and target up to which both logs are compared, with all findings reported."""
         self.is_settled = True
-        """Whether all that was found is about what is before `position`."""
+        """True if all findings are about records before `position`."""
         self.records = 0
-        """Pairs of records that were compared."""
+        """The number of pairs of records that were compared."""
         self.bytes = 0
-        """Of the target's batches that were compared."""
+        """The bytes of the target's batches that were compared."""
         self.differences: Counter[str] = Counter()
         self.listed: list[Difference] = []
         """The first differences, at most `LISTED`."""
@@ -64,62 +79,67 @@ class PartitionVerifier:
         self._source: deque[Batch] = deque()
         self._target: deque[Batch] = deque()
         self._read_bytes: deque[tuple[int, int]] = deque()
-        """Last offset and size of each batch of the target whose records are being compared."""
+        """The last offset and size of each batch of the target whose records are being compared."""
         self._read_to = list(begin)
-        """Offsets behind what has been compared or waits in the alignment."""
+        """The offsets of source and target after what was compared or waits in the alignment."""
         self._ended = [False, False]
-        """Whether the source, and the target, were fetched to their ends."""
+        """Two flags that say whether source and target were fetched to their ends."""
         self._unreadable_to = list(begin)
-        """Offsets behind the last batch that could not be read."""
+        """The offsets of source and target after the last batch that could not be read."""
 
     @property
     def shift(self) -> int:
-        """How far the last record is from the place on the target that the offset runs name."""
+        """The distance of the last record's target offset from the one that the offset runs name."""
         return self._alignment.shift
 
     # -- what is fetched -----------------------------------------------------------------------------------------------
 
     @property
     def needs_source(self) -> bool:
-        """Whether no batch of the source waits to be compared."""
+        """Return whether no batch of the source waits to be compared."""
         return not self._source
 
     @property
     def needs_target(self) -> bool:
-        """Whether no batch of the target waits to be compared."""
+        """Return whether no batch of the target waits to be compared."""
         return not self._target
 
     @property
     def lacks_source(self) -> bool:
-        """Whether neither a batch nor a record of the source waits."""
+        """Return whether neither a batch nor a record of the source waits."""
         return not (self._source or self._alignment.source)
 
     @property
     def lacks_target(self) -> bool:
-        """Whether neither a batch nor a record of the target waits."""
+        """Return whether neither a batch nor a record of the target waits."""
         return not (self._target or self._alignment.target)
 
     @property
     def is_lost(self) -> bool:
-        """Return whether both logs differ from `position` on, for so long that the next agreement has to be
-        searched."""
+        """Return whether both logs differ from `position` on for so long that the next agreement has to be searched."""
         return self._alignment.is_lost
 
     def add_source(self, batches: Iterable[Batch], aborted: AbortedTransactions) -> None:
-        """More of the source's log. Control batches, aborted transactions and what the flow leaves out have no copy."""
+        """Add batches of the source's log.
+
+        Control batches, aborted transactions and batches that the flow does not copy are skipped.
+        """
         self._source.extend(self._of_source(batches, aborted, self._read_to[0]))
 
     def add_target(self, batches: Iterable[Batch], aborted: AbortedTransactions) -> None:
-        """Take more of the target's log. Aborted transactions are no copies: the flow has appended their records again.
-        Batches of other clients are left out where they are expected."""
+        """Add batches of the target's log.
+
+        Aborted transactions are skipped, as the flow has appended their records again. Batches of other clients are
+        skipped if they are expected.
+        """
         self._target.extend(self._of_target(batches, aborted, self._read_to[1]))
 
     def end_source(self) -> None:
-        """Note that no more batch of the source comes."""
+        """Note that the source has no more batches."""
         self._ended[0] = True
 
     def end_target(self) -> None:
-        """Note that no more batch of the target comes."""
+        """Note that the target has no more batches."""
         self._ended[1] = True
 
     def _of_source(self, batches: Iterable[Batch], aborted: AbortedTransactions, begin: int) -> Iterator[Batch]:
@@ -142,21 +162,24 @@ class PartitionVerifier:
     # -- the next agreement --------------------------------------------------------------------------------------------
 
     def go_on(self, agreement: Agreement) -> None:
-        """Compare anew from `position` on, where the comparison is lost. Both logs are to be fetched from there.
-        `agreement`: where they agree again."""
+        """Begin again at `position` after the comparison was lost. Both logs have to be fetched from there.
+
+        Args:
+            agreement: The place from which both logs agree again.
+        """
         self._begin(self.position, self.shift, agreement)
 
     def search_source(
         self, search: AgreementSearch, batches: Iterable[Batch], aborted: AbortedTransactions
     ) -> Agreement | None:
-        """Add what is read of the source from `position` on to a search. Return where both logs agree, once known."""
+        """Add the source's batches from `position` on to a search. Return where both logs agree, once it is known."""
         wanted = self._of_source(batches, aborted, self.position[0])
         return _search(search, SOURCE, wanted, self.position[0], self._end[0])
 
     def search_target(
         self, search: AgreementSearch, batches: Iterable[Batch], aborted: AbortedTransactions
     ) -> Agreement | None:
-        """Search the target as `search_source` searches the source."""
+        """Add the target's batches to a search, as `search_source` does with the source's."""
         wanted = self._of_target(batches, aborted, self.position[1])
         return _search(search, TARGET, wanted, self.position[1], self._end[1])
 
@@ -175,7 +198,7 @@ class PartitionVerifier:
         self._count_read_bytes(place[1])
 
     def drain(self) -> None:
-        """One of the logs has ended and nothing of it waits. So what waits of the other one has no counterpart."""
+        """Report the remaining records of one log, since the other one has ended and has none left."""
         while not self.is_lost and (self._compare_batches() or self._read_records()):
             pass
         while self._source and not self.is_lost:
@@ -186,7 +209,7 @@ class PartitionVerifier:
         self.compare()
 
     def finish(self) -> None:
-        """Both logs were fetched up to their ends."""
+        """Compare the rest, since both logs were fetched up to their ends."""
         self.end_source()
         self.end_target()
         self.drain()
@@ -195,7 +218,7 @@ class PartitionVerifier:
             self._count_read_bytes(self._read_to[1] + 1)
 
     def _compare_batches(self) -> bool:
-        """Whether the next batch of the target is the next one of the source."""
+        """Compare the next batches of both logs as wholes, and return whether they are equal."""
         if self._alignment.has_waiting or not (self._source and self._target):
             return False
         source, target = self._source[0], self._target[0]
@@ -213,7 +236,7 @@ class PartitionVerifier:
         return True
 
     def _read_records(self) -> bool:
-        """Read the records of one more batch, or of one of each log. False: there is none that helps."""
+        """Read the records of one more batch, or of one of each log. Return False if no batch helps."""
         source, target = self._alignment.source, self._alignment.target
         stuck = bool(source and target)
         read = False
@@ -273,7 +296,7 @@ class PartitionVerifier:
         self._read_to[1] = max(begin, min(batch.last_offset + 1, end))
 
     def _count_read_bytes(self, position: int) -> None:
-        """Count the batches of the target whose records all are before the position."""
+        """Count the batches of the target whose records are all before the position."""
         while self._read_bytes and self._read_bytes[0][0] < position:
             self.bytes += self._read_bytes.popleft()[1]
 
@@ -311,7 +334,10 @@ def _search(search: AgreementSearch, log: int, batches: Iterable[Batch], begin: 
 
 
 def _check_crc(batch: Batch) -> None:
-    """Raises ValueError if the batch's bytes are not those that its CRC was made of. Formats 0 and 1 have a CRC for
-    each message, which is checked where they are read."""
+    """Check the CRC of a batch. Formats 0 and 1 have one for each message, which is checked when they are read.
+
+    Raises:
+        ValueError: The CRC does not match the batch's bytes.
+    """
     if batch.magic == 2 and expected_crc(batch.data) != batch.crc:
         raise ValueError("its CRC does not match its bytes")

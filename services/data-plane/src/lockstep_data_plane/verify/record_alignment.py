@@ -1,9 +1,10 @@
-"""Pairs the records of a source partition with those of its copy, in order, and finds where they differ (no I/O).
+"""The pairing of a source partition's records with those of its copy, to find where they differ (no I/O).
 
-Two records are a pair if their contents are equal and so are those of all before them. Where contents differ, both logs
-are searched a little ahead for the next place from which they agree again. What is before it is the difference. The
-offset runs then say what became of a record that only one log has. If no such place is near, the alignment is lost, and
-both logs are searched as far as they go (`agreement_search.py`)."""
+Two records are a pair if their contents are equal and all records before them are paired too. Where contents differ,
+both logs are searched a little ahead for the next place from which they agree again. What is before it is the
+difference. The offset runs then say what became of a record that only one log has. If no such place is near, the
+alignment is lost, and both logs are searched as far as they go (`agreement_search.py`).
+"""
 
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
@@ -17,8 +18,9 @@ from lockstep_data_plane.verify.offset_map import OffsetMap
 from lockstep_state.reasons.verification_reason import DifferenceKind, NotComparedReason
 
 AHEAD = 256
-"""Records of each log that are searched for the next place where both agree. So far apart may be what one log has in
-another place than the other."""
+"""The number of records of each log that are searched for the next place where both agree. It is also the largest
+distance at which a record counts as moved.
+"""
 
 
 class AlignedRecord(NamedTuple):
@@ -27,13 +29,13 @@ class AlignedRecord(NamedTuple):
     offset: int
     content: Content
     is_ours: bool = True
-    """Our producer has appended it; of the source's, always."""
+    """True if the flow's producer has appended it. Always true for the source's records."""
     has_own_time: bool = True
-    """It has the timestamp of its producer; False: the target's broker has set it."""
+    """True if it has the timestamp of its producer, false if the target's broker has set it."""
 
 
 def as_aligned(record: PlainRecord, *, is_ours: bool = True, has_own_time: bool = True) -> AlignedRecord:
-    """A record as it is read from a batch."""
+    """Return the aligned record of a record that was read from a batch."""
     key = None if record.key is None else bytes(record.key)
     value = None if record.value is None else bytes(record.value)
     content = record.timestamp, key, value, tuple(record.headers)
@@ -42,16 +44,22 @@ def as_aligned(record: PlainRecord, *, is_ours: bool = True, has_own_time: bool 
 
 @dataclass(frozen=True, slots=True)
 class TargetRules:
-    """What is to be expected of the target's log. `is_compacted`: records may be missing for a later one of their key.
-    `has_foreign_writers`: records of other clients are expected."""
+    """The expectations of the target's log.
+
+    If `is_compacted`, a record may be missing because of a later one with its key. If `has_foreign_writers`, records
+    of other clients are expected.
+    """
 
     is_compacted: bool = False
     has_foreign_writers: bool = False
 
 
 class Findings(NamedTuple):
-    """Where an alignment reports what it finds. `not_compared` gets the reason, the source's offset of the record, and
-    the target's; -1 where there is none. `pair`: a record that both logs have, equal or not."""
+    """The callbacks for the findings of an alignment.
+
+    `not_compared` gets the reason and the record's offsets on source and target, -1 if there is none. `pair` is
+    called for each record that both logs have, equal or not.
+    """
 
     difference: Callable[[Difference], None]
     not_compared: Callable[[NotComparedReason, int, int], None]
@@ -59,7 +67,7 @@ class Findings(NamedTuple):
 
 
 class _Lone(NamedTuple):
-    """A record that one log alone has, as far as was searched; `since`: how many pairs there had been then."""
+    """A record that one log alone has, as far as was searched. `since` is the number of pairs at that time."""
 
     record: AlignedRecord
     is_source: bool
@@ -67,7 +75,7 @@ class _Lone(NamedTuple):
 
 
 class RecordAlignment:
-    """The records of both logs that are not paired yet. Feed `source` and `target`, then `align`."""
+    """The records of both logs that are not paired yet. Add to `source` and `target`, then call `align`."""
 
     def __init__(
         self,
@@ -78,8 +86,16 @@ class RecordAlignment:
         shift: int = 0,
         agreement: Agreement | None = None,
     ) -> None:
-        """Begin between two places. `begin`: the offsets of the first records to compare. `shift`: as it was in front
-        of them. `agreement`: both logs differ from there up to this place."""
+        """Begin between two places of the logs.
+
+        Args:
+            rules: The expectations of the target's log.
+            offsets: The offset runs of the partition.
+            findings: The callbacks for findings.
+            begin: The offsets of the first records to compare.
+            shift: The shift of the records before them.
+            agreement: The place up to which both logs differ from `begin` on.
+        """
         self._rules = rules
         self._offsets = offsets
         self._findings = findings
@@ -88,34 +104,42 @@ class RecordAlignment:
         self._lone: list[_Lone] = []
         self._pairs = 0
         self._passed = begin[0] - 1, begin[1] - 1
-        """Of each log, the offset of the last record that was paired or passed."""
+        """The offsets of the last record of each log that was paired or passed."""
         self.shift = shift
-        """How far the last record is from the place on the target that the offset runs name."""
+        """The distance of the last record's target offset from the one that the offset runs name."""
         self._agreement = agreement
         if agreement is not None:  # as many records of each log, so that both are as far from where they agree
             slack = min(agreement.slack, agreement.source - begin[0], agreement.target - begin[1])
             self._agreement = agreement._replace(slack=max(0, slack))
         self.is_lost = False
-        """Both logs differ for longer than `AHEAD`. Where they agree again has to be searched."""
+        """True if both logs differ for longer than `AHEAD`, so that the next agreement has to be searched."""
         self.may_be_lost = True
-        """False: such records are passed instead, because more was reported than is behind the position."""
+        """If false, such records are passed instead, because findings after the position were already reported."""
         self.ended = [False, False]
-        """Whether no record comes of the source, and of the target, behind those that wait."""
+        """Two flags that say whether source and target have no records after the waiting ones."""
         self.unreadable: list[tuple[int, int]] = []
-        """Batches of the target, by first and last offset, whose records could not be read. That is said already."""
+        """The first and last offsets of the target's batches whose records could not be read. They are reported
+        already.
+        """
 
     @property
     def is_settled(self) -> bool:
-        """Whether everything that was found so far is reported."""
+        """Return whether all findings so far are reported."""
         return not self._lone
 
     @property
     def has_waiting(self) -> bool:
-        """Whether a record waits for its counterpart."""
+        """Return whether a record waits for its counterpart."""
         return bool(self.source or self.target)
 
     def pair_batches(self, source: tuple[int, int], target: tuple[int, int], records: int) -> None:
-        """Two whole batches were found to be equal, while no record waited: their first and last offsets."""
+        """Pair two whole batches that are equal, while no record waits.
+
+        Args:
+            source: The first and last offset of the source's batch.
+            target: The first and last offset of the target's batch.
+            records: The number of records of each.
+        """
         self._pairs += records
         self._passed = source[1], target[1]
         for one, other in zip(source, target, strict=True):
@@ -123,8 +147,11 @@ class RecordAlignment:
         self._report_lone(at_end=False)
 
     def align(self, *, at_end: bool) -> None:
-        """Pair as much as can be paired. `at_end`: no more records come of either log before the place up to which both
-        are compared, so that each record that waits is decided."""
+        """Pair as many records as possible.
+
+        Args:
+            at_end: No more records come before the end of the comparison, so each waiting record is decided.
+        """
         self._pass_first()
         while self._pass_to_agreement(at_end=at_end) and self.source and self.target and not self.is_lost:
             if self._pass_removed(self.source[0], self.target[0]):
@@ -140,12 +167,12 @@ class RecordAlignment:
         self._report_lone(at_end=at_end or self.is_lost)
 
     def _sees_enough(self) -> bool:
-        """Return whether each log has as many records here as are searched, or no more come of it."""
+        """Return whether each log has as many records here as are searched, or has ended."""
         logs = zip((self.source, self.target), self.ended, strict=True)
         return all(ended or len(log) > AHEAD for log, ended in logs)
 
     def _differ_or_lose(self, *, at_end: bool) -> None:
-        """Pass what differs up to the next agreement, if one is near."""
+        """Pass what differs up to the next agreement, or set `is_lost` if none is near."""
         sources, targets = self._find_agreement()
         near = (sources, targets) != (min(len(self.source), AHEAD), min(len(self.target), AHEAD))
         is_all = (at_end or all(self.ended)) and max(len(self.source), len(self.target)) <= AHEAD
@@ -157,7 +184,7 @@ class RecordAlignment:
             self.is_lost = True
 
     def _pass_to_agreement(self, *, at_end: bool) -> bool:
-        """Pass what is in front of the place from which both logs agree. False: more has to be read first."""
+        """Pass the records before the known agreement. Return False if more has to be read first."""
         if self._agreement is None:
             return True
         agreed, logs = self._agreement[:2], (self.source, self.target)
@@ -178,7 +205,7 @@ class RecordAlignment:
         return all(reached)
 
     def _pass_first(self) -> None:
-        """Pass the records of the source in front of the first offset run: their places are not known."""
+        """Pass the source's records before the first offset run, since their target offsets are not known."""
         known = self._offsets.runs[0].upstream if self._offsets.runs else 0
         while self.source and self.source[0].offset < known:
             record = self.source.popleft()
@@ -186,8 +213,10 @@ class RecordAlignment:
             self._passed = record.offset, self._passed[1]
 
     def _pass_removed(self, source: AlignedRecord, target: AlignedRecord) -> bool:
-        """Pass the first record of either log if the other one has, by the offset runs, no record in its place: it was
-        removed there. Contents cannot decide that, because equal records may follow each other."""
+        """Pass the first record of a log if the other log has lost its counterpart by the offset runs.
+
+        Contents cannot decide that, because equal records may follow each other.
+        """
         if source.offset - self._passed[0] == target.offset - self._passed[1]:
             return False  # as far from the last pair in both logs
         origin = self._offsets.find_source(target.offset - self.shift) if target.is_ours else None
@@ -214,7 +243,7 @@ class RecordAlignment:
         self._check_offset(source, target)
 
     def _check_offset(self, source: int, target: int) -> None:
-        """Whether the offset runs name the place where the record is. Reported once for each distance."""
+        """Report a record whose target offset is not the one that the offset runs name, once for each distance."""
         named = self._offsets.find_target(source)
         if named is None:
             return
@@ -223,7 +252,7 @@ class RecordAlignment:
         self.shift = target - named
 
     def _find_agreement(self) -> tuple[int, int]:
-        """How many records of each log are to be passed until both agree; all that were searched where they do not."""
+        """Return how many records of each log to pass until both agree, or all that were searched if they do not."""
         source = [record for record, _ in zip(self.source, range(AHEAD), strict=False)]
         target = [record for record, _ in zip(self.target, range(AHEAD), strict=False)]
         places: dict[object, list[int]] = {}
@@ -243,7 +272,7 @@ class RecordAlignment:
         return best
 
     def _differ(self, sources: int, targets: int) -> None:
-        """The next so many records of each log do not follow each other in the other one."""
+        """Take the next records of each log, which do not agree, and report each as pair, difference or lone record."""
         source = [self.source.popleft() for _ in range(sources)]
         target = [self.target.popleft() for _ in range(targets)]
         behind = self.source[0].offset if self.source else None
@@ -272,8 +301,10 @@ class RecordAlignment:
     def _counterparts(
         self, source: Sequence[AlignedRecord], target: Sequence[AlignedRecord]
     ) -> dict[int, AlignedRecord]:
-        """Which record of the target is in the place of which one of the source, by the source's offset. Records whose
-        contents are in both stretches, at other places, have none: they were moved."""
+        """Return the target's records in the places of the source's, by source offset.
+
+        A record whose content is in both logs at different places was moved, so it has none.
+        """
         ours = {other.offset: other for other in target if other.is_ours}
         named = [(record.offset, self._offsets.find_target(record.offset)) for record in source]
         if len(source) == len(target) == len(ours) and any(place is None for _, place in named):
@@ -305,8 +336,14 @@ class RecordAlignment:
             self._add_lone(record, is_source=True)
 
     def _only_target(self, record: AlignedRecord, passed: int, present: Collection[int], behind: int | None) -> None:
-        """`passed`, `behind`: the source's last offset in front of the stretch and its first one behind it; `present`:
-        those that it has between."""
+        """Report a record that only the target has.
+
+        Args:
+            record: The record.
+            passed: The source's last offset before the records that differ.
+            present: The offsets of the source's records that differ.
+            behind: The source's first offset after them.
+        """
         if not record.is_ours:
             if not self._rules.has_foreign_writers:
                 self._findings.difference(Difference(DifferenceKind.FOREIGN.value, -1, record.offset))
@@ -329,7 +366,7 @@ class RecordAlignment:
             self._report(self._lone.pop(0))
 
     def _report_lone(self, *, at_end: bool) -> None:
-        """Those that are in no other place of the other log either, as far as it is searched."""
+        """Report lone records that are in no other place of the other log, as far as it is searched."""
         while self._lone and (at_end or self._pairs - self._lone[0].since > AHEAD):
             self._report(self._lone.pop(0))
 
@@ -345,7 +382,7 @@ def _count_before(log: deque[AlignedRecord], limit: int) -> int:
 
 
 def _are_equal(source: AlignedRecord, target: AlignedRecord) -> bool:
-    """Under any producer id of the copy: a flow may have had others before."""
+    """Return whether two records are equal. Producer ids do not count, since a flow may have had others before."""
     if target.has_own_time:
         return source.content == target.content
     return source.content[1:] == target.content[1:]

@@ -1,4 +1,4 @@
-"""How far the copy of a partition is compared, as a row, and what there is to compare next (no I/O, no clock)."""
+"""The row that says how far a partition's copy is compared, and what to compare next (no I/O, no clock)."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,12 +17,15 @@ from lockstep_state.rows.state_rows import PartitionProgress, Verification, Veri
 OFFSET = DifferenceKind.OFFSET.value
 
 _CLOSER = {Depth.COUNT.value: 0, Depth.CRC.value: 1, Depth.BYTES.value: 2, Depth.RECORD.value: 2}
-"""Equal bytes are equal records."""
+"""The order of depths. Equal bytes are equal records, so `bytes` is as close as `record`."""
 
 
 class LogRanges(NamedTuple):
-    """Where both logs of a partition begin, and behind which record the source ends for a copy. `source_log_end` and
-    `target_log_end`: where the leaders' own logs end. A log that ends before the copy has lost records."""
+    """The start and end offsets of both logs of a partition.
+
+    `source_end` is the end for a copy at the flow's isolation level. `source_log_end` and `target_log_end` are the
+    ends of the leaders' own logs. A log that ends before the copy has lost records.
+    """
 
     source_start: int
     target_start: int
@@ -30,24 +33,26 @@ class LogRanges(NamedTuple):
     source_log_end: int
     target_log_end: int
     target_end: int = -1
-    """Where the target ends for a reader of the copy."""
+    """The end of the target's log for a reader of the copy."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopyState:
-    """What is known of a copy when it is compared."""
+    """The facts about a copy when it is compared."""
 
     progress: PartitionProgress
     offsets: OffsetMap
     logs: LogRanges
     at_ms: int
     is_traced: bool = False
-    """Records are left out by their origin, and other clients write to the target too."""
+    """True if records are left out by their origin, and other clients write to the target too."""
 
 
 class ComparisonStretch(NamedTuple):
-    """What is to be compared next: the row to go on from, and the offsets of both logs, the first and those behind the
-    last. Nothing where `begin` is `end`."""
+    """The row to go on from, and the offsets to compare next: the first ones, and those after the last.
+
+    Nothing is to be compared if `begin` equals `end`.
+    """
 
     row: VerifiedPartition
     begin: tuple[int, int]
@@ -57,9 +62,11 @@ class ComparisonStretch(NamedTuple):
 def row_to_compare(
     known: VerifiedPartition | None, copy: CopyState, depth: str, request: Verification | None = None
 ) -> VerifiedPartition:
-    """The row of a partition that is to be compared, up to where its copy is now. What is verified already, as closely
-    or closer, stays so unless a request wants everything compared again. A request's end is where the source ended when
-    it was first seen."""
+    """Return the row of a partition to compare, up to where its copy is now.
+
+    What is verified as closely or closer stays verified, unless a request wants everything compared again. A
+    request's end is the source's end when the request was first seen.
+    """
     progress = copy.progress
     is_new = request is not None and (known is None or known.request != request.id)
     again = is_new and request is not None and request.again
@@ -89,7 +96,10 @@ def _begun(copy: CopyState, depth: str) -> VerifiedPartition:
 
 
 def _goes_on(row: VerifiedPartition, copy: CopyState, depth: str) -> bool:
-    """Whether what the row says still holds: of both logs, as closely, and of records that were not copied again."""
+    """Return whether what the row says still holds.
+
+    It has to be about both logs and close enough, and its records must not have been copied again.
+    """
     if not is_about_copy(row, copy.progress) or _CLOSER[row.depth] < _CLOSER[depth]:
         return False
     same = row.generation == copy.offsets.generation
@@ -97,22 +107,25 @@ def _goes_on(row: VerifiedPartition, copy: CopyState, depth: str) -> bool:
 
 
 def needs_comparison(row: VerifiedPartition | None, progress: PartitionProgress, depth: str) -> bool:
-    """Whether a copy that is compared as it grows has something that is not compared."""
+    """Return whether a followed copy has records that are not compared."""
     if row is None or not is_about_copy(row, progress) or _CLOSER[row.depth] < _CLOSER[depth]:
         return True
     return row.upstream < progress.upstream or bool(row.cause)
 
 
 def waits_for_copy(row: VerifiedPartition | None, progress: PartitionProgress, request: Verification) -> bool:
-    """Whether everything that is copied is compared for a request that wants more, and more is being copied."""
+    """Return whether all that is copied is compared, and the request waits for more that is being copied."""
     if row is None or row.request != request.id or row.cause or not is_about_copy(row, progress):
         return False
     return progress.upstream <= row.upstream < row.source_end - 1 and progress.phase == "copying"
 
 
 def next_stretch(row: VerifiedPartition, copy: CopyState) -> ComparisonStretch:
-    """What is to be compared next, from where the row ends. If a log begins behind that, or nothing was compared yet,
-    it begins with the first pair of records that both logs may have. What is before that is not verified."""
+    """Return what to compare next, from where the row ends.
+
+    If a log begins after that, or nothing was compared yet, it begins with the first pair of records that both logs
+    may have. What is before that is not verified.
+    """
     logs, end = copy.logs, (row.upstream_end + 1, row.downstream_end + 1)
     goes_on = row.first >= 0
     begin = (row.upstream + 1, row.downstream + 1) if goes_on else (0, 0)
@@ -135,7 +148,13 @@ def next_stretch(row: VerifiedPartition, copy: CopyState) -> ComparisonStretch:
 
 
 def _unpaired(least: tuple[int, int], start: tuple[int, int], offsets: OffsetMap) -> Iterator[NotCompared]:
-    """What is between the first offsets of both logs and the first pair: records that one log alone has."""
+    """Yield the records before the first pair that only one log has.
+
+    Args:
+        least: The first offsets of both logs to look at.
+        start: The offsets of the first pair.
+        offsets: The offset runs of the partition.
+    """
     known = offsets.runs[0].upstream if offsets.runs else start[0]
     before = min(start[0], known) - least[0]
     if before > 0:
@@ -156,7 +175,7 @@ def _unpaired(least: tuple[int, int], start: tuple[int, int], offsets: OffsetMap
 
 
 def compared(row: VerifiedPartition, verifier: PartitionVerifier, busy_ms: int) -> VerifiedPartition:
-    """The row with what has been compared since it. `verifier` began where the row ends."""
+    """Return the row with the verifier's results added. `verifier` began where the row ends."""
     source, target = verifier.position
     differences = Counter(dict(row.differences)) + verifier.differences
     found = [(one.kind, one.source_offset, one.target_offset) for one in verifier.listed]
@@ -174,8 +193,11 @@ def compared(row: VerifiedPartition, verifier: PartitionVerifier, busy_ms: int) 
 
 
 def counted(stretch: ComparisonStretch, offsets: OffsetMap, target_end: int) -> VerifiedPartition:
-    """The row after a comparison of counts: the offset runs between both ends, and the target's log end. Source offsets
-    in no run were passed over: control batches, what compaction has removed, and what a policy has skipped."""
+    """Return the row after a comparison of counts: of the offset runs between both ends, and the target's log end.
+
+    Source offsets in no run were passed over. They are control batches, records that compaction has removed, and
+    records that a policy has skipped.
+    """
     row, (begin, end) = stretch.row, (stretch.begin[0], stretch.end[0])
     inside = [(max(begin, run.upstream), min(end, run.upstream_end)) for run in offsets.runs]
     inside = [(first, behind) for first, behind in inside if first < behind]
@@ -204,13 +226,16 @@ def counted(stretch: ComparisonStretch, offsets: OffsetMap, target_end: int) -> 
 
 
 def _is_reached(row: VerifiedPartition) -> bool:
-    """Whether everything up to the row's end is compared."""
+    """Return whether everything up to the row's end is compared."""
     return row.upstream >= row.upstream_end
 
 
 def finished(row: VerifiedPartition, progress: PartitionProgress, at_ms: int) -> VerifiedPartition:
-    """The row after a comparison that began at `at_ms`. A request is carried out once the copy is compared up to where
-    the source ended. If nothing more is copied, it is carried out at the end of the copy."""
+    """Return the row after a comparison that began at `at_ms`.
+
+    A request is carried out once the copy is compared up to the request's end of the source. If nothing more is
+    copied, it is carried out at the end of the copy.
+    """
     is_asked = bool(row.request) and row.upstream + 1 >= row.source_end
     if not _is_reached(row):
         return replace(row, cause=NO_REASON, done=row.done or is_asked)
@@ -224,8 +249,11 @@ def is_enough(row: VerifiedPartition, position: int) -> bool:
 
 
 def with_beyond(row: VerifiedPartition, tail: PartitionVerifier) -> VerifiedPartition:
-    """Return the row with what is beyond the copy: what the target alone has behind the copy's end. `tail` compared
-    that with what the source has there. A record of the source that is not on the target yet is no difference."""
+    """Return the row with the number of records that only the target has after the copy's end.
+
+    `tail` compared these records with the source's. A record of the source that is not on the target yet is no
+    difference.
+    """
     kinds = tail.differences
     beyond = sum(count for kind, count in kinds.items() if kind not in (DifferenceKind.MISSING.value, OFFSET))
     first = min(

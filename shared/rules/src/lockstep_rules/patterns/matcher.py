@@ -1,9 +1,9 @@
-"""Match whole names by a pattern, in time that no name can drive up.
+"""The matching of whole names by a pattern, in a time that no name can drive up.
 
-Python's `re`, as Java's, tries one way after another. `(a+)+b` has exponentially many ways, and a topic named `aaaa...`
-would stop a service. A pattern with few choices runs on `re`. One with more runs on RE2, which needs time in proportion
-to the name. What RE2 does not have (look-around, back-references, atomic and possessive parts) runs on `re`, or is
-refused where it could take exponential time.
+Python's `re`, as Java's, tries one way after another. `(a+)+b` has exponentially many ways, and a topic named
+`aaaa...` would stop a service. A pattern with few choices runs on `re`. One with more runs on RE2, which needs time
+in proportion to the name. RE2 lacks look-around, back-references, and atomic and possessive parts. Patterns with
+these run on `re`, or are refused if they could take exponential time.
 """
 
 import importlib
@@ -17,9 +17,9 @@ from typing import Any, Protocol
 parser: Any = importlib.import_module("re._parser")
 
 FEW_CHOICES = 2
-"""Choices in a row with which a pattern runs on `re`: a name of 249 letters is refused within 0.1 ms."""
+"""Choices in a row up to which a pattern runs on `re`: a name of 249 letters is refused within 0.1 ms."""
 MOST_CHOICES = 3
-"""Choices in a row that `re` may take where RE2 cannot: 3 ms. With a fourth it is 300 ms."""
+"""Choices in a row up to which `re` takes a pattern that RE2 cannot run: 3 ms. With a fourth it would be 300 ms."""
 
 _CATEGORIES = {"DIGIT": "0-9", "NOT_DIGIT": r"\D", "WORD": r"\w", "NOT_WORD": r"\W", "SPACE": r"\t-\r "}
 _NOT_SPACE = r"\x{0}-\x{8}\x{e}-\x{1f}!-\x{10ffff}"
@@ -32,14 +32,14 @@ _NOT_IN_RE2 = {
 
 
 class UnboundedPattern(ValueError):
-    """The pattern could take exponential time on some names; the text says why it does not run on RE2."""
+    """The pattern could take exponential time on some names. The text says why it does not run on RE2."""
 
 
 class Matcher(Protocol):
-    """Matches whole names. Can be pickled."""
+    """A compiled pattern that matches whole names and can be pickled."""
 
     def fullmatch(self, name: str) -> object:
-        """Return something true where all of `name` matches."""
+        """Return a true value if all of `name` matches."""
         ...
 
 
@@ -55,15 +55,15 @@ class _Re2Matcher:
 
 
 class _NoCounterpart(ValueError):
-    """RE2 has no counterpart for a part of the pattern; the text says for which."""
+    """RE2 has no counterpart for a part of the pattern. The text says for which."""
 
 
 def build_matcher(pattern: str) -> Matcher:
     """Compile a pattern in Python's syntax.
 
     Raises:
-        UnboundedPattern: If RE2 cannot run it and `re` could take exponential time.
-        re.error: If it is no pattern.
+        UnboundedPattern: RE2 cannot run it, and `re` could take exponential time.
+        re.error: It is not a valid pattern.
     """
     tree = parser.parse(pattern)
     # The elements of a list are tried one after another, and nothing follows them that could be tried anew.
@@ -96,7 +96,7 @@ def _quiet(re2: ModuleType) -> Any:
 
 
 def _choices(nodes: Iterable[Any]) -> int:
-    """Return how many choices follow each other at most; more than MOST_CHOICES where one is inside a repetition."""
+    """Return how many choices follow each other at most, or more than MOST_CHOICES if one is inside a repetition."""
     count = inside = 0
     for operator, argument in nodes:
         match str(operator):
@@ -149,7 +149,7 @@ def _node_to_re2(operator: str, argument: Any, ignore_case: bool) -> str:
 
 
 def _class_text(members: Sequence[Any], *, ignore_case: bool) -> str:
-    """Return a class of characters as RE2 writes it. Only ASCII's letters are folded, as Java does."""
+    """Return a class of characters in RE2's syntax. Only ASCII letters ignore case, as in Java."""
     return f"[{''.join(_member_text(str(operator), argument, ignore_case) for operator, argument in members)}]"
 
 

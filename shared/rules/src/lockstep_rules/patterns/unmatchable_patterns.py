@@ -1,4 +1,4 @@
-"""Patterns that no legal name matches. Pure.
+"""Patterns that no legal name matches (no I/O).
 
 A topic's name has ASCII letters, digits, `.`, `_` and `-` only (Kafka's `Topic.validate`), and so have the names of a
 topic's configs. A pattern that needs another character selects nothing, ever.
@@ -16,16 +16,18 @@ from lockstep_rules.patterns.matcher import parser
 compiler: Any = importlib.import_module("re._compiler")
 
 LEGAL = frozenset(string.ascii_letters + string.digits + "._-")
-"""Characters of which topics' names consist."""
+"""The characters that topic names may have."""
 
 
 def needed_but_illegal(pattern: str) -> tuple[str, ...]:
-    """Sets of characters, in the order of the pattern, that no topic's name has. Each name that a Java pattern matches
-    must have one of each set. A class is named by one of its members (an empty text where none is usual). Empty: some
-    name may match.
+    """Return sets of characters that a Java pattern needs and no topic name has, in the order of the pattern.
 
-    Certain where it answers: what depends on places (`a^b`) or on what a group matched before counts as possible.
-    Raises UntranslatablePattern.
+    Each name that the pattern matches must have one character of each set. A set is given by one of its members, or
+    by "" if none is usual. An empty tuple means that some name may match. A pattern that depends on places (`a^b`) or
+    on what a group matched before counts as possible, so a non-empty answer is certain.
+
+    Raises:
+        UntranslatablePattern: The pattern has no counterpart in Python.
     """
     if LEGAL.issuperset(pattern):
         return ()  # a name as it is, as most are: nothing to translate

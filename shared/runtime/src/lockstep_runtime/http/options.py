@@ -1,4 +1,4 @@
-"""The flags by which pages are bound, encrypted and guarded: the same for a service and for `lockstep run`."""
+"""The flags by which HTTP pages are bound, encrypted and guarded, the same for a service and for `lockstep run`."""
 
 import os
 from collections.abc import Callable
@@ -14,9 +14,13 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 def page_options(*host: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add `host` (names of the option), `--tls-cert`, `--tls-key` and `--token-file`, each with its variable.
+    """Add the options `host`, `--tls-cert`, `--tls-key` and `--token-file`, each with its environment variable.
 
-    The command gets what they and LOCKSTEP_TOKEN describe, as `access`, on a free port."""
+    The command gets an `access` argument for a free port, made of these options and LOCKSTEP_TOKEN.
+
+    Args:
+        host: The names of the host option.
+    """
     options = [
         click.option(
             *host,

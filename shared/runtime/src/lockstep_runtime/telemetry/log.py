@@ -21,16 +21,17 @@ TEXT = "text"
 KEYS = "keys"
 
 LIBRARIES = ("faust", "mode", "aiokafka", "aiohttp", "kafka", "py4j", "opentelemetry", "urllib3", "botocore")
-"""Silent unless level debug is asked for: what matters of theirs we say in our own line."""
+"""The loggers of libraries, which are silent unless the level is debug. Lockstep logs what matters of them itself."""
 
 STARTS_AND_STOPS = frozenset({"faust", "mode"})
-"""At level info these name each of their own parts that starts or stops (`[^-Consumer]: Starting...`): shown at
-debug."""
+"""The libraries that log each start and stop of their parts at level info (`[^-Consumer]: Starting...`). These lines
+are shown at level debug only.
+"""
 
 LogFormat = Literal["text", "json"]
 
 _NO_KEYS = frozenset((*vars(logging.makeLogRecord({})), "message", "asctime", SERVICE, FLOW, TEXT, KEYS))
-"""What a record has beside the keys that its line was given as `extra`."""
+"""The attributes of a log record that are not keys given as `extra`."""
 
 
 def configure(
@@ -41,8 +42,16 @@ def configure(
     *,
     libraries: str | None = None,
 ) -> None:
-    """Send everything of `level` and graver to `stream` (standard error) from now on, and what `libraries` say at their
-    own level. Replaces what was configured before.
+    """Send everything of `level` and graver to `stream`, which is standard error by default.
+
+    It replaces the former configuration.
+
+    Args:
+        service: The service's name in each line.
+        level: The lowest level that is logged.
+        log_format: Lines for people, or JSON.
+        stream: The destination.
+        libraries: The level of the libraries' loggers; by default WARNING at level debug, else none.
     """
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines(service) if log_format == "json" else CompactLines(service))
@@ -63,12 +72,12 @@ def configure(
 
 
 def _has_a_logger(record: logging.LogRecord) -> bool:
-    """Whether a line is not one of those that py4j gives to the root logger, about a JVM that ended for example."""
+    """Return whether the line is not one that py4j gives to the root logger, as about a JVM that ended."""
     return record.name != "root" or record.levelno >= logging.WARNING
 
 
 class CompactLines(logging.Formatter):
-    """Time of day, service, flow, message, text; a level only when it is a warning or worse."""
+    """A formatter of lines: time of day, service, flow, message and text. A level is shown from warning on."""
 
     def __init__(self, service: str) -> None:
         super().__init__()
@@ -92,20 +101,22 @@ class CompactLines(logging.Formatter):
 
 
 def utc_text(seconds: float) -> str:
-    """Return Unix seconds as every JSON line has its time: ISO 8601 in UTC, to the millisecond."""
+    """Return Unix seconds in the form of JSON lines: ISO 8601 in UTC, to the millisecond."""
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{int(seconds * 1000) % 1000:03d}Z"
 
 
 def json_line(at: str, level: str, service: str, message: str, flow: str, text: str, keys: Mapping[str, Any]) -> str:
-    """Return a line of a JSON log, of a service or of a run: `flow` and `text` where they say something, then the keys
-    of the event."""
+    """Return a line of a JSON log of a service or of a run.
+
+    `flow` and `text` are left out if they are empty. The keys of the event follow.
+    """
     body: dict[str, Any] = {"at": at, "level": level, SERVICE: service, "message": message}
     body.update({key: value for key, value in ((FLOW, flow), (TEXT, text)) if value})
     return json.dumps({**body, **keys}, ensure_ascii=False, default=str)
 
 
 class JsonLines(logging.Formatter):
-    """Format a record as `json_line`, with `error` and, at level debug, `traceback` behind the event's own keys."""
+    """A formatter of JSON lines (`json_line`). `error` and, at level debug, `traceback` follow the event's own keys."""
 
     def __init__(self, service: str) -> None:
         super().__init__()
@@ -131,14 +142,21 @@ class JsonLines(logging.Formatter):
 
 
 class FlowLog:
-    """Says what happens in one flow of one service."""
+    """The log of one flow of one service."""
 
     def __init__(self, service: str, flow: Flow | str) -> None:
         self._log = logging.getLogger(f"lockstep.{service}")
         self._extra = {SERVICE: service, FLOW: str(flow)}
 
     def info(self, message: str, text: str = "", *, level: int = logging.INFO, **keys: Any) -> None:
-        """One line. `message` is constant per kind of event, `text` for people, `keys` for machines (JSON values)."""
+        """Log one line.
+
+        Args:
+            message: The text that is constant for a kind of event.
+            text: The variable text for people.
+            level: The level of the line.
+            keys: JSON values for machines.
+        """
         self._log.log(level, message, extra=self._with(text, keys))
 
     def warn(self, message: str, text: str = "", **keys: Any) -> None:
@@ -148,7 +166,7 @@ class FlowLog:
         self._log.log(logging.DEBUG, message, extra=self._with(text, keys))
 
     def failed(self, message: str, cause: BaseException) -> None:
-        """An error with its cause in the same line; its traceback at level debug only."""
+        """Log an error with its cause in the same line. Its traceback appears at level debug only."""
         self._log.log(logging.ERROR, message, exc_info=cause, extra=self._with("", {}))
 
     def _with(self, text: str, keys: Mapping[str, Any]) -> dict[str, Any]:

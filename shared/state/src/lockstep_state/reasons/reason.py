@@ -1,4 +1,4 @@
-"""Hold why something is as it is: a code, by which programs decide, and the values that its sentence names."""
+"""The reason why something is as it is: a code, by which programs decide, and the values that its sentence names."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

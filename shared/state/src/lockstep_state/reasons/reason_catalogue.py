@@ -1,7 +1,7 @@
-"""List every code of a `Reason`, and the sentence that people read for it.
+"""Every code of a `Reason`, and the sentence that people read for it.
 
-A sentence may be worded anew at any time: nothing decides from it. A code keeps its meaning for ever. Codes of commands
-that are refused before they change anything are in `refusal_catalogue`.
+The wording of a sentence may change at any time, since nothing decides from it. A code keeps its meaning for ever.
+Codes of commands that are refused before they change anything are in `refusal_catalogue`.
 """
 
 from lockstep_state.reasons.reason import Reason
@@ -12,7 +12,7 @@ __all__ = ["TO_GRANT", "ReasonCode", "RefusalCode", "format_sentence", "is_known
 
 
 class ReasonCode(CatalogueCode):
-    """The codes of why something is as it is: in rows, events and answers."""
+    """The codes that say why something is as it is, in rows, events and answers."""
 
     UNKNOWN = ("unknown", "{text}", "An earlier release wrote only a text. It is shown, and means: not known.")
 
@@ -497,8 +497,8 @@ class ReasonCode(CatalogueCode):
 
 
 def read_reason(cause: Reason, text: str) -> Reason:
-    """Return why something is so by a row that has both fields.
+    """Return the reason of a row that has both fields, `cause` and the text.
 
-    An earlier release wrote a text without a cause: that is `unknown` with the text, and decides nothing.
+    An earlier release wrote a text without a cause. That is `unknown` with the text, and decides nothing.
     """
     return cause if cause or not text else ReasonCode.UNKNOWN.to_reason(text=text)

@@ -1,4 +1,4 @@
-"""Make a `Reason` of a code, and its sentence where it is shown."""
+"""The making of a `Reason` from a code, and of the sentence that is shown for it."""
 
 from enum import StrEnum
 from string import Formatter
@@ -7,22 +7,24 @@ from typing import Any, Self
 from lockstep_state.reasons.reason import Detail, Reason
 
 TO_GRANT = "; to grant it: "
-"""In front of the command that ends a refusal."""
+"""The words in front of the command that ends a refusal."""
 
 
 _CODES: dict[str, "CatalogueCode"] = {}
-"""Of every catalogue. `reason_catalogue` loads them all, so take what is here from there."""
+"""The codes of every catalogue by their words. `reason_catalogue` loads all catalogues, so import from there."""
 
 
 class CatalogueCode(StrEnum):
-    """A code with the template of its sentence, with the names of details in braces. `{count:record}` is a number with
-    its noun: `1 record`, `2,000 records`."""
+    """A code with the template of its sentence, which has the names of details in braces.
+
+    `{count:record}` is a number with its noun: `1 record`, `2,000 records`.
+    """
 
     sentence: str
     meaning: str
-    """What the sentence does not say; "" if it says all."""
+    """An explanation beyond the sentence; "" if the sentence says all."""
     fix: str
-    """What to do, in Markdown whose links are those of a page in `docs/troubleshoot`; "" if the sentence says it."""
+    """A remedy in Markdown, with links as on a page in `docs/troubleshoot`; "" if the sentence says it."""
 
     def __new__(cls, word: str, sentence: str, meaning: str = "", fix: str = "") -> Self:
         member = str.__new__(cls, word)
@@ -32,22 +34,27 @@ class CatalogueCode(StrEnum):
         return member
 
     def to_reason(self, **details: Detail) -> Reason:
-        """Return the reason of this code with the values that its sentence names, and others worth keeping. An empty
-        text that the sentence does not name is none."""
+        """Return the reason of this code with the values that its sentence names, and others worth keeping.
+
+        An empty text is left out unless the sentence names it.
+        """
         named = {name for _, name, _, _ in Formatter().parse(self.sentence)}
         kept = {name: value for name, value in details.items() if value != "" or name in named}
         return Reason(self.value, tuple(sorted(kept.items())))
 
     def because(self, cause: Reason, **details: Detail) -> Reason:
-        """Return the reason of this code because of another one. The sentence of that is its `text`, its code is
-        `because`, and the command that ends it stays in `grant`."""
+        """Return the reason of this code because of another one.
+
+        The detail `text` is the other reason's sentence, and `because` is its code. The command that ends it stays in
+        `grant`.
+        """
         plain = Reason(cause.code, tuple(detail for detail in cause.details if detail[0] != "grant"))
         more = {"text": format_sentence(plain), "because": cause.code, "grant": cause.detail("grant") or ""}
         return self.to_reason(**details, **more)
 
 
 class _CountFormatter(Formatter):
-    """Writes a number with its noun, if the template has one."""
+    """A formatter that writes a number with its noun, if the template has one."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
         if isinstance(value, int) and format_spec.isalpha():
@@ -59,7 +66,7 @@ _FORMATTER = _CountFormatter()
 
 
 def is_known(reason: Reason) -> bool:
-    """Return whether this release knows the code. Where it does not, nothing is committed and nothing is ready."""
+    """Return whether this release knows the code. If not, nothing is committed and nothing is ready."""
     return reason.code in _CODES
 
 
@@ -67,7 +74,7 @@ def format_sentence(reason: Reason) -> str:
     """Return the sentence of a reason, without a full stop; "" for no reason.
 
     A detail `text` that the sentence does not name follows it after a colon, and the command in `grant` ends it. A
-    code that this release does not know, or that lacks a value, is shown as such.
+    code that this release does not know, or that lacks a value, is shown with its details.
     """
     if not reason:
         return ""

@@ -1,10 +1,10 @@
-"""List the codes of commands that are refused before they change anything, each with its sentence."""
+"""The codes of commands that are refused before they change anything, each with its sentence."""
 
 from lockstep_state.reasons.reason_code import CatalogueCode
 
 
 class RefusalCode(CatalogueCode):
-    """The codes of why a switch, a take-over or a hand-back does not begin, continue or go back."""
+    """The codes that say why a switch, a take-over or a hand-back does not begin, continue or go back."""
 
     # Why a switch does not begin, continue or go back, beside what prevents it at any time (`SwitchReason`).
 

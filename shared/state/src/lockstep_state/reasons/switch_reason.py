@@ -1,4 +1,4 @@
-"""List what prevents a switch of clients to the target, for programs and for people (no I/O, no clock)."""
+"""The reasons that prevent a switch of clients to the target, for programs and for people (no I/O, no clock)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,10 @@ from lockstep_state.reasons.reason import NO_REASON, Detail, Reason
 
 
 class SwitchReason(Enum):
-    """Why clients cannot move to the target now. The order is the one in which they are shown: causes first."""
+    """The reasons why clients cannot move to the target now.
+
+    Their order is the one in which they are shown: causes first.
+    """
 
     TARGET_UNREACHABLE = (
         "target-unreachable",
@@ -116,17 +119,19 @@ class SwitchReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
-    """One thing that prevents a switch, or a note about one: a code with details. `format_blocker` makes its sentence,
-    and only where it is shown."""
+    """One thing that prevents a switch, or a note about one: a code with details.
+
+    `format_blocker` makes its sentence, and only where it is shown.
+    """
 
     reason: SwitchReason
     subject: str = ""
-    """A partition `T-N`, a topic, a group, a service, a cluster or a scope; "" of the flow."""
+    """A partition `T-N`, a topic, a group, a service, a cluster or a scope; "" for the flow."""
     details: tuple[tuple[str, Detail], ...] = ()
-    """(name, value), by name: what its sentence names."""
+    """The names and values that its sentence names, ordered by name."""
     blocks: bool = True
     cause: Reason = NO_REASON
-    """What is known of why it is so."""
+    """The known cause of it."""
 
     @classmethod
     def with_details(

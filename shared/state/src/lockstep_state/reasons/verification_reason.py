@@ -1,11 +1,11 @@
-"""List how a copy can differ from its source, and why records are not compared (no I/O, no clock)."""
+"""The ways in which a copy can differ from its source, and the reasons why records are not compared (no I/O)."""
 
 from enum import Enum, StrEnum
 from typing import Self
 
 
 class DifferenceKind(Enum):
-    """How a copy differs. The value is the word of rows and reports.
+    """The kinds of differences of a copy. The value is the word of rows and reports.
 
     If a record is in both logs and parts of it differ, the word is the names of these parts (`RecordPart`), joined by
     `+`.
@@ -42,10 +42,13 @@ class RecordPart(StrEnum):
 
 
 class NotComparedReason(Enum):
-    """Why records are not verified. None of them counts as equal. The value is the word of rows and reports."""
+    """The reasons why records are not verified, none of which counts as equal.
+
+    The value is the word of rows and reports.
+    """
 
     short: str
-    """What a line of a report says of the records."""
+    """The words about the records in a line of a report."""
     meaning: str
 
     def __new__(cls, word: str, short: str, meaning: str) -> Self:

@@ -1,14 +1,14 @@
-"""Java's named character sets, as the inside of a Python character class. `java_regex` uses them."""
+"""Java's named character sets, as the inside of a Python character class, for `java_regex`."""
 
 import functools
 import sys
 import unicodedata
 
 LINE_ENDS = r"\n\r\x85\u2028\u2029"
-"""What `.` does not match in Java; Python's stops at the line feed only."""
+"""The characters that `.` does not match in Java. Python's `.` excludes the line feed only."""
 
 BLANKS = {"h": r" \t\xa0\u1680\u180e\u2000-\u200a\u202f\u205f\u3000", "v": r"\n\x0b\x0c\r\x85\u2028\u2029"}
-"""`\\h` and `\\v`."""
+r"""The sets of `\h` and `\v`."""
 
 POSIX = {
     "Lower": "a-z",
@@ -25,7 +25,7 @@ POSIX = {
     "XDigit": "0-9a-fA-F",
     "Space": r" \t\n\x0b\x0c\r",
 }
-"""`\\p{Name}` of java.util.regex: ASCII only."""
+r"""The sets `\p{Name}` of java.util.regex, which are ASCII only."""
 
 CASED_CATEGORIES = frozenset({"Lu", "Ll", "Lt"})
 
@@ -33,13 +33,16 @@ UNICODE_CATEGORIES = frozenset(
     {"L", "M", "N", "P", "S", "Z", "C", *CASED_CATEGORIES, "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No"}
     | {"Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm", "Sc", "Sk", "So", "Zs", "Zl", "Zp", "Cc", "Cf", "Cn", "Co", "Cs"}
 )
-"""`\\p{L}`, `\\p{Lu}`, `\\pL`, `\\p{IsL}`: general categories, by the Unicode version that this Python knows."""
+r"""The general categories, as in `\p{L}`, `\p{Lu}`, `\pL`, `\p{IsL}`, by the Unicode version that this Python knows.
+"""
 
 
 @functools.cache
 def category_ranges(category: str) -> str:
-    """The code points of a general category. The first call for a category goes through all of Unicode (about 0.1
-    s)."""
+    """Return the code points of a general category.
+
+    The first call for a category goes through all of Unicode (about 0.1 s).
+    """
     ranges: list[str] = []
     first: int | None = None
     for point in range(sys.maxunicode + 2):

@@ -1,10 +1,10 @@
-"""A Java pattern as a stream of characters, some quoted; `java_regex` parses it."""
+"""A Java pattern as a sequence of characters, some of them quoted, which `java_regex` parses."""
 
 from typing import NamedTuple, NoReturn
 
 
 class UntranslatablePattern(ValueError):
-    """The pattern is no regular expression, or means in Java what Python cannot express; `why` says which and where."""
+    """The pattern is no regular expression, or means in Java what Python cannot express. `why` says which and where."""
 
     def __init__(self, pattern: str, why: str) -> None:
         super().__init__(pattern, why)
@@ -16,7 +16,7 @@ class UntranslatablePattern(ValueError):
 
 
 class PatternToken(NamedTuple):
-    """One character of the pattern; between `\\Q` and `\\E` it is `quoted` and stands for itself."""
+    r"""One character of the pattern. Between `\Q` and `\E` it is `quoted` and stands for itself."""
 
     char: str
     quoted: bool
@@ -24,7 +24,10 @@ class PatternToken(NamedTuple):
 
 
 class Tokens:
-    """The tokens of a pattern and how far they are read. Every missing or wrong token raises UntranslatablePattern."""
+    """The tokens of a pattern, and the position up to which they are read.
+
+    Every missing or wrong token raises UntranslatablePattern.
+    """
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
@@ -32,21 +35,25 @@ class Tokens:
         self.next = 0
 
     def special(self, ahead: int = 0) -> str:
-        """The character to come, if it is there and not quoted; else the empty text."""
+        """Return the coming character if it is unquoted, else ""."""
         index = self.next + ahead
         if index >= len(self.tokens) or self.tokens[index].quoted:
             return ""
         return self.tokens[index].char
 
     def pop(self, missing: str) -> PatternToken:
-        """The next token, or a refusal with the sentence `missing` where there is none."""
+        """Return the next token.
+
+        Raises:
+            UntranslatablePattern: There is none. `missing` is the sentence of the error.
+        """
         if self.next >= len(self.tokens):
             self.refuse(missing)
         self.next += 1
         return self.tokens[self.next - 1]
 
     def pop_if(self, chars: str) -> str:
-        """The next character, taken, if it is unquoted and among `chars`; else the empty text."""
+        """Consume and return the next character if it is unquoted and among `chars`, else return ""."""
         char = self.special()
         if not char or char not in chars:
             return ""
@@ -54,7 +61,7 @@ class Tokens:
         return char
 
     def pop_until(self, end: str, missing: str) -> str:
-        """The text before the next `end`, which is consumed too."""
+        """Return the text before the next `end`, and consume both."""
         collected = ""
         while not self.pop_if(end):
             collected += self.pop(missing).char

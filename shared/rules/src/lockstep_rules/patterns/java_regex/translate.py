@@ -1,9 +1,9 @@
-"""Java's regular expressions in Python: the same names match in full, or the pattern is refused with a sentence.
+r"""Java's regular expressions in Python: the same names match in full, or the pattern is refused with a sentence.
 
-MM2's `topics`, `groups` and excludes are `java.util.regex` patterns. A construct that means something else in Python is
-spelled out (`.`, `$`, `\\Z`, `\\h`, POSIX classes, unions and intersections of classes, inline flags, `\\Q..\\E`). A
-construct without a counterpart raises UntranslatablePattern. Defaults are Java's. `\\w`, `\\d`, `\\s` and `(?i)` are
-about ASCII, and `\\b` is as in Java 19 and later. (Before, it knew letters of all scripts; no topic name holds such a
+MM2's `topics`, `groups` and excludes are `java.util.regex` patterns. A construct that means something else in Python
+is spelled out (`.`, `$`, `\Z`, `\h`, POSIX classes, unions and intersections of classes, inline flags, `\Q..\E`). A
+construct without a counterpart raises UntranslatablePattern. Defaults are Java's. `\w`, `\d`, `\s` and `(?i)` are
+about ASCII, and `\b` is as in Java 19 and later. (Before, it knew letters of all scripts; no topic name holds such a
 letter.)
 """
 
@@ -23,7 +23,7 @@ from lockstep_rules.patterns.java_regex.tokens import Tokens, UntranslatablePatt
 ANY = r"[\s\S]"
 NO_LINE_END = f"[^{LINE_ENDS}]"
 AT_LAST_LINE_END = rf"(?:(?!(?<=\r)\n)(?=(?:\r\n|[{LINE_ENDS}])?\Z))"
-"""`$` and `\\Z`: at the end, or before the line end that ends it, but not inside CR LF."""
+r"""The translation of `$` and `\Z`: the end, or before the line end that ends the text, but not inside CR LF."""
 
 OUTSIDE_CLASSES = {
     "b": r"\b",
@@ -45,9 +45,10 @@ FLAGS_REFUSED = {
 
 
 def to_python(pattern: str) -> str:
-    """A pattern for `re.fullmatch` that accepts what Java's `Matcher.matches` accepts of `pattern`.
+    """Return a pattern for `re.fullmatch` that accepts what Java's `Matcher.matches` accepts of `pattern`.
 
-    Raises UntranslatablePattern. Characters are counted from 1 in its message.
+    Raises:
+        UntranslatablePattern: There is no such pattern. Characters are counted from 1 in its message.
     """
     try:
         text = _Parser(pattern).whole()
@@ -65,7 +66,7 @@ class _Flags(NamedTuple):
 
 
 class _Parser(Tokens):
-    """Recursive descent over the tokens.
+    """A recursive-descent parser over the tokens.
 
     Case-insensitivity is written round each run of leaves, so that flags may change anywhere.
     """
@@ -84,7 +85,8 @@ class _Parser(Tokens):
     def _alternatives(self, flags: _Flags, last: str = AT_LAST_LINE_END) -> str:
         """Translate up to the group's end. A flag set in one alternative holds in the later ones.
 
-        `last` takes the place of a `$` that ends an alternative: where nothing follows, it is the end of the name.
+        `last` replaces a `$` that ends an alternative. If nothing follows the alternatives, `$` is the end of the
+        name.
         """
         branches = []
         while True:
@@ -123,7 +125,7 @@ class _Parser(Tokens):
         return text + self.pop_if("?+") if text else ""
 
     def _atom(self, flags: _Flags) -> tuple[str, bool]:
-        """One thing to repeat, and whether it is a leaf whose letters the flag `i` concerns."""
+        """Return one thing to repeat, and whether it is a leaf whose letters the flag `i` concerns."""
         token = self.pop("")
         if token.quoted:
             return re.escape(token.char), True
@@ -171,7 +173,7 @@ class _Parser(Tokens):
         return f"?P<{name}>"
 
     def _flag_group(self, flags: _Flags) -> tuple[str, _Flags]:
-        """`(?i)`, which changes the flags from here on, or `(?i:...)`, which does so inside."""
+        """Translate `(?i)`, which changes the flags from here on, or `(?i:...)`, which changes them inside."""
         self.next += 2
         inside, on = flags, True
         while not (end := self.pop_if("):")):
@@ -218,8 +220,10 @@ class _Parser(Tokens):
         return f"(?:\\{number})"
 
     def _set_escape(self, char: str, flags: _Flags) -> str | None:
-        """The members of a set such as `\\d`, `\\H` or `\\p{L}` as the inside of a class; None when `char` begins no
-        set."""
+        r"""Return the members of a set such as `\d`, `\H` or `\p{L}` as the inside of a class.
+
+        It is None if `char` begins no set.
+        """
         if char in SHORTHANDS:
             return "\\" + char
         if char.lower() in BLANKS:
@@ -277,7 +281,10 @@ class _Parser(Tokens):
         return found[0]
 
     def _class(self, flags: _Flags) -> str:
-        """After its `[`. Unions, intersections and, since Java 9, a negation that concerns all of it."""
+        """Translate a class after its `[`, with unions and intersections.
+
+        A negation concerns all of it, as in Java 9 and later.
+        """
         negated = bool(self.pop_if("^"))
         operands = [self._operand(flags, first=True)]
         while not self.pop_if("]"):
@@ -295,7 +302,7 @@ class _Parser(Tokens):
         return f"(?:{text})" if others else text
 
     def _operand(self, flags: _Flags, *, first: bool) -> list[str]:
-        """The parts of a union, each a class of its own, up to `]` or `&&`."""
+        """Return the parts of a union, each a class of its own, up to `]` or `&&`."""
         members = ""
         parts: list[str] = []
         while True:
