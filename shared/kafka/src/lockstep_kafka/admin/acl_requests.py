@@ -65,7 +65,8 @@ class AclRequests(AdminRequests):
         """Delete exactly these bindings; one that is not there is success. Keys of the outcome: the binding as
         text. What is not done within `ACTS_WITHIN` is given up and raises ClusterUnreachable: a leader that froze
         must not go on with it. Raises ValueError for a binding that would match others too (UNKNOWN, ANY or MATCH in
-        it)."""
+        it).
+        """
         for one in bindings:
             words = {one.resource, one.pattern, one.operation, one.permission}
             if words & NOT_ONE or not (one.name and one.principal and one.host):

@@ -85,7 +85,8 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
 
     async def _require_broker(self, within: timedelta) -> list[str]:
         """Return the bootstrap addresses, if none of them answers anything. Raises ClusterUnreachable if all of them
-        show that they are no brokers of our protocol."""
+        show that they are no brokers of our protocol.
+        """
         uses_tls = str(self._conf.get("security.protocol", "")).upper() in ("SSL", "SASL_SSL")
         addresses = [entry.strip().rpartition(":") for entry in self.bootstrap.split(",") if entry.strip()]
         asked = (
@@ -101,7 +102,8 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
 
     async def require_open(self, within: timedelta = OPENED) -> None:
         """Return unless every bootstrap address refuses connections, or its name is unknown. librdkafka would try
-        again until its time is over. Raises ClusterUnreachable at once."""
+        again until its time is over. Raises ClusterUnreachable at once.
+        """
         addresses = [entry.strip().rpartition(":") for entry in self.bootstrap.split(",") if entry.strip()]
         asked = (_connect(host.strip("[]"), int(port), within) for host, _, port in addresses)
         results = await asyncio.gather(*asked, return_exceptions=True)
@@ -115,7 +117,8 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
 
     async def unreachable_brokers(self, within: timedelta = PROBE) -> dict[str, str]:
         """Why brokers cannot be connected to where the cluster says they are, by `broker N at HOST:PORT`. Clients reach
-        the bootstrap address first and these afterwards. All of it takes `within` at most. Raises as `probe`."""
+        the bootstrap address first and these afterwards. All of it takes `within` at most. Raises as `probe`.
+        """
         ends_at = time.monotonic() + within.total_seconds()
         brokers_answered = (await self._metadata(within.total_seconds())).brokers.values()
         left = timedelta(seconds=max(0.0, ends_at - time.monotonic()))
@@ -132,7 +135,8 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
 
     async def broker_count(self) -> int:
         """Brokers of the cluster: those that are up now, and those that have a replica of a topic that we may describe.
-        A broker that restarts is one of them, so topics made meanwhile do not get fewer replicas for good."""
+        A broker that restarts is one of them, so topics made meanwhile do not get fewer replicas for good.
+        """
         metadata = await self._up()
         parts = (part for topic in metadata.topics.values() for part in topic.partitions.values())
         return len(metadata.brokers.keys() | {replica for part in parts for replica in part.replicas})
@@ -143,7 +147,8 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
 
     async def cluster_operations(self) -> frozenset[str] | None:
         """Return what we may do on the cluster resource, in Kafka's upper-case words; everything if the cluster has no
-        authorizer. None: its brokers do not say so."""
+        authorizer. None: its brokers do not say so.
+        """
         # librdkafka (2.16) takes an answer without brokers, as a cluster that is just starting gives it, for one
         # without an error, and aborts the process. Such a cluster is not asked, and no other more often than need be.
         await self._up()
@@ -176,7 +181,8 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
 
     async def broker_configs(self) -> dict[str, str]:
         """Every config of one broker, "" where it is unset. Raises NotPermitted too: it needs DescribeConfigs on the
-        cluster."""
+        cluster.
+        """
         resource = ConfigResource(ConfigResource.Type.BROKER, str((await self._brokers())[0]))
         (future,) = (await self._connected()).describe_configs([resource], request_timeout=self._timeout).values()
         entries = await self._one(future, "describe configs of", "the brokers")

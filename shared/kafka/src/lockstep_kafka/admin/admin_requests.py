@@ -113,7 +113,8 @@ class AdminRequests:
 
     `conf` has librdkafka's settings, and `properties` the Java properties that they come from: our own connections ask
     what librdkafka cannot. Without `properties` those go to the bootstrap servers without TLS and login. Safe for
-    concurrent use within one event loop."""
+    concurrent use within one event loop.
+    """
 
     def __init__(
         self,
@@ -171,7 +172,8 @@ class AdminRequests:
 
     async def _connected(self) -> AdminClient:
         """Made when first needed: it connects at once, and some services never ask one of their clusters. Raises
-        ClusterUnreachable where certificates do not serve, or there is no access token to log in with."""
+        ClusterUnreachable where certificates do not serve, or there is no access token to log in with.
+        """
         async with self._making:
             if self._client is None:
                 self._client = await self._make_client()
@@ -220,7 +222,8 @@ class AdminRequests:
 
     async def _result(self, future: Future[Any]) -> Any:
         """Return what a request brought. Thousands are settled by one answer: only one that is not there yet is waited
-        for in the loop. Raises KafkaException, and as `_settle`."""
+        for in the loop. Raises KafkaException, and as `_settle`.
+        """
         if not future.done():
             await self._settle(future)
         return future.result()
@@ -228,7 +231,8 @@ class AdminRequests:
     async def _settle(self, future: Future[Any]) -> None:
         """Wait until a request has an answer or an error. librdkafka waits for a broker as long as a request may take,
         so a cluster that is gone would be noticed after a minute. Raises ClusterUnreachable if no answer comes for as
-        long as a listing may take, and no broker answers another question either."""
+        long as a listing may take, and no broker answers another question either.
+        """
         answer = asyncio.ensure_future(future) if isawaitable(future) else asyncio.wrap_future(future)
         answer.add_done_callback(error_retrieved)  # its own task may be cancelled, and the answer comes later
         try:
@@ -288,7 +292,8 @@ class AdminRequests:
 
     async def _trouble(self, error: KafkaError, operation: str, resource: str, began: float = inf) -> ClusterError:
         """Return what an error means. `began`: when the request was made (`time.monotonic`); by default after all
-        others."""
+        others.
+        """
         self._poll()
         if error.code() == KafkaError._UNSUPPORTED_FEATURE and (operation, resource) == REACH:
             return ClusterUnreachable(self.alias, self.bootstrap, NOT_A_BROKER)
@@ -321,7 +326,8 @@ class AdminRequests:
 
     async def _again_if_closed(self, ask: Callable[[T], Awaitable[R]], subject: T) -> R:
         """Return the answer to a request, which is made once more if brokers close the connection at it and answer
-        another one. Two closes show that they do not know it. It has to be one that does no harm if it comes twice."""
+        another one. Two closes show that they do not know it. It has to be one that does no harm if it comes twice.
+        """
         closes = self._closes.count
         try:
             return await ask(subject)
@@ -333,7 +339,8 @@ class AdminRequests:
 
     async def _is_closed_at(self, code: int, asked: tuple[str, str], began: float) -> bool:
         """Return whether brokers close each connection on which such a request comes: those that do not know it may.
-        They answer another request at once, and announced their versions anew between the two attempts."""
+        They answer another request at once, and announced their versions anew between the two attempts.
+        """
         if code != KafkaError._TRANSPORT or asked == REACH:
             return False
         closes = self._closes.count

@@ -213,7 +213,8 @@ async def _handshake(host: str, port: int, within_s: float) -> Handshake:
 
 async def _ask(host: str, port: int, within_s: float, context: ssl.SSLContext | None = None) -> tuple[bytes, bool]:
     """Return the answer, or what has come of it, and whether the connection was closed. Raises OSError if none is
-    accepted."""
+    accepted.
+    """
     async with asyncio.timeout(within_s):
         reader, writer = await asyncio.open_connection(host, port, ssl=context)
     try:

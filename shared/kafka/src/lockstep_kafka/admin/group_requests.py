@@ -95,7 +95,8 @@ class GroupRequests(OperationRequests):
 
     async def _until_answered(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """What the attempt returns. It is repeated while there is no coordinator, until the timeout of all requests.
-        While no broker answers at all, it is repeated as long as a listing may take. Raises KafkaException."""
+        While no broker answers at all, it is repeated as long as a listing may take. Raises KafkaException.
+        """
         began, backoff = time.monotonic(), Backoff(0.1, 1.0)
         while True:
             try:
@@ -124,7 +125,8 @@ class GroupRequests(OperationRequests):
 
     async def list_groups(self) -> dict[str, str]:
         """Consumer groups of every coordinator that answered, each with its type: Kafka's word in upper case (CLASSIC,
-        CONSUMER), "" from older brokers. ClusterUnreachable only when none did."""
+        CONSUMER), "" from older brokers. ClusterUnreachable only when none did.
+        """
         began = time.monotonic()
         result = await self._one(
             (await self._connected()).list_consumer_groups(request_timeout=self._quick), "list", "groups"
@@ -162,7 +164,8 @@ class GroupRequests(OperationRequests):
 
     async def group_operations(self, groups: Iterable[str]) -> Outcome[frozenset[str]]:
         """Return what we may do with each group, in Kafka's upper-case words, whether it exists or not. Brokers that do
-        not say so leave it out."""
+        not say so leave it out.
+        """
         whole: Outcome[frozenset[str]] = Outcome()
         for name in sorted(set(groups)):
             outcome = await self._request_description(name, operations=True)
@@ -174,7 +177,8 @@ class GroupRequests(OperationRequests):
 
     async def count_members(self, group: str) -> int:
         """Members of a group of any protocol, such as that of Connect's workers, which `describe_groups` refuses; 0
-        where there is no such group."""
+        where there is no such group.
+        """
         found = await self._blocking(
             "describe", f"group {group}", (await self._connected()).list_groups, group=group, timeout=self._timeout
         )

@@ -9,7 +9,8 @@ from lockstep_kafka.session.cluster_reader import says_cluster_operations
 
 def said_operations(described: Any) -> frozenset[str] | None:
     """Return what we may do with a topic or group that was described, in Kafka's upper-case words. None: the brokers do
-    not say so. They describe none with which a client may do nothing."""
+    not say so. They describe none with which a client may do nothing.
+    """
     operations = described.authorized_operations
     return frozenset(operation.name for operation in operations) if operations else None
 
@@ -21,7 +22,8 @@ class OperationRequests(AdminRequests):
     async def known_operations(self, described: Any) -> frozenset[str] | None:
         """Return what we may do on the cluster that was described, in Kafka's upper-case words. None: the brokers do
         not say so. They describe a cluster to every client. librdkafka has the same answer for operations that are
-        not said, and for none at all. So a broker is asked once more, without librdkafka."""
+        not said, and for none at all. So a broker is asked once more, without librdkafka.
+        """
         if (operations := said_operations(described)) is not None:
             return operations
         if self._says_operations is None:

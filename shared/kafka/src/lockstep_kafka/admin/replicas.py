@@ -29,5 +29,6 @@ async def describe_replicas(target: Admin, settings: FlowSettings, services: Ite
 
 async def count_replicas(target: Admin, settings: FlowSettings, services: Iterable[str]) -> Mapping[str, int]:
     """How many replicas of each service run for the flow. Those that the target does not describe are absent. Raises
-    ClusterError."""
+    ClusterError.
+    """
     return (await describe_replicas(target, settings, services)).counts

@@ -127,7 +127,8 @@ def _is_unfit(trouble: Trouble | None, replication_factor: int) -> bool:
 
 async def _without_waiting(admin: Admin, unfit: Iterable[NewTopic], troubles: Mapping[str, Trouble]) -> list[NewTopic]:
     """Return the topics that time alone does not help. A broker that restarts comes back. A topic that is created
-    meanwhile would have fewer replicas for good."""
+    meanwhile would have fewer replicas for good.
+    """
     live = await admin.live_broker_count()
     is_one_down = live < await admin.broker_count()
 
@@ -143,7 +144,8 @@ async def _find_factors(
     admin: Admin, unfit: Sequence[NewTopic], kept: Collection[str], troubles: dict[str, Trouble]
 ) -> dict[str, NewTopic]:
     """Return each topic with its `kept` configs alone and a replication factor that the cluster takes, by name. If it
-    takes none, `troubles` gets its words about the wanted one."""
+    takes none, `troubles` gets its words about the wanted one.
+    """
     accepted: dict[str, NewTopic] = {}
     left = [replace(topic, configs={k: v for k, v in topic.configs.items() if k in kept}) for topic in unfit]
     for turn, factor in enumerate((None, *OTHER_FACTORS)):

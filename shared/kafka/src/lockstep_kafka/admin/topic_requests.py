@@ -52,7 +52,8 @@ class TopicRequests(OperationRequests):
 
     async def topics(self, names: Iterable[str] | None = None) -> Outcome[TopicDescription]:
         """The topics called `names` (None: all) with their topic ids. One that does not exist, or cannot by its name,
-        is in none of the three. One that is there and may not be described is in `denied`."""
+        is in none of the three. One that is there and may not be described is in `denied`.
+        """
         wanted = sorted(await self.topic_names() if names is None else set(names))
         outcome = await together(in_pieces(wanted, DESCRIBED_AT_ONCE, self._describe))
         # An invalid name (too long, say) is that of a topic that cannot exist.
@@ -78,7 +79,8 @@ class TopicRequests(OperationRequests):
     async def topic_operations(self, names: Iterable[str]) -> Outcome[frozenset[str]]:
         """Return what we may do with each topic, in Kafka's upper-case words; everything if the cluster has no
         authorizer. One that does not exist, or that we may not describe, is in `failed` or `denied`. Brokers that do
-        not say what we may do leave it out of all three."""
+        not say what we may do leave it out of all three.
+        """
         return await together(in_pieces(sorted(set(names)), DESCRIBED_AT_ONCE, self._topic_operations))
 
     async def _topic_operations(self, names: Sequence[str]) -> Outcome[frozenset[str]]:
@@ -125,7 +127,8 @@ class TopicRequests(OperationRequests):
     @staticmethod
     def refused_configs(trouble: ClusterError) -> bool:
         """Return whether a topic may be refused for its configs. The brokers do not know a key, or they or a policy of
-        their operator do not allow a value. They say INVALID_REQUEST for a bad value where configs are altered."""
+        their operator do not allow a value. They say INVALID_REQUEST for a bad value where configs are altered.
+        """
         return isinstance(trouble, RequestRefused) and trouble.code in (
             KafkaErrorCode.INVALID_CONFIG,
             KafkaErrorCode.INVALID_REQUEST,
@@ -147,7 +150,8 @@ class TopicRequests(OperationRequests):
 
     def config_pieces(self, topics: Iterable[str]) -> AsyncIterator[Outcome[tuple[TopicConfig, ...]]]:
         """Every effective config of each topic, `CHANGED_AT_ONCE` topics at a time, in the order given: all at once are
-        350,000 values for 10,000 topics. A topic that does not exist is in none of the three."""
+        350,000 values for 10,000 topics. A topic that does not exist is in none of the three.
+        """
         ask = partial(self._again_if_closed, self._describe_configs)
         return in_pieces(dict.fromkeys(topics), CHANGED_AT_ONCE, ask)
 
@@ -171,7 +175,8 @@ class TopicRequests(OperationRequests):
 
         Brokers that do not know that request get AlterConfigs with all configs that a topic is to have, as they were
         read a moment before. A change that another client makes in between is lost there. Where brokers do not say what
-        is set on a topic, nothing is changed, and `failed` has RequestUnsupported."""
+        is set on a topic, nothing is changed, and `failed` has RequestUnsupported.
+        """
         outcome = await self._alter_some(changes)
         unknown = {name for name, trouble in outcome.failed.items() if isinstance(trouble, RequestUnsupported)}
         if not unknown:
@@ -234,7 +239,8 @@ class TopicRequests(OperationRequests):
         within: timedelta | None = None,
     ) -> dict[tuple[str, int], int]:
         """As `end_offsets`. `within`: how long a leader may take to answer; None: as for any request. Raises
-        ClusterUnreachable if no leader answers."""
+        ClusterUnreachable if no leader answers.
+        """
         spec: Any = OffsetSpec
         asked = list(partitions)
         ends = await self._offsets(asked, spec.latest(), read_committed, within=within)
@@ -258,13 +264,15 @@ class TopicRequests(OperationRequests):
 
     async def offsets_since(self, partitions: Iterable[tuple[str, int]], moment_ms: int) -> dict[tuple[str, int], int]:
         """The first record of that time (Unix milliseconds) or later of each partition; -1: there is none. Absent: not
-        answered."""
+        answered.
+        """
         spec: Any = OffsetSpec
         return await self._offsets(partitions, spec.for_timestamp(moment_ms), read_committed=False)
 
     async def oldest_timestamps(self, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
         """The timestamp of the first record that each partition's log still has, Unix milliseconds. Absent: not
-        answered, or the log is empty."""
+        answered, or the log is empty.
+        """
         spec: Any = OffsetSpec
         found = await self._list_offsets(partitions, spec.for_timestamp(0), read_committed=False)
         return {tp: int(result.timestamp) for tp, result in found.items() if result.timestamp >= 0}
@@ -343,6 +351,6 @@ NO_TOPIC_ID = "A" * 22
 
 
 def _as_kafka_prints(topic_id: object) -> str:
-    """librdkafka writes base64 with + and /, Kafka's own tools with - and _."""
+    """Librdkafka writes base64 with + and /, Kafka's own tools with - and _."""
     text = "" if topic_id is None else str(topic_id).rstrip("=").replace("+", "-").replace("/", "_")
     return "" if text == NO_TOPIC_ID else text

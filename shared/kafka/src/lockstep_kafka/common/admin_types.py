@@ -1,5 +1,6 @@
 """What an administrator of a cluster gets: topics and groups as plain values, so that plans need no client library. And
-what became of a request about many resources."""
+what became of a request about many resources.
+"""
 
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -37,7 +38,8 @@ class Outcome(Generic[T]):
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
     """A topic that exists. `topic_id` is Kafka's base64 text, "" from brokers older than 2.8. `replicas`: of the
-    partition that has the fewest; 0: not known."""
+    partition that has the fewest; 0: not known.
+    """
 
     name: str
     topic_id: str
@@ -60,7 +62,8 @@ class NewTopic:
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
     """A consumer group as its coordinator sees it; `members` counts live ones, `who` are their client ids and hosts,
-    sorted."""
+    sorted.
+    """
 
     group: str
     state: str

@@ -22,19 +22,22 @@ async def set_within(event: asyncio.Event, seconds: float | None) -> bool:
 
 def to_next_tick(every: float) -> float:
     """Seconds to wait before a periodic check. All checks in one process wake together, so that an idle process wakes
-    once for all of them; other processes do at another moment."""
+    once for all of them; other processes do at another moment.
+    """
     return every - (asyncio.get_running_loop().time() + PHASE) % every
 
 
 def share_kept_s(cost_s: float, share: float, *, soonest: float, latest: float) -> float:
     """Seconds to wait after what took so much processor time, so that it takes no more than this share of a core. The
-    more things there are, the less often each is handled. At least `soonest`, at most `latest`."""
+    more things there are, the less often each is handled. At least `soonest`, at most `latest`.
+    """
     return min(max(cost_s / share, soonest), latest)
 
 
 async def done_within(work: Coroutine[Any, Any, T], seconds: float) -> T:
     """What `work` returns or raises. Raises TimeoutError when so many seconds are over. Then it is cancelled, but not
-    awaited, as `asyncio.wait_for` would, since what others wrote may continue all the same."""
+    awaited, as `asyncio.wait_for` would, since what others wrote may continue all the same.
+    """
     task = asyncio.ensure_future(work)
     try:
         done, _ = await asyncio.wait({task}, timeout=seconds)
@@ -60,7 +63,8 @@ async def unless_set(event: asyncio.Event, work: Awaitable[Any]) -> None:
 
 async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:
     """Return what `work` returns, or raise what it raises. A request to end takes effect once the work has ended, so
-    that what it writes is known."""
+    that what it writes is known.
+    """
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)
@@ -72,14 +76,16 @@ async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:
 
 def cancelled_from_within() -> bool:
     """Whether the CancelledError that the current task handles is no request to end: it waited for something else that
-    was cancelled. A TaskGroup ignores a child that ends so."""
+    was cancelled. A TaskGroup ignores a child that ends so.
+    """
     task = asyncio.current_task()
     return task is not None and not task.cancelling()
 
 
 async def without_end(name: str, work: Awaitable[Any]) -> NoReturn:
     """Do work that ends only by an error or by a request to end. Raises RuntimeError when it ends in another way: a
-    TaskGroup would go on without it, and nothing would show that."""
+    TaskGroup would go on without it, and nothing would show that.
+    """
     try:
         await work
     except asyncio.CancelledError as exc:

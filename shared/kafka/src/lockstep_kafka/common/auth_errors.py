@@ -65,7 +65,8 @@ def refused_login(why: str, login_text: str = "") -> str:
 
 def advertised_by_no_name(why: str, bootstrap: str) -> str | None:
     """`why` if it is about a broker's name that cannot be resolved and is none of `bootstrap`: then the cluster named
-    it. None: it is about something else."""
+    it. None: it is about something else.
+    """
     found = _UNRESOLVED.search(why)
     if found is None or found["address"] in (one.strip() for one in bootstrap.split(",")):
         return None

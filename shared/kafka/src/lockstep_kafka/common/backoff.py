@@ -47,13 +47,15 @@ class Backoff:
 
     def worked(self, seconds: float) -> None:
         """Forget one failure for each ten seconds that it went well. What fails now and then is tried again soon every
-        time; what fails at once waits longer and longer."""
+        time; what fails at once waits longer and longer.
+        """
         self.failures = max(0, self.failures - int(seconds // 10.0))
 
 
 class KeyedBackoff(Generic[K]):
     """What failed and is tried again, each with a back-off of its own, which ends when it succeeds. `now`: seconds of a
-    clock that does not go back."""
+    clock that does not go back.
+    """
 
     def __init__(self, first: float, limit: float) -> None:
         self._first, self._limit = first, limit

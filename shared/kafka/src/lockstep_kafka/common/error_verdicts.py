@@ -60,7 +60,8 @@ def words(asked: str) -> str:
 
 def missing_operation(code: int, asked: str, resource: str) -> tuple[str, str, str]:
     """Kind of the resource, its name, and the operation, in the words of `lockstep_config.credentials.permissions`.
-    `asked` and `resource` are those of the request: "create", "topic orders"."""
+    `asked` and `resource` are those of the request: "create", "topic orders".
+    """
     kind = KINDS.get(code, "")
     name = resource.removeprefix(f"{kind} ") if kind != "cluster" else ""
     return kind, name, OPERATIONS.get(asked, "Describe")

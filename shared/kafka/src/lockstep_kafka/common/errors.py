@@ -52,12 +52,14 @@ class RefusedCommand(ValueError):
 
 class ShutdownRequested(Exception):
     """Why the configuration asks the process to end, in a sentence. It ends in order, with the exit code
-    `SHUTDOWN_REQUESTED`, and its supervisor may start it again."""
+    `SHUTDOWN_REQUESTED`, and its supervisor may start it again.
+    """
 
 
 class LeadershipLost(Exception):
     """We may not act (any more): somebody else leads, or our group has not been heard from lately. Ends the main loop
-    quietly."""
+    quietly.
+    """
 
 
 class ClusterUnreachable(ClusterError):
@@ -84,7 +86,8 @@ class ProtocolUnfit(ClusterError):
 
 class AppendsUnsafe(ClusterError):
     """The target does not do with producer ids what an exact copy needs, and has no transactions. `faults` says what,
-    as the rest of a sentence about the cluster."""
+    as the rest of a sentence about the cluster.
+    """
 
     def __init__(self, alias: str, faults: str) -> None:
         self.alias, self.faults = alias, faults
@@ -100,7 +103,8 @@ class AdvertisedAddressUnresolved(ClusterUnreachable):
 
 class NotPermitted(ClusterError):
     """The cluster refused for lack of a permission; trying again helps once somebody grants it. `remedy` says what it
-    is for and what grants it."""
+    is for and what grants it.
+    """
 
     def __init__(self, alias: str, operation: str, resource: str, remedy: Remedy | None = None) -> None:
         self.alias, self.operation, self.resource, self.remedy = alias, operation, resource, remedy
@@ -119,7 +123,8 @@ class NotPermitted(ClusterError):
 
 class RequestRefused(ClusterError):
     """The cluster answered with an error that is neither its absence nor a permission. `code` is Kafka's;
-    below 0: librdkafka's own, which says nothing of the cluster."""
+    below 0: librdkafka's own, which says nothing of the cluster.
+    """
 
     def __init__(self, alias: str, operation: str, resource: str, code: int, why: str) -> None:
         self.alias, self.operation, self.resource, self.code, self.why = alias, operation, resource, code, why
@@ -169,7 +174,8 @@ class ClusterReplaced(ClusterError):
 
 class TopicDeleted(ClusterError):
     """A topic that was there is there no more, as a broker says. A later request shows whether another broker knows
-    it."""
+    it.
+    """
 
     def __init__(self, alias: str, topic: str) -> None:
         super().__init__(alias, f"topic {topic} was deleted on cluster {alias}: a broker says that there is none")

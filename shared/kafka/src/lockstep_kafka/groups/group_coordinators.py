@@ -45,7 +45,8 @@ class GroupCoordinators:
     """Finds the coordinator of each group and asks it. `properties` are a client's Java properties.
 
     All questions that overlap share one connection to each broker. It is closed behind the last of them, so that
-    nothing is left open and renewed credentials count. Safe for concurrent use within one event loop."""
+    nothing is left open and renewed credentials count. Safe for concurrent use within one event loop.
+    """
 
     def __init__(
         self,
@@ -70,7 +71,8 @@ class GroupCoordinators:
 
     async def fetch_offsets(self, group: str) -> dict[TopicPartition, GroupOffset]:
         """What the group has committed, in one attempt. Empty for an unknown group. Raises KafkaException, with
-        _TIMED_OUT if no coordinator answered, and _ALL_BROKERS_DOWN if no broker did."""
+        _TIMED_OUT if no coordinator answered, and _ALL_BROKERS_DOWN if no broker did.
+        """
         answer = await self._ask(
             group,
             "offset_fetch",
@@ -91,7 +93,8 @@ class GroupCoordinators:
         self, group: str, offsets: Mapping[TopicPartition, GroupOffset]
     ) -> dict[TopicPartition, KafkaError]:
         """Commit for a group without members, in one attempt. Idempotent. Returns what brokers refused. Raises
-        KafkaException as `fetch_offsets`, also where the group has another coordinator."""
+        KafkaException as `fetch_offsets`, also where the group has another coordinator.
+        """
         by_topic: dict[str, list[tuple[int, GroupOffset]]] = {}
         for (topic, partition), committed in offsets.items():
             by_topic.setdefault(topic, []).append((partition, committed))
@@ -136,7 +139,8 @@ class GroupCoordinators:
 
     async def _ask(self, group: str, api: str, request: Callable[[Any], Any]) -> Any:
         """Return the coordinator's answer to a request, which is made with kio's module of the version. Raises
-        KafkaException as `fetch_offsets`, and with UNSUPPORTED_VERSION if brokers do not know the request."""
+        KafkaException as `fetch_offsets`, and with UNSUPPORTED_VERSION if brokers do not know the request.
+        """
         self._asking += 1
         try:
             async with asyncio.timeout(self._attempt_s):

@@ -1,5 +1,6 @@
 """What librdkafka's clients do not do by themselves. They neither wait for a token nor explain a bad certificate, their
-own, which they read when they are made, or a broker's."""
+own, which they read when they are made, or a broker's.
+"""
 
 import socket
 import ssl
@@ -21,7 +22,8 @@ def create_client(make: Callable[[dict[str, Any]], C], conf: Mapping[str, Any], 
     """A client with these settings. Under OAUTHBEARER the token is there before. Without one confluent-kafka blocks for
     ten seconds without a reason; with one it still blocks for one. Raises ClusterUnreachable with the reason, also for
     unusable certificates, keys or stores. They were usable when the configuration was loaded, so they are just being
-    replaced, one after the other."""
+    replaced, one after the other.
+    """
     callback = conf.get("oauth_cb")
     bootstrap = str(conf.get("bootstrap.servers", ""))
     if isinstance(callback, TokenCallback):
@@ -44,7 +46,8 @@ def _ignore(_: KafkaError) -> None:
 
 def certificate_error(conf: Mapping[str, Any]) -> str | None:
     """Does one TLS handshake with the first bootstrap broker, as librdkafka does with these settings. Returns OpenSSL's
-    own words for what is wrong with its certificate. None: nothing, or the broker is away."""
+    own words for what is wrong with its certificate. None: nothing, or the broker is away.
+    """
     host, _, port = str(conf.get("bootstrap.servers", "")).partition(",")[0].rpartition(":")
     try:
         context = ssl.create_default_context(cadata=conf.get("ssl.ca.pem"))

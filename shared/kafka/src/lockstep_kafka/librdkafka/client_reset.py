@@ -18,6 +18,7 @@ class ClientReset:
 
     def is_due(self) -> bool:
         """A request had no answer once more. Returns whether to ask with another client from now on. That is so at the
-        second time in a row, the fourth and each eighth, for the cluster may be away for long."""
+        second time in a row, the fourth and each eighth, for the cluster may be away for long.
+        """
         self._times += 1
         return self._times in (2, 4) or self._times % 8 == 0

@@ -83,7 +83,8 @@ Delivered = tuple[asyncio.Future[tuple[int, int]], ClusterError | None, int, int
 
 class ControlProducer:
     """One producer with a thread that serves its acknowledgements. What is not acknowledged `within` seconds raises
-    NotAppended. `access` is what we need on the cluster."""
+    NotAppended. `access` is what we need on the cluster.
+    """
 
     def __init__(
         self, alias: str, conf: Mapping[str, str], *, within: float = WITHIN, access: Access = NO_ACCESS
@@ -115,7 +116,8 @@ class ControlProducer:
 
     async def start(self) -> None:
         """Begin, unless it has begun, in the loop that appends. Does not need the cluster: appends wait for it. Raises
-        ClusterUnreachable where certificates do not serve, or there is no access token to log in with."""
+        ClusterUnreachable where certificates do not serve, or there is no access token to log in with.
+        """
         if self._started:
             return
         async with self._making:
@@ -153,7 +155,8 @@ class ControlProducer:
         headers: Sequence[tuple[str, bytes]] = (),
     ) -> asyncio.Future[tuple[int, int]]:
         """Queue one record, once started; the future holds (partition, offset) or raises NotAppended or
-        NotPermitted."""
+        NotPermitted.
+        """
         future: asyncio.Future[tuple[int, int]] = self._loop.create_future()
         record = QueuedRecord(
             *(future, topic, key, value),
@@ -231,7 +234,8 @@ class ControlProducer:
     def _replace(self) -> None:
         """Go on with another producer. What the former one holds is not appended, or was without our knowing: it must
         not come after what is sent from now on. Where the former got no producer id, it has sent nothing: the next one
-        gets all that it holds, and is not idempotent."""
+        gets all that it holds, and is not idempotent.
+        """
         if self._idempotent and not self._gives_ids:
             self._idempotent = False
             log.info("appending without idempotence", extra={"text": NO_IDS, "cluster": self.alias})
@@ -269,7 +273,8 @@ class ControlProducer:
 
     def _fail(self, record: QueuedRecord, error: KafkaError) -> None:
         """Report a record that is not appended, or was without our knowing. If its producer has ended, that waits until
-        the reason is known."""
+        the reason is known.
+        """
         self._lost |= error.code() in LOST
         self._fatal |= error.code() == KafkaError._FATAL
         if error.code() in OF_THE_END:
@@ -344,5 +349,6 @@ class ControlTopicLog:
         self, records: Iterable[tuple[bytes | None, bytes | None]], *, partition: int | None = None
     ) -> list[asyncio.Future[tuple[int, int]]]:
         """Queue them in order, where the producer has been started; each future holds (partition, offset) or raises as
-        `append` does."""
+        `append` does.
+        """
         return [self._producer.send(self.topic, key, value, partition, None) for key, value in records]

@@ -62,7 +62,8 @@ class ProducerIdQuestion:
 
     def ask_if_due(self, loop: asyncio.AbstractEventLoop, on_refused: Callable[[], None]) -> None:
         """Ask in `loop`, from another thread, if records have waited since `ASKED_AFTER_S`. The answer that there are
-        none calls `on_refused` there. A loop that is closed asks nothing."""
+        none calls `on_refused` there. A loop that is closed asks nothing.
+        """
         now = time.monotonic()
         self._waits_since = self._waits_since or now
         is_asking = self._asking is not None and not self._asking.done()

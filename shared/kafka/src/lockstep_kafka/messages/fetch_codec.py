@@ -1,7 +1,8 @@
 """A fetch as Kafka has it on the wire: what is asked, and what the answer says of each partition.
 
 The request is written here and not by kio, which takes it field by field. If records come one by one, that is most of a
-request's cost. What brokers before Kafka 2.7 are asked is kio's (versions below `OWN_ENCODING`)."""
+request's cost. What brokers before Kafka 2.7 are asked is kio's (versions below `OWN_ENCODING`).
+"""
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -76,7 +77,8 @@ def fetch_request(
     Each partition goes with the leader epoch that we know, so that a broker of another epoch refuses it. It also goes
     with the epoch of the record before its first one, so that a log without that record says so (KIP-320, KIP-595).
     That is not asked of a leader about its own epoch. Versions before 9, 11 and 12 say less. What was truncated shows
-    then when a partition resumes, as it does at each change of its leader."""
+    then when a partition resumes, as it does at each change of its leader.
+    """
     version = version if by_id else min(version, BY_TOPIC_ID - 1)
     at_most = settings.max_partition_bytes if partition_bytes is None else partition_bytes
     max_bytes = settings.max_bytes if max_bytes is None else max_bytes
@@ -159,7 +161,8 @@ def topic_names(wanted: Iterable[Wanted]) -> Mapping[Any, str]:
 
 def read_answer(asked: Iterable[TopicPartition], answer: Any, names: Mapping[Any, str]) -> Iterator[FetchedPartition]:
     """What the answer says, partition by partition. An error of the whole answer is given to each partition asked
-    for. ``names``: `topic_names` of what was asked for."""
+    for. ``names``: `topic_names` of what was asked for.
+    """
     if (error := read_error(answer)) != KafkaErrorCode.NONE:
         for tp in asked:
             yield FetchedPartition(tp, error, -1, -1, (), b"")

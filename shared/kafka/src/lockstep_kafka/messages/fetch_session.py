@@ -1,5 +1,6 @@
 """What a broker remembers of one connection's fetches, so that each need only say what has changed (KIP-227). No
-I/O."""
+I/O.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -68,7 +69,8 @@ class FetchSession:
 
     def onward(self, moved: Sequence[Wanted]) -> SessionRequest | None:
         """What to send so that the broker answers for what the last plan wanted, of these partitions from other offsets
-        on. None where it knows nothing of the last plan."""
+        on. None where it knows nothing of the last plan.
+        """
         if self._id == NO_SESSION:
             return None
         for tp, leader, offset, before in moved:

@@ -44,7 +44,8 @@ class EncodedRequest(NamedTuple):
 
 class MessageFormat(NamedTuple):
     """How an API's messages of one version are framed, and what reads an answer. `is_flexible`: headers have tags
-    (KIP-482)."""
+    (KIP-482).
+    """
 
     is_flexible: bool
     reader: Callable[[memoryview, int], tuple[Any, int]]
@@ -79,7 +80,8 @@ def _field_names(kind: type) -> frozenset[str]:
 
 def filled(kind: type, **values: Any) -> Any:
     """Return an entity with those of the values that its version has a field for. The caller knows that a broker of
-    that version does the same without the others."""
+    that version does the same without the others.
+    """
     names = _field_names(kind)
     return kind(**{name: value for name, value in values.items() if name in names})
 

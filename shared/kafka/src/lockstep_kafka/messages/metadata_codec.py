@@ -29,7 +29,8 @@ class PartitionLeader:
 
 class TopicMetadata(NamedTuple):
     """What an answer says of one topic: `leaders` has the number, the leader and its epoch of each partition that has a
-    leader. `topic_id` None: it has none, or the version does not say it."""
+    leader. `topic_id` None: it has none, or the version does not say it.
+    """
 
     name: str
     code: int
@@ -56,7 +57,8 @@ def metadata_request(version: int, topics: Sequence[str] | None) -> Any:
 
 def read_topics(answer: Any, wanted: Sequence[str]) -> Iterator[TopicMetadata]:
     """Yield what an answer says of the topics that were asked for. One that is in an answer about all topics not at all
-    is not there."""
+    is not there.
+    """
     version = int(answer.__version__)
     named = {str(topic.name): topic for topic in answer.topics if topic.name is not None}
     if version < WITHOUT_CREATION:

@@ -2,7 +2,8 @@
 
 The request is written here and not by kio, which takes it field by field. If records come one by one, that was a fifth
 of the time between a record's arrival and its departure. What brokers before Kafka 2.8 are sent is kio's (versions
-below `OWN_ENCODING`)."""
+below `OWN_ENCODING`).
+"""
 
 import struct
 from collections.abc import Iterable, Sequence
@@ -54,7 +55,8 @@ def produce_request(
     """Return a request with these batches, at most one for each partition, in their order.
 
     It goes by topic id from version 13 on. If the cluster's metadata has no ids, it goes by name in an older version.
-    All in-sync replicas have to acknowledge: the broker accepts less with a producer id, we do not."""
+    All in-sync replicas have to acknowledge: the broker accepts less with a producer id, we do not.
+    """
     if version >= PRODUCE_BY_TOPIC_ID and any(leader.topic_id is None for _, leader, _ in batches):
         version = PRODUCE_BY_TOPIC_ID - 1
     if version < OWN_ENCODING:
@@ -110,7 +112,8 @@ class ProduceAnswer(NamedTuple):
 
     def rewrote_times(self, max_timestamp: int) -> bool:
         """Whether the target has put a time of its own in place of the records'. The place of the batch in the log does
-        not identify a duplicate. A first try whose answer was lost may be just where the second one was to go."""
+        not identify a duplicate. A first try whose answer was lost may be just where the second one was to go.
+        """
         return self.append_time_ms is not None and self.append_time_ms != max_timestamp
 
 

@@ -1,5 +1,6 @@
 """How large a request to a cluster may be, as its closed connections show (no I/O). Azure Event Hubs closes the
-connection on requests above 1,046,528 bytes, and says nothing."""
+connection on requests above 1,046,528 bytes, and says nothing.
+"""
 
 USUAL_BYTES = 8 * 1024 * 1024
 """Where a request stops growing; well below a broker's `socket.request.max.bytes` (100 MiB)."""
@@ -34,7 +35,8 @@ class RequestSize:
 
     def closed(self, size: int, opened_after: int) -> None:
         """Note that the broker ended the connection while a request was the oldest without an answer. `opened_after`:
-        the `closings` when the connection was opened."""
+        the `closings` when the connection was opened.
+        """
         if size <= SMALL_BYTES or self._large_pass or self.is_small or opened_after < self.closings:
             return
         self.closings += 1

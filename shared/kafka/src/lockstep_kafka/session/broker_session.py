@@ -32,7 +32,8 @@ OPERATIONS_NOT_SAID = -(2**31)
 
 class SessionRefused(Exception):
     """A connection that was not opened: at which step, why, and the mechanisms that the broker offers, where it said
-    so."""
+    so.
+    """
 
     def __init__(self, step: OpeningStep, why: str, offered: tuple[str, ...] = ()) -> None:
         super().__init__(why)
@@ -43,7 +44,8 @@ class SessionRefused(Exception):
 
 class QuestionRefused(Exception):
     """A broker did not answer a question. `is_denied`: for lack of a permission. `is_unknown`: its version does not
-    know the question."""
+    know the question.
+    """
 
     def __init__(self, why: str, *, is_denied: bool = False, is_unknown: bool = False) -> None:
         super().__init__(why)
@@ -89,7 +91,8 @@ class BrokerSession:
     @classmethod
     async def open(cls, host: str, port: int, settings: Mapping[str, Any]) -> "BrokerSession":
         """Connect and log in. `settings` are those of a connection (`client_settings.wire_connection`). Raises
-        SessionRefused."""
+        SessionRefused.
+        """
         connection = Connection(host, port, **settings)
         connection.question_s = settings["opening_s"]
         try:
@@ -159,7 +162,8 @@ class BrokerSession:
 
     async def controller_clock(self) -> ClockReading:
         """The clock of the active controller, which says the time in its answer (KRaft, Kafka 3.3). Raises
-        QuestionRefused; it needs Describe on the cluster."""
+        QuestionRefused; it needs Describe on the cluster.
+        """
 
         def request(m: Any) -> Any:
             topic = m.TopicData(topic_name=METADATA_TOPIC, partitions=(m.PartitionData(partition_index=0),))

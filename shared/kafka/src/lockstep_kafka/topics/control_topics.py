@@ -1,5 +1,6 @@
 """Control topics of a flow: created by whichever service comes first, and existing is success (`architecture.md`
-§3)."""
+§3).
+"""
 
 import asyncio
 import logging
@@ -42,7 +43,8 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class ControlTopic:
     """A topic of ours or of MM2 that has to exist. `replication_factor` -1: the broker's default. All are small,
-    and are created with small indexes besides what `configs` say."""
+    and are created with small indexes besides what `configs` say.
+    """
 
     name: str
     partitions: int = 1
@@ -56,7 +58,8 @@ class ControlTopic:
     @property
     def creation_configs(self) -> dict[str, str]:
         """Return what it is created with, the most important first: a cluster that refuses two that do not fit together
-        gets the first one."""
+        gets the first one.
+        """
         return {**self.configs, "segment.index.bytes": str(INDEX_BYTES)}
 
 
@@ -97,7 +100,8 @@ def heartbeats_topic(settings: FlowSettings) -> ControlTopic:
 
 def service_topics(settings: FlowSettings, service: str) -> tuple[tuple[str, ControlTopic], ...]:
     """What a service creates when it starts, beside the topics that every service of a flow needs, with the alias of
-    the cluster. The quarantine topic is not among them: the first refused record creates it."""
+    the cluster. The quarantine topic is not among them: the first refused record creates it.
+    """
     target, emits = settings.flow.target, settings.data_plane.emit_offset_syncs
     syncs = [(settings.offset_syncs_cluster, offset_syncs_topic(settings))] if emits else []
     match service:
@@ -164,7 +168,8 @@ def _warn_of_factors(alias: str, creation: Creation) -> None:
 
 async def _visible(admin: Admin, created: Sequence[ControlTopic]) -> None:
     """Wait a little for what has just been created. Brokers learn of it later than the controller, and answer meanwhile
-    that it does not exist. What is not there then is found missing by the code that needs it."""
+    that it does not exist. What is not there then is found missing by the code that needs it.
+    """
     names, deadline = {topic.name for topic in created}, time.monotonic() + VISIBLE_WITHIN
     while not names <= (await admin.topic_names()).keys() and time.monotonic() < deadline:
         await asyncio.sleep(LOOK_AGAIN)

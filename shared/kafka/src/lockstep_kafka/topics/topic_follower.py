@@ -129,7 +129,8 @@ class TopicFollower:
 
     async def caught_up(self, *, silent_s: float | None = None) -> None:
         """Return once every record that was there at the start has been handed over. Raises what `failed` raises, and
-        ClusterUnreachable if nothing more comes for `silent_s` seconds. Without them it waits for ever."""
+        ClusterUnreachable if nothing more comes for `silent_s` seconds. Without them it waits for ever.
+        """
         while True:
             before = dict(self.positions)
             done, _ = await asyncio.wait({self._caught_up}, timeout=silent_s)
@@ -143,13 +144,15 @@ class TopicFollower:
 
     async def permitted(self) -> None:
         """Return once the broker has handed out something of each partition, if only its end, which takes it up to half
-        a second. An empty one is `caught_up` before it is known whether it may be read. Raises what `failed` raises."""
+        a second. An empty one is `caught_up` before it is known whether it may be read. Raises what `failed` raises.
+        """
         await asyncio.shield(self._heard)
 
     async def failed(self) -> None:
         """Return when the follower was stopped. Raises LogTruncated, TopicMissing or NotPermitted when reading cannot
         go on,
-        and what `on_records` raised."""
+        and what `on_records` raised.
+        """
         await asyncio.shield(self._ended)
 
     @property

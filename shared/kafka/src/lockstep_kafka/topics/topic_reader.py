@@ -150,7 +150,8 @@ class TopicReader:
 
     def ends(self, partitions: Iterable[int] | None) -> dict[int, tuple[int, int]] | None:
         """Where each partition begins and ends now; None when stopped before a broker answered. `partitions` None: all
-        there are."""
+        there are.
+        """
         while not self._stopping.is_set():
             try:
                 numbers = self._partitions() if partitions is None else partitions
@@ -173,7 +174,8 @@ class TopicReader:
 
     def read(self) -> tuple[list[Record], dict[int, int]] | None:
         """What has come, in order per partition, and how far each partition is read with it; None after half a second
-        in which nothing came."""
+        in which nothing came.
+        """
         if time.monotonic() - self._checked_at >= self._standstill.every:
             self._checked_at = time.monotonic()
             self._recover()
@@ -223,7 +225,8 @@ class TopicReader:
 
     def _recover(self) -> None:
         """Begin anew, at the present position, what librdkafka no longer fetches, and with another client where this
-        one is not answered. All records that it holds are fetched again."""
+        one is not answered. All records that it holds are fetched again.
+        """
         at = self._at
         ends: dict[int, int] = {}
         try:
@@ -274,14 +277,16 @@ class TopicReader:
 
 def bounds(consumer: Consumer, topic: str, partition: int, timeout: float) -> tuple[int, int]:
     """The first offset of a partition and the one after its last. Raises KafkaException when the cluster does not say
-    so within `timeout` seconds."""
+    so within `timeout` seconds.
+    """
     first, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=timeout) or (0, 0)
     return int(first), int(end)
 
 
 def _passes(error: KafkaError) -> bool:
     """Whether librdkafka recovers from the error by itself, or the error is about the group that we do not use.
-    librdkafka searches its coordinator all the same, which needs a permission that we do not."""
+    librdkafka searches its coordinator all the same, which needs a permission that we do not.
+    """
     if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
         return True
     if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID):

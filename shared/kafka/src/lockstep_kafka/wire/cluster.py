@@ -47,7 +47,8 @@ which is too little for a far broker."""
 
 class KafkaProtocolError(RetriableError):
     """A broker answered with an error code; `code` is Kafka's number. `needs` is what the request needs there: kind of
-    the resource, its name, and the operation, in the words of `lockstep_config.credentials.permissions`."""
+    the resource, its name, and the operation, in the words of `lockstep_config.credentials.permissions`.
+    """
 
     def __init__(self, code: int, about: str, alias: str = "", needs: tuple[str, str, str] | None = None) -> None:
         super().__init__(f"{about}: {error_name(code)}")
@@ -94,7 +95,8 @@ class ClusterClient:
     async def refresh(self, topics: Iterable[str]) -> None:
         """Ask for the metadata of these topics, of any broker that answers. It asks the last one that did, then all
         that are known, then each bootstrap address. Raises BrokerUnreachable naming every address that was tried, and
-        ProtocolUnfitError if one of them answers and is too old. Never creates a topic."""
+        ProtocolUnfitError if one of them answers and is too old. Never creates a topic.
+        """
         wanted, unfit = sorted(set(topics)), None
         tried: list[str] = []
         last = [address for address in self._brokers.values() if address == self._answered]
@@ -155,7 +157,8 @@ class ClusterClient:
     async def led(self, tp: TopicPartition) -> AsyncIterator[PartitionLeader]:
         """The partition's leader, to ask it something. If none is known, the cluster is asked. After any trouble
         inside, the leader is forgotten, for by then another may lead: the next try finds out. Raises
-        BrokerUnreachable."""
+        BrokerUnreachable.
+        """
         if tp not in self._leaders:
             await self.refresh([tp[0]])
         leader = self.require_leader(tp)
@@ -167,7 +170,8 @@ class ClusterClient:
 
     def refused(self, tp: TopicPartition, code: int, about: str, needs: str) -> KafkaProtocolError:
         """The error of an answer about the partition, `needs` being the operation on its topic that it takes. If
-        another broker may lead by now, none counts as the leader until the metadata is asked for again."""
+        another broker may lead by now, none counts as the leader until the metadata is asked for again.
+        """
         if code in LED_ELSEWHERE:
             self._leaders.pop(tp, None)
         return KafkaProtocolError(code, about, self.alias, ("topic", tp[0], needs))
@@ -178,7 +182,8 @@ class ClusterClient:
 
     def topic_id(self, tp: TopicPartition) -> str:
         """The id of the partition's topic as Kafka prints it, as the metadata said last; "" where that is not
-        known."""
+        known.
+        """
         topic_id = self._topics.get(tp[0], UNKNOWN_TOPIC)[2]
         return "" if topic_id is None else base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
 
@@ -233,7 +238,8 @@ class ClusterClient:
 
     def _close_idle(self, address: tuple[str, int]) -> None:
         """Close the idle connections to a broker of which one had no answer. They are most likely dead too, and each
-        would be waited for."""
+        would be waited for.
+        """
         for connection in self._connections.values():
             if _leads_to(address, connection) and not connection.unanswered:
                 connection.close()
@@ -251,7 +257,8 @@ class ClusterClient:
     ) -> int:
         """The partition's log end (-1), log start (-2) or the first offset at a timestamp in ms, as its leader says.
         The log end is the high watermark; for `committed` it is the last stable offset. For a DEBUGGING replica it is
-        where the leader's own log ends. Raises KafkaProtocolError, BrokerUnreachable."""
+        where the leader's own log ends. Raises KafkaProtocolError, BrokerUnreachable.
+        """
 
         def request(m: Any, _: PartitionLeader) -> Any:
             partition = filled(
@@ -275,7 +282,8 @@ class ClusterClient:
     ) -> Any:
         """Return what the partition's leader answers to a request about it alone, which is made with kio's module of
         the version. `needs`: the operation on the topic. `purpose`: of the connection. `oldest`: the first version that
-        serves. Raises KafkaProtocolError, BrokerUnreachable."""
+        serves. Raises KafkaProtocolError, BrokerUnreachable.
+        """
         leader = self.require_leader(tp)
         connection = await self.connection(leader.broker, purpose)
         answer = await connection.call(request(message(api, connection.version(api, oldest), "request"), leader))
@@ -291,7 +299,8 @@ def connect_cluster(
 ) -> ClusterClient:
     """Return the cluster that a client's Java properties point at (`bootstrap.servers`, security, socket buffers).
     `timeouts` None: those of the properties. Reads certificate files now; raises BrokerUnreachable where they do not
-    serve."""
+    serve.
+    """
     timeouts = timeouts or timeouts_from(properties)
     try:
         settings = wire_connection(properties, client_id, timeouts.opening_s)

@@ -2,7 +2,8 @@
 
 The two requests that are sent for every record are encoded here (`produce_codec.py`, `fetch_codec.py`), all others by
 kio. Frames go past asyncio's streams (`frame_protocol.py`). A login is repeated before its session ends
-(`sasl_session.py`)."""
+(`sasl_session.py`).
+"""
 
 import asyncio
 import socket
@@ -105,7 +106,8 @@ class Connection:
     ) -> "Connection":
         """Connect, learn the broker's versions, and log in. `settings`: keyword arguments of the class. `buffers`:
         sizes of the socket's (SO_RCVBUF, SO_SNDBUF) where they are not to be the system's. Raises BrokerUnreachable
-        with the address and the cause."""
+        with the address and the cause.
+        """
         connection = cls(host, port, **settings)
         try:
             await connection.connect()
@@ -251,7 +253,8 @@ class Connection:
         the connection is closed already.
 
         `seen` is given the answer as soon as it is read, a turn of the event loop before any task that awaits the
-        future. The future has what it raises."""
+        future. The future has what it raises.
+        """
         if self._writer is None:
             raise BrokerUnreachable(f"{self.host}:{self.port}: the connection is closed")
         asked = self._framing.framed(entity, seen)
@@ -265,7 +268,8 @@ class Connection:
 
     async def answer_at_once(self, entity: Any) -> Any:
         """Send a request of a login, ahead of those that are held back, and return its answer. Raises ConnectionError
-        and TimeoutError."""
+        and TimeoutError.
+        """
         if self._writer is None:
             raise BrokerUnreachable(f"{self.host}:{self.port}: the connection is closed")
         asked = self._framing.framed(entity)
@@ -290,7 +294,8 @@ class Connection:
 
     def close(self, cause: BaseException | None = None) -> "asyncio.Future[None]":
         """Close the connection. Questions that are out fail with ConnectionClosedError. `cause`: what ended it, where
-        it was not us. Returns a future that is done when the socket is closed."""
+        it was not us. Returns a future that is done when the socket is closed.
+        """
         if self._writer is not None:
             self._writer.close()
             self._writer = None
@@ -345,7 +350,8 @@ class Connection:
 
     async def call(self, entity: Any) -> Any:
         """Ask as soon as that may be, and wait. Raises BrokerUnreachable when no answer comes in time; the connection
-        is then closed, since later answers on it could not come either."""
+        is then closed, since later answers on it could not come either.
+        """
         await self.throttle_over()
         try:
             async with asyncio.timeout(self.question_s):

@@ -9,7 +9,8 @@ from lockstep_state.reasons.reason_catalogue import format_sentence
 
 class BrokerUnreachable(RetriableError, ConnectionError):
     """A broker cannot be reached, refuses us, or went away while it owed an answer. `alias` names the cluster where
-    known, `needs` the permission without which it would not say more (as `KafkaProtocolError`)."""
+    known, `needs` the permission without which it would not say more (as `KafkaProtocolError`).
+    """
 
     def __init__(self, sentence: str, alias: str = "", needs: tuple[str, str, str] | None = None) -> None:
         super().__init__(sentence)

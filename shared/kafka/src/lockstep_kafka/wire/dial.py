@@ -13,7 +13,8 @@ async def dial(
     protocol: asyncio.BaseProtocol, host: str, port: int, ssl_context: ssl.SSLContext | None
 ) -> asyncio.Transport:
     """Connect to a broker, and let this protocol take what it sends. `ssl_context` None: without TLS. Raises OSError,
-    and what a handshake raises is among it."""
+    and what a handshake raises is among it.
+    """
     try:
         transport, _ = await asyncio.get_running_loop().create_connection(lambda: protocol, host, port, ssl=ssl_context)
     except UnicodeError as exc:  # a part of the name is longer than 63 characters
@@ -24,7 +25,8 @@ async def dial(
 
 def _keep_alive(connected: Any) -> None:
     """Let the system ask the other side of a socket, or asyncio's view of one, whether it is there, when nothing passes
-    for a minute. It ends the connection where there is no answer."""
+    for a minute. It ends the connection where there is no answer.
+    """
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in (
         ("TCP_KEEPIDLE" if hasattr(socket, "TCP_KEEPIDLE") else "TCP_KEEPALIVE", ALIVE_AFTER_S),  # the latter: macOS

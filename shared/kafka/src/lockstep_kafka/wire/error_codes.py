@@ -1,5 +1,6 @@
 """What an error code of a broker means for a partition (`kafka-wire.md` §1), derived from Kafka's table; which
-exceptions pass while a slot tries again."""
+exceptions pass while a slot tries again.
+"""
 
 from lockstep_kafka.messages.fetch_codec import DIVERGED
 from lockstep_state.errors import RetriableError
@@ -31,7 +32,8 @@ LED_ELSEWHERE = frozenset(
 
 def explain(code: int) -> tuple[ErrorMeaning, str]:
     """What an error code means, and a sentence for people. All but REFUSED and TOO_LARGE pass: asking again is always
-    safe here, for an append is a compare-and-swap and a fetch changes nothing."""
+    safe here, for an append is a compare-and-swap and a fetch changes nothing.
+    """
     return error_meaning(code), _DIVERGED if code == DIVERGED else error_sentence(code)
 
 

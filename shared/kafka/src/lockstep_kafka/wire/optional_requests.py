@@ -30,7 +30,8 @@ async def active_producers(
     cluster: ClusterClient, tp: TopicPartition, producer_ids: Set[int]
 ) -> Mapping[int, tuple[int, int]] | None:
     """Return (epoch, last sequence) of those producers that the leader remembers at its log's end, be that replicated
-    or not. None: the cluster does not support DescribeProducers. Raises KafkaProtocolError and BrokerUnreachable."""
+    or not. None: the cluster does not support DescribeProducers. Raises KafkaProtocolError and BrokerUnreachable.
+    """
     partition = await _ask_leader(
         cluster,
         tp,
@@ -51,7 +52,8 @@ async def active_producers(
 async def epoch_end(cluster: ClusterClient, tp: TopicPartition, leader_epoch: int) -> int | None:
     """Return where the records of this leader epoch and all before it end in the partition's log, as its leader says
     (OffsetForLeaderEpoch, KIP-101, KIP-320). -1 if the leader does not know. None: the cluster does not support the
-    request. Raises KafkaProtocolError and BrokerUnreachable."""
+    request. Raises KafkaProtocolError and BrokerUnreachable.
+    """
 
     def request(m: Any, leader: PartitionLeader) -> Any:
         # The epoch that is fetched at afterwards, so that no other leader has been there between.
@@ -68,7 +70,8 @@ async def epoch_end(cluster: ClusterClient, tp: TopicPartition, leader_epoch: in
 async def new_producer(cluster: ClusterClient) -> tuple[int, int] | None:
     """Return a producer id that the cluster has never given to anybody, and its epoch. None: it gives none. Brokers do
     not announce InitProducerId, refuse its version, or close the connection at it each time. Raises BrokerUnreachable
-    and KafkaProtocolError."""
+    and KafkaProtocolError.
+    """
 
     async def ask() -> Any:
         connection = await cluster.any_connection()

@@ -15,7 +15,8 @@ _refusing: KeyedBackoff[tuple[str, int]] = KeyedBackoff(first=0.05, limit=1.0)
 
 async def open_with_pause(host: str, port: int, settings: Mapping[str, Any]) -> Connection:
     """Open a connection, after a pause if the address has just refused. `settings` as those of `Connection.open`.
-    Raises BrokerUnreachable."""
+    Raises BrokerUnreachable.
+    """
     await asyncio.sleep(_refusing.wait_s((host, port), time.monotonic()))
     try:
         connection = await Connection.open(host, port, settings)

@@ -63,7 +63,8 @@ class Peer(Protocol):
 
     async def answer_at_once(self, entity: Any) -> Any:
         """Send a request ahead of those that are held back, and return its answer. Raises ConnectionError and
-        TimeoutError."""
+        TimeoutError.
+        """
 
     def close(self, cause: BaseException | None = None) -> Any:
         """Close the connection, for this cause."""
@@ -141,7 +142,8 @@ class SaslSession:
 
     def begin_overdue_login(self) -> None:
         """Begin the login whose time has come. Call it before each request. After a process was frozen, its event loop
-        may reach a request before the timer of the login."""
+        may reach a request before the timer of the login.
+        """
         if self._due is not None and asyncio.get_running_loop().time() >= self._due.when():
             self._due.cancel()
             self.begin_login()

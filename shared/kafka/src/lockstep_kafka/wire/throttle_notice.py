@@ -6,7 +6,8 @@ QUIET_S = 60.0
 
 class ThrottleNotice:
     """What the brokers of one cluster say of a quota that we are over. `now` everywhere: seconds of a clock that does
-    not go back."""
+    not go back.
+    """
 
     def __init__(self) -> None:
         self._until: float | None = None

@@ -27,12 +27,14 @@ class Timeouts:
     @property
     def replicas(self) -> timedelta:
         """How long a broker may wait for its replicas: it has time left to say that they did not answer, which spares
-        the connection."""
+        the connection.
+        """
         return timedelta(seconds=self.request_s * 3 / 4)
 
     def ends_fetch(self, asked_at: float, now: float, kept_s: float) -> bool:
         """Whether the fetch that was sent at `asked_at` is given up, which the broker may keep for `kept_s` where it
-        has nothing to bring. Never where none is out (`asked_at` 0)."""
+        has nothing to bring. Never where none is out (`asked_at` 0).
+        """
         return asked_at > 0 and now - asked_at > self.request_s + kept_s
 
 
@@ -42,7 +44,8 @@ USUAL = Timeouts()
 
 def timeouts_from(properties: Mapping[str, str]) -> Timeouts:
     """What a client's Java properties say of it. Values must have been checked before
-    (`lockstep_config.resolve.validate`)."""
+    (`lockstep_config.resolve.validate`).
+    """
     return Timeouts(
         opening_s=_seconds(properties, "socket.connection.setup.timeout.ms", USUAL.opening_s),
         question_s=_seconds(properties, "request.timeout.ms", USUAL.question_s),

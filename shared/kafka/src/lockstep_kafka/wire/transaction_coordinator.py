@@ -51,7 +51,8 @@ class ProducerFenced(RetriableError):
 
 class TransactionCoordinators:
     """The transaction coordinators of one cluster. Each call asks again while a coordinator moves or still ends the
-    last transaction, for `WITHIN_S` at most; it raises KafkaProtocolError, BrokerUnreachable and ProducerFenced."""
+    last transaction, for `WITHIN_S` at most; it raises KafkaProtocolError, BrokerUnreachable and ProducerFenced.
+    """
 
     def __init__(self, cluster: ClusterClient, timeout: timedelta) -> None:
         """`timeout`: after so long the cluster itself aborts a transaction that is not ended."""
@@ -61,7 +62,8 @@ class TransactionCoordinators:
 
     async def fence(self, transactional_id: str) -> Producer:
         """The id is ours from now on: who had it cannot append any more, and what was open has ended one way or the
-        other."""
+        other.
+        """
         answer = await self._ask(
             transactional_id,
             "init_producer_id",
@@ -86,7 +88,8 @@ class TransactionCoordinators:
 
     async def end(self, transactional_id: str, producer: Producer, *, commit: bool) -> None:
         """The id's transaction is decided: from now on nothing changes whether it will be visible. To be asked again
-        where the outcome is unknown: deciding twice changes nothing."""
+        where the outcome is unknown: deciding twice changes nothing.
+        """
         await self._ask(
             transactional_id,
             "end_txn",
