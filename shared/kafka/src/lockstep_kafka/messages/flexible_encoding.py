@@ -11,7 +11,10 @@ _NO_ID = bytes(16)
 
 
 def length(count: int) -> bytes:
-    """Return the encoded length of an array, a string or bytes: an unsigned varint of `count` + 1, because 0 is null."""
+    """Return the encoded length of an array, a string or bytes.
+
+    It is an unsigned varint of `count` + 1, because 0 is null.
+    """
     return unsigned(count + 1)
 
 
