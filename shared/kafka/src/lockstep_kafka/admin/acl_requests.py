@@ -29,7 +29,7 @@ class AclRequests(AdminRequests):
         librdkafka 2.16 drops the error of the whole answer. So the result is empty if the cluster has no authorizer,
         or if DESCRIBE on the cluster is denied. `broker_config` and `cluster_operations` tell these cases apart.
         """
-        anything: Any = None  # matches every name, principal and host, which the annotations forget
+        anything: Any = None  # None matches every name, principal and host; the annotations lack it
         everything = AclBindingFilter(
             ResourceType[resource_type],
             anything,
@@ -55,9 +55,9 @@ class AclRequests(AdminRequests):
         )
 
     async def create_acls(self, bindings: Sequence[AclBinding]) -> Outcome[AclBinding]:
-        """Create each ACL binding. One that exists already is a success.
+        """Create each ACL binding.
 
-        The keys of the outcome are the bindings as text.
+        One that exists already is a success. The keys of the outcome are the bindings as text.
         """
         timeout = self._timeout
         return await self._change(
@@ -65,10 +65,10 @@ class AclRequests(AdminRequests):
         )
 
     async def delete_acls(self, bindings: Sequence[AclBinding]) -> Outcome[AclBinding]:
-        """Delete exactly these ACL bindings. One that does not exist is a success.
+        """Delete exactly these ACL bindings.
 
-        The keys of the outcome are the bindings as text. The request is bounded by `ACTS_WITHIN`: a leader that froze
-        must not go on with it.
+        One that does not exist is a success. The keys of the outcome are the bindings as text. The request is bounded
+        by `ACTS_WITHIN`: a leader that froze must not go on with it.
 
         Raises:
             ClusterUnreachable: The requests were not done within `ACTS_WITHIN`.

@@ -148,7 +148,10 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         }
 
     async def cluster_id(self) -> str:
-        """Return the cluster id. Two aliases with the same id are the same cluster."""
+        """Return the cluster id.
+
+        Two aliases with the same id are the same cluster.
+        """
         return str((await self._up()).cluster_id)
 
     async def broker_count(self) -> int:
@@ -170,8 +173,8 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
 
         If the cluster has no authorizer, all operations are returned. None means that its brokers do not report them.
         """
-        # librdkafka (2.16) takes an answer without brokers, as a cluster that is just starting gives it, for one
-        # without an error, and aborts the process. Such a cluster is not asked, and no other more often than need be.
+        # A cluster that is just starting answers without brokers. librdkafka (2.16) then aborts the process. So such
+        # a cluster is not asked, and other clusters are asked seldom.
         await self._up()
         asked = (await self._connected()).describe_cluster(
             include_authorized_operations=True, request_timeout=self._timeout

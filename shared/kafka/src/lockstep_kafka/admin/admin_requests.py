@@ -58,11 +58,11 @@ A listing is what notices that a cluster is away. The usual timeout of a minute 
 
 ASKING = {
     "allow.auto.create.topics": False,
-    # It would write each reconnect to stderr; error_cb hears the same and we say it once.
+    # librdkafka would write each reconnect to stderr. error_cb gets the same errors, and we log them once.
     "log_level": 0,
-    # By default librdkafka throws away the brokers that it knows once it has lost every connection, and begins with the
-    # bootstrap servers again. It goes on waiting for a group's coordinator among those that are gone: nothing about
-    # groups would be answered any more.
+    # By default librdkafka forgets its brokers once it has lost every connection, and begins with the bootstrap
+    # servers again. But it still waits for a group's coordinator among the forgotten brokers, so requests about
+    # groups would have no answer any more.
     "metadata.recovery.strategy": "none",
     # Without that strategy, a request that waits for a broker asks for a connection at each change of the broker's
     # state, and connects at once. While the cluster is away, that takes a whole core (docs/decisions/0040).
@@ -178,12 +178,18 @@ class AdminRequests:
         return max(LEAST_S, min(seconds, self._ends_at - time.monotonic()))
 
     async def renew(self, conf: Mapping[str, Any], properties: Mapping[str, str]) -> None:
-        """Use these settings for all further requests. No request may be in flight."""
+        """Use these settings for all further requests.
+
+        No request may be in flight.
+        """
         self._use(conf, properties)
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections. The next request opens new ones. No request may be in flight."""
+        """Close the connections.
+
+        The next request opens new ones. No request may be in flight.
+        """
         former, self._client = [self._client], None
         await _close_client(former)
 
@@ -268,7 +274,7 @@ class AdminRequests:
                 either.
         """
         answer = asyncio.ensure_future(future) if isawaitable(future) else asyncio.wrap_future(future)
-        answer.add_done_callback(error_retrieved)  # its own task may be cancelled, and the answer comes later
+        answer.add_done_callback(error_retrieved)  # the waiting task may be cancelled, and the answer comes later
         try:
             while not (await asyncio.wait([answer], timeout=self._quick))[0]:
                 await self._metadata(self._quick, OFFSETS_TOPIC)
@@ -290,7 +296,7 @@ class AdminRequests:
         with step(f"admin {operation}", cluster=self.alias, resource=resource):
             yield
         self._unanswered.answered()
-        self._poll()  # what error_cb has to hear of one broker that is away would be kept for ever
+        self._poll()  # otherwise librdkafka keeps the errors of an absent broker for ever
         self._complaints.clear()
 
     async def _many(
@@ -301,7 +307,7 @@ class AdminRequests:
             return outcome
         began = time.monotonic()
         with self._step(operation, f"{len(futures)} of them"):
-            # They are settled one after the other: waiting for each would wake the loop as often.
+            # The futures complete in order. To wait for each one would wake the loop as often.
             with suppress(KafkaException):
                 await self._result(list(futures.values())[-1])
             for subject, future in futures.items():
@@ -329,7 +335,7 @@ class AdminRequests:
         elif isinstance(trouble, RequestRefused):
             outcome.failed[key] = trouble
         else:
-            raise trouble  # no broker answered: there is nothing to say about single resources
+            raise trouble  # no broker answered, so no single resource has a result
 
     async def _trouble(self, error: KafkaError, operation: str, resource: str, began: float = inf) -> ClusterError:
         """Return the exception for an error of librdkafka.
@@ -359,11 +365,11 @@ class AdminRequests:
             if unnamed is not None:
                 return AdvertisedAddressUnresolved(self.alias, self.bootstrap, unnamed)
             if NOT_VERIFIED in sentence:
-                # librdkafka says the same of each certificate that it does not accept.
+                # librdkafka has one text for every certificate that it does not accept.
                 certificate_text = await asyncio.to_thread(certificate_error, self._conf)
                 sentence = certificate_text or sentence
             return ClusterUnreachable(self.alias, self.bootstrap, refused_login(sentence, login_name(self._conf)))
-        if error.code() > 0:  # librdkafka's own say nothing of the cluster
+        if error.code() > 0:  # librdkafka's own codes tell nothing about the cluster
             self._unanswered.answered()
         if verdict is ErrorMeaning.DENIED:
             remedy = self.access.remedy(*missing_operation(error.code(), operation, resource))
@@ -397,7 +403,7 @@ class AdminRequests:
         if not self._closes.closes_again(asked, began, time.monotonic()):
             return False
         if closes == self._closes.count:
-            return True  # another subject of a request at which the brokers were asked already
+            return True  # another subject of a request for which the brokers were tested already
         try:
             await self._metadata(ANSWERS_AT_ONCE_S, OFFSETS_TOPIC)
         except ClusterUnreachable:

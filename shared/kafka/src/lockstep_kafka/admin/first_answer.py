@@ -1,8 +1,8 @@
-"""A test of what answers at a bootstrap address. A client library only says that there is no answer.
+"""A test of what answers at a bootstrap address.
 
-The test sends ApiVersions, which a broker answers before any login. If the client uses TLS, it goes behind a TLS
-handshake. The first bytes of the answer show an HTTP server, a port with or without TLS, and servers that do not
-speak Kafka.
+A client library only says that there is no answer. The test sends ApiVersions, which a broker answers before any
+login. If the client uses TLS, it goes behind a TLS handshake. The first bytes of the answer show an HTTP server, a
+port with or without TLS, and servers that do not speak Kafka.
 """
 
 import asyncio
@@ -119,7 +119,7 @@ def _fault_sentence(answerer: Answerer, place: str, answer: bytes, *, uses_tls: 
                 f"{place} accepts the connection and closes it without an answer. It may be a port with TLS, or a "
                 "proxy that reaches no broker: check security.protocol and bootstrap.servers"
             )
-    return ""  # one that is silent may be a broker that is far, or busy
+    return ""  # a silent server may be a broker that is far, or busy
 
 
 def silence_sentence(place: str, within_s: float) -> str:
@@ -169,7 +169,7 @@ async def _answer_behind_tls(host: str, port: int, within_s: float) -> tuple[Ans
         return None, b""
     answer, closed = await _ask(host, port, within_s, _UNVERIFIED)
     answerer = judge_answer(answer, closed=closed)
-    # A broker that wants a certificate of the client says so behind the handshake, and closes the connection.
+    # A broker that requires a client certificate says so behind the handshake, and closes the connection.
     shows = answerer in (Answerer.HTTP, Answerer.OTHER, Answerer.CUT, Answerer.SILENT)
     return (answerer if shows else Answerer.TLS), answer
 
@@ -221,7 +221,7 @@ async def _handshake(host: str, port: int, within_s: float) -> Handshake:
     except ssl.SSLEOFError:
         return Handshake.REFUSED
     except ssl.SSLError as exc:
-        is_other = "WRONG_VERSION_NUMBER" in str(exc.reason)  # others come of a TLS server
+        is_other = "WRONG_VERSION_NUMBER" in str(exc.reason)  # other errors come from a TLS server
         return Handshake.REFUSED if is_other else Handshake.DONE
     except (ConnectionResetError, asyncio.IncompleteReadError):
         return Handshake.REFUSED
@@ -259,7 +259,10 @@ async def _read(reader: asyncio.StreamReader, within_s: float) -> bytes:
 
 
 async def _abort(writer: asyncio.StreamWriter) -> None:
-    """Close a connection at once. A server may take long to end TLS."""
+    """Close a connection at once.
+
+    A server may take long to end TLS.
+    """
     writer.transport.abort()
     with suppress(OSError):
         await writer.wait_closed()

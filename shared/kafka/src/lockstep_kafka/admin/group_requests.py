@@ -87,7 +87,7 @@ class GroupRequests(OperationRequests):
         """Close a client with all requests that wait in it, unless another attempt has closed it."""
         if client is self._coordinating:
             self._coordinating = None
-            await asyncio.to_thread(client.__exit__, None, None, None)  # it waits for its threads
+            await asyncio.to_thread(client.__exit__, None, None, None)  # closing waits for the client's threads
 
     def _poll(self) -> None:
         super()._poll()
@@ -110,7 +110,7 @@ class GroupRequests(OperationRequests):
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer of the coordinator of {group}"))
 
     async def _until_answered(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Return what the attempt returns. Repeat it while the group has no coordinator.
+        """Return the result of the attempt, which is repeated while the group has no coordinator.
 
         It is repeated until the timeout of all requests. While no broker answers at all, it is repeated for as long
         as a listing may take.
@@ -157,12 +157,15 @@ class GroupRequests(OperationRequests):
             (await self._connected()).list_consumer_groups(request_timeout=self._quick), "list", "groups"
         )
         if not result.valid and result.errors:
-            # KafkaError, against the library's documentation: not the exception around it.
+            # Against the library's documentation this is a KafkaError, and not the exception around it.
             raise await self._trouble(result.errors[0], "list", "groups", began)
         return {g.group_id: "" if getattr(g, "type", None) is None else g.type.name for g in result.valid}
 
     async def describe_groups(self, groups: Iterable[str]) -> Outcome[GroupDescription]:
-        """Return state and members of each group. One that does not exist is DEAD without members."""
+        """Return state and members of each group.
+
+        One that does not exist is DEAD without members.
+        """
         whole: Outcome[GroupDescription] = Outcome()
         for one in await asyncio.gather(*(self._describe_group(name) for name in sorted(set(groups)))):
             whole.merge(one)
@@ -242,7 +245,7 @@ class GroupRequests(OperationRequests):
             if (error := refused.get((topic, partition))) is None:
                 outcome.done[key] = offset
             else:
-                # The group may be committed for, but not in this topic.
+                # Commits for the group are allowed, but not in this topic.
                 denied = error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
                 about = f"topic {topic}" if denied else f"group {group}, {key}"
                 self._sort(outcome, key, await self._trouble(error, "alter offsets of", about, began))

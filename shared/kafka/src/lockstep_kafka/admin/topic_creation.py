@@ -29,7 +29,10 @@ Managed services demand three. -1 leaves it to the brokers (Kafka 2.4). Fewer re
 
 @dataclass(frozen=True, slots=True)
 class Creation:
-    """The result of a creation of topics. Each topic is in one of `created`, `existed` and `failed`."""
+    """The result of a creation of topics.
+
+    Each topic is in one of `created`, `existed` and `failed`.
+    """
 
     created: tuple[str, ...] = ()
     existed: tuple[str, ...] = ()

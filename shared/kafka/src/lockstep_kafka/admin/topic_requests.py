@@ -59,7 +59,7 @@ class TopicRequests(OperationRequests):
         """
         wanted = sorted(await self.topic_names() if names is None else set(names))
         outcome = await together(in_pieces(wanted, DESCRIBED_AT_ONCE, self._describe))
-        # An invalid name (too long, say) is that of a topic that cannot exist.
+        # A topic with an invalid name, for example one that is too long, cannot exist.
         nowhere = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION)
         failed = {name: trouble for name, trouble in outcome.failed.items() if trouble.code not in nowhere}
         return Outcome(outcome.done, failed, outcome.denied)
@@ -122,7 +122,10 @@ class TopicRequests(OperationRequests):
         return await together(in_pieces(topics, CHANGED_AT_ONCE, partial(self._again_if_closed, create)))
 
     async def delete_topics(self, names: Iterable[str]) -> Outcome[None]:
-        """Delete each topic. One that does not exist is in `failed`."""
+        """Delete each topic.
+
+        One that does not exist is in `failed`.
+        """
         wanted = sorted(set(names))
         if not wanted:
             return Outcome()
@@ -189,11 +192,12 @@ class TopicRequests(OperationRequests):
         return Outcome(done, failed, outcome.denied)
 
     async def alter_configs(self, changes: Mapping[str, Mapping[str, str | None]]) -> Outcome[None]:
-        """Set the named configs of each topic; None removes one. All others stay (IncrementalAlterConfigs, KIP-339).
+        """Set the named configs of each topic; None removes one.
 
-        Brokers that do not know that request get AlterConfigs with all configs that a topic is to have, as they were
-        read a moment before. A change that another client makes in between is lost. If brokers do not say which
-        configs are set on a topic, the topic is not changed, and `failed` has RequestUnsupported.
+        All others stay (IncrementalAlterConfigs, KIP-339). Brokers that do not know that request get AlterConfigs
+        with all configs that a topic is to have, as they were read a moment before. A change that another client
+        makes in between is lost. If brokers do not say which configs are set on a topic, the topic is not changed,
+        and `failed` has RequestUnsupported.
         """
         outcome = await self._alter_some(changes)
         unknown = {name for name, trouble in outcome.failed.items() if isinstance(trouble, RequestUnsupported)}
@@ -201,7 +205,7 @@ class TopicRequests(OperationRequests):
             return outcome
         refused = set(self.refused_requests)
         rewritten = await self._alter_all({name: changes[name] for name in unknown})
-        self.refused_requests |= refused  # AlterConfigs says nothing of the request in whose place it is
+        self.refused_requests |= refused  # AlterConfigs does not show whether the other request works
         failed = {name: trouble for name, trouble in outcome.failed.items() if name not in unknown}
         return Outcome(outcome.done | rewritten.done, failed | rewritten.failed, outcome.denied | rewritten.denied)
 
@@ -284,7 +288,10 @@ class TopicRequests(OperationRequests):
         return ends, {_partition(key): trouble for key, trouble in outcome.troubles().items()}
 
     async def begin_offsets(self, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        """Return the log start offset of each partition. A partition is absent if its leader did not answer."""
+        """Return the log start offset of each partition.
+
+        A partition is absent if its leader did not answer.
+        """
         spec: Any = OffsetSpec
         return await self._offsets(partitions, spec.earliest(), read_committed=False)
 
@@ -335,7 +342,10 @@ class TopicRequests(OperationRequests):
         *,
         within: timedelta | None = None,
     ) -> Outcome[Any]:
-        """Return the ListOffsets results of partitions. A partition whose leader did not answer is in `failed`."""
+        """Return the ListOffsets results of partitions.
+
+        A partition whose leader did not answer is in `failed`.
+        """
         level = ConfluentIsolation.READ_COMMITTED if read_committed else ConfluentIsolation.READ_UNCOMMITTED
 
         async def ask(piece: Sequence[tuple[str, int]]) -> Outcome[Any]:
@@ -346,7 +356,7 @@ class TopicRequests(OperationRequests):
             outcome = await self._many(
                 futures, LISTS_OFFSETS, lambda tp: f"topic {tp.topic}", lambda tp: f"{tp.topic}/{tp.partition}"
             )
-            # librdkafka gives this offset for a partition whose leader did not answer, and no error.
+            # librdkafka returns this offset and no error for a partition whose leader did not answer.
             silent = [key for key, result in outcome.done.items() if result.offset == OFFSET_INVALID]
             for key in silent:
                 del outcome.done[key]

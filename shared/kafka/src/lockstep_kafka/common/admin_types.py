@@ -10,7 +10,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[T]):
-    """The result of a request about many resources. Each resource is a key of at most one of the three fields."""
+    """The result of a request about many resources.
+
+    Each resource is a key of at most one of the three fields.
+    """
 
     done: dict[str, T] = field(default_factory=dict)
     failed: dict[str, RequestRefused] = field(default_factory=dict)
@@ -51,7 +54,10 @@ class TopicDescription:
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic to create. A `replication_factor` of -1 leaves it to the broker (2.4+)."""
+    """A topic to create.
+
+    A `replication_factor` of -1 leaves it to the broker (2.4+).
+    """
 
     name: str
     partitions: int

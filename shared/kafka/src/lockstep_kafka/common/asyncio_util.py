@@ -11,7 +11,10 @@ PHASE = os.getpid() % 97 / 97  # seconds; the clock is the same in every process
 
 
 async def set_within(event: asyncio.Event, seconds: float | None) -> bool:
-    """Return true as soon as the event is set, or false after so many seconds. None waits for ever."""
+    """Wait for the event, and return whether it was set within so many seconds.
+
+    With None it waits for ever.
+    """
     try:
         async with asyncio.timeout(seconds):
             await event.wait()
@@ -63,9 +66,9 @@ async def done_within(work: Coroutine[Any, Any, T], seconds: float) -> T:
 
 
 async def unless_set(event: asyncio.Event, work: Awaitable[Any]) -> None:
-    """Run the work until it is done or the event is set. The work has ended when this returns.
+    """Run the work until it is done or the event is set.
 
-    It raises what the work raises.
+    The work has ended when this returns. It raises what the work raises.
     """
     working, asked = asyncio.ensure_future(work), asyncio.ensure_future(event.wait())
     try:
@@ -115,7 +118,10 @@ async def without_end(name: str, work: Awaitable[Any]) -> NoReturn:
 
 
 async def cancelled(tasks: Iterable[asyncio.Future[Any]]) -> None:
-    """Cancel all tasks, and return once the last has ended. Their errors are dropped."""
+    """Cancel all tasks, and return once the last has ended.
+
+    Their errors are dropped.
+    """
     ending = list(tasks)
     for task in ending:
         task.cancel()

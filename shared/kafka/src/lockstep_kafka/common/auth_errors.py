@@ -51,7 +51,7 @@ def refused_login(why: str, login_text: str = "") -> str:
     text = _SOURCE_LINE.sub("", without_timing(_PLACE.sub("", why))).strip()
     if (found := _NOT_LET_IN.match(text)) is not None:
         login = f" of {login_text}" if login_text else ""
-        if "Access denied" in found["reason"]:  # Amazon MSK's word under IAM
+        if "Access denied" in found["reason"]:  # the text of Amazon MSK with IAM
             return (
                 f"the broker refuses the login{login} ({found['reason']}): check that the IAM policy of these AWS "
                 "credentials allows kafka-cluster:Connect on the cluster. Check the region too"

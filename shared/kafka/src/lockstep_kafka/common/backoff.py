@@ -88,7 +88,7 @@ class KeyedBackoff(Generic[K]):
     def wait_s(self, key: K, now: float) -> float:
         """Return the seconds to wait before the next attempt; 0 if the last one succeeded."""
         _, until = self._failing.get(key, (None, now))
-        return min(max(0.0, until - now), self._limit)  # `until` is rounded, so the difference can be above
+        return min(max(0.0, until - now), self._limit)  # `until` is rounded, so the wait may exceed the limit
 
     def waiting(self, now: float) -> frozenset[K]:
         """Return the keys whose wait is not over."""

@@ -69,7 +69,10 @@ class LeadershipLost(Exception):
 
 
 class ClusterUnreachable(ClusterError):
-    """An error if no broker of the cluster answered. Trying again is always right."""
+    """An error if no broker of the cluster answered.
+
+    Trying again is always right.
+    """
 
     def __init__(self, alias: str, bootstrap: str, why: str) -> None:
         self.alias, self.bootstrap, self.why = alias, bootstrap, why
@@ -108,7 +111,10 @@ class AppendsUnsafe(ClusterError):
 
 
 class AdvertisedAddressUnresolved(ClusterUnreachable):
-    """An error if a broker's advertised address cannot be resolved here. Waiting longer does not help."""
+    """An error if a broker's advertised address cannot be resolved here.
+
+    Waiting longer does not help.
+    """
 
 
 class NotPermitted(ClusterError):
@@ -149,7 +155,10 @@ class RequestRefused(ClusterError):
 
 
 class RequestUnsupported(RequestRefused):
-    """An error if the cluster does not know the request. Trying again does not help."""
+    """An error if the cluster does not know the request.
+
+    Trying again does not help.
+    """
 
     def to_reason(self) -> Reason:
         return ReasonCode.REQUEST_UNSUPPORTED.to_reason(
@@ -169,7 +178,10 @@ class TopicMissing(ClusterError):
 
 
 class TopicReplaced(ClusterError):
-    """An error if a control topic was deleted and created again. What was read from the former one no longer counts."""
+    """An error if a control topic was deleted and created again.
+
+    What was read from the former one no longer counts.
+    """
 
     def __init__(self, alias: str, topic: str, before: str, now: str) -> None:
         super().__init__(alias, f"topic {topic} on cluster {alias} is another one (id {before} then, {now} now)")

@@ -19,7 +19,10 @@ More are counted (`steps_left_out`) and not created: one round may send many req
 
 
 class SpanContext:
-    """A piece of work in progress. This class has no span and keeps nothing."""
+    """A piece of work in progress.
+
+    This class has no span and keeps nothing.
+    """
 
     def step(self, name: str, attributes: dict[str, Attribute]) -> AbstractContextManager[None]:
         """Return a context with a span for a part of the work."""
@@ -33,9 +36,9 @@ class SpanContext:
 
 
 class Tracing:
-    """The sender of a process's spans. This class sends none.
+    """The sender of a process's spans.
 
-    It is safe to use from the event loop: no call waits.
+    This class sends none. It is safe to use from the event loop: no call waits.
     """
 
     def work(self, name: str, **attributes: Attribute) -> AbstractContextManager[None]:

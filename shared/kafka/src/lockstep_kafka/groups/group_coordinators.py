@@ -205,7 +205,7 @@ class GroupCoordinators:
 
     async def _find(self, group: str) -> Address:
         failed: Exception = OSError("no address of a broker")
-        # One that is silent may take the whole attempt, so the next attempt begins with another.
+        # A silent broker may take the whole attempt, so the next attempt begins with another one.
         for address in sorted(self._brokers(), key=self._silent.__contains__):
             try:
                 connection = await self._connection(address)
@@ -217,7 +217,7 @@ class GroupCoordinators:
                 failed = exc
                 self._found_silent(address)
                 continue
-            except asyncio.CancelledError:  # also at the end of the attempt: it does not answer
+            except asyncio.CancelledError:  # also raised at the end of the attempt: the broker is silent
                 self._found_silent(address)
                 raise
             self._silent.discard(address)
@@ -246,7 +246,7 @@ class GroupCoordinators:
         return await asyncio.shield(self._connections[address])
 
     async def _open(self, address: Address) -> Connection:
-        # It reads stores, and derives their keys.
+        # Reading key stores, and deriving their keys, takes long.
         settings = await asyncio.to_thread(wire_connection, self._properties, self._client_id, self._attempt_s)
         return await open_with_pause(*address, settings)
 
@@ -261,7 +261,7 @@ class GroupCoordinators:
                 continue
             if opening.done():
                 _close_opened(opening)
-            else:  # others may wait for it: cancelled, it would cancel them
+            else:  # no cancel: other tasks may wait for it
                 opening.add_done_callback(_close_opened)
 
 

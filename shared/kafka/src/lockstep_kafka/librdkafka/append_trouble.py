@@ -45,7 +45,7 @@ def append_trouble(
         error = end_cause
         if error.code() in WITHOUT_IDS:
             return NotAppended(alias, topic, NO_IDS)
-    if error.code() == KafkaErrorCode.CLUSTER_AUTHORIZATION_FAILED:  # of InitProducerId, which names no topic
+    if error.code() == KafkaErrorCode.CLUSTER_AUTHORIZATION_FAILED:  # InitProducerId names no topic
         remedy = access.remedy("cluster", "", "IdempotentWrite")
         return NotPermitted(alias, "IDEMPOTENT_WRITE", "the cluster (InitProducerId)", remedy)
     if error_verdict(error.code()) is ErrorMeaning.DENIED:

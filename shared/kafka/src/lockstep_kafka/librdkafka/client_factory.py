@@ -47,9 +47,10 @@ def create_client(make: Callable[[dict[str, Any]], C], conf: Mapping[str, Any], 
 
 
 def _ignore(_: KafkaError) -> None:
-    """Ignore an error. Without this callback librdkafka writes each lost connection to stderr.
+    """Ignore an error.
 
-    The result of each request goes to its caller.
+    Without this callback librdkafka writes each lost connection to stderr. The result of each request goes to its
+    caller.
     """
 
 

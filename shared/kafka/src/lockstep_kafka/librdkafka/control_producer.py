@@ -40,8 +40,8 @@ APPENDING: Mapping[str, Any] = {
     "enable.idempotence": "true",
     # Java's default partitioner; with another hash the same key lands elsewhere and compaction keeps both.
     "partitioner": "murmur2_random",
-    # One append for what comes together. With 0 each record is a request. While a busy broker owes more answers than
-    # may be in flight, librdkafka then asks its socket a hundred thousand times a second.
+    # Records that come together go in one append. With 0 each record is a request. If a busy broker then owes more
+    # answers than may be in flight, librdkafka polls its socket a hundred thousand times a second.
     "linger.ms": "2",
     "allow.auto.create.topics": "false",
     "log_level": "0",
@@ -148,7 +148,10 @@ class ControlProducer:
         return create_client(Producer, self._conf | ({} if self._idempotent else WITHOUT_IDEMPOTENCE), self.alias)
 
     async def stop(self, within: float = 3.0) -> None:
-        """Wait at most `within` seconds for the records in flight, then end. The remaining ones raise NotAppended."""
+        """Wait at most `within` seconds for the records in flight, then end.
+
+        The remaining ones raise NotAppended.
+        """
         if not self._started:
             return
         await asyncio.to_thread(self._report, self._producer.flush, within)
@@ -210,7 +213,7 @@ class ControlProducer:
                 if self._lacks_id:
                     self._question.ask_if_due(self._loop, self._end_without_ids)
             else:
-                # Errors of the connection pile up unless somebody polls, hence not without a limit.
+                # The wait has a limit, because errors of the connection pile up without a poll.
                 self._wanted.wait(5.0)
                 self._wanted.clear()
                 self._report(self._producer.poll, 0)
@@ -270,11 +273,11 @@ class ControlProducer:
             log.debug("no other producer", extra={"text": str(exc), "cluster": self.alias})
             self._report_refused()
             self._lost = bool(self._again)
-            return  # what is lost next comes here again
+            return  # the next lost record repeats this
         log.debug("connecting anew", extra={"text": f"appends to {self.alias}: no answer", "cluster": self.alias})
         with self._replacing:
             former, self._producer = self._producer, fresh
-            if not self._gives_ids:  # all that it holds comes before what is sent from now on
+            if not self._gives_ids:  # its records come before later ones
                 self._clear(former)
                 self._report_refused()
                 while self._again:

@@ -47,7 +47,10 @@ NOBODY = -1
 
 
 class FetchedPartition(NamedTuple):
-    """The answer for one partition. `code` is Kafka's, or DIVERGED."""
+    """The answer for one partition.
+
+    `code` is Kafka's, or DIVERGED.
+    """
 
     tp: TopicPartition
     code: int
@@ -159,7 +162,10 @@ def read_session_id(answer: Any) -> int:
 
 
 def read_error(answer: Any) -> int:
-    """Return the error of the whole answer. Before version 7 it has none."""
+    """Return the error of the whole answer.
+
+    Before version 7 it has none.
+    """
     return int(answer.error_code) if int(answer.__version__) >= WITH_SESSIONS else int(KafkaErrorCode.NONE)
 
 

@@ -1,4 +1,4 @@
-"""The fetch session of one connection, so that each request names only what has changed (KIP-227). No I/O."""
+"""The fetch session of one connection, so that each request names only what has changed (KIP-227; no I/O)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -58,7 +58,7 @@ class FetchSession:
             wanted: The partitions to fetch.
             each: The limit of bytes for each partition.
         """
-        if each != self._each:  # the broker knows each partition with its size
+        if each != self._each:  # the broker remembers the limit of each partition
             self._known = {tp: (leader, UNSAID, UNSAID) for tp, (leader, _, _) in self._known.items()}
             self._each = each
         if self._id == NO_SESSION:
@@ -67,7 +67,7 @@ class FetchSession:
         changed = [each for each in wanted if self._known.get(each[0]) != each[1:]]
         there = {tp for tp, _, _, _ in wanted}
         forgotten = [(tp, leader) for tp, (leader, _, _) in self._known.items() if tp not in there]
-        # A topic that was created again under the same name is another one to the broker: both lists name it.
+        # To the broker a topic that was created again under the same name is another topic: both lists name it.
         forgotten += [
             (tp, self._known[tp][0])
             for tp, leader, _, _ in changed
@@ -100,6 +100,9 @@ class FetchSession:
             self._epoch = 1 if self._epoch == LAST_EPOCH else self._epoch + 1
 
     def lost(self) -> None:
-        """Note that the session is lost, or the connection is another one. The next plan names all partitions."""
+        """Note that the session is lost, or the connection is another one.
+
+        The next plan names all partitions.
+        """
         self._id, self._epoch = NO_SESSION, 0
         self._known = {}

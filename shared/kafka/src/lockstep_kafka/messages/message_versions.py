@@ -97,7 +97,10 @@ def filled(kind: type, **values: Any) -> Any:
 
 
 def encoded(entity: Any, asked_bytes: int = 0) -> EncodedRequest:
-    """Return a message of kio's as it is sent. `asked_bytes` is that of `EncodedRequest`."""
+    """Return a message of kio's as it is sent.
+
+    `asked_bytes` is that of `EncodedRequest`.
+    """
     body = BytesIO()
     _kio.entity_writer(type(entity))(body, entity)
     return EncodedRequest(int(entity.__api_key__), int(entity.__version__), [body.getvalue()], asked_bytes)

@@ -44,7 +44,7 @@ class TopicMetadata(NamedTuple):
 
 
 def metadata_request(version: int, topics: Sequence[str] | None) -> Any:
-    """Return a request about these topics, or about all of them (None). It never creates a topic."""
+    """Return a Metadata request for these topics, or for all topics (None), that never creates a topic."""
     m = message("metadata", version, "request")
     if topics and version < WITHOUT_CREATION:
         topics = None

@@ -67,7 +67,7 @@ def produce_request(
     entries: list[Parts] = []
     for (topic, number), leader, data in batches:
         called = leader.topic_id if by_id else topic
-        if called is not key:  # ids are slow keys, and neighbours have the same one
+        if called is not key:  # ids are slow keys, and neighbouring batches often share a topic
             key, entries = called, topics.setdefault(called, [])
         records = (data,) if isinstance(data, bytes | memoryview) else data.parts
         entries.append((_INDEX.pack(number) + length(len(data)), *records, NO_TAGS))
@@ -99,7 +99,10 @@ def _old_request(
 
 
 class ProduceAnswer(NamedTuple):
-    """The target's answer for one batch. With `code` 0 it was appended at `base_offset`."""
+    """The target's answer for one batch.
+
+    With `code` 0 it was appended at `base_offset`.
+    """
 
     code: int
     base_offset: int = -1
@@ -129,7 +132,7 @@ def produce_answer(found: Any) -> ProduceAnswer:
     return ProduceAnswer(
         int(found.error_code),
         int(found.base_offset),
-        getattr(found, "error_message", None) or "",  # it and the records: from version 8 on
+        getattr(found, "error_message", None) or "",  # messages and record errors exist from version 8 on
         tuple([(int(e.batch_index), e.batch_index_error_message or "") for e in getattr(found, "record_errors", ())]),
         append_time_ms=None if found.log_append_time is None else round(found.log_append_time.timestamp() * 1000),
     )

@@ -26,7 +26,10 @@ One alone may be a broker that stops, which ends all of its connections.
 
 
 class RequestSize:
-    """The limit for requests to one cluster. Each `size` is that of the batches in a request."""
+    """The limit for requests to one cluster.
+
+    Each `size` is that of the batches in a request.
+    """
 
     def __init__(self) -> None:
         self.closings = 0
@@ -37,7 +40,10 @@ class RequestSize:
         """True while requests are kept below `SMALL_BYTES`, because larger ones were never answered."""
 
     def answered(self, size: int) -> None:
-        """Note that a request was answered. A cluster that answers a large one accepts them all."""
+        """Note that a request was answered.
+
+        A cluster that answers a large one accepts them all.
+        """
         if size > LARGE_BYTES:
             self._large_pass = True
 

@@ -78,7 +78,10 @@ class QuotaEntry:
 
 @dataclass(frozen=True, slots=True)
 class ClockReading:
-    """The clock of a node compared with ours. It is `ahead_ms` ahead, give or take `error_ms`."""
+    """The clock of a node compared with ours.
+
+    It is `ahead_ms` ahead, give or take `error_ms`.
+    """
 
     node: str
     ahead_ms: float
@@ -86,7 +89,7 @@ class ClockReading:
 
 
 class BrokerSession:
-    """A connection to one broker. Open it with `open`, and close it."""
+    """A connection to one broker, which `open` opens and the caller closes."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -222,7 +225,7 @@ class BrokerSession:
         """Return the answer to a request that is made with kio's module of the newest version in common."""
         try:
             version = self._connection.version(api)
-        except BrokerUnreachable as exc:  # also a controller's, which has no Metadata
+        except BrokerUnreachable as exc:  # also raised by a controller, which has no Metadata
             why = f"the broker knows {APIS[api].name} in no version of ours"
             raise QuestionRefused(why, is_unknown=True) from exc
         return await self._call(request(message(api, version, "request")))

@@ -55,7 +55,7 @@ async def read_log_sizes(
 
 
 def _gather(alias: str, results: Sequence[Any], sizes: dict[TopicPartition, int]) -> None:
-    if not results:  # each broker has a log directory; in this version it is silent where it does not permit it
+    if not results:  # every broker has a log directory: an empty answer means a missing right
         raise NotPermitted(alias, "DESCRIBE", CLUSTER)
     for result in results:
         code = int(result.error_code)

@@ -142,10 +142,11 @@ class CreatedTopics:
 
 
 async def ensure_control_topics(admin: Admin, topics: Sequence[ControlTopic]) -> CreatedTopics:
-    """Create the topics that are missing. Safe to call at any time and from several processes at once.
+    """Create the topics that are missing.
 
-    A replication factor above the number of brokers is lowered to it. One that the cluster refuses is replaced by one
-    that it accepts. Both are logged as warnings. Configs that the cluster refuses are left out, but for `KEPT_CONFIGS`.
+    Safe to call at any time and from several processes at once. A replication factor above the number of brokers is
+    lowered to it. One that the cluster refuses is replaced by one that it accepts. Both are logged as warnings.
+    Configs that the cluster refuses are left out, but for `KEPT_CONFIGS`.
 
     Raises:
         NotPermitted: The first topic that could not be created lacks a permission.

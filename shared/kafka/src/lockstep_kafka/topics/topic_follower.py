@@ -102,7 +102,10 @@ class TopicFollower:
         await self.stop()
 
     async def replay(self, *, silent_s: float | None = None) -> None:
-        """Hand over every record that is in the topic now, then end. The errors are those of `caught_up`."""
+        """Hand over every record that is in the topic now, then end.
+
+        It raises the errors of `caught_up`.
+        """
         self.start()
         try:
             await self.caught_up(silent_s=silent_s)
@@ -118,16 +121,16 @@ class TopicFollower:
         self._caught_up: asyncio.Future[None] = self._loop.create_future()
         self._heard: asyncio.Future[None] = self._loop.create_future()
         self._ended: asyncio.Future[None] = self._loop.create_future()
-        # Each may go unawaited; its error is then for the task that awaits another one.
+        # A future may have no waiting task. Another future gives the same error to its task.
         for future in (self._caught_up, self._heard, self._ended):
             future.add_done_callback(error_retrieved)
         self._thread = threading.Thread(target=self._run, name=f"follow {self._topic}", daemon=True)
         self._thread.start()
 
     async def stop(self) -> None:
-        """End reading. No record is handed over afterwards.
+        """End reading.
 
-        It takes up to half a second, and more while the broker is away.
+        No record is handed over afterwards. It takes up to half a second, and more while the broker is away.
         """
         self.end()
         await asyncio.to_thread(self._thread.join, 5.0)
@@ -200,7 +203,7 @@ class TopicFollower:
         try:
             if records:
                 self._on_records(records)
-        except Exception as exc:  # noqa: BLE001 - not ours to judge: it ends the follower and is raised by `failed`
+        except Exception as exc:  # noqa: BLE001 - any error ends the follower and is raised by `failed`
             self._stopping.set()
             self._end(exc)
             return
@@ -246,7 +249,7 @@ class TopicFollower:
             self._call_loop(self._end, exc)
         except KafkaException as exc:
             self._call_loop(self._end, self._reader.as_cluster_error(exc.args[0]))
-        except Exception as exc:  # noqa: BLE001 - a mistake of ours: raised by `failed`, not lost with the thread
+        except Exception as exc:  # noqa: BLE001 - a mistake in Lockstep: raised by `failed`
             self._call_loop(self._end, exc)
         else:
             self._call_loop(self._end, None)
@@ -263,14 +266,14 @@ class TopicFollower:
         self._call_loop(self._expect, ends)
         self._call_loop(self._deliver, (), {})
         self._room.acquire()
-        # Never at OFFSET_END, which would be looked up later, past what was appended meanwhile.
+        # Never begin at OFFSET_END: librdkafka looks it up later, behind records that were appended meanwhile.
         self._reader.begin(
             {p: first for p, (first, _) in ends.items()}, at_the_beginning=self._from_beginning and not self._starts
         )
         said: dict[int, int] = {}
         while not self._stopping.is_set():
             came = self._reader.read()
-            # librdkafka says each time anew that it is at the end: the loop need not wake for that.
+            # librdkafka reports the end of a partition again and again. The loop need not wake for that.
             if came is None or (not came[0] and came[1].items() <= said.items()):
                 continue
             said.update(came[1])

@@ -46,7 +46,10 @@ class StallDetector:
         self._behind: Mapping[int, int] = {}
 
     def unmoved(self, positions: Mapping[int, int]) -> Iterable[int]:
-        """Return the partitions that have not moved since the last check. Only their log ends need to be asked for."""
+        """Return the partitions that have not moved since the last check.
+
+        Only their log ends need to be asked for.
+        """
         same = [number for number, at in positions.items() if self._known.get(number) == at]
         self._known = dict(positions)
         return same
@@ -81,7 +84,7 @@ FOLLOWING = {
     "enable.auto.commit": "false",
     "enable.auto.offset.store": "false",
     "enable.partition.eof": "true",
-    # A position the log no longer has must be an error: jumping would fold a log with a hole in it.
+    # A position that the log no longer has must be an error. Otherwise a log with a hole would be folded.
     "auto.offset.reset": "error",
     "isolation.level": "read_committed",
     "fetch.min.bytes": "1",
@@ -89,7 +92,7 @@ FOLLOWING = {
     "fetch.message.max.bytes": "1048576",
     "queued.max.messages.kbytes": "8192",
     "allow.auto.create.topics": "false",
-    # By default it begins again every 100 ms while no broker can be reached, for each time with brokers of its own.
+    # By default librdkafka reconnects every 100 ms while no broker can be reached, each time with other brokers.
     "reconnect.backoff.ms": "500",
     "reconnect.backoff.max.ms": "2000",
     "log_level": "0",
@@ -100,7 +103,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record as it is in the log. `timestamp_ms` is -1 if the record has none."""
+    """A record as it is in the log.
+
+    `timestamp_ms` is -1 if the record has none.
+    """
 
     topic: str
     partition: int
@@ -130,7 +136,7 @@ class TopicReader:
         access: Access,
         stopping: threading.Event,
     ) -> None:
-        # The group id is obligatory for the constructor and unused: assign() and no commit.
+        # The constructor requires a group id. It is not used: partitions are assigned, and nothing is committed.
         self._conf = {"group.id": "lockstep-follow", **conf, **FOLLOWING}
         self._topic = topic
         self._alias = alias
@@ -158,7 +164,10 @@ class TopicReader:
         self._consumer = self._client()
 
     def close(self) -> None:
-        """Close the client. Call it only after `open`."""
+        """Close the client.
+
+        Call it only after `open`.
+        """
         self._consumer.close()
 
     def ends(self, partitions: Iterable[int] | None) -> dict[int, tuple[int, int]] | None:
@@ -176,7 +185,7 @@ class TopicReader:
                 if not _passes(error):
                     raise
                 self.ends_trouble = error_text(error)
-                self._consumer.poll(0)  # lets error_cb say what is wrong on the wire
+                self._consumer.poll(0)  # calls error_cb with the errors of connections
                 if error_verdict(error.code()) is ErrorMeaning.UNREACHABLE and self._unanswered.is_due():
                     self._connect_anew(error_text(error))
         return None
@@ -262,7 +271,10 @@ class TopicReader:
             self._assign(at)
 
     def _connect_anew(self, why: str) -> bool:
-        """Replace the client, and return whether that succeeded. The new client has no partitions assigned."""
+        """Replace the client, and return whether that succeeded.
+
+        The new client has no partitions assigned.
+        """
         try:
             fresh = self._client()
         except ClusterUnreachable as exc:

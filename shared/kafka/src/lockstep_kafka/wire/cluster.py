@@ -62,7 +62,10 @@ class KafkaProtocolError(RetriableError):
 
 
 class ClusterClient:
-    """The leaders and connections of one cluster. One instance belongs to one event loop."""
+    """The leaders and connections of one cluster.
+
+    One instance belongs to one event loop.
+    """
 
     def __init__(
         self,
@@ -141,7 +144,7 @@ class ClusterClient:
         Raises:
             BrokerUnreachable: No broker answered.
         """
-        await self.refresh([])  # so that whom we ask is up
+        await self.refresh([])  # so the broker that is asked is up
         connection = await self.any_connection()
         answer = await connection.call(metadata_request(connection.version("metadata"), None))
         return [str(topic.name) for topic in answer.topics if topic.name is not None]
@@ -173,7 +176,7 @@ class ClusterClient:
         """
         leader = self._leaders.get(tp)
         if leader is None:
-            # The metadata hides who leads what we may not describe.
+            # The metadata hides the leaders of topics that we may not describe.
             trouble = self.trouble(tp[0])
             if trouble == KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise TopicDeletedError(self.alias, tp[0])
@@ -184,7 +187,7 @@ class ClusterClient:
 
     @asynccontextmanager
     async def led(self, tp: TopicPartition) -> AsyncIterator[PartitionLeader]:
-        """Give the partition's leader for a request. If none is known, the metadata is fetched.
+        """Give the partition's leader for a request, from the metadata if it is not known yet.
 
         After any error inside, the leader is forgotten, because another broker may lead by then. The next try finds
         out.
@@ -270,7 +273,7 @@ class ClusterClient:
                     self._close_idle(address)  # the broker answers a new connection at once, so it was not slow
                 connection.alias, connection.link = self.alias, self.links.of_rack(self._racks.get(address, ""))
                 try:
-                    for api in OF_BOTH:  # at once: what copies would only lose its connection
+                    for api in OF_BOTH:  # check now: a copy would only lose its connection later
                         connection.version(api)
                 except BrokerUnreachable:
                     connection.close()
@@ -292,7 +295,10 @@ class ClusterClient:
                 connection.close()
 
     async def close(self) -> None:
-        """Close every connection. Requests in flight fail."""
+        """Close every connection.
+
+        Requests in flight fail.
+        """
         closing = [c.close() for c in self._connections.values() if not c.closed]
         self._connections.clear()
         for done in closing:

@@ -158,7 +158,9 @@ class Connection:
         """Requests that are held back while a login is due, in order."""
 
     async def connect(self) -> None:
-        """Connect, read the broker's request versions, and log in. `open` calls it.
+        """Connect, read the broker's request versions, and log in.
+
+        `open` calls it.
 
         Raises:
             OSError: The connection was not opened. TokenUnavailable and SaslRefused are among these errors.
@@ -209,7 +211,7 @@ class Connection:
             self._session.note_drained()
         self._last_action = now = time.monotonic()
         self.round_trip_s = min(self.round_trip_s, now - asked.at)
-        # The oldest versions say nothing of it: their brokers answer late instead.
+        # The oldest versions have no throttle time: their brokers answer late instead.
         if (throttled_s := getattr(entity, "throttle_time", NO_TIME).total_seconds()) > 0:
             self.rest(throttled_s)
             if self.on_throttled is not None:
@@ -219,7 +221,7 @@ class Connection:
         try:
             if asked.seen is not None:
                 asked.seen(entity)
-        except Exception as exc:  # noqa: BLE001  # for the task that awaits the answer, as if it had been raised there
+        except Exception as exc:  # noqa: BLE001  # raised in the task that awaits the answer
             future.set_exception(exc)
         else:
             future.set_result(entity)
@@ -307,7 +309,7 @@ class Connection:
         try:
             self._writer.write(frame)
         except OSError as exc:
-            future.add_done_callback(error_retrieved)  # the error that is raised here says the same
+            future.add_done_callback(error_retrieved)  # the same error is raised here
             self.close(exc)
             raise ConnectionClosedError(f"{self.host}:{self.port}: {exc}") from exc
 
@@ -316,7 +318,9 @@ class Connection:
             self._put(*self._held.popleft())
 
     def close(self, cause: BaseException | None = None) -> "asyncio.Future[None]":
-        """Close the connection. Requests in flight fail with ConnectionClosedError.
+        """Close the connection.
+
+        Requests in flight fail with ConnectionClosedError.
 
         Args:
             cause: The error that ended the connection. None means that we close it.

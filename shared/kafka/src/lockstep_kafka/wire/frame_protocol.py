@@ -58,7 +58,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
                 self._on_frame(frame.toreadonly())
                 if len(self._large) > KEPT_BYTES:
                     self._large = memoryview(b"")
-        except Exception as exc:  # noqa: BLE001  # why ever an answer cannot be read, nothing behind it can be
+        except Exception as exc:  # noqa: BLE001  # after any error no later answer can be read
             self._on_lost(exc)
 
     def _parse(self) -> None:

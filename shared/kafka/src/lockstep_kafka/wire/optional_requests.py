@@ -1,4 +1,7 @@
-"""Requests that a cluster may not support. Their answer is None then, and the caller reads the log instead."""
+"""Requests that a cluster may not support.
+
+Their answer is None then, and the caller reads the log instead.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Set
@@ -70,7 +73,7 @@ async def epoch_end(cluster: ClusterClient, tp: TopicPartition, leader_epoch: in
     """
 
     def request(m: Any, leader: PartitionLeader) -> Any:
-        # The epoch that is fetched at afterwards, so that no other leader has been there between.
+        # It is the leader epoch of the later fetch, which shows that no other leader was in between.
         partition = m.OffsetForLeaderPartition(
             partition=tp[1], current_leader_epoch=leader.epoch, leader_epoch=leader_epoch
         )
@@ -148,7 +151,7 @@ async def _ask_leader(
         except ConnectionClosedError as exc:
             closed = exc
     try:
-        await cluster.end_offset(tp)  # so the broker is there, and serves the partition
+        await cluster.end_offset(tp)  # an answer shows that the broker serves the partition
     except RetriableError:
         raise closed from None
     cluster.unsupported.add_case(api, UnsupportedCase.CONNECTION_CLOSED)

@@ -55,7 +55,10 @@ class RequestFraming:
         self._correlation_id = 0
 
     def framed(self, entity: Any, seen: Callable[[Any], None] | None = None) -> FramedRequest:
-        """Return a message of kio's, or an EncodedRequest, as it is sent. `seen` is called with the answer."""
+        """Return a message of kio's, or an EncodedRequest, as it is sent.
+
+        `seen` is called with the answer.
+        """
         key, version, parts, asked_bytes, answer_format = (
             entity if isinstance(entity, EncodedRequest) else encoded(entity)
         )

@@ -54,7 +54,7 @@ async def _authenticate_by_scram(login: Credentials, send: SendToken) -> None:
     client_final = f"c=biws,r={challenge['r']}"
     signed = f"{client_first},{server_first},{client_final}".encode()
     hash_name = login.mechanism.removeprefix(_SCRAM_PREFIX).replace("-", "").lower()
-    # It hashes thousands of times: the loop goes on meanwhile.
+    # A thread hashes thousands of times, so the event loop goes on meanwhile.
     salted_password = await asyncio.to_thread(
         hashlib.pbkdf2_hmac,
         hash_name,

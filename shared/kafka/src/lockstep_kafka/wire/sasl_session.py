@@ -79,7 +79,9 @@ class Peer(Protocol):
 
 
 class SaslSession:
-    """The logins of one connection. A refused login closes the connection.
+    """The logins of one connection.
+
+    A refused login closes the connection.
 
     Args:
         peer: The connection.
@@ -147,15 +149,16 @@ class SaslSession:
             raise SaslRefused(f"SaslAuthenticationFailed: {answer.error_message or 'the broker does not say why'}")
         if answer.error_code:
             raise SaslRefused(": ".join(filter(None, (error_name(answer.error_code), answer.error_message))))
-        # Answers before Kafka 2.2 have no session; of several in one login the last one counts.
+        # Answers before Kafka 2.2 have no session lifetime. If one login has several answers, the last one counts.
         lifetime = getattr(answer, "session_lifetime", None)
         self._session_s = 0.0 if lifetime is None else lifetime.total_seconds()
         return bytes(answer.auth_bytes)
 
     def begin_overdue_login(self) -> None:
-        """Begin the login if its time has come. Call it before each request.
+        """Begin the login if its time has come.
 
-        After a process was frozen, its event loop may reach a request before the timer of the login.
+        Call it before each request. After a process was frozen, its event loop may reach a request before the timer
+        of the login.
         """
         if self._due is not None and asyncio.get_running_loop().time() >= self._due.when():
             self._due.cancel()
@@ -177,7 +180,7 @@ class SaslSession:
             if self._peer.awaits_answer:
                 await self._drained.wait()
             await self.log_in()
-        except Exception as exc:  # noqa: BLE001  # any error: the connection ends with it, and the caller gets it
+        except Exception as exc:  # noqa: BLE001  # any error closes the connection, and fails its requests
             self._peer.close(exc)
         else:
             self.is_holding = False

@@ -21,6 +21,9 @@ class ThrottleNotice:
         self._until = max(self._until or now, now + seconds)
 
     def news(self) -> float:
-        """Return the seconds of the first throttling if it is news, otherwise 0. News is returned once."""
+        """Return the seconds of the first throttling if it is news, otherwise 0.
+
+        News is returned once.
+        """
         news, self._news = self._news, 0.0
         return news

@@ -27,7 +27,10 @@ class UnsupportedRequests:
         return api in self._cases
 
     def add_case(self, api: str, case: UnsupportedCase) -> None:
-        """Note that the cluster does not support a request. The first case counts."""
+        """Note that the cluster does not support a request.
+
+        The first case counts.
+        """
         if api not in self._cases:
             self._cases[api] = case
             self._news.append((api, case))
