@@ -56,7 +56,7 @@ class TopicFollower:
         conf: librdkafka's settings of the cluster. A group id in them is not joined.
         topic: The name of the topic.
         on_records: Called in the event loop with one or more records at a time. Every error that it raises ends the
-            follower, and is raised by `caught_up`, `failed` and on exit.
+            follower, and is raised by `caught_up`, `permitted` and `failed`.
         partitions: The partitions to read. None means all partitions that exist at the start.
         from_beginning: False to start at the end: records that are appended after `caught_up` has returned are handed
             over.
