@@ -1,4 +1,4 @@
-"""Every ACL about some kinds of resource of a cluster, or why there are none to be had."""
+"""A reader of a cluster's ACLs that also tells why a cluster has none."""
 
 from collections.abc import Collection
 
@@ -14,7 +14,10 @@ CLUSTER = "the cluster (resource CLUSTER kafka-cluster)"
 
 
 class NoAuthorizer(Exception):
-    """The cluster keeps no ACLs at all (SECURITY_DISABLED). A state of that cluster, not a failure."""
+    """A cluster that keeps no ACLs at all (SECURITY_DISABLED).
+
+    This is a state of the cluster, not a failure.
+    """
 
     def __init__(self, alias: str) -> None:
         self.reason = ReasonCode.NO_AUTHORIZER.to_reason(cluster=alias)
@@ -22,7 +25,10 @@ class NoAuthorizer(Exception):
 
 
 class AclsUnsupported(Exception):
-    """The cluster does not know requests about ACLs. A state of that cluster, not a failure."""
+    """A cluster that does not know requests about ACLs.
+
+    This is a state of the cluster, not a failure.
+    """
 
     def __init__(self, alias: str) -> None:
         self.reason = ReasonCode.ACLS_UNSUPPORTED.to_reason(cluster=alias)
@@ -30,7 +36,10 @@ class AclsUnsupported(Exception):
 
 
 class OAuthRules(Exception):
-    """The cluster decides by OAuth tokens and has no ACLs. A state of that cluster, not a failure."""
+    """A cluster that authorizes by OAuth tokens and has no ACLs.
+
+    This is a state of the cluster, not a failure.
+    """
 
     def __init__(self, alias: str, authorizer: str) -> None:
         self.reason = ReasonCode.ACLS_FROM_TOKENS.to_reason(cluster=alias, authorizer=authorizer)
@@ -38,12 +47,22 @@ class OAuthRules(Exception):
 
 
 async def read_acls(admin: Admin, resources: Collection[str]) -> frozenset[AclBinding]:
-    """Every binding about such resources (TOPIC, GROUP), of any pattern.
+    """Return every ACL binding of these resource types, with any pattern type.
 
-    Raises AclsUnsupported, NoAuthorizer, OAuthRules, NotPermitted (DESCRIBE on the cluster), RequestRefused and
-    ClusterUnreachable. librdkafka answers with no bindings where one of the three in the middle holds, so they are
-    asked for then. If the broker's
-    settings may not be read, these cases show as no bindings.
+    librdkafka also returns no bindings if ACLs may not be read, if there is no authorizer, or if tokens decide. So an
+    empty answer is checked with two further requests. If the broker's configs may not be read, the result is empty.
+
+    Args:
+        admin: The administration of the cluster.
+        resources: Resource types, such as TOPIC and GROUP.
+
+    Raises:
+        AclsUnsupported: The cluster does not know the request.
+        NoAuthorizer: The cluster has no authorizer.
+        OAuthRules: The cluster authorizes by OAuth tokens.
+        NotPermitted: DESCRIBE on the cluster is missing.
+        RequestRefused: The cluster refused the request for another reason.
+        ClusterUnreachable: No broker answered.
     """
     found: frozenset[AclBinding] = frozenset()
     try:
@@ -68,6 +87,6 @@ async def read_acls(admin: Admin, resources: Collection[str]) -> frozenset[AclBi
 
 
 def acls_denied(admin: Admin, operation: str) -> NotPermitted:
-    """That ACLs may not be read (DESCRIBE), or changed (ALTER)."""
+    """Return the error for ACLs that may not be read (DESCRIBE) or changed (ALTER)."""
     remedy = admin.access.remedy("cluster", "", operation.capitalize())
     return NotPermitted(admin.alias, operation, CLUSTER, remedy)

@@ -1,4 +1,4 @@
-"""What is asked about ACLs."""
+"""Admin requests about ACLs."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,17 +19,17 @@ from lockstep_kafka.librdkafka.control_producer import ACTS_WITHIN
 from lockstep_state.acl_binding import UNKNOWN, AclBinding
 
 CHANGED_AT_ONCE = 200
-"""Bindings a request."""
+"""ACL bindings in one request that creates or deletes them."""
 
 
 class AclRequests(AdminRequests):
     async def describe_acls(self, resource_type: str = "TOPIC") -> frozenset[AclBinding]:
-        """All bindings of a resource type, any pattern.
+        """Return all ACL bindings of a resource type, with any pattern type.
 
-        librdkafka 2.16 drops the error of the whole answer: where there is no authorizer, or DESCRIBE on the cluster is
-        denied, this is empty. `broker_config` and `cluster_operations` tell.
+        librdkafka 2.16 drops the error of the whole answer. So the result is empty if the cluster has no authorizer,
+        or if DESCRIBE on the cluster is denied. `broker_config` and `cluster_operations` tell these cases apart.
         """
-        anything: Any = None  # matches every name, principal and host, which the annotations forget
+        anything: Any = None  # None matches every name, principal and host; the annotations lack it
         everything = AclBindingFilter(
             ResourceType[resource_type],
             anything,
@@ -55,17 +55,25 @@ class AclRequests(AdminRequests):
         )
 
     async def create_acls(self, bindings: Sequence[AclBinding]) -> Outcome[AclBinding]:
-        """Add each binding (adding one that exists is success). Keys of the outcome: the binding as text."""
+        """Create each ACL binding.
+
+        One that exists already is a success. The keys of the outcome are the bindings as text.
+        """
         timeout = self._timeout
         return await self._change(
             bindings, ConfluentAcl, (await self._connected()).create_acls, "create an ACL for", timeout
         )
 
     async def delete_acls(self, bindings: Sequence[AclBinding]) -> Outcome[AclBinding]:
-        """Delete exactly these bindings; one that is not there is success. Keys of the outcome: the binding as
-        text. What is not done within `ACTS_WITHIN` is given up and raises ClusterUnreachable: a leader that froze
-        must not go on with it. Raises ValueError for a binding that would match others too (UNKNOWN, ANY or MATCH in
-        it)."""
+        """Delete exactly these ACL bindings.
+
+        One that does not exist is a success. The keys of the outcome are the bindings as text. The request is bounded
+        by `ACTS_WITHIN`: a leader that froze must not go on with it.
+
+        Raises:
+            ClusterUnreachable: The requests were not done within `ACTS_WITHIN`.
+            ValueError: A binding would match others too: it has UNKNOWN, ANY or MATCH, or an empty field.
+        """
         for one in bindings:
             words = {one.resource, one.pattern, one.operation, one.permission}
             if words & NOT_ONE or not (one.name and one.principal and one.host):
@@ -95,11 +103,11 @@ class AclRequests(AdminRequests):
 
 
 NOT_ONE = frozenset({UNKNOWN, "ANY", "MATCH"})
-"""Words by which a filter would match bindings beside the one that is meant."""
+"""Words in a filter that match more than the one binding that is meant."""
 
 
 def _fields(b: AclBinding) -> tuple[Any, ...]:
-    """What librdkafka's bindings and filters are made of alike."""
+    """Return the arguments that librdkafka's ACL bindings and ACL filters share."""
     return (
         ResourceType[b.resource],
         b.name,

@@ -1,4 +1,4 @@
-"""One cluster's administration: asyncio around librdkafka's AdminClient.
+"""The administration of one cluster: asyncio around librdkafka's AdminClient.
 
 Every method raises `ClusterUnreachable` when no broker answered. It raises `NotPermitted` when the call as a whole was
 denied, and `RequestRefused` when the cluster refused it as a whole. If a call is about many resources, the result of
@@ -22,17 +22,18 @@ from lockstep_kafka.admin.topic_requests import TopicRequests
 from lockstep_kafka.common.errors import ClusterUnreachable, NotPermitted, RequestUnsupported
 
 PROBE = timedelta(seconds=5)
-"""How long one attempt to reach the cluster takes at most. MM2's admin.timeout.ms (a minute) is for requests, not for
-finding out.
+"""Longest duration of one attempt to reach the cluster.
+
+MM2's admin.timeout.ms (a minute) is for requests, not for finding out whether brokers answer.
 """
 
 
 OPENED = timedelta(seconds=1)
-"""How long a connection may take to be opened, or refused, where that is to be known at once."""
+"""Longest duration of opening a connection, if the caller needs the result at once."""
 
 
 async def connects(host: str, port: int, within: timedelta) -> str | None:
-    """Why no connection can be opened there; None: one can."""
+    """Return the reason why no TCP connection can be opened to this address, or None if one can."""
     try:
         await _connect(host, port, within)
     except TimeoutError:
@@ -43,7 +44,13 @@ async def connects(host: str, port: int, within: timedelta) -> str | None:
 
 
 async def _connect(host: str, port: int, within: timedelta) -> None:
-    """Open a connection, and close it. Raises TimeoutError, OSError, and UnicodeError for what is no name."""
+    """Open a TCP connection, and close it.
+
+    Raises:
+        TimeoutError: It was not open after `within`.
+        OSError: It was refused, or the host name is unknown.
+        UnicodeError: The host is not a valid name.
+    """
     async with asyncio.timeout(within.total_seconds()):
         _, writer = await asyncio.open_connection(host, port)
     writer.close()
@@ -61,17 +68,17 @@ def _refusal(exc: OSError | UnicodeError) -> str:
 
 
 class Admin(TopicRequests, AclRequests, GroupRequests):
-    """Administers one cluster: topics, ACLs, groups, and the cluster itself."""
+    """The administration of one cluster: its topics, ACLs, groups, and the cluster itself."""
 
     _has_answered = False
-    """Brokers were at the addresses."""
+    """True once a broker has answered at the bootstrap addresses."""
 
     async def probe(self, within: timedelta = PROBE) -> None:
         """Return when a broker answers.
 
         Raises:
-            ClusterUnreachable: At once if something else than a broker answers. Else after `within`, with what
-                librdkafka complained of.
+            ClusterUnreachable: Raised at once if something other than a broker answers. Otherwise raised after
+                `within`, with librdkafka's error.
         """
         silent = [] if self._has_answered else await self._require_broker(within)
         try:
@@ -84,8 +91,11 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         self._has_answered = True
 
     async def _require_broker(self, within: timedelta) -> list[str]:
-        """Return the bootstrap addresses, if none of them answers anything. Raises ClusterUnreachable if all of them
-        show that they are no brokers of our protocol."""
+        """Return the bootstrap addresses if all of them accept connections and stay silent, or an empty list.
+
+        Raises:
+            ClusterUnreachable: No address belongs to a broker of the configured security protocol.
+        """
         uses_tls = str(self._conf.get("security.protocol", "")).upper() in ("SSL", "SASL_SSL")
         addresses = [entry.strip().rpartition(":") for entry in self.bootstrap.split(",") if entry.strip()]
         asked = (
@@ -100,8 +110,13 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         return ["".join(address) for address in addresses] if is_silent else []
 
     async def require_open(self, within: timedelta = OPENED) -> None:
-        """Return unless every bootstrap address refuses connections, or its name is unknown. librdkafka would try
-        again until its time is over. Raises ClusterUnreachable at once."""
+        """Return unless every bootstrap address refuses connections or has an unknown name.
+
+        librdkafka would try again until its timeout is over.
+
+        Raises:
+            ClusterUnreachable: Raised at once if no address can be connected to.
+        """
         addresses = [entry.strip().rpartition(":") for entry in self.bootstrap.split(",") if entry.strip()]
         asked = (_connect(host.strip("[]"), int(port), within) for host, _, port in addresses)
         results = await asyncio.gather(*asked, return_exceptions=True)
@@ -114,8 +129,14 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
             raise ClusterUnreachable(self.alias, self.bootstrap, "; ".join(dict.fromkeys(map(_refusal, refusals))))
 
     async def unreachable_brokers(self, within: timedelta = PROBE) -> dict[str, str]:
-        """Why brokers cannot be connected to where the cluster says they are, by `broker N at HOST:PORT`. Clients reach
-        the bootstrap address first and these afterwards. All of it takes `within` at most. Raises as `probe`."""
+        """Return the reasons why brokers cannot be reached at their advertised addresses.
+
+        Clients connect to a bootstrap address first and to the advertised addresses afterwards. The whole check takes
+        `within` at most. It raises the same errors as `probe`.
+
+        Returns:
+            The reason for each broker that cannot be reached, by `broker N at HOST:PORT`.
+        """
         ends_at = time.monotonic() + within.total_seconds()
         brokers_answered = (await self._metadata(within.total_seconds())).brokers.values()
         left = timedelta(seconds=max(0.0, ends_at - time.monotonic()))
@@ -127,12 +148,18 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         }
 
     async def cluster_id(self) -> str:
-        """The cluster's own id: two aliases with the same one are the same cluster."""
+        """Return the cluster id.
+
+        Two aliases with the same id are the same cluster.
+        """
         return str((await self._up()).cluster_id)
 
     async def broker_count(self) -> int:
-        """Brokers of the cluster: those that are up now, and those that have a replica of a topic that we may describe.
-        A broker that restarts is one of them, so topics made meanwhile do not get fewer replicas for good."""
+        """Return the number of brokers, including brokers that are down now but hold replicas.
+
+        Such brokers are known from the replicas of the topics that we may describe. A broker that restarts counts, so
+        topics that are created meanwhile do not get fewer replicas for good.
+        """
         metadata = await self._up()
         parts = (part for topic in metadata.topics.values() for part in topic.partitions.values())
         return len(metadata.brokers.keys() | {replica for part in parts for replica in part.replicas})
@@ -142,10 +169,12 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         return len(await self._brokers())
 
     async def cluster_operations(self) -> frozenset[str] | None:
-        """Return what we may do on the cluster resource, in Kafka's upper-case words; everything if the cluster has no
-        authorizer. None: its brokers do not say so."""
-        # librdkafka (2.16) takes an answer without brokers, as a cluster that is just starting gives it, for one
-        # without an error, and aborts the process. Such a cluster is not asked, and no other more often than need be.
+        """Return the operations that we may do on the cluster resource, in Kafka's upper-case words.
+
+        If the cluster has no authorizer, all operations are returned. None means that its brokers do not report them.
+        """
+        # A cluster that is just starting answers without brokers. librdkafka (2.16) then aborts the process. So such
+        # a cluster is not asked, and other clusters are asked seldom.
         await self._up()
         asked = (await self._connected()).describe_cluster(
             include_authorized_operations=True, request_timeout=self._timeout
@@ -157,26 +186,36 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         return await self.known_operations(described)
 
     async def _brokers(self) -> list[int]:
-        """Ids of those that are up now, at least one."""
+        """Return the ids of the brokers that are up now, at least one."""
         return list((await self._up()).brokers)
 
     async def _up(self) -> ClusterMetadata:
-        """Of a cluster of which at least one broker is up."""
+        """Return the metadata of a cluster of which at least one broker is up.
+
+        Raises:
+            ClusterUnreachable: No broker answered, or no broker is up yet.
+        """
         metadata = await self._metadata(self._quick)
         if not metadata.brokers:
             raise ClusterUnreachable(self.alias, self.bootstrap, "none of its brokers is up yet")
         return metadata
 
     async def broker_config(self, name: str) -> str | None:
-        """Return a config of one broker, "" where it is unset. None: we may not ask, or no broker knows it."""
+        """Return a config of one broker, or "" if it is unset.
+
+        None means that we may not read broker configs, or that the broker does not know this one.
+        """
         try:
             return (await self.broker_configs()).get(name)
         except (NotPermitted, RequestUnsupported):
             return None
 
     async def broker_configs(self) -> dict[str, str]:
-        """Every config of one broker, "" where it is unset. Raises NotPermitted too: it needs DescribeConfigs on the
-        cluster."""
+        """Return every config of one broker; an unset one is "".
+
+        Raises:
+            NotPermitted: DescribeConfigs on the cluster is missing.
+        """
         resource = ConfigResource(ConfigResource.Type.BROKER, str((await self._brokers())[0]))
         (future,) = (await self._connected()).describe_configs([resource], request_timeout=self._timeout).values()
         entries = await self._one(future, "describe configs of", "the brokers")
@@ -184,7 +223,13 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
 
 
 def service_admin(settings: FlowSettings, alias: str, conf: Mapping[str, str]) -> Admin:
-    """Return the administration of one cluster of a flow, as a service has it. `conf`: librdkafka's settings."""
+    """Return the administration of one cluster of a flow, with the settings that services use.
+
+    Args:
+        settings: The settings of the flow.
+        alias: The cluster's alias in the flow.
+        conf: librdkafka's settings.
+    """
     clients = settings.clients
     properties = clients.source_admin if alias == settings.flow.source else clients.target_admin
     return Admin(alias, conf, settings.admin_timeout, needed_access(settings, alias), properties)

@@ -1,4 +1,4 @@
-"""How a cluster is asked: librdkafka's AdminClient, its futures and its errors in our words. No request by itself."""
+"""The common parts of all admin requests: librdkafka's AdminClient, its futures, and its errors as our exceptions."""
 
 import asyncio
 import contextvars
@@ -51,15 +51,18 @@ T = TypeVar("T")
 V = TypeVar("V")
 
 QUICK = 10.0
-"""Seconds a listing may take at most: it is what notices that a cluster is gone, and a minute would be late."""
+"""Longest duration of a listing, in seconds.
+
+A listing is what notices that a cluster is away. The usual timeout of a minute would be late.
+"""
 
 ASKING = {
     "allow.auto.create.topics": False,
-    # It would write each reconnect to stderr; error_cb hears the same and we say it once.
+    # librdkafka would write each reconnect to stderr. error_cb gets the same errors, and we log them once.
     "log_level": 0,
-    # By default librdkafka throws away the brokers that it knows once it has lost every connection, and begins with the
-    # bootstrap servers again. It goes on waiting for a group's coordinator among those that are gone: nothing about
-    # groups would be answered any more.
+    # By default librdkafka forgets its brokers once it has lost every connection, and begins with the bootstrap
+    # servers again. But it still waits for a group's coordinator among the forgotten brokers, so requests about
+    # groups would have no answer any more.
     "metadata.recovery.strategy": "none",
     # Without that strategy, a request that waits for a broker asks for a connection at each change of the broker's
     # state, and connects at once. While the cluster is away, that takes a whole core (docs/decisions/0040).
@@ -69,10 +72,10 @@ ASKING = {
 
 
 OFFSETS_TOPIC = "__consumer_offsets"
-"""The metadata of one topic are enough to know whether a broker answers."""
+"""The topic of a small metadata request that checks whether a broker answers."""
 
 REACH = ("reach", "the cluster")
-"""Operation and resource of the question for metadata."""
+"""Operation and resource of a metadata request."""
 
 
 REQUESTS = {
@@ -81,39 +84,51 @@ REQUESTS = {
     "describe configs of": KafkaRequest.DESCRIBE_CONFIGS,
     "describe ACLs of": KafkaRequest.DESCRIBE_ACLS,
 }
-"""Requests without which work is done in another way, by the words for what is asked."""
+"""Requests that have a replacement if a cluster does not know them, by the name of the operation."""
 
 UNANNOUNCED = frozenset({KafkaError._UNSUPPORTED_FEATURE, KafkaError._NOT_IMPLEMENTED})
-"""By librdkafka, which knows the versions of the brokers. They say it themselves, and say when it is over."""
+"""Codes of librdkafka, which knows the request versions that the brokers announced.
+
+Brokers announce these requests again after an upgrade, so nothing needs to be remembered.
+"""
 
 UNSUPPORTED = UNANNOUNCED | {KafkaError.UNSUPPORTED_VERSION}
-"""By librdkafka, or by a broker."""
+"""Codes of an unsupported request, from librdkafka or from a broker."""
 
 ANSWERS_AT_ONCE_S = 1.0
-"""Brokers that close the connection at a request are there if they answer another one within this time."""
+"""Seconds within which brokers that closed a connection at one request must answer another one to count as present."""
 
 
 async def _close_client(former: list[AdminClient | None], after: float = 0.0) -> None:
-    """Lets go of a client without other users, after so many seconds: its end waits for its threads."""
+    """Close a client that has no other users, after so many seconds.
+
+    Closing waits for the client's threads.
+    """
     await asyncio.sleep(after)
     await asyncio.to_thread(former.clear)
 
 
 LEAST_S = 0.05
-"""Seconds that a request has that is made when the time is over."""
+"""Seconds that a request gets if it is made when the time is over."""
 
 BLOCKED_AT_MOST = 8
-"""Calls of one client that wait for its cluster at once."""
+"""Number of blocking calls of one client that may wait for its cluster at once."""
 
 
 class AdminRequests:
-    """A connection to the cluster `alias`. `timeout` bounds every request, `access` is what we need there.
+    """An admin connection to one cluster.
 
-    No request, and no thread that waits for one, outlasts `ends_at` (of `time.monotonic`) where it is given.
+    It is safe for concurrent use within one event loop.
 
-    `conf` has librdkafka's settings, and `properties` the Java properties that they come from: our own connections ask
-    what librdkafka cannot. Without `properties` those go to the bootstrap servers without TLS and login. Safe for
-    concurrent use within one event loop."""
+    Args:
+        alias: The cluster's alias.
+        conf: librdkafka's settings.
+        timeout: The limit of every request.
+        access: The rights that we need on the cluster. Errors name them.
+        properties: The Java properties from which `conf` comes, for requests that librdkafka cannot send. Without them,
+            these requests go to the bootstrap servers without TLS and login.
+        ends_at: The time of `time.monotonic` that no request, and no thread that waits for one, outlasts.
+    """
 
     def __init__(
         self,
@@ -132,12 +147,12 @@ class AdminRequests:
         self._client: AdminClient | None = None
         self._making = asyncio.Lock()
         self.refused_requests: set[KafkaRequest] = set()
-        """Requests that the cluster announces, and has shown not to know."""
+        """Requests that the cluster announces, but has shown not to know."""
         self._unanswered = ClientReset()
         self._closes = ClosedRequests()
         self._ending: set[asyncio.Task[None]] = set()
         self._threads = ThreadPoolExecutor(BLOCKED_AT_MOST, thread_name_prefix=f"admin {alias}")
-        """Calls to a cluster that is gone wait for long, and hold up no call to another cluster."""
+        """Threads of this cluster alone. Calls to a cluster that is away do not hold up calls to another cluster."""
         self._use(conf, properties)
 
     def _use(self, conf: Mapping[str, Any], properties: Mapping[str, str] | None) -> None:
@@ -156,22 +171,36 @@ class AdminRequests:
         return self._left(min(self._request_s, QUICK))
 
     def _left(self, seconds: float) -> float:
-        """Return `seconds`, or those until the end, and never 0: that means "for ever" to librdkafka."""
+        """Return `seconds` or the time left until `ends_at`, whichever is less, but never 0.
+
+        librdkafka takes a timeout of 0 as no limit.
+        """
         return max(LEAST_S, min(seconds, self._ends_at - time.monotonic()))
 
     async def renew(self, conf: Mapping[str, Any], properties: Mapping[str, str]) -> None:
-        """Ask with these settings from now on. Nothing is to be under way."""
+        """Use these settings for all further requests.
+
+        No request may be in flight.
+        """
         self._use(conf, properties)
         await self.close()
 
     async def close(self) -> None:
-        """Let go of the connections; the next request opens others. Nothing is to be under way."""
+        """Close the connections.
+
+        The next request opens new ones. No request may be in flight.
+        """
         former, self._client = [self._client], None
         await _close_client(former)
 
     async def _connected(self) -> AdminClient:
-        """Made when first needed: it connects at once, and some services never ask one of their clusters. Raises
-        ClusterUnreachable where certificates do not serve, or there is no access token to log in with."""
+        """Return the AdminClient, which is created at the first call.
+
+        It connects as soon as it is created, and some services never ask one of their clusters.
+
+        Raises:
+            ClusterUnreachable: The certificates cannot be used, or there is no access token for the login.
+        """
         async with self._making:
             if self._client is None:
                 self._client = await self._make_client()
@@ -181,12 +210,15 @@ class AdminRequests:
         return await asyncio.to_thread(create_client, AdminClient, self._conf, self.alias)
 
     def _poll(self) -> None:
-        """Lets error_cb hear what happened on the wire."""
+        """Let librdkafka call error_cb for what happened on its connections."""
         if self._client is not None:
             self._client.poll(0)
 
     def _give_up_client(self) -> None:
-        """The next request makes another one. What is under way with this one ends by itself, within its timeout."""
+        """Drop the client, so that the next request creates another one.
+
+        Requests that are in flight in the dropped client end by themselves, within their timeout.
+        """
         log.debug(
             "connecting anew", extra={"text": f"administration of {self.alias}: no answer", "cluster": self.alias}
         )
@@ -219,18 +251,30 @@ class AdminRequests:
         return result
 
     async def _result(self, future: Future[Any]) -> Any:
-        """Return what a request brought. Thousands are settled by one answer: only one that is not there yet is waited
-        for in the loop. Raises KafkaException, and as `_settle`."""
+        """Return the result of a request.
+
+        One answer completes thousands of futures, so the event loop waits only for a future that is not done yet.
+
+        Raises:
+            KafkaException: The request failed.
+            ClusterUnreachable: No broker answers, see `_settle`.
+        """
         if not future.done():
             await self._settle(future)
         return future.result()
 
     async def _settle(self, future: Future[Any]) -> None:
-        """Wait until a request has an answer or an error. librdkafka waits for a broker as long as a request may take,
-        so a cluster that is gone would be noticed after a minute. Raises ClusterUnreachable if no answer comes for as
-        long as a listing may take, and no broker answers another question either."""
+        """Wait until a request has an answer or an error.
+
+        librdkafka waits for a broker as long as the request's timeout. So a cluster that is away would be noticed
+        only after a minute.
+
+        Raises:
+            ClusterUnreachable: No answer came within the limit of a listing, and no broker answers a metadata request
+                either.
+        """
         answer = asyncio.ensure_future(future) if isawaitable(future) else asyncio.wrap_future(future)
-        answer.add_done_callback(error_retrieved)  # its own task may be cancelled, and the answer comes later
+        answer.add_done_callback(error_retrieved)  # the waiting task may be cancelled, and the answer comes later
         try:
             while not (await asyncio.wait([answer], timeout=self._quick))[0]:
                 await self._metadata(self._quick, OFFSETS_TOPIC)
@@ -238,17 +282,21 @@ class AdminRequests:
             answer.cancel()
 
     async def _metadata(self, within_s: float, topic: str | None = None) -> ClusterMetadata:
-        """Return what a broker knows of the cluster, and of one topic or all. Raises ClusterUnreachable."""
+        """Return the cluster's metadata with one topic, or with all topics.
+
+        Raises:
+            ClusterUnreachable: No broker answered.
+        """
         list_topics = (await self._connected()).list_topics
         return await self._blocking(*REACH, list_topics, topic=topic, timeout=self._left(within_s))
 
     @contextmanager
     def _step(self, operation: str, resource: str) -> Iterator[None]:
-        """What gets out of it in order was answered."""
+        """Run a request in a span, and count it as answered if it raises nothing."""
         with step(f"admin {operation}", cluster=self.alias, resource=resource):
             yield
         self._unanswered.answered()
-        self._poll()  # what error_cb has to hear of one broker that is away would be kept for ever
+        self._poll()  # otherwise librdkafka keeps the errors of an absent broker for ever
         self._complaints.clear()
 
     async def _many(
@@ -259,7 +307,7 @@ class AdminRequests:
             return outcome
         began = time.monotonic()
         with self._step(operation, f"{len(futures)} of them"):
-            # They are settled one after the other: waiting for each would wake the loop as often.
+            # The futures complete in order. To wait for each one would wake the loop as often.
             with suppress(KafkaException):
                 await self._result(list(futures.values())[-1])
             for subject, future in futures.items():
@@ -273,7 +321,10 @@ class AdminRequests:
         return outcome
 
     def _knows(self, operation: str) -> None:
-        """Note that the cluster knows a request: it was upgraded, or its brokers stopped one after the other."""
+        """Note that the cluster knows a request.
+
+        This ends an earlier refusal: the cluster was upgraded, or its brokers had only stopped one after the other.
+        """
         if (request := REQUESTS.get(operation)) is not None:
             self.refused_requests.discard(request)
 
@@ -284,11 +335,17 @@ class AdminRequests:
         elif isinstance(trouble, RequestRefused):
             outcome.failed[key] = trouble
         else:
-            raise trouble  # no broker answered: there is nothing to say about single resources
+            raise trouble  # no broker answered, so no single resource has a result
 
     async def _trouble(self, error: KafkaError, operation: str, resource: str, began: float = inf) -> ClusterError:
-        """Return what an error means. `began`: when the request was made (`time.monotonic`); by default after all
-        others."""
+        """Return the exception for an error of librdkafka.
+
+        Args:
+            error: The error of a broker or of librdkafka.
+            operation: The name of the operation, such as "create".
+            resource: The resource, such as "topic orders".
+            began: When the request was made (`time.monotonic`). By default it counts as later than all others.
+        """
         self._poll()
         if error.code() == KafkaError._UNSUPPORTED_FEATURE and (operation, resource) == REACH:
             return ClusterUnreachable(self.alias, self.bootstrap, NOT_A_BROKER)
@@ -308,11 +365,11 @@ class AdminRequests:
             if unnamed is not None:
                 return AdvertisedAddressUnresolved(self.alias, self.bootstrap, unnamed)
             if NOT_VERIFIED in sentence:
-                # librdkafka says the same of each certificate that it does not accept.
+                # librdkafka has one text for every certificate that it does not accept.
                 certificate_text = await asyncio.to_thread(certificate_error, self._conf)
                 sentence = certificate_text or sentence
             return ClusterUnreachable(self.alias, self.bootstrap, refused_login(sentence, login_name(self._conf)))
-        if error.code() > 0:  # librdkafka's own say nothing of the cluster
+        if error.code() > 0:  # librdkafka's own codes tell nothing about the cluster
             self._unanswered.answered()
         if verdict is ErrorMeaning.DENIED:
             remedy = self.access.remedy(*missing_operation(error.code(), operation, resource))
@@ -320,8 +377,11 @@ class AdminRequests:
         return RequestRefused(self.alias, operation, resource, error.code(), error_text(error))
 
     async def _again_if_closed(self, ask: Callable[[T], Awaitable[R]], subject: T) -> R:
-        """Return the answer to a request, which is made once more if brokers close the connection at it and answer
-        another one. Two closes show that they do not know it. It has to be one that does no harm if it comes twice."""
+        """Return the answer to a request, which is repeated once if brokers close the connection at it.
+
+        It is repeated only if brokers answer another request. Two closes show that they do not know the request. The
+        request must be idempotent.
+        """
         closes = self._closes.count
         try:
             return await ask(subject)
@@ -332,15 +392,18 @@ class AdminRequests:
             return await ask(subject)
 
     async def _is_closed_at(self, code: int, asked: tuple[str, str], began: float) -> bool:
-        """Return whether brokers close each connection on which such a request comes: those that do not know it may.
-        They answer another request at once, and announced their versions anew between the two attempts."""
+        """Return whether brokers close every connection on which this request comes.
+
+        Brokers that do not know a request may do so. They answer another request at once. They also announced their
+        request versions again between the two attempts.
+        """
         if code != KafkaError._TRANSPORT or asked == REACH:
             return False
         closes = self._closes.count
         if not self._closes.closes_again(asked, began, time.monotonic()):
             return False
         if closes == self._closes.count:
-            return True  # another subject of a request at which the brokers were asked already
+            return True  # another subject of a request for which the brokers were tested already
         try:
             await self._metadata(ANSWERS_AT_ONCE_S, OFFSETS_TOPIC)
         except ClusterUnreachable:

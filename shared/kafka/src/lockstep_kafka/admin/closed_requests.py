@@ -1,6 +1,7 @@
-"""Tell a request that brokers do not know from brokers that went away: both end the connection.
+"""Detection of requests that brokers do not know and answer by closing the connection.
 
-Kafka's brokers say that they do not know a request. Others close the connection at it, each time.
+Kafka's brokers say that they do not know a request. Other brokers close the connection at it, each time. Brokers that
+went away end the connection too.
 """
 
 from collections.abc import Hashable
@@ -8,7 +9,7 @@ from math import inf
 from typing import NamedTuple
 
 AGAIN_WITHIN_S = 60.0
-"""Two closes within this time, at requests of one kind that followed each other, are no accident."""
+"""Longest time between two closes at requests of one kind that count as proof and not as an accident."""
 
 
 class _Close(NamedTuple):
@@ -26,12 +27,14 @@ class ClosedRequests:
         """Number of requests at which brokers closed the connection."""
 
     def closes_again(self, kind: Hashable, began: float, now: float) -> bool:
-        """Note a close, and return whether the former request of this kind ended so, too. What was under way at the
-        former close ended with it, and proves nothing. All subjects of one request get the same answer.
+        """Note a close, and return whether the former request of this kind ended so, too.
+
+        A request that was in flight at the former close ended with it, and proves nothing. All subjects of one
+        request get the same answer.
 
         Args:
-            kind: Of the request.
-            began: When the request was made (seconds of a clock that is never set back); inf: after all others.
+            kind: The kind of the request.
+            began: When the request was made (seconds of a monotonic clock); inf means after all others.
             now: The present time of that clock.
         """
         former = self._last.get(kind, _Close())

@@ -1,8 +1,8 @@
-"""What answers at an address that is to be a broker's: a client library only says that there is no answer.
+"""A test of what answers at a bootstrap address.
 
-A question for the versions of its requests is sent, which a broker answers before any login. It goes behind a TLS
-handshake if the client has TLS. What comes back shows an HTTP server, a port with or without TLS, and others that speak
-no Kafka.
+A client library only says that there is no answer. The test sends ApiVersions, which a broker answers before any
+login. If the client uses TLS, it goes behind a TLS handshake. The first bytes of the answer show an HTTP server, a
+port with or without TLS, and servers that do not speak Kafka.
 """
 
 import asyncio
@@ -16,29 +16,29 @@ from enum import Enum
 
 _NUMBER = 0x10C57E9
 _CLIENT_ID = b"lockstep\r\n\r\n"
-"""It ends a line: servers that read lines wait for that before they answer."""
+"""A client id that ends a line. Servers that read lines wait for the end of a line before they answer."""
 
 _QUESTION = struct.pack(">hhih", 18, 0, _NUMBER, len(_CLIENT_ID)) + _CLIENT_ID
 QUESTION = struct.pack(">i", len(_QUESTION)) + _QUESTION
-"""ApiVersions 0, which every broker knows."""
+"""A request ApiVersions 0, which every broker knows."""
 
 LARGEST_ANSWER = 64 << 10
-"""A broker has some hundred requests, of six bytes each."""
+"""Largest size of an answer in bytes. A broker announces some hundred requests, of six bytes each."""
 LARGEST_CODE = 999
-"""Kafka has some 130 errors."""
+"""Largest error code of an answer. Kafka has some 130 errors."""
 _HEAD, _CODE_AND_COUNT = struct.Struct(">ii"), struct.Struct(">hi")
 _VERSIONS = 6
-"""Bytes of one request with its versions."""
+"""Bytes of one request with its versions in the answer."""
 AGAIN_AFTER_S = 0.3
 SHOWN = 40
-"""Bytes of a foreign answer that are shown."""
+"""Bytes of a foreign answer that the error shows."""
 
 _TLS_RECORDS = (0x15, 0x16)
-"""Alert and handshake, both followed by the version, which begins with 3."""
+"""TLS record types alert and handshake. Both are followed by the version, which begins with 3."""
 
 
 class Answerer(Enum):
-    """What answered."""
+    """The kind of server that answered."""
 
     BROKER = "broker"
     TLS = "TLS"
@@ -51,15 +51,23 @@ class Answerer(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FirstAnswer:
-    """What answers at an address. `fault`: what is wrong with it, as a sentence; "": nothing that shows."""
+    """The result of the test of one address.
+
+    `fault` is a sentence that says what is wrong with the address, or "" if nothing shows.
+    """
 
     answerer: Answerer | None
-    """None: no connection is accepted."""
+    """The kind of server; None if no connection is accepted."""
     fault: str = ""
 
 
 def judge_answer(answer: bytes, *, closed: bool) -> Answerer:
-    """Return what sent these bytes first. `closed`: it closed the connection behind them, or without any."""
+    """Return the kind of server that sent these bytes first.
+
+    Args:
+        answer: The first bytes that came.
+        closed: True if the server closed the connection behind the bytes, or without any.
+    """
     if not answer:
         return Answerer.CLOSED if closed else Answerer.SILENT
     if answer[0] in _TLS_RECORDS and answer[1:2] in (b"\x03", b""):
@@ -80,7 +88,7 @@ def judge_answer(answer: bytes, *, closed: bool) -> Answerer:
 
 
 def _frame_length(answer: bytes) -> int:
-    """Return how many bytes the answer to our question has; 0: its beginning is none."""
+    """Return the length of the answer to our request in bytes, or 0 if these bytes do not begin such an answer."""
     if len(answer) < _HEAD.size:
         return 0
     length, number = _HEAD.unpack_from(answer)
@@ -88,7 +96,7 @@ def _frame_length(answer: bytes) -> int:
 
 
 def _fault_sentence(answerer: Answerer, place: str, answer: bytes, *, uses_tls: bool) -> str:
-    """Return what is wrong with an address, with what to do. "": it may be a broker of these settings."""
+    """Return what is wrong with an address and how to repair it, or "" if a broker may answer there."""
     match answerer:
         case Answerer.HTTP:
             return f"an HTTP server answers at {place}, and no Kafka broker: check host and port in bootstrap.servers"
@@ -111,11 +119,11 @@ def _fault_sentence(answerer: Answerer, place: str, answer: bytes, *, uses_tls: 
                 f"{place} accepts the connection and closes it without an answer. It may be a port with TLS, or a "
                 "proxy that reaches no broker: check security.protocol and bootstrap.servers"
             )
-    return ""  # one that is silent may be a broker that is far, or busy
+    return ""  # a silent server may be a broker that is far, or busy
 
 
 def silence_sentence(place: str, within_s: float) -> str:
-    """Return what is said of a place that was silent for so many seconds."""
+    """Return the sentence for an address that was silent for so many seconds."""
     return (
         f"{place} accepts the connection and says nothing within {within_s:.2g} s. It may be no broker, or one "
         "behind a proxy that reaches it no more: check host, port and security.protocol"
@@ -123,12 +131,18 @@ def silence_sentence(place: str, within_s: float) -> str:
 
 
 async def read_first_answer(host: str, port: int, within: timedelta, *, uses_tls: bool) -> FirstAnswer:
-    """Return what answers at an address, and what is wrong with it. `within`: for each attempt.
+    """Return what answers at an address, and what is wrong with it.
 
-    One that closes the connection gets a second chance: brokers do so at a limit of connections.
+    A server that closes the connection gets a second attempt: brokers close connections at a connection limit.
 
-    All of it happens in a thread of its own, because OpenSSL keeps the errors of a thread in one queue. The alert of a
-    broker that wants a certificate would end another connection of the event loop.
+    The test runs in a thread of its own, because OpenSSL keeps the errors of a thread in one queue. Otherwise the
+    alert of a broker that wants a certificate would end another connection of the event loop.
+
+    Args:
+        host: The host of the address.
+        port: The port of the address.
+        within: The limit of each attempt.
+        uses_tls: True if the client's security protocol has TLS.
     """
     thread = ThreadPoolExecutor(1, "first-answer")
     try:
@@ -150,12 +164,12 @@ async def _read_first_answer(host: str, port: int, within_s: float, *, uses_tls:
 
 
 async def _answer_behind_tls(host: str, port: int, within_s: float) -> tuple[Answerer | None, bytes]:
-    """Return what answers behind a TLS handshake; None: there was no handshake."""
+    """Return what answers behind a TLS handshake, or None if there was no handshake."""
     if await _handshake(host, port, within_s) is not Handshake.DONE:
         return None, b""
     answer, closed = await _ask(host, port, within_s, _UNVERIFIED)
     answerer = judge_answer(answer, closed=closed)
-    # A broker that wants a certificate of the client says so behind the handshake, and closes the connection.
+    # A broker that requires a client certificate says so behind the handshake, and closes the connection.
     shows = answerer in (Answerer.HTTP, Answerer.OTHER, Answerer.CUT, Answerer.SILENT)
     return (answerer if shows else Answerer.TLS), answer
 
@@ -176,10 +190,10 @@ async def _answer_without_tls(host: str, port: int, within_s: float, *, uses_tls
 
 
 class Handshake(Enum):
-    """How a TLS handshake ended."""
+    """The result of a TLS handshake."""
 
     DONE = "done"
-    """A TLS server answered, of any certificate."""
+    """A TLS server answered, with any certificate."""
     REFUSED = "refused"
     SILENT = "silent"
 
@@ -194,7 +208,11 @@ _UNVERIFIED = _unverified()
 
 
 async def _handshake(host: str, port: int, within_s: float) -> Handshake:
-    """Raises OSError if no connection is accepted."""
+    """Try a TLS handshake with an address, and close the connection.
+
+    Raises:
+        OSError: No connection is accepted.
+    """
     try:
         async with asyncio.timeout(within_s):
             _, writer = await asyncio.open_connection(host, port, ssl=_UNVERIFIED)
@@ -203,7 +221,7 @@ async def _handshake(host: str, port: int, within_s: float) -> Handshake:
     except ssl.SSLEOFError:
         return Handshake.REFUSED
     except ssl.SSLError as exc:
-        is_other = "WRONG_VERSION_NUMBER" in str(exc.reason)  # others come of a TLS server
+        is_other = "WRONG_VERSION_NUMBER" in str(exc.reason)  # other errors come from a TLS server
         return Handshake.REFUSED if is_other else Handshake.DONE
     except (ConnectionResetError, asyncio.IncompleteReadError):
         return Handshake.REFUSED
@@ -212,8 +230,11 @@ async def _handshake(host: str, port: int, within_s: float) -> Handshake:
 
 
 async def _ask(host: str, port: int, within_s: float, context: ssl.SSLContext | None = None) -> tuple[bytes, bool]:
-    """Return the answer, or what has come of it, and whether the connection was closed. Raises OSError if none is
-    accepted."""
+    """Return the bytes that came as an answer, and whether the server closed the connection.
+
+    Raises:
+        OSError: No connection is accepted.
+    """
     async with asyncio.timeout(within_s):
         reader, writer = await asyncio.open_connection(host, port, ssl=context)
     try:
@@ -238,7 +259,10 @@ async def _read(reader: asyncio.StreamReader, within_s: float) -> bytes:
 
 
 async def _abort(writer: asyncio.StreamWriter) -> None:
-    """Close a connection at once: a server may take its time for the end of TLS."""
+    """Close a connection at once.
+
+    A server may take long to end TLS.
+    """
     writer.transport.abort()
     with suppress(OSError):
         await writer.wait_closed()

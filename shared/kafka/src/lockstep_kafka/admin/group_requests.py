@@ -1,4 +1,4 @@
-"""What is asked about consumer groups, and committing for them."""
+"""Admin requests about consumer groups, and offset commits for them."""
 
 import asyncio
 import time
@@ -20,17 +20,26 @@ from lockstep_state.offsets import TopicPartition
 T = TypeVar("T")
 
 GROUPS_AT_ONCE = 16
-"""Requests about single groups in flight, unless `bound_groups` says otherwise: each group is asked about by itself."""
+"""Default limit of requests about single groups in flight. Each group has a request of its own.
+
+`bound_groups` changes it.
+"""
 
 COORDINATOR_ANSWERS_S = 5.0
-"""Seconds that one attempt takes at most. librdkafka asks three times, within half a second, which broker coordinates
-a group. If none does yet, it asks no more and the request waits. On a new cluster none does: brokers create
-`__consumer_offsets` at the first question. Java's clients ask until their own timeout."""
+"""Longest duration of one attempt to reach a group's coordinator, in seconds.
+
+librdkafka asks three times, within half a second, which broker coordinates a group. If none does yet, it asks no more
+and the request waits. On a new cluster none does: brokers create `__consumer_offsets` at the first FindCoordinator.
+Java's clients ask until their own timeout.
+"""
 
 LIBRARY_TIMEOUT_S = 3600.0
-"""librdkafka's own timeout of an attempt, which must not pass. A request that has timed out while it waits for a
-coordinator is freed. When a broker comes back, librdkafka uses it all the same, and aborts the process
-(docs/internals/kafka-wire.md §7). So an attempt is given up with its client, which ends all that waits in it."""
+"""librdkafka's own timeout of an attempt, which must not pass.
+
+librdkafka frees a request that has timed out while it waits for a coordinator. When a broker comes back, librdkafka
+uses the freed request all the same, and aborts the process (docs/internals/kafka-wire.md §7). So an attempt is given
+up with its client, which ends all requests that wait in it.
+"""
 
 NO_COORDINATOR_YET = {
     KafkaError._TIMED_OUT,
@@ -40,12 +49,15 @@ NO_COORDINATOR_YET = {
 }
 
 Ask = Callable[[AdminClient], Mapping[str, Future[Any]]]
-"""Sends an idempotent request about a group."""
+"""A function that sends an idempotent request about a group, and returns futures by group."""
 
 
 class GroupRequests(OperationRequests):
     _coordinating: AdminClient | None = None
-    """Asks coordinators and nothing else. It can be ended at once, because each wait for its answers has a limit."""
+    """A client for requests to coordinators only.
+
+    It can be closed at once, because each wait for its answers has a limit.
+    """
 
     @cached_property
     def _groups(self) -> asyncio.Semaphore:
@@ -72,10 +84,10 @@ class GroupRequests(OperationRequests):
             return self._coordinating
 
     async def _end_client(self, client: AdminClient) -> None:
-        """Ends all that waits in it. Does nothing if another attempt has ended it."""
+        """Close a client with all requests that wait in it, unless another attempt has closed it."""
         if client is self._coordinating:
             self._coordinating = None
-            await asyncio.to_thread(client.__exit__, None, None, None)  # it waits for its threads
+            await asyncio.to_thread(client.__exit__, None, None, None)  # closing waits for the client's threads
 
     def _poll(self) -> None:
         super()._poll()
@@ -83,7 +95,11 @@ class GroupRequests(OperationRequests):
             self._coordinating.poll(0)
 
     async def _ask_coordinator(self, group: str, ask: Ask) -> Any:
-        """What the group's coordinator answers to librdkafka."""
+        """Return the answer of the group's coordinator to a request of librdkafka.
+
+        Raises:
+            KafkaException: The coordinator refused the request, or did not answer within one attempt.
+        """
         client = await self._coordinating_client()
         answer = asyncio.wrap_future(ask(client)[group])
         answer.add_done_callback(error_retrieved)  # the task that waits may be cancelled, and the answer comes later
@@ -94,8 +110,14 @@ class GroupRequests(OperationRequests):
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer of the coordinator of {group}"))
 
     async def _until_answered(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """What the attempt returns. It is repeated while there is no coordinator, until the timeout of all requests.
-        While no broker answers at all, it is repeated as long as a listing may take. Raises KafkaException."""
+        """Return the result of the attempt, which is repeated while the group has no coordinator.
+
+        It is repeated until the timeout of all requests. While no broker answers at all, it is repeated for as long
+        as a listing may take.
+
+        Raises:
+            KafkaException: The last attempt failed, or the error is not about a missing coordinator.
+        """
         began, backoff = time.monotonic(), Backoff(0.1, 1.0)
         while True:
             try:
@@ -108,7 +130,7 @@ class GroupRequests(OperationRequests):
             await asyncio.sleep(wait)
 
     async def _request_description(self, name: str, *, operations: bool = False) -> Outcome[Any]:
-        """As the library describes it; with what we may do there if `operations`."""
+        """Return librdkafka's description of a group, with our operations there if `operations` is true."""
 
         def describe(client: AdminClient) -> Mapping[str, Future[Any]]:
             return client.describe_consumer_groups(
@@ -119,23 +141,31 @@ class GroupRequests(OperationRequests):
         return await self._many({name: asked}, "describe", lambda name: f"group {name}", str)
 
     def bound_groups(self, at_once: int) -> None:
-        """Ask about so many single groups at once from now on."""
+        """Set the limit of requests about single groups in flight."""
         self._groups = asyncio.Semaphore(at_once)
 
     async def list_groups(self) -> dict[str, str]:
-        """Consumer groups of every coordinator that answered, each with its type: Kafka's word in upper case (CLASSIC,
-        CONSUMER), "" from older brokers. ClusterUnreachable only when none did."""
+        """Return the groups of every coordinator that answered, each with its type.
+
+        The type is Kafka's word in upper case (CLASSIC, CONSUMER), or "" from older brokers.
+
+        Raises:
+            ClusterUnreachable: No coordinator answered.
+        """
         began = time.monotonic()
         result = await self._one(
             (await self._connected()).list_consumer_groups(request_timeout=self._quick), "list", "groups"
         )
         if not result.valid and result.errors:
-            # KafkaError, against the library's documentation: not the exception around it.
+            # Against the library's documentation this is a KafkaError, and not the exception around it.
             raise await self._trouble(result.errors[0], "list", "groups", began)
         return {g.group_id: "" if getattr(g, "type", None) is None else g.type.name for g in result.valid}
 
     async def describe_groups(self, groups: Iterable[str]) -> Outcome[GroupDescription]:
-        """State and member count of each group; one that does not exist is DEAD with no members."""
+        """Return state and members of each group.
+
+        One that does not exist is DEAD without members.
+        """
         whole: Outcome[GroupDescription] = Outcome()
         for one in await asyncio.gather(*(self._describe_group(name) for name in sorted(set(groups)))):
             whole.merge(one)
@@ -161,8 +191,10 @@ class GroupRequests(OperationRequests):
         return Outcome({**done, **gone}, {n: t for n, t in outcome.failed.items() if n not in gone}, outcome.denied)
 
     async def group_operations(self, groups: Iterable[str]) -> Outcome[frozenset[str]]:
-        """Return what we may do with each group, in Kafka's upper-case words, whether it exists or not. Brokers that do
-        not say so leave it out."""
+        """Return the operations that we may do with each group, in Kafka's upper-case words.
+
+        A group need not exist. It is absent if the brokers do not report operations.
+        """
         whole: Outcome[frozenset[str]] = Outcome()
         for name in sorted(set(groups)):
             outcome = await self._request_description(name, operations=True)
@@ -173,16 +205,19 @@ class GroupRequests(OperationRequests):
         return whole
 
     async def count_members(self, group: str) -> int:
-        """Members of a group of any protocol, such as that of Connect's workers, which `describe_groups` refuses; 0
-        where there is no such group."""
+        """Return the number of members of a group of any protocol; 0 if the group does not exist.
+
+        It also works for the groups of Connect's workers, which `describe_groups` refuses.
+        """
         found = await self._blocking(
             "describe", f"group {group}", (await self._connected()).list_groups, group=group, timeout=self._timeout
         )
         return sum(len(one.members) for one in found if one.id == group)
 
     async def group_offsets(self, group: str) -> dict[TopicPartition, GroupOffset]:
-        """What the group has committed; partitions without a commit are absent, and so is everything of an unknown
-        group.
+        """Return the offsets that the group has committed.
+
+        Partitions without a commit are absent. An unknown group has no offsets.
         """
         async with self._groups:
             asked = asyncio.ensure_future(self._until_answered(lambda: self._coordinators.fetch_offsets(group)))
@@ -192,7 +227,10 @@ class GroupRequests(OperationRequests):
     async def alter_group_offsets(
         self, group: str, offsets: Mapping[TopicPartition, GroupOffset]
     ) -> Outcome[GroupOffset]:
-        """Commit for a group, which the broker allows only while it has no members. Outcome keys: `topic/partition`."""
+        """Commit offsets for a group, which the broker allows only while the group has no members.
+
+        The keys of the outcome are `topic/partition`.
+        """
         if not offsets:
             return Outcome()
         began = time.monotonic()
@@ -207,7 +245,7 @@ class GroupRequests(OperationRequests):
             if (error := refused.get((topic, partition))) is None:
                 outcome.done[key] = offset
             else:
-                # The group may be committed for, but not in this topic.
+                # Commits for the group are allowed, but not in this topic.
                 denied = error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
                 about = f"topic {topic}" if denied else f"group {group}, {key}"
                 self._sort(outcome, key, await self._trouble(error, "alter offsets of", about, began))

@@ -1,17 +1,18 @@
-"""Warn once that a cluster has fewer brokers than replicas are wanted."""
+"""A warning, logged once, that a cluster has fewer brokers than the wanted replicas."""
 
 import logging
 
 log = logging.getLogger(__name__)
 
 _CLUSTERS: set[tuple[str, int]] = set()
-"""Clusters, and how many brokers they had, of which this process has warned."""
+"""Clusters and their numbers of brokers for which this process has logged the warning."""
 
 
 def warn_of_lowered(alias: str, wanted: int, brokers: int) -> None:
-    """Warn once for a cluster that new topics have fewer replicas than `wanted`, because it has so few `brokers`.
+    """Warn once per cluster that new topics get fewer than `wanted` replicas, because it has so few `brokers`.
 
-    One line is for all topics of all flows, our own and mirrored ones. `lockstep run` shows that of one process only.
+    One line is for all topics of all flows, internal and mirrored ones. `lockstep run` shows the line of one process
+    only.
     """
     if wanted <= brokers or (alias, brokers) in _CLUSTERS:
         return

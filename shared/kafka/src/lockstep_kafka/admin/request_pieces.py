@@ -1,4 +1,4 @@
-"""Ask about many resources in pieces, `IN_FLIGHT` of them at once.
+"""Requests about many resources in pieces, `IN_FLIGHT` of them at once.
 
 A request that names 10,000 topics runs into timeouts, and its answer is larger than everything else a service holds.
 """
@@ -15,11 +15,14 @@ T = TypeVar("T")
 V = TypeVar("V")
 
 IN_FLIGHT = 2
-"""Pieces asked for at a time: the next one is under way while an answer is taken in."""
+"""Number of pieces in flight: the next one is sent while an answer is read."""
 
 
 async def in_pieces(items: Iterable[T], size: int, ask: Callable[[Sequence[T]], Awaitable[R]]) -> AsyncIterator[R]:
-    """The answers to `items` asked `size` at a time, in order. What one piece raises gets out, and ends the others."""
+    """Yield the answers to `items`, asked `size` at a time, in order.
+
+    An error of one piece is raised, and cancels the pieces in flight.
+    """
     every = list(items)
     asked: deque[asyncio.Future[R]] = deque()
     try:
@@ -36,7 +39,7 @@ async def in_pieces(items: Iterable[T], size: int, ask: Callable[[Sequence[T]], 
 
 
 async def together(pieces: AsyncIterator[Outcome[V]]) -> Outcome[V]:
-    """All pieces as one outcome."""
+    """Return the outcome of all pieces."""
     whole: Outcome[V] = Outcome()
     async for piece in pieces:
         whole.merge(piece)

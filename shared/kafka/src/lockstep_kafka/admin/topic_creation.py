@@ -1,9 +1,8 @@
-"""Create topics as far as a cluster takes them: without the configs that it refuses, with a replication factor that it
-takes.
+"""Creation of topics with the configs and the replication factor that the cluster accepts.
 
-A broker refuses all configs of a topic if it does not take one of them. That is a key that its version does not know, a
-value that it does not allow, or what a policy of its operator forbids. Then each is tried by itself, and what is
-refused is left out, so that one key stops neither the others nor the topic.
+A broker refuses a topic if it does not accept one of its configs: an unknown key, a bad value, or a config that the
+operator's policy forbids. Then each config is tried by itself, and the refused ones are left out. So one key stops
+neither the other configs nor the topic.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
@@ -22,33 +21,38 @@ OneConfig = tuple[str, str | None]
 TryOne = Callable[[Mapping[str, OneConfig]], Awaitable[Outcome[None]]]
 
 OTHER_FACTORS = (3, -1, 2, 1)
-"""Replication factors that are tried where the wanted one is refused. Services demand three. -1 leaves it to the
-brokers (Kafka 2.4). Fewer replicas come last."""
+"""Replication factors that are tried if the wanted one is refused.
+
+Managed services demand three. -1 leaves it to the brokers (Kafka 2.4). Fewer replicas come last.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Creation:
-    """What became of topics that were to be created. Each is in one of the first three."""
+    """The result of a creation of topics.
+
+    Each topic is in one of `created`, `existed` and `failed`.
+    """
 
     created: tuple[str, ...] = ()
     existed: tuple[str, ...] = ()
     failed: Mapping[str, Trouble] = field(default_factory=dict)
     refused: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Configs that were left out, each with what the cluster said of it, by topic that was created."""
+    """Configs that were left out, each with the cluster's message, by created topic."""
     factors: Mapping[str, int] = field(default_factory=dict)
-    """The replication factor with which a topic was created, where the cluster refused the wanted one."""
+    """The replication factor of each created topic for which the cluster refused the wanted one."""
 
 
 async def create_fitting_topics(
     admin: Admin, topics: Sequence[NewTopic], *, kept: Collection[str] = (), validate_only: bool = False
 ) -> Creation:
-    """Create topics, with what the cluster takes of their configs and with a replication factor that it takes.
+    """Create topics with the configs and the replication factors that the cluster accepts.
 
     Args:
-        admin: Of the cluster.
-        topics: As they are wanted.
+        admin: The administration of the cluster.
+        topics: The topics as they are wanted.
         kept: Configs without which a topic is of no use. If one is refused, the topic fails.
-        validate_only: Only ask what would become of them.
+        validate_only: True to ask for the result only, and create nothing.
 
     Raises:
         ClusterUnreachable: No broker answered.
@@ -87,19 +91,22 @@ async def create_fitting_topics(
 
 
 class TriedConfigs(NamedTuple):
-    """What came of configs that were tried one by one, by topic."""
+    """The result of trying configs one by one, by topic."""
 
     refused: dict[str, dict[str, str]]
-    """The configs that the cluster does not take, each with what it said."""
+    """The configs that the cluster does not accept, each with its message."""
     undecided: dict[str, Trouble]
-    """What else the cluster answered, which says nothing of the config. The topic's other configs were not tried."""
+    """Other errors of the cluster, which tell nothing about the config.
+
+    The topic's remaining configs were not tried.
+    """
 
 
 async def find_refused_configs(configs: Mapping[str, Mapping[str, str | None]], try_one: TryOne) -> TriedConfigs:
     """Try each config of each topic by itself, and return those that are refused.
 
-    One request is for the first config of every topic, the next one for the second, and so on. A cluster that is over a
-    limit, or a controller that moves, refuses no config.
+    One request is for the first config of every topic, the next one for the second, and so on. Errors such as an
+    exceeded limit or a controller that moves do not count as a refused config.
     """
     refused: dict[str, dict[str, str]] = {name: {} for name in configs}
     undecided: dict[str, Trouble] = {}
@@ -126,8 +133,10 @@ def _is_unfit(trouble: Trouble | None, replication_factor: int) -> bool:
 
 
 async def _without_waiting(admin: Admin, unfit: Iterable[NewTopic], troubles: Mapping[str, Trouble]) -> list[NewTopic]:
-    """Return the topics that time alone does not help. A broker that restarts comes back. A topic that is created
-    meanwhile would have fewer replicas for good."""
+    """Return the topics whose refusal does not end by waiting.
+
+    A broker that restarts comes back. A topic that is created meanwhile would have fewer replicas for good.
+    """
     live = await admin.live_broker_count()
     is_one_down = live < await admin.broker_count()
 
@@ -142,8 +151,10 @@ async def _without_waiting(admin: Admin, unfit: Iterable[NewTopic], troubles: Ma
 async def _find_factors(
     admin: Admin, unfit: Sequence[NewTopic], kept: Collection[str], troubles: dict[str, Trouble]
 ) -> dict[str, NewTopic]:
-    """Return each topic with its `kept` configs alone and a replication factor that the cluster takes, by name. If it
-    takes none, `troubles` gets its words about the wanted one."""
+    """Return each topic with only its `kept` configs and a replication factor that the cluster accepts, by name.
+
+    If the cluster accepts none, `troubles` gets its error for the wanted factor.
+    """
     accepted: dict[str, NewTopic] = {}
     left = [replace(topic, configs={k: v for k, v in topic.configs.items() if k in kept}) for topic in unfit]
     for turn, factor in enumerate((None, *OTHER_FACTORS)):

@@ -1,4 +1,4 @@
-"""What is asked about topics: which there are, their configs, their ends; and changing them."""
+"""Admin requests about topics, their configs and their offsets."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import timedelta
@@ -25,13 +25,13 @@ from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 from lockstep_state.topic_config import TopicConfig
 
 DESCRIBED_AT_ONCE = 500
-"""Topics a describe request."""
+"""Topics in one request that describes them."""
 
 CHANGED_AT_ONCE = 200
-"""Topics a request that creates or changes them, or that reads their configs (35 to a topic)."""
+"""Topics in one request that creates or changes them, or that reads their configs (35 to a topic)."""
 
 ENDS_AT_ONCE = 2_000
-"""Partitions whose end is asked for in one request."""
+"""Partitions in one ListOffsets request."""
 
 
 LISTS_OFFSETS = "list offsets of"
@@ -41,8 +41,9 @@ NO_ANSWER = "the leader of the partition did not answer"
 
 class TopicRequests(OperationRequests):
     async def topic_names(self) -> dict[str, int]:
-        """Every topic we may describe, with its partition count. One Metadata request: cheap enough for every
-        second.
+        """Return every topic that we may describe, with its partition count.
+
+        It takes one Metadata request, which is cheap enough for every second.
         """
         metadata = await self._blocking(
             "list", "topics", (await self._connected()).list_topics, topic=None, timeout=self._quick
@@ -51,17 +52,25 @@ class TopicRequests(OperationRequests):
         return {name: len(t.partitions) for name, t in metadata.topics.items() if t.error is None and t.partitions}
 
     async def topics(self, names: Iterable[str] | None = None) -> Outcome[TopicDescription]:
-        """The topics called `names` (None: all) with their topic ids. One that does not exist, or cannot by its name,
-        is in none of the three. One that is there and may not be described is in `denied`."""
+        """Return the topics called `names`, or all topics, with their topic ids.
+
+        A topic that does not exist, or cannot exist by its name, is absent from the outcome. One that exists and may
+        not be described is in `denied`.
+        """
         wanted = sorted(await self.topic_names() if names is None else set(names))
         outcome = await together(in_pieces(wanted, DESCRIBED_AT_ONCE, self._describe))
-        # An invalid name (too long, say) is that of a topic that cannot exist.
+        # A topic with an invalid name, for example one that is too long, cannot exist.
         nowhere = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION)
         failed = {name: trouble for name, trouble in outcome.failed.items() if trouble.code not in nowhere}
         return Outcome(outcome.done, failed, outcome.denied)
 
     async def topic(self, name: str) -> TopicDescription | None:
-        """The topic, None when there is none. Raises NotPermitted and RequestRefused too."""
+        """Return the topic, or None if it does not exist.
+
+        Raises:
+            NotPermitted: It may not be described.
+            RequestRefused: The cluster refused the request.
+        """
         return (await self.topics([name])).require_done().get(name)
 
     async def _describe(self, names: Sequence[str]) -> Outcome[TopicDescription]:
@@ -76,9 +85,11 @@ class TopicRequests(OperationRequests):
         return Outcome(found, outcome.failed, outcome.denied)
 
     async def topic_operations(self, names: Iterable[str]) -> Outcome[frozenset[str]]:
-        """Return what we may do with each topic, in Kafka's upper-case words; everything if the cluster has no
-        authorizer. One that does not exist, or that we may not describe, is in `failed` or `denied`. Brokers that do
-        not say what we may do leave it out of all three."""
+        """Return the operations that we may do with each topic, in Kafka's upper-case words.
+
+        If the cluster has no authorizer, all operations are returned. A topic that does not exist, or that we may not
+        describe, is in `failed` or `denied`. It is absent from the outcome if the brokers do not report operations.
+        """
         return await together(in_pieces(sorted(set(names)), DESCRIBED_AT_ONCE, self._topic_operations))
 
     async def _topic_operations(self, names: Sequence[str]) -> Outcome[frozenset[str]]:
@@ -91,7 +102,10 @@ class TopicRequests(OperationRequests):
         return Outcome(said, outcome.failed, outcome.denied)
 
     async def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Outcome[None]:
-        """Create each topic. One that exists already is in `failed` with code TOPIC_ALREADY_EXISTS: see `existed`."""
+        """Create each topic.
+
+        One that exists already is in `failed` with code TOPIC_ALREADY_EXISTS: see `existed`.
+        """
 
         async def create(piece: Sequence[NewTopic]) -> Outcome[None]:
             new = [
@@ -108,7 +122,10 @@ class TopicRequests(OperationRequests):
         return await together(in_pieces(topics, CHANGED_AT_ONCE, partial(self._again_if_closed, create)))
 
     async def delete_topics(self, names: Iterable[str]) -> Outcome[None]:
-        """Delete each topic. One that does not exist is in `failed`."""
+        """Delete each topic.
+
+        One that does not exist is in `failed`.
+        """
         wanted = sorted(set(names))
         if not wanted:
             return Outcome()
@@ -119,13 +136,16 @@ class TopicRequests(OperationRequests):
 
     @staticmethod
     def existed(trouble: ClusterError) -> bool:
-        """Whether a create was refused only because the topic is there already."""
+        """Return whether a creation was refused only because the topic exists already."""
         return isinstance(trouble, RequestRefused) and trouble.code == KafkaError.TOPIC_ALREADY_EXISTS
 
     @staticmethod
     def refused_configs(trouble: ClusterError) -> bool:
-        """Return whether a topic may be refused for its configs. The brokers do not know a key, or they or a policy of
-        their operator do not allow a value. They say INVALID_REQUEST for a bad value where configs are altered."""
+        """Return whether a topic may be refused for its configs.
+
+        The brokers do not know a key, or the brokers or their operator's policy do not allow a value. The code is
+        INVALID_REQUEST for a bad value in an AlterConfigs request.
+        """
         return isinstance(trouble, RequestRefused) and trouble.code in (
             KafkaErrorCode.INVALID_CONFIG,
             KafkaErrorCode.INVALID_REQUEST,
@@ -133,7 +153,10 @@ class TopicRequests(OperationRequests):
         )
 
     async def create_partitions(self, totals: Mapping[str, int]) -> Outcome[None]:
-        """Grow each topic to the given total. Refused (INVALID_PARTITIONS) when it has as many already."""
+        """Grow each topic to the given number of partitions.
+
+        One that has as many already is refused (INVALID_PARTITIONS).
+        """
 
         async def grow(piece: Sequence[tuple[str, int]]) -> Outcome[None]:
             futures = (await self._connected()).create_partitions(
@@ -146,8 +169,10 @@ class TopicRequests(OperationRequests):
         return await together(in_pieces(totals.items(), CHANGED_AT_ONCE, grow))
 
     def config_pieces(self, topics: Iterable[str]) -> AsyncIterator[Outcome[tuple[TopicConfig, ...]]]:
-        """Every effective config of each topic, `CHANGED_AT_ONCE` topics at a time, in the order given: all at once are
-        350,000 values for 10,000 topics. A topic that does not exist is in none of the three."""
+        """Yield the effective configs of each topic, `CHANGED_AT_ONCE` topics at a time, in the order given.
+
+        All at once would be 350,000 values for 10,000 topics. A topic that does not exist is absent from the outcome.
+        """
         ask = partial(self._again_if_closed, self._describe_configs)
         return in_pieces(dict.fromkeys(topics), CHANGED_AT_ONCE, ask)
 
@@ -167,18 +192,20 @@ class TopicRequests(OperationRequests):
         return Outcome(done, failed, outcome.denied)
 
     async def alter_configs(self, changes: Mapping[str, Mapping[str, str | None]]) -> Outcome[None]:
-        """Set each named config of each topic, None removes it; all others stay (IncrementalAlterConfigs, KIP-339).
+        """Set the named configs of each topic; None removes one.
 
-        Brokers that do not know that request get AlterConfigs with all configs that a topic is to have, as they were
-        read a moment before. A change that another client makes in between is lost there. Where brokers do not say what
-        is set on a topic, nothing is changed, and `failed` has RequestUnsupported."""
+        All others stay (IncrementalAlterConfigs, KIP-339). Brokers that do not know that request get AlterConfigs
+        with all configs that a topic is to have, as they were read a moment before. A change that another client
+        makes in between is lost. If brokers do not say which configs are set on a topic, the topic is not changed,
+        and `failed` has RequestUnsupported.
+        """
         outcome = await self._alter_some(changes)
         unknown = {name for name, trouble in outcome.failed.items() if isinstance(trouble, RequestUnsupported)}
         if not unknown:
             return outcome
         refused = set(self.refused_requests)
         rewritten = await self._alter_all({name: changes[name] for name in unknown})
-        self.refused_requests |= refused  # AlterConfigs says nothing of the request in whose place it is
+        self.refused_requests |= refused  # AlterConfigs does not show whether the other request works
         failed = {name: trouble for name, trouble in outcome.failed.items() if name not in unknown}
         return Outcome(outcome.done | rewritten.done, failed | rewritten.failed, outcome.denied | rewritten.denied)
 
@@ -220,8 +247,9 @@ class TopicRequests(OperationRequests):
     async def end_offsets(
         self, partitions: Iterable[tuple[str, int]], *, read_committed: bool = False
     ) -> dict[tuple[str, int], int]:
-        """The end of each partition's log (the next offset; under read_committed the last stable one). Absent: not
-        answered.
+        """Return the log end offset of each partition, or with `read_committed` its last stable offset.
+
+        A partition is absent if its leader did not answer.
         """
         spec: Any = OffsetSpec  # its constructors lack annotations
         return await self._offsets(partitions, spec.latest(), read_committed)
@@ -233,8 +261,16 @@ class TopicRequests(OperationRequests):
         read_committed: bool = False,
         within: timedelta | None = None,
     ) -> dict[tuple[str, int], int]:
-        """As `end_offsets`. `within`: how long a leader may take to answer; None: as for any request. Raises
-        ClusterUnreachable if no leader answers."""
+        """Return the same as `end_offsets`, but raise if no leader answers.
+
+        Args:
+            partitions: Topic and number of each partition.
+            read_committed: True for last stable offsets.
+            within: The limit of a leader's answer. None is the limit of any request.
+
+        Raises:
+            ClusterUnreachable: No leader answered.
+        """
         spec: Any = OffsetSpec
         asked = list(partitions)
         ends = await self._offsets(asked, spec.latest(), read_committed, within=within)
@@ -245,26 +281,33 @@ class TopicRequests(OperationRequests):
     async def end_offsets_or_troubles(
         self, partitions: Iterable[tuple[str, int]]
     ) -> tuple[dict[tuple[str, int], int], dict[tuple[str, int], ClusterError]]:
-        """The end of each partition's log, and why the others have none."""
+        """Return the log end offset of each partition, and an error for each partition that has none."""
         spec: Any = OffsetSpec
         outcome = await self._ask_offsets(partitions, spec.latest(), read_committed=False)
         ends = {_partition(key): int(result.offset) for key, result in outcome.done.items()}
         return ends, {_partition(key): trouble for key, trouble in outcome.troubles().items()}
 
     async def begin_offsets(self, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        """The first offset that each partition's log still has. Absent: not answered."""
+        """Return the log start offset of each partition.
+
+        A partition is absent if its leader did not answer.
+        """
         spec: Any = OffsetSpec
         return await self._offsets(partitions, spec.earliest(), read_committed=False)
 
     async def offsets_since(self, partitions: Iterable[tuple[str, int]], moment_ms: int) -> dict[tuple[str, int], int]:
-        """The first record of that time (Unix milliseconds) or later of each partition; -1: there is none. Absent: not
-        answered."""
+        """Return the offset of each partition's first record of this time or later; -1 if there is none.
+
+        The time is in Unix milliseconds. A partition is absent if its leader did not answer.
+        """
         spec: Any = OffsetSpec
         return await self._offsets(partitions, spec.for_timestamp(moment_ms), read_committed=False)
 
     async def oldest_timestamps(self, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        """The timestamp of the first record that each partition's log still has, Unix milliseconds. Absent: not
-        answered, or the log is empty."""
+        """Return the timestamp of each partition's first record, in Unix milliseconds.
+
+        A partition is absent if its leader did not answer, or if its log is empty.
+        """
         spec: Any = OffsetSpec
         found = await self._list_offsets(partitions, spec.for_timestamp(0), read_committed=False)
         return {tp: int(result.timestamp) for tp, result in found.items() if result.timestamp >= 0}
@@ -299,7 +342,10 @@ class TopicRequests(OperationRequests):
         *,
         within: timedelta | None = None,
     ) -> Outcome[Any]:
-        """What leaders of partitions say. A partition whose leader did not answer is `failed`."""
+        """Return the ListOffsets results of partitions.
+
+        A partition whose leader did not answer is in `failed`.
+        """
         level = ConfluentIsolation.READ_COMMITTED if read_committed else ConfluentIsolation.READ_UNCOMMITTED
 
         async def ask(piece: Sequence[tuple[str, int]]) -> Outcome[Any]:
@@ -310,7 +356,7 @@ class TopicRequests(OperationRequests):
             outcome = await self._many(
                 futures, LISTS_OFFSETS, lambda tp: f"topic {tp.topic}", lambda tp: f"{tp.topic}/{tp.partition}"
             )
-            # librdkafka gives this offset for a partition whose leader did not answer, and no error.
+            # librdkafka returns this offset and no error for a partition whose leader did not answer.
             silent = [key for key, result in outcome.done.items() if result.offset == OFFSET_INVALID]
             for key in silent:
                 del outcome.done[key]
@@ -343,6 +389,9 @@ NO_TOPIC_ID = "A" * 22
 
 
 def _as_kafka_prints(topic_id: object) -> str:
-    """librdkafka writes base64 with + and /, Kafka's own tools with - and _."""
+    """Return a topic id as Kafka's tools print it, or "" if there is none.
+
+    librdkafka writes base64 with + and /, Kafka's own tools with - and _.
+    """
     text = "" if topic_id is None else str(topic_id).rstrip("=").replace("+", "-").replace("/", "_")
     return "" if text == NO_TOPIC_ID else text

@@ -1,5 +1,4 @@
-"""What an administrator of a cluster gets: topics and groups as plain values, so that plans need no client library. And
-what became of a request about many resources."""
+"""Plain values for topics, groups and results of admin requests, so that plans need no client library."""
 
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -11,24 +10,27 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[T]):
-    """Each resource asked about is a key of exactly one of the three."""
+    """The result of a request about many resources.
+
+    Each resource is a key of at most one of the three fields.
+    """
 
     done: dict[str, T] = field(default_factory=dict)
     failed: dict[str, RequestRefused] = field(default_factory=dict)
     denied: dict[str, NotPermitted] = field(default_factory=dict)
 
     def merge(self, other: "Outcome[T]") -> None:
-        """Take in what became of other resources."""
+        """Add the outcome of other resources to this one."""
         self.done.update(other.done)
         self.failed.update(other.failed)
         self.denied.update(other.denied)
 
     def troubles(self) -> dict[str, NotPermitted | RequestRefused]:
-        """What did not work, for any reason, by resource."""
+        """Return the errors of the resources that failed or were denied, by resource."""
         return {**self.failed, **self.denied}
 
     def require_done(self) -> dict[str, T]:
-        """What worked, if all did. Raises the first trouble."""
+        """Return the results if every resource succeeded, otherwise raise the first error."""
         for trouble in self.troubles().values():
             raise trouble
         return self.done
@@ -36,20 +38,26 @@ class Outcome(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """A topic that exists. `topic_id` is Kafka's base64 text, "" from brokers older than 2.8. `replicas`: of the
-    partition that has the fewest; 0: not known."""
+    """A topic that exists.
+
+    `topic_id` is Kafka's base64 text, or "" from brokers older than 2.8. `replicas` is that of the partition that has
+    the fewest, or 0 if it is not known.
+    """
 
     name: str
     topic_id: str
     partitions: int
     replicas: int = field(default=0, compare=False)
     in_sync: tuple[int, ...] = field(default=(), compare=False)
-    """Replicas in sync, by partition."""
+    """Number of replicas in sync, by partition."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic to create. `replication_factor` -1 leaves it to the broker (2.4+)."""
+    """A topic to create.
+
+    A `replication_factor` of -1 leaves it to the broker (2.4+).
+    """
 
     name: str
     partitions: int
@@ -59,8 +67,10 @@ class NewTopic:
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """A consumer group as its coordinator sees it; `members` counts live ones, `who` are their client ids and hosts,
-    sorted."""
+    """A consumer group as its coordinator describes it.
+
+    `members` counts the live members. `member_names` has their client ids and hosts, sorted.
+    """
 
     group: str
     state: str
@@ -70,7 +80,7 @@ class GroupDescription:
 
 @dataclass(frozen=True, slots=True)
 class GroupOffset:
-    """A committed offset, never negative, with the committer's metadata ("" when there is none)."""
+    """A committed offset, never negative, with the committer's metadata or ""."""
 
     offset: int
     metadata: str = ""

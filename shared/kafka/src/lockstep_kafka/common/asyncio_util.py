@@ -1,4 +1,4 @@
-"""Waiting for an event, or for work, but not for ever; ending tasks and waiting until they have ended."""
+"""Helpers for asyncio: waiting with a limit, and cancelling tasks."""
 
 import asyncio
 import os
@@ -11,7 +11,10 @@ PHASE = os.getpid() % 97 / 97  # seconds; the clock is the same in every process
 
 
 async def set_within(event: asyncio.Event, seconds: float | None) -> bool:
-    """Whether the event was set before so many seconds were over, as soon as that is known. None: wait for ever."""
+    """Wait for the event, and return whether it was set within so many seconds.
+
+    With None it waits for ever.
+    """
     try:
         async with asyncio.timeout(seconds):
             await event.wait()
@@ -21,20 +24,35 @@ async def set_within(event: asyncio.Event, seconds: float | None) -> bool:
 
 
 def to_next_tick(every: float) -> float:
-    """Seconds to wait before a periodic check. All checks in one process wake together, so that an idle process wakes
-    once for all of them; other processes do at another moment."""
+    """Return the seconds to wait before a periodic check.
+
+    All checks in one process wake together, so that an idle process wakes once for all of them. Other processes wake at
+    another moment.
+    """
     return every - (asyncio.get_running_loop().time() + PHASE) % every
 
 
 def share_kept_s(cost_s: float, share: float, *, soonest: float, latest: float) -> float:
-    """Seconds to wait after what took so much processor time, so that it takes no more than this share of a core. The
-    more things there are, the less often each is handled. At least `soonest`, at most `latest`."""
+    """Return the seconds to wait after work, so that it takes at most this share of a core.
+
+    The wait is at least `soonest` and at most `latest`. The more things there are, the less often each is handled.
+
+    Args:
+        cost_s: The processor time that the work took.
+        share: The share of a core.
+        soonest: The shortest wait.
+        latest: The longest wait.
+    """
     return min(max(cost_s / share, soonest), latest)
 
 
 async def done_within(work: Coroutine[Any, Any, T], seconds: float) -> T:
-    """What `work` returns or raises. Raises TimeoutError when so many seconds are over. Then it is cancelled, but not
-    awaited, as `asyncio.wait_for` would, since what others wrote may continue all the same."""
+    """Return what `work` returns, or raise what it raises.
+
+    Raises:
+        TimeoutError: So many seconds are over. The work is cancelled, but not awaited as `asyncio.wait_for` would: code
+            that is not ours may go on in spite of the cancellation.
+    """
     task = asyncio.ensure_future(work)
     try:
         done, _ = await asyncio.wait({task}, timeout=seconds)
@@ -48,7 +66,10 @@ async def done_within(work: Coroutine[Any, Any, T], seconds: float) -> T:
 
 
 async def unless_set(event: asyncio.Event, work: Awaitable[Any]) -> None:
-    """Work until it is done, or the event is set; it has ended when this returns. Raises what it raises."""
+    """Run the work until it is done or the event is set.
+
+    The work has ended when this returns. It raises what the work raises.
+    """
     working, asked = asyncio.ensure_future(work), asyncio.ensure_future(event.wait())
     try:
         await asyncio.wait({working, asked}, return_when=asyncio.FIRST_COMPLETED)
@@ -59,8 +80,10 @@ async def unless_set(event: asyncio.Event, work: Awaitable[Any]) -> None:
 
 
 async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:
-    """Return what `work` returns, or raise what it raises. A request to end takes effect once the work has ended, so
-    that what it writes is known."""
+    """Return what `work` returns, or raise what it raises, even if the caller is cancelled meanwhile.
+
+    The cancellation takes effect once the work has ended, so that what it writes is known.
+    """
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)
@@ -71,15 +94,20 @@ async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:
 
 
 def cancelled_from_within() -> bool:
-    """Whether the CancelledError that the current task handles is no request to end: it waited for something else that
-    was cancelled. A TaskGroup ignores a child that ends so."""
+    """Return whether the CancelledError that the current task handles is no request to end the task.
+
+    Then the task waited for something else that was cancelled. A TaskGroup ignores a child that ends so.
+    """
     task = asyncio.current_task()
     return task is not None and not task.cancelling()
 
 
 async def without_end(name: str, work: Awaitable[Any]) -> NoReturn:
-    """Do work that ends only by an error or by a request to end. Raises RuntimeError when it ends in another way: a
-    TaskGroup would go on without it, and nothing would show that."""
+    """Run work that ends only by an error or by a cancellation.
+
+    Raises:
+        RuntimeError: The work ended in another way. A TaskGroup would go on without it, and nothing would show that.
+    """
     try:
         await work
     except asyncio.CancelledError as exc:
@@ -90,7 +118,10 @@ async def without_end(name: str, work: Awaitable[Any]) -> NoReturn:
 
 
 async def cancelled(tasks: Iterable[asyncio.Future[Any]]) -> None:
-    """Cancel them all; returns once the last has ended, and raises nothing of theirs."""
+    """Cancel all tasks, and return once the last has ended.
+
+    Their errors are dropped.
+    """
     ending = list(tasks)
     for task in ending:
         task.cancel()
@@ -98,6 +129,9 @@ async def cancelled(tasks: Iterable[asyncio.Future[Any]]) -> None:
 
 
 def error_retrieved(future: asyncio.Future[Any]) -> None:
-    """Its error may have no reader, and asyncio would call it never retrieved (`add_done_callback`)."""
+    """Mark the error of a future as retrieved (for `add_done_callback`).
+
+    Otherwise asyncio logs an error that nobody reads as never retrieved.
+    """
     if not future.cancelled():
         future.exception()

@@ -1,4 +1,4 @@
-"""How long to wait before trying again (no I/O, no clock)."""
+"""Back-off of repeated attempts (no I/O, no clock)."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
@@ -9,16 +9,21 @@ from lockstep_kafka.common.errors import ClusterUnreachable
 K = TypeVar("K", bound=Hashable)
 
 AWAY_AT_MOST_S = 5.0
-"""Between two questions to a cluster that is away: one costs next to nothing, and all waits for its return."""
+"""Longest wait between two requests to a cluster that is away.
+
+A request costs next to nothing, and everything waits for the cluster's return.
+"""
 
 
 @dataclass(slots=True)
 class Backoff:
-    """Waits that double from `first` up to `limit` seconds; `reset` after a success. No randomness: few of us share a
-    cluster. So many failures as `at_once` says are tried again without a wait.
+    """A back-off whose waits double from `first` up to `limit` seconds.
 
-    A cluster that was away often answers with errors first, such as NOT_LEADER_OR_FOLLOWER. So another failure than its
-    absence begins anew: it does not wait as long as the absence took.
+    Call `reset` after a success. There is no randomness, because few of our processes share a cluster. The first
+    `at_once` failures have no wait.
+
+    A cluster that was away often answers with errors first, such as NOT_LEADER_OR_FOLLOWER. So the first failure of
+    another kind begins the waits again. It does not wait as long as the cluster was away.
     """
 
     first: float = 0.5
@@ -28,7 +33,11 @@ class Backoff:
     _away: bool = field(default=False, init=False)
 
     def next(self, *, away: bool = False) -> float:
-        """Seconds to wait before the next try; counts one more failure. `away`: a cluster did not answer."""
+        """Count one more failure, and return the seconds to wait before the next try.
+
+        Args:
+            away: True if a cluster did not answer.
+        """
         if self._away and not away:
             self.reset()
         self._away = away
@@ -37,7 +46,11 @@ class Backoff:
         return 0.0 if waited < 0 else min(self.limit, self.first * 2.0 ** min(waited, 30))
 
     def after(self, trouble: Exception | None) -> float:
-        """As `next`, but a cluster that did not answer is asked again within AWAY_AT_MOST_S. None: any other end."""
+        """Count one more failure and return the wait as `next` does, but at most AWAY_AT_MOST_S if the cluster is away.
+
+        Args:
+            trouble: The error of the attempt. None is any other end.
+        """
         away = isinstance(trouble, ClusterUnreachable)
         wait = self.next(away=away)
         return min(wait, AWAY_AT_MOST_S) if away else wait
@@ -46,37 +59,41 @@ class Backoff:
         self.failures = 0
 
     def worked(self, seconds: float) -> None:
-        """Forget one failure for each ten seconds that it went well. What fails now and then is tried again soon every
-        time; what fails at once waits longer and longer."""
+        """Forget one failure for each ten seconds of success.
+
+        An attempt that fails now and then is repeated soon every time. One that fails at once waits longer and longer.
+        """
         self.failures = max(0, self.failures - int(seconds // 10.0))
 
 
 class KeyedBackoff(Generic[K]):
-    """What failed and is tried again, each with a back-off of its own, which ends when it succeeds. `now`: seconds of a
-    clock that does not go back."""
+    """A back-off for each key that failed, until it succeeds.
+
+    `now` is in seconds of a monotonic clock.
+    """
 
     def __init__(self, first: float, limit: float) -> None:
         self._first, self._limit = first, limit
         self._failing: dict[K, tuple[Backoff, float]] = {}
 
     def failed(self, key: K, now: float) -> None:
-        """An attempt at `now` failed."""
+        """Count a failure of the key at `now`."""
         backoff, _ = self._failing.get(key, (Backoff(self._first, self._limit), now))
         self._failing[key] = backoff, now + backoff.next()
 
     def succeeded(self, key: K) -> None:
-        """Nothing is wrong with it (any more)."""
+        """Forget the failures of the key."""
         self._failing.pop(key, None)
 
     def wait_s(self, key: K, now: float) -> float:
-        """Seconds to wait before the next attempt, 0 where the last one succeeded."""
+        """Return the seconds to wait before the next attempt; 0 if the last one succeeded."""
         _, until = self._failing.get(key, (None, now))
-        return min(max(0.0, until - now), self._limit)  # `until` is rounded, so the difference can be above
+        return min(max(0.0, until - now), self._limit)  # `until` is rounded, so the wait may exceed the limit
 
     def waiting(self, now: float) -> frozenset[K]:
-        """Those whose time has not come yet."""
+        """Return the keys whose wait is not over."""
         return frozenset(key for key, (_, until) in self._failing.items() if until > now)
 
     def ready(self, now: float) -> frozenset[K]:
-        """Those whose time has come."""
+        """Return the keys whose wait is over."""
         return frozenset(self._failing.keys() - self.waiting(now))

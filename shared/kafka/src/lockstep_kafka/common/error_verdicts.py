@@ -1,6 +1,6 @@
-"""What Kafka's error codes mean to the caller: a broker's by Kafka's table, librdkafka's own (negative) ones by the
-sets below. Also the operation of Kafka's ACLs that a denied request lacked.
+"""The meaning of Kafka's error codes to the caller, and the ACL operation that a denied request lacked.
 
+A broker's code is looked up in Kafka's table, librdkafka's own (negative) ones in the sets below.
 `KafkaError.retriable()` is False for every admin error: librdkafka sets the flag on transactional errors only.
 """
 
@@ -19,15 +19,17 @@ UNREACHABLE = {
     KafkaError._MSG_TIMED_OUT,
     KafkaError._DESTROY,
 }
-"""Failed authentication counts here: the broker does not talk to us, and a rotated secret cures it without a restart
-of ours.
+"""Codes of librdkafka for a cluster that does not answer.
+
+Failed authentication counts here: the broker does not talk to us, and a rotated secret repairs it without a restart of
+our process.
 """
 
 RETRIABLE = {KafkaError._WAIT_COORD, KafkaError._WAIT_CACHE, KafkaError._IN_PROGRESS}
 
 
 def error_verdict(code: int) -> ErrorMeaning:
-    """The meaning of a Kafka error code, librdkafka's own (negative) ones included."""
+    """Return the meaning of a Kafka error code, librdkafka's own (negative) ones included."""
     if code in UNREACHABLE:
         return ErrorMeaning.UNREACHABLE
     return ErrorMeaning.RETRIABLE if code in RETRIABLE else error_meaning(code)
@@ -43,7 +45,7 @@ OPERATIONS = {
     "delete an ACL of": "Alter",
     "describe configs of": "DescribeConfigs",
 }
-"""By what was asked; for everything else Describe does."""
+"""The ACL operation that a request needs, by the request's operation. All other requests need Describe."""
 
 KINDS = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "topic",
@@ -54,13 +56,20 @@ KINDS = {
 
 
 def words(asked: str) -> str:
-    """What was asked, as it reads before "on topic orders"."""
+    """Return the operation of a request as it reads before "on topic orders"."""
     return f"to {asked}".removesuffix(" of").removesuffix(" to").removesuffix(" for")
 
 
 def missing_operation(code: int, asked: str, resource: str) -> tuple[str, str, str]:
-    """Kind of the resource, its name, and the operation, in the words of `lockstep_config.credentials.permissions`.
-    `asked` and `resource` are those of the request: "create", "topic orders"."""
+    """Return what a denied request lacked: the resource's kind, its name, and the operation.
+
+    The words are those of `lockstep_config.credentials.permissions`.
+
+    Args:
+        code: The error code of the denial.
+        asked: The operation of the request, such as "create".
+        resource: The resource of the request, such as "topic orders".
+    """
     kind = KINDS.get(code, "")
     name = resource.removeprefix(f"{kind} ") if kind != "cluster" else ""
     return kind, name, OPERATIONS.get(asked, "Describe")

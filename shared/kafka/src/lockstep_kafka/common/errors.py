@@ -1,6 +1,6 @@
-"""What can go wrong between us and a cluster, each as one sentence for the operator.
+"""Errors between our process and a cluster, each as one sentence for the operator.
 
-All of them are `ClusterError`: the main loop catches it, names it once and tries again. Any other exception is a
+All of them are `ClusterError`: the main loop catches it, reports it once and tries again. Any other exception is a
 mistake in Lockstep, and ends the process.
 """
 
@@ -16,7 +16,7 @@ NO_REMEDY = "grant our principal that operation there"
 
 
 def errors_in(exc: BaseException | None) -> Iterator[Any]:
-    """The errors in a group of errors, however deep, in order; an error that is no group by itself."""
+    """Yield the errors of a nested exception group in order, or the error itself if it is no group."""
     if isinstance(exc, BaseExceptionGroup):
         for one in exc.exceptions:
             yield from errors_in(one)
@@ -25,8 +25,9 @@ def errors_in(exc: BaseException | None) -> Iterator[Any]:
 
 
 class ClusterError(RetriableError):
-    """Something a cluster did or did not do. `alias` names the cluster; the text is a full sentence without a
-    traceback's help.
+    """An error of a cluster.
+
+    `alias` names the cluster. The text is a full sentence that is understood without a traceback.
     """
 
     def __init__(self, alias: str, sentence: str) -> None:
@@ -34,34 +35,44 @@ class ClusterError(RetriableError):
         self.alias = alias
 
     def to_reason(self) -> Reason:
-        """Return it as a code with details, for rows and events."""
+        """Return the error as a reason, for rows and events."""
         return ReasonCode.REPORTED.to_reason(cluster=self.alias, text=str(self))
 
 
 class RefusedCommand(ValueError):
-    """A command is not carried out. The message is the sentence of the reason."""
+    """An operator's command that is not carried out.
+
+    The message is the sentence of the reason.
+    """
 
     def __init__(self, cause: Reason) -> None:
         super().__init__(format_sentence(cause))
         self._cause = cause
 
     def to_reason(self) -> Reason:
-        """Return it as a code with details, for the answer."""
+        """Return the error as a reason, for the answer to the command."""
         return self._cause
 
 
 class ShutdownRequested(Exception):
-    """Why the configuration asks the process to end, in a sentence. It ends in order, with the exit code
-    `SHUTDOWN_REQUESTED`, and its supervisor may start it again."""
+    """A sentence that says why the configuration asks the process to end.
+
+    The process shuts down in order, with the exit code `SHUTDOWN_REQUESTED`, and its supervisor may start it again.
+    """
 
 
 class LeadershipLost(Exception):
-    """We may not act (any more): somebody else leads, or our group has not been heard from lately. Ends the main loop
-    quietly."""
+    """The loss of the right to act: another replica leads, or our group has not answered lately.
+
+    It ends the main loop without a report.
+    """
 
 
 class ClusterUnreachable(ClusterError):
-    """No broker of the cluster answered. Always worth trying again."""
+    """An error if no broker of the cluster answered.
+
+    Trying again is always right.
+    """
 
     def __init__(self, alias: str, bootstrap: str, why: str) -> None:
         self.alias, self.bootstrap, self.why = alias, bootstrap, why
@@ -72,7 +83,10 @@ class ClusterUnreachable(ClusterError):
 
 
 class ProtocolUnfit(ClusterError):
-    """A broker answers, and knows none of the versions of a request that we know. `reason` names all of them."""
+    """An error if a broker knows none of our versions of a request.
+
+    `reason` names all such requests.
+    """
 
     def __init__(self, alias: str, reason: Reason) -> None:
         super().__init__(alias, format_sentence(reason))
@@ -83,8 +97,10 @@ class ProtocolUnfit(ClusterError):
 
 
 class AppendsUnsafe(ClusterError):
-    """The target does not do with producer ids what an exact copy needs, and has no transactions. `faults` says what,
-    as the rest of a sentence about the cluster."""
+    """An error if the target's producer ids do not allow an exact copy, and it has no transactions.
+
+    `faults` says what is missing, as the rest of a sentence about the cluster.
+    """
 
     def __init__(self, alias: str, faults: str) -> None:
         self.alias, self.faults = alias, faults
@@ -95,12 +111,17 @@ class AppendsUnsafe(ClusterError):
 
 
 class AdvertisedAddressUnresolved(ClusterUnreachable):
-    """The cluster names an address of a broker that leads nowhere from here: waiting longer does not help now."""
+    """An error if a broker's advertised address cannot be resolved here.
+
+    Waiting longer does not help.
+    """
 
 
 class NotPermitted(ClusterError):
-    """The cluster refused for lack of a permission; trying again helps once somebody grants it. `remedy` says what it
-    is for and what grants it."""
+    """An error if the cluster refused a request for lack of a permission.
+
+    Trying again helps once somebody grants it. `remedy` says what the permission is for and which command grants it.
+    """
 
     def __init__(self, alias: str, operation: str, resource: str, remedy: Remedy | None = None) -> None:
         self.alias, self.operation, self.resource, self.remedy = alias, operation, resource, remedy
@@ -118,8 +139,10 @@ class NotPermitted(ClusterError):
 
 
 class RequestRefused(ClusterError):
-    """The cluster answered with an error that is neither its absence nor a permission. `code` is Kafka's;
-    below 0: librdkafka's own, which says nothing of the cluster."""
+    """An error if the cluster refused a request for another reason than a missing permission.
+
+    `code` is Kafka's. A code below 0 is librdkafka's own, which tells nothing about the cluster.
+    """
 
     def __init__(self, alias: str, operation: str, resource: str, code: int, why: str) -> None:
         self.alias, self.operation, self.resource, self.code, self.why = alias, operation, resource, code, why
@@ -132,7 +155,10 @@ class RequestRefused(ClusterError):
 
 
 class RequestUnsupported(RequestRefused):
-    """The cluster does not know the request. Asking again does not help, and what it asks for is not known there."""
+    """An error if the cluster does not know the request.
+
+    Trying again does not help.
+    """
 
     def to_reason(self) -> Reason:
         return ReasonCode.REQUEST_UNSUPPORTED.to_reason(
@@ -141,7 +167,7 @@ class RequestUnsupported(RequestRefused):
 
 
 class TopicMissing(ClusterError):
-    """A topic to be read does not exist (any more)."""
+    """An error if a topic that is to be read does not exist, or no longer exists."""
 
     def __init__(self, alias: str, topic: str) -> None:
         self.alias, self.topic = alias, topic
@@ -152,14 +178,20 @@ class TopicMissing(ClusterError):
 
 
 class TopicReplaced(ClusterError):
-    """A control topic was deleted and created again: what was read of it, and what it had, counts no more."""
+    """An error if a control topic was deleted and created again.
+
+    What was read from the former one no longer counts.
+    """
 
     def __init__(self, alias: str, topic: str, before: str, now: str) -> None:
         super().__init__(alias, f"topic {topic} on cluster {alias} is another one (id {before} then, {now} now)")
 
 
 class ClusterReplaced(ClusterError):
-    """Another cluster answers at the same address. `before` and `now` are the cluster ids."""
+    """An error if another cluster answers at the same address.
+
+    `before` and `now` are the cluster ids.
+    """
 
     def __init__(self, alias: str, before: str, now: str) -> None:
         super().__init__(alias, f"cluster {alias} is another one (cluster id {before} then, {now} now)")
@@ -168,15 +200,20 @@ class ClusterReplaced(ClusterError):
 
 
 class TopicDeleted(ClusterError):
-    """A topic that was there is there no more, as a broker says. A later request shows whether another broker knows
-    it."""
+    """An error if a broker says that a known topic no longer exists.
+
+    A later request shows whether another broker knows it.
+    """
 
     def __init__(self, alias: str, topic: str) -> None:
         super().__init__(alias, f"topic {topic} was deleted on cluster {alias}: a broker says that there is none")
 
 
 class LogTruncated(ClusterError):
-    """The log ends or begins elsewhere than where we were reading: what was folded from it has to be folded anew."""
+    """An error if the log no longer holds the offset that was to be read next.
+
+    What was folded from it has to be folded again from the beginning.
+    """
 
     def __init__(self, alias: str, topic: str, partition: int, position: int) -> None:
         super().__init__(
@@ -187,8 +224,9 @@ class LogTruncated(ClusterError):
 
 
 class NotAppended(ClusterError):
-    """A record was not acknowledged in time. It may or may not be in the log: append it again (facts are
-    idempotent).
+    """An error if a record was not acknowledged in time.
+
+    It may or may not be in the log. Append it again: rows are idempotent.
     """
 
     def __init__(self, alias: str, topic: str, why: str) -> None:

@@ -1,8 +1,8 @@
-"""Spans of a process's work (`tracing.md`). Without tracing this costs a check of a variable.
+"""Spans of a process's work (`tracing.md`).
 
-OpenTelemetry is not loaded then. The code that begins a piece of work has a `Tracing`. The code within it calls
-`step`, `set_attributes` and `add_event`, which do nothing without tracing. Names are few and constant, so that they
-can be grouped by; what varies is an attribute.
+Without tracing, a call costs the check of a variable, and OpenTelemetry is not loaded. The code that begins a piece of
+work has a `Tracing`. The code within it calls `step`, `set_attributes` and `add_event`, which do nothing without
+tracing. Names are few and constant, so that spans can be grouped by name. Values that vary are attributes.
 """
 
 from collections.abc import Iterator
@@ -12,11 +12,17 @@ from contextvars import ContextVar
 Attribute = str | int | float | bool
 
 STEPS_AT_MOST = 50
-"""Most spans within one piece of work. More are counted (`steps_left_out`) and not made: a round may ask much."""
+"""Largest number of spans within one piece of work.
+
+More are counted (`steps_left_out`) and not created: one round may send many requests.
+"""
 
 
 class SpanContext:
-    """A piece of work that is under way; this class has no span and keeps nothing."""
+    """A piece of work in progress.
+
+    This class has no span and keeps nothing.
+    """
 
     def step(self, name: str, attributes: dict[str, Attribute]) -> AbstractContextManager[None]:
         """Return a context with a span for a part of the work."""
@@ -30,23 +36,32 @@ class SpanContext:
 
 
 class Tracing:
-    """The sender of a process's spans; this class sends none. Safe to use from the event loop: no call waits."""
+    """The sender of a process's spans.
+
+    This class sends none. It is safe to use from the event loop: no call waits.
+    """
 
     def work(self, name: str, **attributes: Attribute) -> AbstractContextManager[None]:
-        """Return a context with a span, the present `SpanContext` meanwhile. An error is recorded and gets out."""
+        """Return a context with a span, which is the present `SpanContext` meanwhile.
+
+        An error is recorded in the span and raised on.
+        """
         return nullcontext()
 
     def span_interval(self, name: str, began_ns: int, ended_ns: int, error: str = "", **attributes: Attribute) -> None:
         """Add a span for work between two times (Unix nanoseconds), with its error if it failed."""
 
     def end(self, within_s: float) -> None:
-        """Send what has not been sent, in at most so many seconds. Call it once; it blocks."""
+        """Send the spans that have not been sent, in at most so many seconds.
+
+        Call it once. It blocks.
+        """
 
 
 NO_TRACING, NO_WORK = Tracing(), SpanContext()
 
 _present: ContextVar[SpanContext] = ContextVar("work", default=NO_WORK)
-"""The work that the current task belongs to, with the tasks that the work starts."""
+"""The work that the current task belongs to. Tasks that the work starts inherit it."""
 
 
 @contextmanager

@@ -1,7 +1,7 @@
-"""The committed offsets of groups: fetched from their coordinators and committed there.
+"""Committed offsets of groups, fetched from their coordinators and committed there.
 
-librdkafka's AdminClient ends the process if a coordinator refuses to say them, as it does while groups move between
-brokers (librdkafka issue 5040; docs/internals/kafka-wire.md §7). It also cuts their metadata at the first null
+librdkafka's AdminClient ends the process if a coordinator refuses OffsetFetch, as it does while groups move between
+brokers (librdkafka issue 5040; docs/internals/kafka-wire.md §7). It also cuts the metadata of commits at the first null
 character, which some clients commit.
 """
 
@@ -26,7 +26,7 @@ from lockstep_state.offsets import TopicPartition
 Address = tuple[str, int]
 
 NO_GENERATION = -1
-"""Of a commit from outside of the group."""
+"""The generation in a commit from outside of the group."""
 
 COORDINATOR_MOVES = {
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
@@ -37,15 +37,24 @@ COORDINATOR_MOVES = {
 NO_ANSWER = (OSError, TimeoutError)
 
 KEPT_S = 3600.0
-"""Seconds for which the coordinator of a group is remembered at least, and twice as long at most. Each question about
-the group starts the time anew."""
+"""Seconds for which the coordinator of a group is remembered at least, and twice as long at most.
+
+Each request about the group starts this time again.
+"""
 
 
 class GroupCoordinators:
-    """Finds the coordinator of each group and asks it. `properties` are a client's Java properties.
+    """The coordinators of groups, with the requests to them.
 
-    All questions that overlap share one connection to each broker. It is closed behind the last of them, so that
-    nothing is left open and renewed credentials count. Safe for concurrent use within one event loop."""
+    All requests that overlap share one connection to each broker. It is closed behind the last of them, so that no
+    connection stays open and renewed credentials count. It is safe for concurrent use within one event loop.
+
+    Args:
+        properties: A client's Java properties.
+        client_id: The client id for the brokers.
+        attempt_s: Seconds that one attempt may take.
+        clock: A monotonic clock.
+    """
 
     def __init__(
         self,
@@ -61,16 +70,25 @@ class GroupCoordinators:
         self._asking = 0
         self._clock = clock
         self._addresses: dict[str, Address] = {}
-        """Of groups that were asked about since `_turned_at`; the others of the time before are in `_former`."""
+        """Coordinators of groups that were asked about since `_turned_at`.
+
+        Coordinators of other groups, from the time before, are in `_former`.
+        """
         self._former: dict[str, Address] = {}
         self._turned_at = clock()
         self._silent: set[Address] = set()
-        """Brokers that did not answer when they were asked last for a coordinator."""
+        """Brokers that did not answer their last FindCoordinator."""
         self._connections: dict[Address, asyncio.Task[Connection]] = {}
 
     async def fetch_offsets(self, group: str) -> dict[TopicPartition, GroupOffset]:
-        """What the group has committed, in one attempt. Empty for an unknown group. Raises KafkaException, with
-        _TIMED_OUT if no coordinator answered, and _ALL_BROKERS_DOWN if no broker did."""
+        """Return the offsets that the group has committed, in one attempt.
+
+        The result is empty for an unknown group.
+
+        Raises:
+            KafkaException: The code is the coordinator's, _TIMED_OUT if no coordinator answered, or _ALL_BROKERS_DOWN
+                if no broker did.
+        """
         answer = await self._ask(
             group,
             "offset_fetch",
@@ -90,8 +108,16 @@ class GroupCoordinators:
     async def commit_offsets(
         self, group: str, offsets: Mapping[TopicPartition, GroupOffset]
     ) -> dict[TopicPartition, KafkaError]:
-        """Commit for a group without members, in one attempt. Idempotent. Returns what brokers refused. Raises
-        KafkaException as `fetch_offsets`, also where the group has another coordinator."""
+        """Commit offsets for a group without members, in one attempt.
+
+        It is idempotent.
+
+        Returns:
+            The partitions that the coordinator refused, with its errors.
+
+        Raises:
+            KafkaException: As for `fetch_offsets`, and if the group has another coordinator.
+        """
         by_topic: dict[str, list[tuple[int, GroupOffset]]] = {}
         for (topic, partition), committed in offsets.items():
             by_topic.setdefault(topic, []).append((partition, committed))
@@ -135,8 +161,16 @@ class GroupCoordinators:
         return KafkaException(KafkaError(code))
 
     async def _ask(self, group: str, api: str, request: Callable[[Any], Any]) -> Any:
-        """Return the coordinator's answer to a request, which is made with kio's module of the version. Raises
-        KafkaException as `fetch_offsets`, and with UNSUPPORTED_VERSION if brokers do not know the request."""
+        """Return the coordinator's answer to a request.
+
+        Args:
+            group: The group.
+            api: The name of the request in `kafka_apis.APIS`.
+            request: A function that makes the request with kio's module of the version.
+
+        Raises:
+            KafkaException: As for `fetch_offsets`, and with UNSUPPORTED_VERSION if brokers do not know the request.
+        """
         self._asking += 1
         try:
             async with asyncio.timeout(self._attempt_s):
@@ -171,7 +205,7 @@ class GroupCoordinators:
 
     async def _find(self, group: str) -> Address:
         failed: Exception = OSError("no address of a broker")
-        # One that is silent may take the whole attempt, so the next attempt begins with another.
+        # A silent broker may take the whole attempt, so the next attempt begins with another one.
         for address in sorted(self._brokers(), key=self._silent.__contains__):
             try:
                 connection = await self._connection(address)
@@ -183,7 +217,7 @@ class GroupCoordinators:
                 failed = exc
                 self._found_silent(address)
                 continue
-            except asyncio.CancelledError:  # also at the end of the attempt: it does not answer
+            except asyncio.CancelledError:  # also raised at the end of the attempt: the broker is silent
                 self._found_silent(address)
                 raise
             self._silent.discard(address)
@@ -197,24 +231,27 @@ class GroupCoordinators:
         self._close(address)
 
     def _brokers(self) -> Iterable[Address]:
-        """Those with a connection, then those that the properties name."""
+        """Return the brokers with a connection, then the bootstrap servers."""
         named = bootstrap_addresses(self._properties)
         random.shuffle(named)
         return dict.fromkeys([*self._connections, *named])
 
     async def _connection(self, address: Address) -> Connection:
-        """A caller that gets an error, or no answer over it, closes it."""
+        """Return the shared connection to a broker.
+
+        A caller that gets an error, or no answer over it, closes it.
+        """
         if address not in self._connections:
             self._connections[address] = asyncio.create_task(self._open(address))
         return await asyncio.shield(self._connections[address])
 
     async def _open(self, address: Address) -> Connection:
-        # It reads stores, and derives their keys.
+        # Reading key stores, and deriving their keys, takes long.
         settings = await asyncio.to_thread(wire_connection, self._properties, self._client_id, self._attempt_s)
         return await open_with_pause(*address, settings)
 
     def _forget(self, group: str) -> None:
-        """The next attempt finds the coordinator anew, over another connection."""
+        """Make the next attempt find the coordinator again, over another connection."""
         if (address := self._pop_address(group)) is not None:
             self._close(address)
 
@@ -224,7 +261,7 @@ class GroupCoordinators:
                 continue
             if opening.done():
                 _close_opened(opening)
-            else:  # others may wait for it: cancelled, it would cancel them
+            else:  # no cancel: other tasks may wait for it
                 opening.add_done_callback(_close_opened)
 
 

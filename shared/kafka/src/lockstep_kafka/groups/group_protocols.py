@@ -1,8 +1,8 @@
-"""The protocol of each group of a cluster, which librdkafka's listing keeps to itself.
+"""The protocol type of each group of a cluster, which librdkafka's listing omits.
 
-librdkafka lists groups of the protocols "" and "consumer" only. Its request for all groups describes each of them,
-which brokers refuse for groups of others. ListGroups has the name and protocol of every group that the principal may
-describe, and brokers refuse nothing.
+librdkafka lists groups of the protocol types "" and "consumer" only. Its request for all groups describes each of them,
+which brokers refuse for groups of other types. ListGroups returns the name and protocol type of every group that the
+principal may describe, and brokers refuse nothing.
 """
 
 from collections.abc import Mapping
@@ -20,18 +20,18 @@ async def list_group_protocols(
 ) -> Mapping[str, str]:
     """Return the protocol type of each group by its name.
 
-    That is `consumer`, `share` (KIP-932), `streams` (KIP-1071), `connect` or another; "" for groups without members
-    that commit offsets only. Groups that the principal may not describe are left out. It connects for this one answer:
-    ask seldom.
+    That is `consumer`, `share` (KIP-932), `streams` (KIP-1071), `connect` or another. It is "" for groups without
+    members that commit offsets only. Groups that the principal may not describe are absent. Each call opens
+    connections: call it seldom.
 
     Args:
-        alias: Of the cluster, for errors.
+        alias: The alias of the cluster, for errors.
         properties: Java properties of a client.
-        client_id: By which brokers know it.
+        client_id: The client id for the brokers.
         timeout_s: Seconds that each connection and each answer may take.
 
     Raises:
-        ClusterUnreachable: One of the brokers does not answer, so that its groups would be left out.
+        ClusterUnreachable: One of the brokers does not answer, so that its groups would be missing.
         RequestUnsupported: A broker does not know the request.
         RequestRefused: A broker refuses it.
     """

@@ -1,1 +1,1 @@
-"""Clients of librdkafka: how one is made and replaced, and the producer for control topics."""
+"""Creation and replacement of librdkafka's clients, and the producer for control topics."""

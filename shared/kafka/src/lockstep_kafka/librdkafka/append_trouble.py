@@ -1,4 +1,7 @@
-"""Name why a record of a control topic was not appended, by what librdkafka says of it and of its producer (no I/O)."""
+"""The error for a record of a control topic that was not appended (no I/O).
+
+It follows from librdkafka's errors for the record and for its producer.
+"""
 
 from confluent_kafka import KafkaError
 
@@ -10,7 +13,10 @@ from lockstep_state.kafka.kafka_errors import ErrorMeaning, KafkaErrorCode
 from lockstep_state.kafka.librdkafka_errors import error_text
 
 OF_ITS_TIME = frozenset({KafkaError.INVALID_TIMESTAMP, KafkaError.INVALID_RECORD})
-"""A broker names the first code for some records of a request, and the second for others."""
+"""Codes for a record whose timestamp is refused.
+
+A broker returns the first code for some records of a request, and the second for others.
+"""
 
 CLOCK_OFF = (
     "the broker does not accept a record (INVALID_TIMESTAMP or INVALID_RECORD). Most likely this machine's clock "
@@ -18,7 +24,7 @@ CLOCK_OFF = (
 )
 
 OF_THE_END = frozenset({KafkaError._FATAL, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
-"""librdkafka gives these codes to records whose producer has ended. The producer itself has the cause."""
+"""Codes of librdkafka for records whose producer has ended. The producer itself has the cause."""
 
 ENDED = "its producer has ended, and librdkafka does not say why"
 
@@ -29,17 +35,17 @@ def append_trouble(
     """Return NotPermitted or NotAppended for a record.
 
     Args:
-        alias: The cluster.
-        topic: Where the record was to be appended.
-        error: What librdkafka says of the record.
-        end_cause: What ended the producer. None: it has not ended, or that is not known.
-        access: What we need on the cluster.
+        alias: The alias of the cluster.
+        topic: The topic of the record.
+        error: librdkafka's error for the record.
+        end_cause: The error that ended the producer. None means that it has not ended, or that the error is not known.
+        access: The rights that we need on the cluster.
     """
     if error.code() in OF_THE_END and end_cause is not None:
         error = end_cause
         if error.code() in WITHOUT_IDS:
             return NotAppended(alias, topic, NO_IDS)
-    if error.code() == KafkaErrorCode.CLUSTER_AUTHORIZATION_FAILED:  # of InitProducerId, which names no topic
+    if error.code() == KafkaErrorCode.CLUSTER_AUTHORIZATION_FAILED:  # InitProducerId names no topic
         remedy = access.remedy("cluster", "", "IdempotentWrite")
         return NotPermitted(alias, "IDEMPOTENT_WRITE", "the cluster (InitProducerId)", remedy)
     if error_verdict(error.code()) is ErrorMeaning.DENIED:

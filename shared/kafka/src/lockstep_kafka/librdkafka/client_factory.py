@@ -1,5 +1,8 @@
-"""What librdkafka's clients do not do by themselves. They neither wait for a token nor explain a bad certificate, their
-own, which they read when they are made, or a broker's."""
+"""Creation of librdkafka's clients, with the waits and explanations that librdkafka lacks.
+
+librdkafka does not wait for a token. It does not explain a bad certificate: neither the client's own one, which it
+reads when a client is created, nor a broker's.
+"""
 
 import socket
 import ssl
@@ -18,10 +21,15 @@ C = TypeVar("C")
 
 
 def create_client(make: Callable[[dict[str, Any]], C], conf: Mapping[str, Any], alias: str) -> C:
-    """A client with these settings. Under OAUTHBEARER the token is there before. Without one confluent-kafka blocks for
-    ten seconds without a reason; with one it still blocks for one. Raises ClusterUnreachable with the reason, also for
-    unusable certificates, keys or stores. They were usable when the configuration was loaded, so they are just being
-    replaced, one after the other."""
+    """Return a client with these settings.
+
+    Under OAUTHBEARER the token is fetched first. Without a token confluent-kafka blocks for ten seconds and gives no
+    reason; with one it still blocks for one second.
+
+    Raises:
+        ClusterUnreachable: There is no access token, or a certificate, key or store cannot be used. These files were
+            usable when the configuration was loaded, so somebody is just replacing them, one after the other.
+    """
     callback = conf.get("oauth_cb")
     bootstrap = str(conf.get("bootstrap.servers", ""))
     if isinstance(callback, TokenCallback):
@@ -39,12 +47,19 @@ def create_client(make: Callable[[dict[str, Any]], C], conf: Mapping[str, Any], 
 
 
 def _ignore(_: KafkaError) -> None:
-    """Without it librdkafka writes each lost connection to stderr. The result of each request goes to its caller."""
+    """Ignore an error.
+
+    Without this callback librdkafka writes each lost connection to stderr. The result of each request goes to its
+    caller.
+    """
 
 
 def certificate_error(conf: Mapping[str, Any]) -> str | None:
-    """Does one TLS handshake with the first bootstrap broker, as librdkafka does with these settings. Returns OpenSSL's
-    own words for what is wrong with its certificate. None: nothing, or the broker is away."""
+    """Return OpenSSL's error for the certificate of the first bootstrap broker.
+
+    The function does one TLS handshake as librdkafka does with these settings. None means that the certificate is
+    accepted, or that the broker is away.
+    """
     host, _, port = str(conf.get("bootstrap.servers", "")).partition(",")[0].rpartition(":")
     try:
         context = ssl.create_default_context(cadata=conf.get("ssl.ca.pem"))

@@ -1,10 +1,10 @@
-"""Append facts to control topics: every append is acknowledged by all in-sync replicas before it returns.
+"""The producer for control topics: all in-sync replicas acknowledge each append before it returns.
 
-One `ControlProducer` a cluster and process, any number of `ControlTopicLog`s on it. Records without an explicit
-partition go where MM2's own producer would put them (murmur2 of the key).
+A process has one `ControlProducer` for each cluster, and any number of `ControlTopicLog`s on it. Records without an
+explicit partition go where MM2's own producer would put them (murmur2 of the key).
 
 A producer is idempotent if the cluster gives producer ids. Otherwise one request to a broker is in flight, so records
-stay in order. One whose answer is lost may be in the log twice.
+stay in order. A record whose answer is lost may be in the log twice.
 """
 
 import asyncio
@@ -29,10 +29,10 @@ from lockstep_state.kafka.librdkafka_errors import error_text
 log = logging.getLogger(__name__)
 
 IDLE = 0.2
-"""Seconds one poll without anything in flight blocks."""
+"""Seconds that one poll without an event blocks."""
 
 NO_LOG = logging.getLogger(f"{__name__}.librdkafka")
-"""Gets what librdkafka would write to stderr: its fatal errors, which we tell ourselves."""
+"""A disabled logger for what librdkafka would write to stderr: its fatal errors, which we log ourselves."""
 NO_LOG.disabled = True
 
 APPENDING: Mapping[str, Any] = {
@@ -40,8 +40,8 @@ APPENDING: Mapping[str, Any] = {
     "enable.idempotence": "true",
     # Java's default partitioner; with another hash the same key lands elsewhere and compaction keeps both.
     "partitioner": "murmur2_random",
-    # One append for what comes together. With 0 each record is a request. While a busy broker owes more answers than
-    # may be in flight, librdkafka then asks its socket a hundred thousand times a second.
+    # Records that come together go in one append. With 0 each record is a request. If a busy broker then owes more
+    # answers than may be in flight, librdkafka polls its socket a hundred thousand times a second.
     "linger.ms": "2",
     "allow.auto.create.topics": "false",
     "log_level": "0",
@@ -49,24 +49,30 @@ APPENDING: Mapping[str, Any] = {
 }
 
 WITHOUT_IDEMPOTENCE = {"enable.idempotence": "false", "max.in.flight.requests.per.connection": "1"}
-"""These settings keep records in order on a cluster that gives no producer ids."""
+"""Settings that keep records in order on a cluster that gives no producer ids."""
 
 LOST = frozenset(
     {KafkaError._MSG_TIMED_OUT, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION, KafkaError._FATAL}
 )
-"""What a producer says that knows of no broker any more, or does nothing more for another reason."""
+"""Codes of a producer that no longer knows any broker, or that ended for another reason."""
 
 WITHIN = 30.0
-"""Seconds within which librdkafka retries an append; afterwards the caller's next round does."""
+"""Seconds within which librdkafka retries an append. Afterwards the caller's next round does."""
 
 ACTS_WITHIN = 5.0
-"""The same for records that have no term: shorter than a take-over, so that they do not outlast one in a queue."""
+"""The same limit for records without a term.
+
+It is shorter than a take-over, so that such records do not outlast one in a queue.
+"""
 
 STOPS_S = 1.0
 
 
 class QueuedRecord(NamedTuple):
-    """A record on its way. `future`: who waits for its partition and offset. `timestamp_ms` 0: librdkafka's clock."""
+    """A record on its way to the cluster.
+
+    `future` gets its partition and offset. A `timestamp_ms` of 0 stands for librdkafka's clock.
+    """
 
     future: asyncio.Future[tuple[int, int]]
     topic: str
@@ -78,12 +84,18 @@ class QueuedRecord(NamedTuple):
 
 
 Delivered = tuple[asyncio.Future[tuple[int, int]], ClusterError | None, int, int]
-"""Of a record: who waits for it, what went wrong, and its partition and offset."""
+"""The result for one record: its future, its error if it failed, its partition and its offset."""
 
 
 class ControlProducer:
-    """One producer with a thread that serves its acknowledgements. What is not acknowledged `within` seconds raises
-    NotAppended. `access` is what we need on the cluster."""
+    """A producer for one cluster, with a thread that serves its acknowledgements.
+
+    Args:
+        alias: The alias of the cluster.
+        conf: librdkafka's settings.
+        within: Seconds after which a record without an acknowledgement raises NotAppended.
+        access: The rights that we need on the cluster. Errors name them.
+    """
 
     def __init__(
         self, alias: str, conf: Mapping[str, str], *, within: float = WITHIN, access: Access = NO_ACCESS
@@ -99,23 +111,28 @@ class ControlProducer:
         self._unanswered = ClientReset()
         self._lost = False
         self._fatal = False
-        """The present producer does nothing more (librdkafka's fatal errors)."""
+        """True if the present producer sends nothing more (librdkafka's fatal errors)."""
         self._end_cause: KafkaError | None = None
-        """Why the present producer does nothing more. Later errors only say that it does not."""
+        """The error that ended the present producer. Later errors only say that it has ended."""
         self._idempotent = True
         self._acknowledged = False
         """True once the cluster has acknowledged a record."""
         self._question = ProducerIdQuestion(access, str(conf.get("client.id", "")))
         self._refused: deque[tuple[QueuedRecord, KafkaError]] = deque()
-        """Records that the present producer did not take, for it has ended."""
+        """Records that the present producer did not take, or gave back, because it has ended."""
         self._again: deque[QueuedRecord] = deque()
         """Records that no producer has sent, and that the next one gets."""
         self._delivered: deque[Delivered] = deque()
-        """What threads have found delivered or lost. The event loop settles it."""
+        """Results that threads have queued for the event loop."""
 
     async def start(self) -> None:
-        """Begin, unless it has begun, in the loop that appends. Does not need the cluster: appends wait for it. Raises
-        ClusterUnreachable where certificates do not serve, or there is no access token to log in with."""
+        """Start the producer in the running event loop, unless it has been started.
+
+        It does not need the cluster: appends wait for it.
+
+        Raises:
+            ClusterUnreachable: The certificates cannot be used, or there is no access token for the login.
+        """
         if self._started:
             return
         async with self._making:
@@ -131,7 +148,10 @@ class ControlProducer:
         return create_client(Producer, self._conf | ({} if self._idempotent else WITHOUT_IDEMPOTENCE), self.alias)
 
     async def stop(self, within: float = 3.0) -> None:
-        """Wait at most `within` seconds for what is in flight, then end; what is left raises NotAppended."""
+        """Wait at most `within` seconds for the records in flight, then end.
+
+        The remaining ones raise NotAppended.
+        """
         if not self._started:
             return
         await asyncio.to_thread(self._report, self._producer.flush, within)
@@ -152,8 +172,11 @@ class ControlProducer:
         timestamp_ms: int | None,
         headers: Sequence[tuple[str, bytes]] = (),
     ) -> asyncio.Future[tuple[int, int]]:
-        """Queue one record, once started; the future holds (partition, offset) or raises NotAppended or
-        NotPermitted."""
+        """Queue one record on the started producer.
+
+        Returns:
+            A future for (partition, offset), which may raise NotAppended or NotPermitted.
+        """
         future: asyncio.Future[tuple[int, int]] = self._loop.create_future()
         record = QueuedRecord(
             *(future, topic, key, value),
@@ -190,7 +213,7 @@ class ControlProducer:
                 if self._lacks_id:
                     self._question.ask_if_due(self._loop, self._end_without_ids)
             else:
-                # Errors of the connection pile up unless somebody polls, hence not without a limit.
+                # The wait has a limit, because errors of the connection pile up without a poll.
                 self._wanted.wait(5.0)
                 self._wanted.clear()
                 self._report(self._producer.poll, 0)
@@ -201,7 +224,10 @@ class ControlProducer:
             self._wake_loop()
 
     def _report(self, poll_or_flush: Callable[[float], int], seconds: float) -> None:
-        """Let a producer report. Why it has come to its end it raises once, in place of a report."""
+        """Let a producer call back.
+
+        It raises the error that ended it once, in place of callbacks.
+        """
         try:
             poll_or_flush(seconds)
         except KafkaException as exc:
@@ -210,7 +236,10 @@ class ControlProducer:
             log.debug("producer ended", extra={"text": error_text(exc.args[0]), "cluster": self.alias})
 
     def _clear(self, producer: Producer) -> None:
-        """Let a producer report all records that it holds: a flush ends early by raising why the producer has ended."""
+        """Let a producer report all records that it holds.
+
+        A flush ends early if it raises the error that ended the producer, so it is repeated.
+        """
         deadline = time.monotonic() + STOPS_S
         while True:
             producer.purge()
@@ -229,9 +258,12 @@ class ControlProducer:
             self._lost = self._fatal = True
 
     def _replace(self) -> None:
-        """Go on with another producer. What the former one holds is not appended, or was without our knowing: it must
-        not come after what is sent from now on. Where the former got no producer id, it has sent nothing: the next one
-        gets all that it holds, and is not idempotent."""
+        """Replace the producer by another one.
+
+        The records that the former one holds are not appended, or were appended without an acknowledgement. They must
+        not come after later records. A former producer without a producer id has sent nothing: the next one gets all
+        its records, and is not idempotent.
+        """
         if self._idempotent and not self._gives_ids:
             self._idempotent = False
             log.info("appending without idempotence", extra={"text": NO_IDS, "cluster": self.alias})
@@ -241,11 +273,11 @@ class ControlProducer:
             log.debug("no other producer", extra={"text": str(exc), "cluster": self.alias})
             self._report_refused()
             self._lost = bool(self._again)
-            return  # what is lost next comes here again
+            return  # the next lost record repeats this
         log.debug("connecting anew", extra={"text": f"appends to {self.alias}: no answer", "cluster": self.alias})
         with self._replacing:
             former, self._producer = self._producer, fresh
-            if not self._gives_ids:  # all that it holds comes before what is sent from now on
+            if not self._gives_ids:  # its records come before later ones
                 self._clear(former)
                 self._report_refused()
                 while self._again:
@@ -268,8 +300,10 @@ class ControlProducer:
         self._delivered.append((record.future, None, partition, -1 if offset is None else offset))
 
     def _fail(self, record: QueuedRecord, error: KafkaError) -> None:
-        """Report a record that is not appended, or was without our knowing. If its producer has ended, that waits until
-        the reason is known."""
+        """Report a record that was not appended, or whose acknowledgement was lost.
+
+        If its producer has ended, the report waits until the cause is known.
+        """
         self._lost |= error.code() in LOST
         self._fatal |= error.code() == KafkaError._FATAL
         if error.code() in OF_THE_END:
@@ -278,7 +312,10 @@ class ControlProducer:
             self._delivered.append((record.future, self._trouble(record.topic, error), -1, -1))
 
     def _report_refused(self) -> None:
-        """Report records whose producer has ended, or keep them for the next one. Those that it took come first."""
+        """Report records whose producer has ended, or keep them for the next one.
+
+        Records that the producer had taken come first.
+        """
         refused = sorted(self._refused, key=lambda each: each[1].code() == KafkaError._FATAL)
         self._refused.clear()
         for record, error in refused:
@@ -288,7 +325,10 @@ class ControlProducer:
                 self._delivered.append((record.future, self._trouble(record.topic, error), -1, -1))
 
     def _wake_loop(self) -> None:
-        """Once for all that one poll found: each time costs a system call, and a turn of the event loop."""
+        """Wake the event loop once for all results of one poll.
+
+        Each time costs a system call, and a turn of the event loop.
+        """
         if self._delivered:
             try:
                 self._loop.call_soon_threadsafe(self._settle)
@@ -310,7 +350,10 @@ class ControlProducer:
 
 
 class ControlTopicLog:
-    """Appends to one topic; the first append starts the producer if it is not running, and raises what that does."""
+    """The log of one control topic, for appends.
+
+    The first append starts the producer if it is not running, and raises the same errors as `ControlProducer.start`.
+    """
 
     def __init__(self, producer: ControlProducer, topic: str) -> None:
         self._producer = producer
@@ -325,8 +368,11 @@ class ControlTopicLog:
         timestamp_ms: int | None = None,
         headers: Sequence[tuple[str, bytes]] = (),
     ) -> int:
-        """Append one record and return its offset. Raises NotAppended (it may be there all the same) or
-        NotPermitted.
+        """Append one record and return its offset.
+
+        Raises:
+            NotAppended: The record was not acknowledged. It may be in the log all the same.
+            NotPermitted: We may not write to the topic.
         """
         await self._producer.start()
         _, offset = await self._producer.send(self.topic, key, value, partition, timestamp_ms, headers)
@@ -335,7 +381,7 @@ class ControlTopicLog:
     async def append_all(
         self, records: Iterable[tuple[bytes | None, bytes | None]], *, partition: int | None = None
     ) -> Sequence[int]:
-        """Append in order (within a partition) and return the offsets, once all are acknowledged."""
+        """Append records in order (within a partition) and return their offsets, once all are acknowledged."""
         await self._producer.start()
         results = await asyncio.gather(*self.send(records, partition=partition))
         return [offset for _, offset in results]
@@ -343,6 +389,9 @@ class ControlTopicLog:
     def send(
         self, records: Iterable[tuple[bytes | None, bytes | None]], *, partition: int | None = None
     ) -> list[asyncio.Future[tuple[int, int]]]:
-        """Queue them in order, where the producer has been started; each future holds (partition, offset) or raises as
-        `append` does."""
+        """Queue records in order on the started producer.
+
+        Returns:
+            A future for (partition, offset) of each record. It raises the same errors as `append`.
+        """
         return [self._producer.send(self.topic, key, value, partition, None) for key, value in records]

@@ -1,7 +1,8 @@
-"""Find out whether a cluster gives producer ids. Without one an idempotent producer of librdkafka appends nothing.
+"""A test whether a cluster gives producer ids.
 
-librdkafka says so where brokers do not announce InitProducerId. Where they announce it and close the connection at it,
-or refuse it in each version, it asks for ever and says nothing.
+Without a producer id an idempotent producer of librdkafka appends nothing. librdkafka reports an error if brokers do
+not announce InitProducerId. If they announce it and close the connection at it, or refuse it in each version, it
+repeats the request for ever and reports nothing.
 """
 
 import asyncio
@@ -19,12 +20,12 @@ from lockstep_kafka.wire.timeouts import Timeouts
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 
 WITHOUT_IDS = frozenset({KafkaError._UNSUPPORTED_FEATURE, int(KafkaErrorCode.UNSUPPORTED_VERSION)})
-"""Codes by which an idempotent producer ends that gets no producer id."""
+"""Error codes of an idempotent producer that gets no producer id."""
 
 NO_IDS = "the cluster gives no producer ids (InitProducerId)"
 
 ASKED_AFTER_S = 2.0
-"""How long records wait for a first acknowledgement before the cluster is asked."""
+"""Seconds that records wait for a first acknowledgement before the cluster is asked."""
 
 ANSWERED_WITHIN = Timeouts(opening_s=5.0, question_s=5.0)
 
@@ -34,10 +35,10 @@ async def refuses_producer_ids(login: Mapping[str, str], client_id: str) -> bool
 
     Args:
         login: Java properties of a client.
-        client_id: By which brokers know it.
+        client_id: The client id for the brokers.
 
     Returns:
-        False also if brokers refuse for another reason, or if none lets us in now.
+        True if it gives none. False also if brokers refuse for another reason, or if none lets us in now.
     """
     try:
         cluster = await asyncio.to_thread(connect_cluster, "", login, client_id, ANSWERED_WITHIN)
@@ -53,7 +54,7 @@ async def refuses_producer_ids(login: Mapping[str, str], client_id: str) -> bool
 
 
 class ProducerIdQuestion:
-    """Ask a cluster, for one producer, whether it gives producer ids."""
+    """A request for one producer that tests whether its cluster gives producer ids."""
 
     def __init__(self, access: Access, client_id: str) -> None:
         self._login, self._client_id = access.login, client_id
@@ -61,8 +62,10 @@ class ProducerIdQuestion:
         self._asking: Future[None] | None = None
 
     def ask_if_due(self, loop: asyncio.AbstractEventLoop, on_refused: Callable[[], None]) -> None:
-        """Ask in `loop`, from another thread, if records have waited since `ASKED_AFTER_S`. The answer that there are
-        none calls `on_refused` there. A loop that is closed asks nothing."""
+        """Ask the cluster in `loop`, from another thread, if records have waited for `ASKED_AFTER_S`.
+
+        If the cluster gives no producer ids, `on_refused` is called in the loop. In a closed loop nothing is asked.
+        """
         now = time.monotonic()
         self._waits_since = self._waits_since or now
         is_asking = self._asking is not None and not self._asking.done()
@@ -76,6 +79,6 @@ class ProducerIdQuestion:
             on_refused()
 
     def close(self) -> None:
-        """Ask no longer."""
+        """Cancel the request."""
         if self._asking is not None:
             self._asking.cancel()

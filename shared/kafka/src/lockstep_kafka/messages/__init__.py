@@ -1,1 +1,1 @@
-"""Kafka's messages as bytes: those that kio knows, and our own codecs for the requests of every record (no I/O)."""
+"""Kafka's messages as bytes: kio's messages, and our own codecs for Fetch and Produce (no I/O)."""

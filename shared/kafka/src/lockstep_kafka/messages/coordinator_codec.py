@@ -1,14 +1,14 @@
-"""Which broker coordinates a group or a transactional id, as each version of FindCoordinator has it (no I/O)."""
+"""FindCoordinator in all its versions, for a group or a transactional id (no I/O)."""
 
 from typing import Any
 
 from lockstep_kafka.messages.message_versions import message
 
 GROUP_KEY, TRANSACTION_KEY = 0, 1
-"""Kinds of what is looked up."""
+"""Key types of FindCoordinator."""
 
 IN_LISTS = 4
-"""The first version that asks for several at once."""
+"""The first version that asks for several coordinators at once."""
 
 
 def coordinator_request(version: int, key: str, key_type: int) -> Any:
@@ -20,5 +20,5 @@ def coordinator_request(version: int, key: str, key_type: int) -> Any:
 
 
 def read_coordinator(answer: Any) -> Any:
-    """Return what the answer says: `error_code`, `node_id`, `host` and `port`."""
+    """Return the part of the answer with `error_code`, `node_id`, `host` and `port`."""
     return answer.coordinators[0] if answer.__version__ >= IN_LISTS else answer

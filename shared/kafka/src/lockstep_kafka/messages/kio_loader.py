@@ -1,4 +1,4 @@
-"""How kio is loaded: without hypothesis, which it imports where a developer has it installed."""
+"""The import of kio without hypothesis, which kio imports where a developer has it installed."""
 
 import sys
 from importlib import import_module
@@ -8,7 +8,7 @@ from typing import Any
 def load_kio() -> Any:
     """Return `kio.serial`, after kio's own types were imported.
 
-    With hypothesis that would cost a second of processor and 200 MB, none of which is used. A later import of
+    With hypothesis that would cost a second of processor time and 200 MB, none of which is used. A later import of
     hypothesis succeeds.
     """
     hides = "hypothesis" not in sys.modules

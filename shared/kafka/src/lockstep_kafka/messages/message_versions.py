@@ -1,4 +1,4 @@
-"""Messages of Kafka by API and version: how they are framed, and how kio fills and reads them (no I/O)."""
+"""Kafka's messages by API and version: their framing, and their encoding by kio (no I/O)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields
@@ -20,37 +20,47 @@ _CORRELATION_ID_SIZE = 4
 
 
 class AnswerFormat(Protocol):
-    """How the messages of an API are framed in one version, and how an answer is read."""
+    """The framing of an API's messages in one version, with the reader of an answer."""
 
     @property
     def is_flexible(self) -> bool:
-        """Whether headers have tags (KIP-482)."""
+        """True if headers have tags (KIP-482)."""
 
     def read_answer(self, frame: memoryview) -> Any:
-        """Return the answer in a frame that begins with its correlation id. Raises ConnectionError."""
+        """Return the answer in a frame that begins with its correlation id.
+
+        Raises:
+            ConnectionError: The frame is not such an answer.
+        """
 
 
 class EncodedRequest(NamedTuple):
-    """A request whose bytes, all but its header, are put together already."""
+    """A request whose bytes, all but its header, are encoded already."""
 
     api_key: int
     version: int
     parts: Parts
     asked_bytes: int = 0
-    """So many bytes are asked for; a far longer answer is refused."""
+    """The number of bytes that the request asks for. A far longer answer is refused."""
     format: "AnswerFormat | None" = None
-    """How the answer is read; None: as kio reads it."""
+    """The format of the answer. None is kio's."""
 
 
 class MessageFormat(NamedTuple):
-    """How an API's messages of one version are framed, and what reads an answer. `is_flexible`: headers have tags
-    (KIP-482)."""
+    """The framing of an API's messages in one version, with kio's reader of an answer.
+
+    `is_flexible` is true if headers have tags (KIP-482).
+    """
 
     is_flexible: bool
     reader: Callable[[memoryview, int], tuple[Any, int]]
 
     def read_answer(self, frame: memoryview) -> Any:
-        """Return the answer in a frame that begins with its correlation id. Raises ConnectionError."""
+        """Return the answer in a frame that begins with its correlation id.
+
+        Raises:
+            ConnectionError: The header of the answer has tagged fields.
+        """
         if not self.is_flexible:
             return self.reader(frame, _CORRELATION_ID_SIZE)[0]
         if frame[_CORRELATION_ID_SIZE] != 0:
@@ -78,14 +88,19 @@ def _field_names(kind: type) -> frozenset[str]:
 
 
 def filled(kind: type, **values: Any) -> Any:
-    """Return an entity with those of the values that its version has a field for. The caller knows that a broker of
-    that version does the same without the others."""
+    """Return an entity with those of the values for which its version has a field.
+
+    The caller knows that a broker of that version does the same without the others.
+    """
     names = _field_names(kind)
     return kind(**{name: value for name, value in values.items() if name in names})
 
 
 def encoded(entity: Any, asked_bytes: int = 0) -> EncodedRequest:
-    """Return a message of kio's as it is sent. `asked_bytes`: as `EncodedRequest` has them."""
+    """Return a message of kio's as it is sent.
+
+    `asked_bytes` is that of `EncodedRequest`.
+    """
     body = BytesIO()
     _kio.entity_writer(type(entity))(body, entity)
     return EncodedRequest(int(entity.__api_key__), int(entity.__version__), [body.getvalue()], asked_bytes)

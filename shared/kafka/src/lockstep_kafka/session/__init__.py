@@ -1,1 +1,1 @@
-"""What is asked of one broker, or of each: versions, addresses, quotas, clocks, log sizes."""
+"""Requests to one broker, or to each: versions, addresses, quotas, clocks, log sizes."""

@@ -1,4 +1,4 @@
-"""One connection to one broker that says how far it came, and asks what librdkafka has no call for.
+"""A connection to one broker that reports the step at which it failed, and sends requests that librdkafka lacks.
 
 A client library says that a cluster cannot be reached. `lockstep doctor` says at which step: connection, versions,
 token, mechanism or credentials.
@@ -24,15 +24,17 @@ from lockstep_state.opening_step import OpeningStep
 METADATA_TOPIC = "__cluster_metadata"
 
 SAYS_OPERATIONS = range(8, 11)
-"""Versions of Metadata that say what we may do on the cluster (KIP-430)."""
+"""Versions of Metadata that report what we may do on the cluster (KIP-430)."""
 
 OPERATIONS_NOT_SAID = -(2**31)
-"""What stands for operations that a broker does not say."""
+"""The value in place of operations that a broker does not report."""
 
 
 class SessionRefused(Exception):
-    """A connection that was not opened: at which step, why, and the mechanisms that the broker offers, where it said
-    so."""
+    """A connection that was not opened.
+
+    It has the step, the cause, and the SASL mechanisms that the broker offers if it named them.
+    """
 
     def __init__(self, step: OpeningStep, why: str, offered: tuple[str, ...] = ()) -> None:
         super().__init__(why)
@@ -42,8 +44,10 @@ class SessionRefused(Exception):
 
 
 class QuestionRefused(Exception):
-    """A broker did not answer a question. `is_denied`: for lack of a permission. `is_unknown`: its version does not
-    know the question."""
+    """A request that a broker did not answer.
+
+    `is_denied` is true if a permission is missing, `is_unknown` if the broker does not know the request.
+    """
 
     def __init__(self, why: str, *, is_denied: bool = False, is_unknown: bool = False) -> None:
         super().__init__(why)
@@ -53,7 +57,7 @@ class QuestionRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class AdvertisedBroker:
-    """A broker at the address that clients are given."""
+    """A broker with its advertised address."""
 
     id: int
     host: str
@@ -62,7 +66,10 @@ class AdvertisedBroker:
 
 @dataclass(frozen=True, slots=True)
 class QuotaEntry:
-    """Quotas of one entity. `user` and `client_id` None: the entity does not name one; "": its default."""
+    """Quotas of one entity.
+
+    A `user` or `client_id` of None is not part of the entity. "" is the default of that kind.
+    """
 
     user: str | None
     client_id: str | None
@@ -71,7 +78,10 @@ class QuotaEntry:
 
 @dataclass(frozen=True, slots=True)
 class ClockReading:
-    """The time of day of a node, compared with ours. `ahead_ms`: how far it is ahead, give or take `error_ms`."""
+    """The clock of a node compared with ours.
+
+    It is `ahead_ms` ahead, give or take `error_ms`.
+    """
 
     node: str
     ahead_ms: float
@@ -79,17 +89,25 @@ class ClockReading:
 
 
 class BrokerSession:
-    """A connection to one broker. Open it with `open`, and close it."""
+    """A connection to one broker, which `open` opens and the caller closes."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self.offered = connection.offered
-        """SASL mechanisms that the broker has; empty without SASL."""
+        """SASL mechanisms that the broker has. The tuple is empty without SASL."""
 
     @classmethod
     async def open(cls, host: str, port: int, settings: Mapping[str, Any]) -> "BrokerSession":
-        """Connect and log in. `settings` are those of a connection (`client_settings.wire_connection`). Raises
-        SessionRefused."""
+        """Connect and log in.
+
+        Args:
+            host: The host of the broker.
+            port: The port of the broker.
+            settings: The settings of a connection (`client_settings.wire_connection`).
+
+        Raises:
+            SessionRefused: The connection was not opened.
+        """
         connection = Connection(host, port, **settings)
         connection.question_s = settings["opening_s"]
         try:
@@ -101,12 +119,16 @@ class BrokerSession:
         return cls(connection)
 
     def close(self) -> "asyncio.Future[None]":
-        """Close the connection. Returns a future that is done when the socket is closed."""
+        """Close the connection.
+
+        Returns:
+            A future that is done when the socket is closed.
+        """
         return self._connection.close()
 
     @property
     def is_broker(self) -> bool:
-        """Whether clients are served here: a KRaft controller has no Metadata."""
+        """Return whether this is a broker for clients: a KRaft controller has no Metadata."""
         return APIS["metadata"].key in self._connection.versions
 
     @property
@@ -119,13 +141,21 @@ class BrokerSession:
         return unfit_requests(self._connection.versions, required)
 
     async def metadata(self) -> tuple[str, tuple[AdvertisedBroker, ...]]:
-        """The cluster's id, and its brokers as they are advertised. Raises QuestionRefused."""
+        """Return the cluster's id, and its brokers with their advertised addresses, sorted by id.
+
+        Raises:
+            QuestionRefused: The broker did not answer.
+        """
         answer = await self._ask("metadata", lambda m: metadata_request(m.MetadataRequest.__version__, []))
         brokers = sorted((int(broker.node_id), str(broker.host), int(broker.port)) for broker in answer.brokers)
         return str(getattr(answer, "cluster_id", None)), tuple(AdvertisedBroker(*broker) for broker in brokers)
 
     async def says_cluster_operations(self) -> bool:
-        """Return whether the broker says what we may do on the cluster. Raises QuestionRefused."""
+        """Return whether the broker reports what we may do on the cluster.
+
+        Raises:
+            QuestionRefused: The broker did not answer.
+        """
         oldest, newest = self._connection.versions.get(APIS["metadata"].key, (0, -1))
         version = min(newest, SAYS_OPERATIONS[-1])
         if version < max(oldest, SAYS_OPERATIONS[0]):
@@ -141,7 +171,11 @@ class BrokerSession:
         return bool(answer.cluster_authorized_operations != OPERATIONS_NOT_SAID)
 
     async def round_trips(self, count: int) -> tuple[float, ...]:
-        """Seconds that so many small requests took, one after the other. Raises QuestionRefused."""
+        """Return the seconds that each of so many small requests took, one after the other.
+
+        Raises:
+            QuestionRefused: The broker did not answer.
+        """
         seconds = []
         for _ in range(count):
             began = time.perf_counter()
@@ -150,7 +184,11 @@ class BrokerSession:
         return tuple(seconds)
 
     async def quotas(self) -> tuple[QuotaEntry, ...]:
-        """Every client quota of the cluster. Raises QuestionRefused; it needs DescribeConfigs on the cluster."""
+        """Return every client quota of the cluster.
+
+        Raises:
+            QuestionRefused: The broker did not answer, or DescribeConfigs on the cluster is missing.
+        """
         answer = await self._ask(
             "describe_client_quotas", lambda m: m.DescribeClientQuotasRequest(components=(), strict=False)
         )
@@ -158,8 +196,11 @@ class BrokerSession:
         return tuple(_quota_entry(entry) for entry in answer.entries or ())
 
     async def controller_clock(self) -> ClockReading:
-        """The clock of the active controller, which says the time in its answer (KRaft, Kafka 3.3). Raises
-        QuestionRefused; it needs Describe on the cluster."""
+        """Return the clock of the active controller, which is in its answer (KRaft, Kafka 3.3).
+
+        Raises:
+            QuestionRefused: The broker did not answer, Describe on the cluster is missing, or the answer has no time.
+        """
 
         def request(m: Any) -> Any:
             topic = m.TopicData(topic_name=METADATA_TOPIC, partitions=(m.PartitionData(partition_index=0),))
@@ -184,7 +225,7 @@ class BrokerSession:
         """Return the answer to a request that is made with kio's module of the newest version in common."""
         try:
             version = self._connection.version(api)
-        except BrokerUnreachable as exc:  # also a controller's, which has no Metadata
+        except BrokerUnreachable as exc:  # also raised by a controller, which has no Metadata
             why = f"the broker knows {APIS[api].name} in no version of ours"
             raise QuestionRefused(why, is_unknown=True) from exc
         return await self._call(request(message(api, version, "request")))
@@ -197,7 +238,14 @@ class BrokerSession:
 
 
 def clock_reading(node: str, at_ms: float, before_s: float, after_s: float) -> ClockReading:
-    """What a node's time of day says of its clock. It was read between two of our own, in Unix seconds."""
+    """Return the clock of a node.
+
+    Args:
+        node: The name of the node.
+        at_ms: The node's time in Unix milliseconds.
+        before_s: Our time before it was read, in Unix seconds.
+        after_s: Our time after it was read, in Unix seconds.
+    """
     ours_ms = (before_s + after_s) * 500
     return ClockReading(node, at_ms - ours_ms, abs(after_s - before_s) * 500)
 

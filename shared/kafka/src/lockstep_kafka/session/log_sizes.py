@@ -1,4 +1,4 @@
-"""How many bytes each partition has on disk, which librdkafka does not ask for (DescribeLogDirs, KIP-113)."""
+"""The size of each partition on disk (DescribeLogDirs, KIP-113), which librdkafka does not ask for."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -21,22 +21,22 @@ async def read_log_sizes(
     partitions: Iterable[TopicPartition],
     timeout_s: float,
 ) -> dict[TopicPartition, int]:
-    """Return the bytes of each partition, of the largest replica. Absent: no broker has it.
+    """Return the bytes of each partition, of the largest replica.
 
-    It connects for this one answer, and needs Describe on the cluster. It is a RequestUnsupported if a broker does not
-    know the request.
+    A partition is absent if no broker has it. Each call opens connections, and needs Describe on the cluster.
 
     Args:
-        alias: Of the cluster, for errors.
+        alias: The alias of the cluster, for errors.
         properties: Java properties of a client.
-        client_id: By which brokers know it.
-        partitions: Those that are asked for.
+        client_id: The client id for the brokers.
+        partitions: The partitions that are asked for.
         timeout_s: Seconds that each connection and each answer may take.
 
     Raises:
         ClusterUnreachable: A broker does not answer.
         NotPermitted: The principal may not describe the cluster.
-        RequestRefused: A broker refuses the request, or does not know it.
+        RequestUnsupported: A broker does not know the request.
+        RequestRefused: A broker refuses the request.
     """
     by_topic = dict[str, list[int]]()
     for topic, number in partitions:
@@ -55,7 +55,7 @@ async def read_log_sizes(
 
 
 def _gather(alias: str, results: Sequence[Any], sizes: dict[TopicPartition, int]) -> None:
-    if not results:  # each broker has a log directory; in this version it is silent where it does not permit it
+    if not results:  # every broker has a log directory: an empty answer means a missing right
         raise NotPermitted(alias, "DESCRIBE", CLUSTER)
     for result in results:
         code = int(result.error_code)

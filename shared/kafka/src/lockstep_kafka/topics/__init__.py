@@ -1,1 +1,1 @@
-"""Reading and following a topic, and the control topics."""
+"""Reading and following of topics, and the control topics."""

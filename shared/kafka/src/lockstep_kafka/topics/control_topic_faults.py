@@ -1,6 +1,6 @@
-"""Find what is wrong with a control topic that exists: its policy, partitions, retention or in-sync replicas.
+"""Faults of a control topic that exists: in its cleanup policy, partitions, retention or in-sync replicas.
 
-Anybody may create a topic of ours beforehand, or change it later. With `cleanup.policy=delete` the state topic loses
+Anybody may create a control topic beforehand, or change it later. With `cleanup.policy=delete` the state topic loses
 its rows after the retention, without an error anywhere. `find_faults` is pure, `read_faults` asks a cluster.
 """
 
@@ -23,15 +23,18 @@ MEANINGS: Mapping[str, str] = {
     TIMESTAMP_TYPE: "records of a clock that is wrong are refused",
     PARTITIONS: "a part of the work has no partition",
 }
-"""What follows from each, by the setting: also its code."""
+"""The consequence of each fault, by setting. The setting is also the code of the fault."""
 
 ENDS_WORK = frozenset({CLEANUP_POLICY, MIN_INSYNC, PARTITIONS})
-"""With these a flow would lose what it has to know, or could write nothing. It does not run so."""
+"""Settings whose faults end the work.
+
+With such a fault a flow would lose rows that it needs, or could write nothing. So it does not run.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ControlTopicFault:
-    """Hold one setting of a control topic that differs from what its readers need."""
+    """One setting of a control topic that differs from what its readers need."""
 
     topic: str
     setting: str
@@ -40,7 +43,7 @@ class ControlTopicFault:
 
     @property
     def sentence(self) -> str:
-        """Say what is wrong and what follows."""
+        """Return a sentence about the fault and its consequence."""
         if self.is_too_many:
             return (
                 f"{self.topic} has {self.actual} partitions, and needs {self.needed}: rows in the others are not read. "
@@ -50,16 +53,19 @@ class ControlTopicFault:
 
     @property
     def ends_work(self) -> bool:
-        """Return whether the flow does not run with it. Otherwise a cluster may refuse the change, and it stays so."""
+        """Return whether the flow does not run with the fault.
+
+        The other faults may stay if a cluster refuses the change.
+        """
         return self.setting in ENDS_WORK
 
     @property
     def is_too_many(self) -> bool:
-        """Return whether it has partitions that it must not have."""
+        """Return whether the topic has partitions that it must not have."""
         return self.setting == PARTITIONS and int(self.actual) > int(self.needed)
 
     def command(self, bootstrap: str) -> str:
-        """Return the command line that sets it right."""
+        """Return the command line that repairs the fault."""
         if self.is_too_many:
             return f"kafka-topics --bootstrap-server {bootstrap} --delete --topic {self.topic}"
         if self.setting == PARTITIONS:
@@ -73,18 +79,18 @@ class ControlTopicFault:
 
 
 class ControlTopicUnfit(ClusterError):
-    """A control topic does not keep or take what a flow has to know, and we may not set it right."""
+    """An error if a control topic does not keep or take what a flow needs, and we may not repair it."""
 
 
 def find_faults(
     topic: ControlTopic, partitions: int, replicas: int, configs: Mapping[str, str]
 ) -> Iterator[ControlTopicFault]:
-    """Yield what differs from what readers of the topic need.
+    """Yield the faults of a control topic.
 
     Args:
-        topic: As it would be created.
-        partitions: How many it has.
-        replicas: How many the partition with the fewest has; 0: not known.
+        topic: The topic as it would be created.
+        partitions: The number of its partitions.
+        replicas: The number of replicas of the partition with the fewest; 0 if it is not known.
         configs: Its effective configs. One that is absent is not judged.
     """
     for setting in (CLEANUP_POLICY, TIMESTAMP_TYPE):
@@ -104,14 +110,18 @@ def find_faults(
 
 
 class FoundFaults(NamedTuple):
-    """What differs from what readers need, and why the settings of a topic are not known, by its name."""
+    """The faults of control topics, and by topic the errors of configs that could not be read."""
 
     faults: Sequence[ControlTopicFault]
     unknown: Mapping[str, ClusterError]
 
 
 async def read_faults(admin: Admin, topics: Iterable[ControlTopic]) -> FoundFaults:
-    """Return the faults of those topics that exist. Raises ClusterUnreachable."""
+    """Return the faults of those topics that exist.
+
+    Raises:
+        ClusterUnreachable: No broker answered.
+    """
     by_name = {topic.name: topic for topic in topics}
     described = (await admin.topics(by_name)).done
     answer = await together(admin.config_pieces(described))
@@ -124,7 +134,11 @@ async def read_faults(admin: Admin, topics: Iterable[ControlTopic]) -> FoundFaul
 
 
 async def set_right(admin: Admin, faults: Sequence[ControlTopicFault]) -> Mapping[ControlTopicFault, ClusterError]:
-    """Change what differs. Returns why, for each fault that stays. Raises ClusterUnreachable."""
+    """Repair faults, and return the error of each fault that stays.
+
+    Raises:
+        ClusterUnreachable: No broker answered.
+    """
     configs: dict[str, dict[str, str | None]] = {}
     for fault in faults:
         if fault.setting != PARTITIONS:

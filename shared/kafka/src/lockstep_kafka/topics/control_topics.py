@@ -1,5 +1,7 @@
-"""Control topics of a flow: created by whichever service comes first, and existing is success (`architecture.md`
-§3)."""
+"""The control topics of a flow.
+
+Whichever service comes first creates them, and a topic that exists is a success (`architecture.md` §3).
+"""
 
 import asyncio
 import logging
@@ -17,51 +19,68 @@ from lockstep_rules.topic_plan import factor_words, possible_factor
 from lockstep_state.names import COMMANDS_PARTITIONS, Flow, commands_topic, events_topic, state_topic
 
 KEPT = timedelta(days=7)
-"""How long events and commands are kept."""
+"""Retention of events and commands."""
 
 INDEX_BYTES = 64 << 10
-"""Brokers make an index of this size for each segment of each partition, two of them, once it has 4 KiB. The append
-that brings these waits for it: 10 MiB by default, which took 20 ms each (decision 0008). 64 KiB index 20 MiB."""
+"""Size of the indexes of a segment, in bytes.
+
+Brokers make two indexes of this size for each segment of each partition, once it has 4 KiB. The append that brings
+these waits for it. With the default of 10 MiB it took 20 ms each (decision 0008). 64 KiB index 20 MiB.
+"""
 
 STATE_SEGMENT_BYTES = 16 << 20
-"""The segment that is written to is never compacted, so everything in it is replayed at every start."""
+"""Segment size of the state topic.
+
+The active segment is never compacted, so everything in it is replayed at every start.
+"""
 
 VISIBLE_WITHIN, LOOK_AGAIN = 10.0, 0.1
-"""Seconds; usual is a tenth."""
+"""Seconds until created topics have to be visible, and between two looks. Usually a tenth of a second is enough."""
 
 KEPT_CONFIGS = frozenset({"cleanup.policy"})
 """Configs without which a control topic loses records. Without the others it is slower, or larger."""
 
 OUR_TIME = {"message.timestamp.type": "LogAppendTime"}
-"""Brokers take no record from more than an hour ahead of them (`message.timestamp.after.max.ms`). Ours are theirs to
-date, or a clock that is off would keep progress from being written."""
+"""The config that lets brokers date our records.
+
+Brokers refuse a record from more than an hour ahead of them (`message.timestamp.after.max.ms`). A clock of ours that is
+off would keep progress from being written.
+"""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ControlTopic:
-    """A topic of ours or of MM2 that has to exist. `replication_factor` -1: the broker's default. All are small,
-    and are created with small indexes besides what `configs` say."""
+    """A topic of Lockstep or MM2 that has to exist.
+
+    A `replication_factor` of -1 is the broker's default. All such topics are small, and are created with small indexes
+    besides their `configs`.
+    """
 
     name: str
     partitions: int = 1
     replication_factor: int = -1
     configs: dict[str, str] = field(default_factory=lambda: {"cleanup.policy": "compact"})
     needs_partitions: bool = False
-    """With fewer partitions a part of the work is not done."""
+    """True if a part of the work is not done with fewer partitions."""
     is_one_log: bool = False
-    """It has one partition: the order of its records is that of what they say. Others may have more than they need."""
+    """True if the topic must have one partition, because the order of its records matters.
+
+    Others may have more partitions than they need.
+    """
 
     @property
     def creation_configs(self) -> dict[str, str]:
-        """Return what it is created with, the most important first: a cluster that refuses two that do not fit together
-        gets the first one."""
+        """Return the configs for the creation of the topic, the most important first.
+
+        A cluster that refuses two configs that do not fit together gets the first one.
+        """
         return {**self.configs, "segment.index.bytes": str(INDEX_BYTES)}
 
 
 def flow_topics(flow: Flow, group_id: str | None, replication_factor: int) -> tuple[ControlTopic, ...]:
-    """State, events and commands of a flow."""
+    """Return the state topic, the events topic and the commands topic of a flow."""
     kept = {"cleanup.policy": "delete", "retention.ms": str(int(KEPT.total_seconds() * 1000)), **OUR_TIME}
     state = {"cleanup.policy": "compact", **OUR_TIME, "segment.bytes": str(STATE_SEGMENT_BYTES)}
     return (
@@ -74,30 +93,33 @@ def flow_topics(flow: Flow, group_id: str | None, replication_factor: int) -> tu
 
 
 def source_offsets_topic(control: ControlSettings) -> ControlTopic:
-    """Where Connect keeps the source offsets of connectors."""
+    """Return the topic in which Connect keeps the source offsets of connectors."""
     return ControlTopic(
         control.offset_storage_topic, control.offset_storage_partitions, control.storage_replication_factor
     )
 
 
 def offset_syncs_topic(settings: FlowSettings) -> ControlTopic:
-    """Where offset syncs lie, on `settings.offset_syncs_cluster`."""
+    """Return the topic of the offset syncs, on `settings.offset_syncs_cluster`."""
     return ControlTopic(settings.offset_syncs_topic, 1, settings.data_plane.offset_syncs_replication_factor)
 
 
 def checkpoints_topic(settings: FlowSettings) -> ControlTopic:
-    """Where checkpoints lie, on the target."""
+    """Return the topic of the checkpoints, on the target."""
     return ControlTopic(settings.checkpoints_topic, 1, settings.checkpoint.topic_replication_factor)
 
 
 def heartbeats_topic(settings: FlowSettings) -> ControlTopic:
-    """Where heartbeats are written, on the target."""
+    """Return the topic of the heartbeats, on the target."""
     return ControlTopic(settings.policy.heartbeats_topic(), 1, settings.heartbeat.topic_replication_factor)
 
 
 def service_topics(settings: FlowSettings, service: str) -> tuple[tuple[str, ControlTopic], ...]:
-    """What a service creates when it starts, beside the topics that every service of a flow needs, with the alias of
-    the cluster. The quarantine topic is not among them: the first refused record creates it."""
+    """Return the topics that a service creates when it starts, each with the alias of its cluster.
+
+    Topics that every service of a flow needs are not among them. Neither is the quarantine topic: the first refused
+    record creates it.
+    """
     target, emits = settings.flow.target, settings.data_plane.emit_offset_syncs
     syncs = [(settings.offset_syncs_cluster, offset_syncs_topic(settings))] if emits else []
     match service:
@@ -116,17 +138,19 @@ class CreatedTopics:
 
     names: tuple[str, ...] = ()
     refused: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Configs that the cluster refused, each with what it said, by topic."""
+    """Configs that the cluster refused, each with its message, by topic."""
 
 
 async def ensure_control_topics(admin: Admin, topics: Sequence[ControlTopic]) -> CreatedTopics:
-    """Create what is missing. Safe to call at any time and from several processes at once.
+    """Create the topics that are missing.
 
-    A replication factor above the number of brokers is lowered to it. One that the cluster refuses is replaced by one
-    that it takes. Both are logged as warnings. Configs that the cluster refuses are left out, but for `KEPT_CONFIGS`.
+    Safe to call at any time and from several processes at once. A replication factor above the number of brokers is
+    lowered to it. One that the cluster refuses is replaced by one that it accepts. Both are logged as warnings.
+    Configs that the cluster refuses are left out, but for `KEPT_CONFIGS`.
 
     Raises:
-        NotPermitted, RequestRefused: The first topic that could not be created.
+        NotPermitted: The first topic that could not be created lacks a permission.
+        RequestRefused: The cluster refused the first topic that could not be created.
         ClusterUnreachable: No broker answers.
     """
     existing = await admin.topic_names()
@@ -144,13 +168,13 @@ async def ensure_control_topics(admin: Admin, topics: Sequence[ControlTopic]) ->
 
 
 def new_topic(topic: ControlTopic, brokers: int) -> NewTopic:
-    """Return a control topic as a cluster with so many brokers is asked for it."""
+    """Return a control topic as it is created on a cluster with so many brokers."""
     factor = possible_factor(topic.replication_factor, brokers)
     return NewTopic(topic.name, topic.partitions, factor, topic.creation_configs)
 
 
 def refused_configs_text(topic: str, alias: str, refused: Mapping[str, str]) -> str:
-    """Return a sentence about the configs of a control topic that a cluster does not take."""
+    """Return a sentence about the configs of a control topic that a cluster does not accept."""
     said = "; ".join(f"{key} ({why})" for key, why in refused.items())
     return f"{topic}: cluster {alias} does not take {said}; the topic is created without"
 
@@ -163,8 +187,11 @@ def _warn_of_factors(alias: str, creation: Creation) -> None:
 
 
 async def _visible(admin: Admin, created: Sequence[ControlTopic]) -> None:
-    """Wait a little for what has just been created. Brokers learn of it later than the controller, and answer meanwhile
-    that it does not exist. What is not there then is found missing by the code that needs it."""
+    """Wait a little for topics that have just been created.
+
+    Brokers learn of a topic later than the controller, and answer meanwhile that it does not exist. The code that
+    needs a topic finds out if it is still missing after the wait.
+    """
     names, deadline = {topic.name for topic in created}, time.monotonic() + VISIBLE_WITHIN
     while not names <= (await admin.topic_names()).keys() and time.monotonic() < deadline:
         await asyncio.sleep(LOOK_AGAIN)

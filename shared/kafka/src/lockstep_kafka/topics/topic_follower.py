@@ -1,7 +1,7 @@
-"""Replay a topic and go on following it: a `TopicReader` on a thread of its own that hands over to the event loop.
+"""A follower of a topic: a `TopicReader` on its own thread, which hands records to the event loop.
 
-Each follower sees every record of the partitions it was given, in order per partition. It reads from the beginning to
-the end taken first (then `caught_up` is set) and goes on.
+Each follower gets every record of its partitions, in order per partition. It reads from the beginning to the end that
+it took first (then `caught_up` returns), and goes on.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from lockstep_kafka.topics.topic_reader import Record, TopicReader
 NO_STARTS: Mapping[int, int] = MappingProxyType({})
 
 AHEAD = 4
-"""Batches the thread may be ahead of the loop; bounds memory during the replay of a long topic."""
+"""Batches that the thread may be ahead of the loop. It bounds memory during the replay of a long topic."""
 
 
 def target_follower(
@@ -35,7 +35,7 @@ def target_follower(
     from_beginning: bool = True,
     starts: Mapping[int, int] = NO_STARTS,
 ) -> "TopicFollower":
-    """Of a topic of the flow's target, which sees the follower as the client `client`."""
+    """Return a follower of a topic on the flow's target, for the client `client`."""
     alias = settings.flow.target
     return TopicFollower(
         client_settings.target_consumer(settings, client),
@@ -50,13 +50,19 @@ def target_follower(
 
 
 class TopicFollower:
-    """Lives from `start` to `stop`, or within `async with`.
+    """A follower of a topic, from `start` to `stop`, or within `async with`.
 
-    `conf` are librdkafka settings of the cluster (a group id in it is not joined), `access` what we need there.
-    `partitions` None: all there are at the start. `on_records` is called in the event loop with one or more records at
-    a time. Every error that it raises ends the follower, and is raised by `caught_up`, `failed` and on exit.
-    `from_beginning` False starts at the end: what is appended after `caught_up` has returned is handed over.
-    `starts` are offsets to begin at in place of the first one, by partition.
+    Args:
+        conf: librdkafka's settings of the cluster. A group id in them is not joined.
+        topic: The name of the topic.
+        on_records: Called in the event loop with one or more records at a time. Every error that it raises ends the
+            follower, and is raised by `caught_up`, `permitted` and `failed`.
+        partitions: The partitions to read. None means all partitions that exist at the start.
+        from_beginning: False to start at the end: records that are appended after `caught_up` has returned are handed
+            over.
+        starts: Offsets to begin at in place of the first one, by partition.
+        alias: The alias of the cluster, for errors.
+        access: The rights that we need on the cluster. Errors name them.
     """
 
     def __init__(
@@ -82,7 +88,7 @@ class TopicFollower:
         self._reader = TopicReader(conf, topic, alias, access, self._stopping)
         self._room = threading.Semaphore(AHEAD)
         self.positions: dict[int, int] = {}
-        """Per partition, the offset after the last record handed over."""
+        """The offset after the last record handed over, by partition."""
         self._missing: dict[int, int] = {}
         self._unheard: set[int] = set()
 
@@ -96,7 +102,10 @@ class TopicFollower:
         await self.stop()
 
     async def replay(self, *, silent_s: float | None = None) -> None:
-        """Hand over every record that is in the topic now, then end. Raises as `caught_up`."""
+        """Hand over every record that is in the topic now, then end.
+
+        It raises the errors of `caught_up`.
+        """
         self.start()
         try:
             await self.caught_up(silent_s=silent_s)
@@ -104,32 +113,44 @@ class TopicFollower:
             self.end()
 
     def start(self) -> None:
-        """Begin reading. Call within the event loop that is to receive the records."""
+        """Begin reading.
+
+        Call it within the event loop that is to receive the records.
+        """
         self._loop = asyncio.get_running_loop()
         self._caught_up: asyncio.Future[None] = self._loop.create_future()
         self._heard: asyncio.Future[None] = self._loop.create_future()
         self._ended: asyncio.Future[None] = self._loop.create_future()
-        # Each may go unawaited; its error is then for the task that awaits another one.
+        # A future may have no waiting task. Another future gives the same error to its task.
         for future in (self._caught_up, self._heard, self._ended):
             future.add_done_callback(error_retrieved)
         self._thread = threading.Thread(target=self._run, name=f"follow {self._topic}", daemon=True)
         self._thread.start()
 
     async def stop(self) -> None:
-        """End reading; no record is handed over afterwards. Takes up to half a second, more while the broker is
-        away.
+        """End reading.
+
+        No record is handed over afterwards. It takes up to half a second, and more while the broker is away.
         """
         self.end()
         await asyncio.to_thread(self._thread.join, 5.0)
 
     def end(self) -> None:
-        """Like `stop`, without waiting for the thread to end."""
+        """End reading as `stop` does, without waiting for the thread to end."""
         self._stopping.set()
         self._room.release()
 
     async def caught_up(self, *, silent_s: float | None = None) -> None:
-        """Return once every record that was there at the start has been handed over. Raises what `failed` raises, and
-        ClusterUnreachable if nothing more comes for `silent_s` seconds. Without them it waits for ever."""
+        """Return once every record that existed at the start has been handed over.
+
+        It raises the errors of `failed` too.
+
+        Args:
+            silent_s: Seconds without a record after which to raise. None waits for ever.
+
+        Raises:
+            ClusterUnreachable: No record came for `silent_s` seconds.
+        """
         while True:
             before = dict(self.positions)
             done, _ = await asyncio.wait({self._caught_up}, timeout=silent_s)
@@ -142,23 +163,35 @@ class TopicFollower:
                 )
 
     async def permitted(self) -> None:
-        """Return once the broker has handed out something of each partition, if only its end, which takes it up to half
-        a second. An empty one is `caught_up` before it is known whether it may be read. Raises what `failed` raises."""
+        """Return once the broker has answered a fetch of each partition, even if it only returned the end.
+
+        That takes the broker up to half a second. An empty partition is `caught_up` before it is known whether it may
+        be read. The errors are those of `failed`.
+        """
         await asyncio.shield(self._heard)
 
     async def failed(self) -> None:
-        """Return when the follower was stopped. Raises LogTruncated, TopicMissing or NotPermitted when reading cannot
-        go on,
-        and what `on_records` raised."""
+        """Return when the follower was stopped.
+
+        It also raises the errors of `on_records`.
+
+        Raises:
+            LogTruncated: The log no longer holds the offset that was to be read next.
+            TopicMissing: The topic does not exist.
+            NotPermitted: We may not read the topic.
+        """
         await asyncio.shield(self._ended)
 
     @property
     def trouble(self) -> str:
-        """Why the cluster cannot be reached just now; "" while it can."""
+        """The error for which the cluster cannot be reached now, or ""."""
         return self._reader.trouble
 
     def trouble_over(self) -> None:
-        """The cluster answers: others have asked it. Nothing of the topic need come for that."""
+        """Clear `trouble`, because other requests show that the cluster answers.
+
+        An idle topic would not show it.
+        """
         self._reader.trouble = ""
 
     # -- on the event loop ---------------------------------------------------------------------------------------------
@@ -170,7 +203,7 @@ class TopicFollower:
         try:
             if records:
                 self._on_records(records)
-        except Exception as exc:  # noqa: BLE001 - not ours to judge: it ends the follower and is raised by `failed`
+        except Exception as exc:  # noqa: BLE001 - any error ends the follower and is raised by `failed`
             self._stopping.set()
             self._end(exc)
             return
@@ -216,7 +249,7 @@ class TopicFollower:
             self._call_loop(self._end, exc)
         except KafkaException as exc:
             self._call_loop(self._end, self._reader.as_cluster_error(exc.args[0]))
-        except Exception as exc:  # noqa: BLE001 - a mistake of ours: raised by `failed`, not lost with the thread
+        except Exception as exc:  # noqa: BLE001 - a mistake in Lockstep: raised by `failed`
             self._call_loop(self._end, exc)
         else:
             self._call_loop(self._end, None)
@@ -233,14 +266,14 @@ class TopicFollower:
         self._call_loop(self._expect, ends)
         self._call_loop(self._deliver, (), {})
         self._room.acquire()
-        # Never at OFFSET_END, which would be looked up later, past what was appended meanwhile.
+        # Never begin at OFFSET_END: librdkafka looks it up later, behind records that were appended meanwhile.
         self._reader.begin(
             {p: first for p, (first, _) in ends.items()}, at_the_beginning=self._from_beginning and not self._starts
         )
         said: dict[int, int] = {}
         while not self._stopping.is_set():
             came = self._reader.read()
-            # librdkafka says each time anew that it is at the end: the loop need not wake for that.
+            # librdkafka reports the end of a partition again and again. The loop need not wake for that.
             if came is None or (not came[0] and came[1].items() <= said.items()):
                 continue
             said.update(came[1])

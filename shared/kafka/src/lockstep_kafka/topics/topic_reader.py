@@ -1,7 +1,7 @@
-"""One topic read without a group and without commits, over a librdkafka client that is replaced when it has no answers.
+"""A reader of one topic without a group and without commits, over a librdkafka client that is replaced if it is stuck.
 
-Blocking throughout: for a thread of its own (`TopicFollower`). An unreachable cluster is no error here: librdkafka
-keeps trying, `trouble` says so.
+It blocks throughout: use it on its own thread (`TopicFollower`). An unreachable cluster is no error here: librdkafka
+keeps trying, and `trouble` says so.
 """
 
 import logging
@@ -22,33 +22,40 @@ from lockstep_state.kafka.kafka_errors import ErrorMeaning
 from lockstep_state.kafka.librdkafka_errors import error_text
 
 CHECK_INTERVAL, AT_MOST = 15.0, 240.0
-"""Seconds between two checks. A stall is found at the second. If beginning anew does not help, or itself keeps a slow
-cluster from answering, each check comes twice as long after the one before."""
+"""Seconds between two checks for a stall, at first and at most.
+
+A stall is found at the second check. If the reader begins again without success, or if that keeps a slow cluster from
+answering, the seconds double from check to check.
+"""
 
 
 class StallDetector:
-    """Which partitions have more than their reader was given, and had so for long. Positions are those of the next
-    record it is to be given. No I/O, no clock.
+    """A detector of partitions whose reader has got nothing for long, although their logs have more.
 
-    librdkafka can stop fetching a partition for good, without an error. Its leader went away while librdkafka was
-    asking it whether the log is still the same one (fetch state validate-epoch-wait, librdkafka issue 4492).
+    Positions are those of the next record that the reader is to get. No I/O, no clock.
+
+    librdkafka can stop fetching a partition for good, without an error. That happens if the leader goes away while
+    librdkafka asks it whether the log is still the same one (fetch state validate-epoch-wait, librdkafka issue 4492).
     """
 
     def __init__(self, every: float = CHECK_INTERVAL) -> None:
         self._backoff = Backoff(every, AT_MOST)
         self.every = self._backoff.next()
-        """Seconds until the next look."""
+        """Seconds until the next check."""
         self._known: Mapping[int, int] = {}
         self._behind: Mapping[int, int] = {}
 
     def unmoved(self, positions: Mapping[int, int]) -> Iterable[int]:
-        """Partitions whose end is worth asking for, since the last look brought nothing of them."""
+        """Return the partitions that have not moved since the last check.
+
+        Only their log ends need to be asked for.
+        """
         same = [number for number, at in positions.items() if self._known.get(number) == at]
         self._known = dict(positions)
         return same
 
     def check(self, positions: Mapping[int, int], ends: Mapping[int, int]) -> list[int]:
-        """Those that were behind their `ends` at this position before, and still are."""
+        """Return the partitions that were behind their log ends at the last check, and have not moved since."""
         behind = {number: positions[number] for number, end in ends.items() if end > positions[number]}
         stuck = [number for number, at in behind.items() if self._behind.get(number) == at]
         self._behind = behind
@@ -59,23 +66,25 @@ class StallDetector:
 
 
 AT_ONCE = 5000
-"""Records read in one go during replay: enough to make handing them over cheap, small enough not to hold up the
-loop."""
+"""Records read in one go during replay.
+
+They are enough to make handing them over cheap, and few enough not to hold up the loop.
+"""
 
 IDLE = 0.5
-"""Seconds one poll of an idle topic blocks; also how long a stop may take."""
+"""Seconds that one poll of an idle topic blocks, and that a stop may take."""
 
 ANSWERS = 5.0
-"""Seconds within which the cluster has to say where a partition begins and ends."""
+"""Seconds within which the cluster has to answer where a partition begins and ends."""
 
 QUICK = 2.0
-"""Seconds for a question that others wait behind."""
+"""Seconds for a request that holds up other work."""
 
 FOLLOWING = {
     "enable.auto.commit": "false",
     "enable.auto.offset.store": "false",
     "enable.partition.eof": "true",
-    # A position the log no longer has must be an error: jumping would fold a log with a hole in it.
+    # A position that the log no longer has must be an error. Otherwise a log with a hole would be folded.
     "auto.offset.reset": "error",
     "isolation.level": "read_committed",
     "fetch.min.bytes": "1",
@@ -83,7 +92,7 @@ FOLLOWING = {
     "fetch.message.max.bytes": "1048576",
     "queued.max.messages.kbytes": "8192",
     "allow.auto.create.topics": "false",
-    # By default it begins again every 100 ms while no broker can be reached, for each time with brokers of its own.
+    # By default librdkafka reconnects every 100 ms while no broker can be reached, each time with other brokers.
     "reconnect.backoff.ms": "500",
     "reconnect.backoff.max.ms": "2000",
     "log_level": "0",
@@ -94,7 +103,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record unchanged, as in the log. `timestamp_ms` is -1 where the record has none."""
+    """A record as it is in the log.
+
+    `timestamp_ms` is -1 if the record has none.
+    """
 
     topic: str
     partition: int
@@ -105,15 +117,15 @@ class Record:
 
     @property
     def location(self) -> str:
-        """Return where it is, in words."""
+        """The place of the record in words."""
         return f"{self.topic} partition {self.partition} offset {self.offset}"
 
 
 class TopicReader:
-    """Of one thread: `open`, `ends`, `begin`, then `read` again and again, `close` at the end.
+    """A reader of one topic, for one thread.
 
-    Every permanent error is raised as ClusterError or KafkaException. `as_cluster_error` makes the former of the
-    latter.
+    Call `open`, `ends` and `begin`, then `read` again and again, and `close` at the end. Every permanent error is
+    raised as ClusterError or KafkaException. `as_cluster_error` turns a KafkaException's error into a ClusterError.
     """
 
     def __init__(
@@ -124,7 +136,7 @@ class TopicReader:
         access: Access,
         stopping: threading.Event,
     ) -> None:
-        # The group id is obligatory for the constructor and unused: assign() and no commit.
+        # The constructor requires a group id. It is not used: partitions are assigned, and nothing is committed.
         self._conf = {"group.id": "lockstep-follow", **conf, **FOLLOWING}
         self._topic = topic
         self._alias = alias
@@ -136,21 +148,34 @@ class TopicReader:
         self._standstill = StallDetector(CHECK_INTERVAL)
         self._checked_at = 0.0
         self.trouble: str = ""
-        """Why the cluster cannot be reached just now; "" while it can."""
+        """The error for which the cluster cannot be reached now, or ""."""
         self.ends_trouble: str = ""
-        """Why the cluster did not say last where a partition ends: it may have no leader, although brokers answer."""
+        """The last error of a request for a partition's end.
+
+        The partition may have no leader, although brokers answer.
+        """
 
     def open(self) -> None:
-        """Raises ClusterUnreachable where there can be no client."""
+        """Create the client.
+
+        Raises:
+            ClusterUnreachable: The client cannot be created.
+        """
         self._consumer = self._client()
 
     def close(self) -> None:
-        """Only after `open`."""
+        """Close the client.
+
+        Call it only after `open`.
+        """
         self._consumer.close()
 
     def ends(self, partitions: Iterable[int] | None) -> dict[int, tuple[int, int]] | None:
-        """Where each partition begins and ends now; None when stopped before a broker answered. `partitions` None: all
-        there are."""
+        """Return the first offset and the log end of each partition, or None if stopped before a broker answered.
+
+        Args:
+            partitions: The partitions. None means all that exist.
+        """
         while not self._stopping.is_set():
             try:
                 numbers = self._partitions() if partitions is None else partitions
@@ -160,20 +185,22 @@ class TopicReader:
                 if not _passes(error):
                     raise
                 self.ends_trouble = error_text(error)
-                self._consumer.poll(0)  # lets error_cb say what is wrong on the wire
+                self._consumer.poll(0)  # calls error_cb with the errors of connections
                 if error_verdict(error.code()) is ErrorMeaning.UNREACHABLE and self._unanswered.is_due():
                     self._connect_anew(error_text(error))
         return None
 
     def begin(self, positions: Mapping[int, int], *, at_the_beginning: bool) -> None:
-        """Read from these offsets on, or from the first record of the log where that is at the beginning."""
+        """Start reading from these offsets on, or with `at_the_beginning` from the first record of each log."""
         self._at = dict(positions)
         self._assign(dict.fromkeys(positions, OFFSET_BEGINNING) if at_the_beginning else positions)
         self._checked_at = time.monotonic()
 
     def read(self) -> tuple[list[Record], dict[int, int]] | None:
-        """What has come, in order per partition, and how far each partition is read with it; None after half a second
-        in which nothing came."""
+        """Return new records, in order per partition, and the position of each partition after them.
+
+        The result is None after half a second in which nothing came.
+        """
         if time.monotonic() - self._checked_at >= self._standstill.every:
             self._checked_at = time.monotonic()
             self._recover()
@@ -186,7 +213,7 @@ class TopicReader:
         return records, reached
 
     def as_cluster_error(self, error: KafkaError, partition: int = 0) -> ClusterError:
-        """What ended the reading, in words of ours."""
+        """Return the ClusterError for the error that ended the reading."""
         if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION):
             return TopicMissing(self._alias, self._topic)
         if error_verdict(error.code()) is ErrorMeaning.DENIED:
@@ -222,8 +249,10 @@ class TopicReader:
         self._consumer.resume(partitions)
 
     def _recover(self) -> None:
-        """Begin anew, at the present position, what librdkafka no longer fetches, and with another client where this
-        one is not answered. All records that it holds are fetched again."""
+        """Begin again, at the present position, with partitions that librdkafka no longer fetches.
+
+        If the client is not answered, another one takes its place. All records that the client holds are fetched again.
+        """
         at = self._at
         ends: dict[int, int] = {}
         try:
@@ -242,7 +271,10 @@ class TopicReader:
             self._assign(at)
 
     def _connect_anew(self, why: str) -> bool:
-        """Whether there is another client now. It has nothing assigned."""
+        """Replace the client, and return whether that succeeded.
+
+        The new client has no partitions assigned.
+        """
         try:
             fresh = self._client()
         except ClusterUnreachable as exc:
@@ -273,15 +305,21 @@ class TopicReader:
 
 
 def bounds(consumer: Consumer, topic: str, partition: int, timeout: float) -> tuple[int, int]:
-    """The first offset of a partition and the one after its last. Raises KafkaException when the cluster does not say
-    so within `timeout` seconds."""
+    """Return the first offset of a partition and the one after its last.
+
+    Raises:
+        KafkaException: The cluster does not answer within `timeout` seconds.
+    """
     first, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=timeout) or (0, 0)
     return int(first), int(end)
 
 
 def _passes(error: KafkaError) -> bool:
-    """Whether librdkafka recovers from the error by itself, or the error is about the group that we do not use.
-    librdkafka searches its coordinator all the same, which needs a permission that we do not."""
+    """Return whether the reading goes on after the error.
+
+    librdkafka recovers from it by itself, or the error is about the group, which we do not use. librdkafka looks for
+    the group's coordinator all the same, and that needs a permission that our work does not need.
+    """
     if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
         return True
     if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID):

@@ -2,7 +2,8 @@
 
 The two requests that are sent for every record are encoded here (`produce_codec.py`, `fetch_codec.py`), all others by
 kio. Frames go past asyncio's streams (`frame_protocol.py`). A login is repeated before its session ends
-(`sasl_session.py`)."""
+(`sasl_session.py`).
+"""
 
 import asyncio
 import socket
@@ -36,76 +37,89 @@ from lockstep_state.reasons.reason_catalogue import ReasonCode
 NO_TIME = timedelta(0)
 
 ANSWERED_S = 40.0
-"""How long opening a connection may take, and each answer of a login, where nobody says."""
+"""Default seconds for opening a connection, and for each answer of a login."""
 
 
 class Connection:
-    """A connection to one broker. Answers come in the order of the questions (the broker mutes a connection until its
-    answer is out), so one connection per outstanding long poll.
+    """A connection to one broker.
+
+    Answers come in the order of the requests (the broker mutes a connection until its answer is out). So each long poll
+    needs a connection of its own.
 
     An answer may say that we are over a quota, and for how long the broker reads nothing more of this connection
     (KIP-219). `call` waits for so long. A caller of `ask` checks `throttled_for` before, or awaits `throttle_over`.
 
     Args:
         host: The broker's name or address.
-        port: Its port.
-        client_id: By which the broker knows us.
-        opening_s: How long opening may take, and each answer of a login.
-        max_idle_s: After how long without a request or an answer the connection is closed. None: never.
-        ssl_context: Of TLS; None: without TLS.
-        login: As whom it logs in by SASL; None: without SASL.
-        waits_s: How long the broker may keep what is asked, where more is asked behind it.
+        port: The broker's port.
+        client_id: The client id for the broker.
+        opening_s: Seconds that opening may take, and each answer of a login.
+        max_idle_s: Seconds without a request or an answer after which the connection is closed. None never closes it.
+        ssl_context: The context of TLS. None connects without TLS.
+        login: The credentials of the SASL login. None connects without SASL.
+        waits_s: Seconds that the broker may keep a request while other requests are behind it.
     """
 
     alias = ""
-    """The cluster of the broker, as errors name it."""
+    """The alias of the broker's cluster, for errors."""
 
     round_trip_s = 0.0
-    """The shortest time that an answer took: no round trip is longer. 0 until the connection is open."""
+    """The shortest time that an answer took, 0 until the connection is open. No round trip is longer."""
 
     resting_until = 0.0
-    """The moment (of `time.monotonic`) before which nothing is to be asked."""
+    """The time of `time.monotonic` before which no request is to be sent."""
 
     question_s = 30.0
-    """How long `call` waits for an answer."""
+    """Seconds that `call` waits for an answer."""
 
     trusted_s = 30.0
-    """A connection that was silent for so long is tried before it is used: a firewall may have forgotten it."""
+    """Seconds of silence after which a connection is tried before it is used: a firewall may have forgotten it."""
 
     trial_s = 1.0
-    """How long that may take. If there is no answer another connection is opened, which costs little."""
+    """Seconds that such a trial may take. If there is no answer another connection is opened, which costs little."""
 
     on_silent: Callable[[], None] | None = None
-    """Called when the connection is given up, for there was no answer."""
+    """A callback for a connection that is given up because there was no answer."""
 
     on_throttled: Callable[[float, float], None] | None = None
-    """Called with the seconds that the broker wants us to stay away, and the moment (of `time.monotonic`)."""
+    """A callback with the seconds for which the broker throttles us, and the time of the answer (`time.monotonic`)."""
 
     on_closed: Callable[[BaseException | None], None] | None = None
-    """Called once when the connection is closed, with the cause where the broker or the network ended it."""
+    """A callback for the end of the connection, called once.
+
+    It gets the cause if the broker or the network ended the connection.
+    """
 
     step = OpeningStep.CONNECTION
     """The last step of opening that began."""
 
     offered: tuple[str, ...] = ()
-    """SASL mechanisms that the broker has; empty without SASL."""
+    """SASL mechanisms that the broker has. The tuple is empty without SASL."""
 
     _writer: Any = None
-    """asyncio's transport; None: closed, or not open yet."""
+    """asyncio's transport. It is None if the connection is closed, or not open yet."""
 
     _gone: "asyncio.Future[None] | None" = None
-    """Done when the socket is closed."""
+    """A future that is done when the socket is closed."""
 
     _last_action = inf
-    """When something was asked or answered last. What was never opened is not silent."""
+    """The time of the last request or answer. A connection that was never opened is not silent."""
 
     @classmethod
     async def open(
         cls, host: str, port: int, settings: Mapping[str, Any], buffers: Mapping[int, int] | None = None
     ) -> "Connection":
-        """Connect, learn the broker's versions, and log in. `settings`: keyword arguments of the class. `buffers`:
-        sizes of the socket's (SO_RCVBUF, SO_SNDBUF) where they are not to be the system's. Raises BrokerUnreachable
-        with the address and the cause."""
+        """Connect, read the broker's request versions, and log in.
+
+        Args:
+            host: The broker's name or address.
+            port: The broker's port.
+            settings: Keyword arguments of the class.
+            buffers: Sizes of the socket's buffers (SO_RCVBUF, SO_SNDBUF), if the system is not to choose them.
+
+        Raises:
+            BrokerUnreachable: The connection was not opened. The text has the address and the cause.
+        """
         connection = cls(host, port, **settings)
         try:
             await connection.connect()
@@ -139,14 +153,18 @@ class Connection:
         self._framing = RequestFraming(client_id)
         self._versions: dict[int, tuple[int, int]] = {}
         self._requests: deque[tuple[int, PendingRequest, asyncio.Future[Any]]] = deque()
-        """What was sent and is not answered, in order."""
+        """Requests that were sent and have no answer yet, in order."""
         self._held: deque[FramedRequest] = deque()
-        """What was asked while a login is due, in order."""
+        """Requests that are held back while a login is due, in order."""
 
     async def connect(self) -> None:
-        """Connect, learn the broker's versions, and log in. `open` does it.
+        """Connect, read the broker's request versions, and log in.
 
-        Raises OSError, TimeoutError, and what is among them: TokenUnavailable, SaslRefused.
+        `open` calls it.
+
+        Raises:
+            OSError: The connection was not opened. TokenUnavailable and SaslRefused are among these errors.
+            TimeoutError: Opening took too long.
         """
         self._gone = asyncio.get_running_loop().create_future()
         frames = FrameProtocol(self._answered, self._lost, self._note_gone, self._largest_answer)
@@ -179,7 +197,7 @@ class Connection:
             self.close(exc or ConnectionResetError("the broker closed the connection"))
 
     def _largest_answer(self) -> int:
-        """Return how long the next answer may be."""
+        """Return the largest size of the next answer."""
         return self._requests[0][1].largest if self._requests else ANSWER_BYTES
 
     def _answered(self, frame: memoryview) -> None:
@@ -193,7 +211,7 @@ class Connection:
             self._session.note_drained()
         self._last_action = now = time.monotonic()
         self.round_trip_s = min(self.round_trip_s, now - asked.at)
-        # The oldest versions say nothing of it: their brokers answer late instead.
+        # The oldest versions have no throttle time: their brokers answer late instead.
         if (throttled_s := getattr(entity, "throttle_time", NO_TIME).total_seconds()) > 0:
             self.rest(throttled_s)
             if self.on_throttled is not None:
@@ -203,14 +221,14 @@ class Connection:
         try:
             if asked.seen is not None:
                 asked.seen(entity)
-        except Exception as exc:  # noqa: BLE001  # for the task that awaits the answer, as if it had been raised there
+        except Exception as exc:  # noqa: BLE001  # raised in the task that awaits the answer
             future.set_exception(exc)
         else:
             future.set_result(entity)
 
     @property
     def versions(self) -> dict[int, tuple[int, int]]:
-        """The oldest and the newest version of each request that the broker announces, by key."""
+        """The oldest and the newest version of each request that the broker announces, by API key."""
         return dict(self._versions)
 
     def version(self, api: str, oldest: int = 0) -> int:
@@ -218,11 +236,11 @@ class Connection:
 
         Args:
             api: Its name in `kafka_apis.APIS`.
-            oldest: None before it serves.
+            oldest: The first version that serves.
 
         Raises:
-            ProtocolUnfitError: There is none.
-            BrokerUnreachable: It is a KRaft controller.
+            ProtocolUnfitError: There is no such version.
+            BrokerUnreachable: The other side is a KRaft controller.
         """
         ours = APIS[api].since(oldest)
         theirs = self._versions.get(ours.key, NO_VERSIONS)
@@ -246,12 +264,19 @@ class Connection:
         return APIS[api].common_version(*self._versions.get(APIS[api].key, NO_VERSIONS)) is not None
 
     def ask(self, entity: Any, seen: Callable[[Any], None] | None = None) -> asyncio.Future[Any]:
-        """Send a request, and return its answer's future. It is sent at once unless the connection is to log in again
-        first. The future fails with ConnectionClosedError when the connection ends first. Raises BrokerUnreachable when
-        the connection is closed already.
+        """Send a request, and return a future for its answer.
 
-        `seen` is given the answer as soon as it is read, a turn of the event loop before any task that awaits the
-        future. The future has what it raises."""
+        The request is sent at once, unless the connection has to log in again first. The future fails with
+        ConnectionClosedError if the connection ends first.
+
+        Args:
+            entity: The request.
+            seen: Called with the answer as soon as it is read, a turn of the event loop before any task that awaits the
+                future. The future gets the error that it raises.
+
+        Raises:
+            BrokerUnreachable: The connection is closed already.
+        """
         if self._writer is None:
             raise BrokerUnreachable(f"{self.host}:{self.port}: the connection is closed")
         asked = self._framing.framed(entity, seen)
@@ -264,8 +289,12 @@ class Connection:
         return asked[-1]
 
     async def answer_at_once(self, entity: Any) -> Any:
-        """Send a request of a login, ahead of those that are held back, and return its answer. Raises ConnectionError
-        and TimeoutError."""
+        """Send a request of a login, ahead of those that are held back, and return its answer.
+
+        Raises:
+            ConnectionError: The connection is closed, or ended before the answer.
+            TimeoutError: The answer took too long.
+        """
         if self._writer is None:
             raise BrokerUnreachable(f"{self.host}:{self.port}: the connection is closed")
         asked = self._framing.framed(entity)
@@ -280,7 +309,7 @@ class Connection:
         try:
             self._writer.write(frame)
         except OSError as exc:
-            future.add_done_callback(error_retrieved)  # the error that is raised here says the same
+            future.add_done_callback(error_retrieved)  # the same error is raised here
             self.close(exc)
             raise ConnectionClosedError(f"{self.host}:{self.port}: {exc}") from exc
 
@@ -289,8 +318,16 @@ class Connection:
             self._put(*self._held.popleft())
 
     def close(self, cause: BaseException | None = None) -> "asyncio.Future[None]":
-        """Close the connection. Questions that are out fail with ConnectionClosedError. `cause`: what ended it, where
-        it was not us. Returns a future that is done when the socket is closed."""
+        """Close the connection.
+
+        Requests in flight fail with ConnectionClosedError.
+
+        Args:
+            cause: The error that ended the connection. None means that we close it.
+
+        Returns:
+            A future that is done when the socket is closed.
+        """
         if self._writer is not None:
             self._writer.close()
             self._writer = None
@@ -330,22 +367,26 @@ class Connection:
             self.close()
 
     def rest(self, seconds: float) -> None:
-        """Let nothing be asked for so long, because the broker wants it so."""
+        """Let no request be sent for so many seconds, because the broker demands it."""
         self.resting_until = max(self.resting_until, time.monotonic() + seconds)
 
     @property
     def throttled_for(self) -> float:
-        """Seconds for which nothing is to be asked, for we are over a quota; 0: ask."""
+        """Seconds for which no request is to be sent because we are over a quota; 0 if there is no such limit."""
         return max(0.0, self.resting_until - time.monotonic()) if self.resting_until else 0.0
 
     async def throttle_over(self) -> None:
-        """Wait until the connection may be asked something."""
+        """Wait until a request may be sent."""
         while (seconds := self.throttled_for) > 0:
             await asyncio.sleep(seconds)
 
     async def call(self, entity: Any) -> Any:
-        """Ask as soon as that may be, and wait. Raises BrokerUnreachable when no answer comes in time; the connection
-        is then closed, since later answers on it could not come either."""
+        """Send a request as soon as that is allowed, and return its answer.
+
+        Raises:
+            BrokerUnreachable: No answer came in time. The connection is then closed, since later answers on it could
+                not come either.
+        """
         await self.throttle_over()
         try:
             async with asyncio.timeout(self.question_s):
@@ -355,7 +396,7 @@ class Connection:
             raise BrokerUnreachable(f"{self.host}:{self.port}: no answer within {self.question_s:g} s") from exc
 
     def give_up(self) -> None:
-        """Close the connection, for its broker does not answer."""
+        """Close the connection, because its broker does not answer."""
         if not self.closed:
             self.close()
             if self.on_silent is not None:
@@ -363,7 +404,7 @@ class Connection:
 
     @property
     def silent_s(self) -> float:
-        """Seconds since something was asked or answered last."""
+        """Seconds since the last request or answer."""
         return time.monotonic() - self._last_action
 
     @property
@@ -372,7 +413,10 @@ class Connection:
         return self.silent_s > self.trusted_s and not self.unanswered and not self.closed and not self.throttled_for
 
     async def is_answered(self, entity: Any) -> bool:
-        """Ask something that every broker answers at once. Return whether it did; if not, the connection is closed."""
+        """Send a request that every broker answers at once, and return whether it did.
+
+        If it did not, the connection is closed.
+        """
         try:
             async with asyncio.timeout(self.trial_s + 2 * self.round_trip_s):
                 await self.ask(entity)
@@ -382,12 +426,12 @@ class Connection:
 
     @property
     def awaits_answer(self) -> bool:
-        """Whether the answer to a request that was sent is out."""
+        """True if a request that was sent has no answer yet."""
         return bool(self._requests)
 
     @property
     def unanswered(self) -> int:
-        """Requests whose answer is still out."""
+        """Number of requests without an answer, including those that are held back."""
         return len(self._requests) + len(self._held)
 
     @property

@@ -1,4 +1,4 @@
-"""Why a broker cannot be asked: errors of connections, and their sentences (no I/O)."""
+"""Errors of connections to brokers, and their sentences (no I/O)."""
 
 from lockstep_config.clients.sasl import SaslLogin, librdkafka_login
 from lockstep_kafka.common.auth_errors import login_name, refused_login
@@ -8,8 +8,11 @@ from lockstep_state.reasons.reason_catalogue import format_sentence
 
 
 class BrokerUnreachable(RetriableError, ConnectionError):
-    """A broker cannot be reached, refuses us, or went away while it owed an answer. `alias` names the cluster where
-    known, `needs` the permission without which it would not say more (as `KafkaProtocolError`)."""
+    """An error if a broker cannot be reached, refuses us, or went away while it owed an answer.
+
+    `alias` names the cluster if it is known. `needs` is the missing permission that may be the cause (as in
+    `KafkaProtocolError`).
+    """
 
     def __init__(self, sentence: str, alias: str = "", needs: tuple[str, str, str] | None = None) -> None:
         super().__init__(sentence)
@@ -18,11 +21,14 @@ class BrokerUnreachable(RetriableError, ConnectionError):
 
 
 class ConnectionClosedError(BrokerUnreachable):
-    """The broker closed the connection while it owed an answer."""
+    """An error if the broker closed the connection while it owed an answer."""
 
 
 class ProtocolUnfitError(BrokerUnreachable):
-    """The broker and we know no version of a request in common, or it does not know the request at all."""
+    """An error if the broker and Lockstep have no version of a request in common.
+
+    The broker may not know the request at all.
+    """
 
     def __init__(self, alias: str, reason: Reason) -> None:
         super().__init__(format_sentence(reason), alias)
@@ -30,7 +36,7 @@ class ProtocolUnfitError(BrokerUnreachable):
 
 
 class TopicDeletedError(BrokerUnreachable):
-    """The partition has no leader, for the cluster has no such topic: it was deleted."""
+    """An error if a partition has no leader because its topic was deleted."""
 
     def __init__(self, alias: str, topic: str) -> None:
         super().__init__(f"{topic} is not there", alias)
@@ -38,13 +44,13 @@ class TopicDeletedError(BrokerUnreachable):
 
 
 def innermost(exc: BaseException) -> str:
-    """Return the innermost reason of an error, in one line, for people."""
+    """Return the innermost cause of an error, in one line, for people."""
     while exc.__cause__ is not None and not isinstance(exc, TimeoutError):
         exc = exc.__cause__
     return str(exc) or type(exc).__name__
 
 
 def failure_sentence(host: str, port: int, exc: BaseException, login: SaslLogin | None) -> str:
-    """Return why a connection ended, or could not be opened, with its address. `login`: as whom it logs in."""
+    """Return why a connection ended or could not be opened, with its address and the user of its login."""
     who = {} if login is None else librdkafka_login(login)
     return f"{host}:{port}: {refused_login(innermost(exc), login_name(who))}"

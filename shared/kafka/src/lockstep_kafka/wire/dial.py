@@ -1,4 +1,4 @@
-"""Open the socket of a connection: TCP, TLS, and the system's watch over it."""
+"""Opening of a connection's socket: TCP, TLS, and keep-alive."""
 
 import asyncio
 import socket
@@ -6,14 +6,26 @@ import ssl
 from typing import Any
 
 ALIVE_AFTER_S, ALIVE_EVERY_S, ALIVE_TRIES = 60, 10, 3
-"""Load balancers forget a connection that is silent for some minutes (350 s at AWS, 240 s at Azure) without a word."""
+"""Keep-alive settings of sockets: seconds before the first probe, seconds between two probes, and number of probes.
+
+Load balancers silently forget a connection that is idle for some minutes (350 s at AWS, 240 s at Azure).
+"""
 
 
 async def dial(
     protocol: asyncio.BaseProtocol, host: str, port: int, ssl_context: ssl.SSLContext | None
 ) -> asyncio.Transport:
-    """Connect to a broker, and let this protocol take what it sends. `ssl_context` None: without TLS. Raises OSError,
-    and what a handshake raises is among it."""
+    """Connect to a broker, with this protocol as the receiver of its bytes.
+
+    Args:
+        protocol: The receiver.
+        host: The host of the broker.
+        port: The port of the broker.
+        ssl_context: The context of TLS. None connects without TLS.
+
+    Raises:
+        OSError: The connection was not opened. Errors of the TLS handshake are among these errors.
+    """
     try:
         transport, _ = await asyncio.get_running_loop().create_connection(lambda: protocol, host, port, ssl=ssl_context)
     except UnicodeError as exc:  # a part of the name is longer than 63 characters
@@ -23,8 +35,10 @@ async def dial(
 
 
 def _keep_alive(connected: Any) -> None:
-    """Let the system ask the other side of a socket, or asyncio's view of one, whether it is there, when nothing passes
-    for a minute. It ends the connection where there is no answer."""
+    """Turn on keep-alive for a socket, or for asyncio's view of one.
+
+    The system probes the other side if nothing passes for a minute, and ends the connection if there is no answer.
+    """
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in (
         ("TCP_KEEPIDLE" if hasattr(socket, "TCP_KEEPIDLE") else "TCP_KEEPALIVE", ALIVE_AFTER_S),  # the latter: macOS

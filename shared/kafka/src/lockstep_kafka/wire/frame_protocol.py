@@ -1,29 +1,31 @@
-"""Kafka's frames on a socket: answers taken apart as they arrive, requests put together with one copy.
+"""Kafka's frames on a socket: answers are taken apart as they arrive, requests are put together with one copy.
 
 asyncio's streams copy each answer twice on its way, and a request written piece by piece is copied as it grows. At
-hundreds of megabytes a second that is a third of a slot's time."""
+hundreds of megabytes a second that is a third of a slot's time.
+"""
 
 import asyncio
 import struct
 from collections.abc import Callable
 
 READ_BYTES = 64 * 1024
-"""Read at once while no large frame is under way: several small answers, or the beginning of a large one."""
+"""Bytes read at once while no large frame is in progress: several small answers, or the beginning of a large one."""
 
 KEPT_BYTES = 16 * 1024 * 1024
-"""A buffer larger than this is given back once its frame was taken."""
+"""A buffer larger than this is freed once its frame was taken."""
 
 SIZE = struct.Struct(">i")
 
 
 class FrameProtocol(asyncio.BufferedProtocol):
-    """Take frames from a socket.
+    """The receiver of frames from a socket.
 
     Args:
         on_frame: Called with each whole frame, in order. The view is read-only, and valid during that call only.
-        on_lost: Called with what ends the connection, an impossible length included. None: the broker closed it.
+        on_lost: Called with the error that ends the connection, or with None if the broker closed it. A frame of an
+            impossible length is such an error.
         on_gone: Called when the socket is closed.
-        largest_frame: Returns how long the next frame may be. No memory is taken for a longer one.
+        largest_frame: Returns the largest size of the next frame. No memory is taken for a longer one.
     """
 
     def __init__(
@@ -40,7 +42,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
         self._begun = memoryview(bytearray(READ_BYTES))
         self._large = memoryview(b"")
         self._wanted = 0
-        """The size of the frame that is being read into `_large`; 0: what comes is read into `_begun`."""
+        """The size of the frame that is being read into `_large`. With 0, bytes are read into `_begun`."""
         self._filled = 0
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -56,7 +58,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
                 self._on_frame(frame.toreadonly())
                 if len(self._large) > KEPT_BYTES:
                     self._large = memoryview(b"")
-        except Exception as exc:  # noqa: BLE001  # why ever an answer cannot be read, nothing behind it can be
+        except Exception as exc:  # noqa: BLE001  # after any error no later answer can be read
             self._on_lost(exc)
 
     def _parse(self) -> None:

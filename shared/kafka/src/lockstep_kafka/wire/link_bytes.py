@@ -1,10 +1,10 @@
-"""Count the bytes of Kafka's protocol between us and the brokers of a cluster, by the brokers' racks (no I/O)."""
+"""Counts of the bytes of Kafka's protocol between us and a cluster, by the brokers' racks (no I/O)."""
 
 from collections.abc import Iterator
 
 
 class LinkCount:
-    """What went over the connections to the brokers of one rack, requests and answers whole."""
+    """The bytes on the connections to the brokers of one rack: whole requests and whole answers."""
 
     __slots__ = ("received", "sent")
 
@@ -13,7 +13,10 @@ class LinkCount:
 
 
 class LinkBytes:
-    """The counts of one cluster. A broker without a rack, or whose rack is not known yet, counts under ""."""
+    """The counts of one cluster.
+
+    A broker without a rack, or with a rack that is not known yet, counts under "".
+    """
 
     def __init__(self) -> None:
         self._counts: dict[str, LinkCount] = {}
@@ -23,7 +26,7 @@ class LinkBytes:
         return self._counts.setdefault(rack, LinkCount())
 
     def totals(self) -> Iterator[tuple[str, str, int]]:
-        """Return (direction, rack, bytes): `sent` is to the brokers, `received` from them."""
+        """Yield (direction, rack, bytes): `sent` is to the brokers, `received` from them."""
         for rack, count in sorted(self._counts.items()):
             yield "sent", rack, count.sent
             yield "received", rack, count.received

@@ -1,4 +1,4 @@
-"""Ask a cluster what librdkafka has no call for: by a client that connects for one answer."""
+"""A client that connects for one answer, for requests that librdkafka lacks."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -17,16 +17,16 @@ async def connected(
     """Give a client that knows the brokers of a cluster, and close it.
 
     Args:
-        alias: Of the cluster, for errors.
+        alias: The alias of the cluster, for errors.
         properties: Java properties of a client.
-        client_id: By which brokers know it.
+        client_id: The client id for the brokers.
         timeout_s: Seconds that each connection and each answer may take.
-        operation: What is done, for errors.
-        resource: With what.
+        operation: The operation, for errors.
+        resource: The resource of the operation, for errors.
 
     Raises:
-        ClusterUnreachable: For what goes wrong with the client, or with its credentials.
-        RequestUnsupported: For a request that a broker knows in no version of ours.
+        ClusterUnreachable: The client or its credentials failed.
+        RequestUnsupported: A broker knows a request in no version of ours.
     """
     cluster = None
     try:

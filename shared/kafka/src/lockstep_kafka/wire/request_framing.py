@@ -1,4 +1,4 @@
-"""Frame requests, and remember how their answers are read (no I/O)."""
+"""Framing of requests, with what is needed to read their answers (no I/O)."""
 
 import asyncio
 import struct
@@ -11,15 +11,19 @@ from lockstep_kafka.messages.message_versions import AnswerFormat, EncodedReques
 
 NUMBER = struct.Struct(">i")
 _HEADER = struct.Struct(">hhi")
-"""API, version, number of the request. The client's id comes behind them, then the tags, of which we have none, where a
-version has any."""
+"""API key, version and correlation id of a request.
+
+The client id follows, and then the tags if the version has any. We have none.
+"""
 ANSWER_BYTES = 256 * 1024 * 1024
-"""An answer may be longer by so much than what was asked for. A broker sends a batch whole that is larger, and the
-metadata of everything."""
+"""Bytes by which an answer may be longer than what was asked for.
+
+A broker sends a larger batch whole, and the metadata of the whole cluster.
+"""
 
 
 class PendingRequest(NamedTuple):
-    """How an answer is read, when it was asked for, and which callback sees it at once."""
+    """A request without an answer: the answer's format, when it was sent, and the callback for its answer."""
 
     format: AnswerFormat
     at: float
@@ -27,18 +31,22 @@ class PendingRequest(NamedTuple):
     largest: int
 
     def read(self, frame: memoryview, correlation_id: int) -> Any:
-        """The answer, which must have this correlation id. Raises ConnectionError."""
+        """Return the answer.
+
+        Raises:
+            ConnectionError: The frame does not have this correlation id, or cannot be read.
+        """
         if NUMBER.unpack_from(frame)[0] != correlation_id:
             raise ConnectionError("the broker answered another question than the one that was next")
         return self.format.read_answer(frame)
 
 
 FramedRequest = tuple[bytes, int, PendingRequest, "asyncio.Future[Any]"]
-"""The frame, its correlation id, how the answer is read, and the answer's future."""
+"""The frame, its correlation id, the pending request, and the answer's future."""
 
 
 class RequestFraming:
-    """Frames the requests of one connection, each with a correlation id of its own."""
+    """The framing of the requests of one connection, each with a correlation id of its own."""
 
     def __init__(self, client_id: str) -> None:
         client = client_id.encode()
@@ -47,7 +55,10 @@ class RequestFraming:
         self._correlation_id = 0
 
     def framed(self, entity: Any, seen: Callable[[Any], None] | None = None) -> FramedRequest:
-        """Return a message of kio's, or an EncodedRequest, as it is sent. `seen`: called with the answer."""
+        """Return a message of kio's, or an EncodedRequest, as it is sent.
+
+        `seen` is called with the answer.
+        """
         key, version, parts, asked_bytes, answer_format = (
             entity if isinstance(entity, EncodedRequest) else encoded(entity)
         )

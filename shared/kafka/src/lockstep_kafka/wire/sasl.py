@@ -1,4 +1,4 @@
-"""Log in to a broker by one of the mechanisms of SASL: PLAIN, SCRAM (RFC 5802) and OAUTHBEARER (RFC 7628)."""
+"""Logins by the SASL mechanisms PLAIN, SCRAM (RFC 5802) and OAUTHBEARER (RFC 7628)."""
 
 import asyncio
 import base64
@@ -12,15 +12,15 @@ from lockstep_config.clients.token_source import shared_token_source
 from lockstep_state.errors import RetriableError
 
 SendToken = Callable[[bytes], Awaitable[bytes]]
-"""Sends what SASL calls a token in a SaslAuthenticate, and returns the broker's."""
+"""A function that sends a SASL token in a SaslAuthenticate, and returns the broker's token."""
 
 _SCRAM_PREFIX = "SCRAM-"
 _QUOTED = {ord("="): "=3D", ord(","): "=2C"}
-"""What stands for characters of a user's name that have a meaning in SCRAM."""
+"""Replacements for characters of a user's name that have a meaning in SCRAM."""
 
 
 class SaslRefused(RetriableError, ConnectionError):
-    """The broker does not offer the mechanism, refuses the login, or does not prove that it knows the password."""
+    """An error if the broker lacks the mechanism, refuses the login, or does not prove that it knows the password."""
 
 
 async def authenticate(login: SaslLogin, send: SendToken) -> None:
@@ -54,7 +54,7 @@ async def _authenticate_by_scram(login: Credentials, send: SendToken) -> None:
     client_final = f"c=biws,r={challenge['r']}"
     signed = f"{client_first},{server_first},{client_final}".encode()
     hash_name = login.mechanism.removeprefix(_SCRAM_PREFIX).replace("-", "").lower()
-    # It hashes thousands of times: the loop goes on meanwhile.
+    # A thread hashes thousands of times, so the event loop goes on meanwhile.
     salted_password = await asyncio.to_thread(
         hashlib.pbkdf2_hmac,
         hash_name,
@@ -73,5 +73,5 @@ async def _authenticate_by_scram(login: Credentials, send: SendToken) -> None:
 
 
 def _attributes(token: str) -> dict[str, str]:
-    """Return the attributes of a token of SCRAM by their letters."""
+    """Return the attributes of a SCRAM token by their letters."""
     return {letter: value for letter, _, value in (part.partition("=") for part in token.split(","))}

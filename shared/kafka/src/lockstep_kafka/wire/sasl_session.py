@@ -1,9 +1,9 @@
-"""Log a connection in, and again before its session ends (KIP-368).
+"""The login of a connection, and its renewal before the session ends (KIP-368).
 
-A broker says with each login how long the session lasts. It ends the connection when a request comes after that; a
-login is always taken. So when most of the session is over, new requests are held back, and those under way are awaited.
-Then the same login is done once more on the same connection. Then the held requests go out, in their order: nothing is
-lost, doubled or overtaken, and a late login does no harm.
+A broker says with each login how long the session lasts. It ends the connection if a request comes after that, but it
+always takes a login. So when most of the session is over, new requests are held back, and those in flight are awaited.
+Then the same login is done once more on the same connection. Then the held requests go out, in their order. No request
+is lost, doubled or overtaken, and a late login does no harm.
 """
 
 import asyncio
@@ -19,63 +19,74 @@ from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 from lockstep_state.opening_step import OpeningStep
 
 EARLIEST, LATEST = 0.7, 0.85
-"""Parts of a session after which it logs in again, at random between them: connections that were opened together do not
-all log in together. Java's are 0.85 and 0.95; what is sent before may reach a busy broker a good while later."""
+"""Parts of a session between which the renewal begins, at random.
+
+Connections that were opened together do not all log in together. Java's parts are 0.85 and 0.95. A request that is sent
+before the renewal may reach a busy broker a good while later.
+"""
 
 MARGIN_S = 0.5
-"""At least so much of a session is left then."""
+"""Seconds of a session that are left at the renewal, at least."""
 
 SOONEST_S = 1.1
-"""A broker takes one login a second from a connection."""
+"""Shortest time between two logins in seconds. A broker takes one login a second from a connection."""
 
 SHORTEST_S = SOONEST_S + MARGIN_S
-"""A shorter session, of a token near its end, could not be renewed in time. No request goes out in it, and the next
-login follows."""
+"""Shortest session in seconds that can be renewed in time.
+
+A shorter one belongs to a token near its end. No request goes out in it, and the next login follows.
+"""
 
 TRIES = 5
-"""After so many sessions in a row that are too short they always are."""
+"""Number of too short sessions in a row after which the connection gives up."""
 
 HANDSHAKE_VERSION = 1
-"""The version with which tokens are sent in requests of their own (Kafka 1.0)."""
+"""The version of SaslHandshake with which tokens are sent in requests of their own (Kafka 1.0)."""
 
 
 def login_after(session_s: float, part: float, waits_s: float) -> float:
     """Return the seconds into a session after which to log in again.
 
-    That is this part of it, and early enough for a request that the broker keeps for `waits_s` and one behind it. Two
-    logins are at least a second apart.
+    That is this part of the session, and early enough for a request that the broker keeps for `waits_s` and one behind
+    it. Two logins are at least a second apart.
     """
     return min(session_s * part, max(session_s - waits_s - MARGIN_S, SOONEST_S))
 
 
 class Peer(Protocol):
-    """What a session needs of its connection."""
+    """The parts of a connection that a session needs."""
 
     step: OpeningStep
     offered: tuple[str, ...]
 
     @property
     def awaits_answer(self) -> bool:
-        """Whether the answer to a request that was sent is out."""
+        """True if a request that was sent has no answer yet."""
 
     def version(self, api: str, oldest: int = 0) -> int:
         """Return the newest version of an API that both sides know."""
 
     async def answer_at_once(self, entity: Any) -> Any:
-        """Send a request ahead of those that are held back, and return its answer. Raises ConnectionError and
-        TimeoutError."""
+        """Send a request ahead of those that are held back, and return its answer.
+
+        Raises:
+            ConnectionError: The connection is closed, or ended before the answer.
+            TimeoutError: The answer took too long.
+        """
 
     def close(self, cause: BaseException | None = None) -> Any:
         """Close the connection, for this cause."""
 
 
 class SaslSession:
-    """The logins of one connection. One that is refused closes the connection, as the first one does.
+    """The logins of one connection.
+
+    A refused login closes the connection.
 
     Args:
         peer: The connection.
-        login: As whom it logs in.
-        waits_s: How long the broker may keep what is asked, where more is asked behind it.
+        login: The credentials.
+        waits_s: Seconds that the broker may keep a request while other requests are behind it.
         on_open: Called when requests that were held back may go out.
     """
 
@@ -89,14 +100,18 @@ class SaslSession:
         self._renewal: asyncio.Task[None] | None = None
         self._drained = asyncio.Event()
         self.logins = 0
-        """How often it logged in so far."""
+        """Number of logins so far."""
         self.is_holding = False
-        """A login is due or under way: nothing else may be sent."""
+        """True while a login is due or in progress: no other request may be sent."""
 
     async def log_in(self) -> None:
-        """Log in, again where the session is too short to be renewed in time.
+        """Log in, and repeat it if the session is too short to be renewed in time.
 
-        Raises SaslRefused, TokenUnavailable, and what sending raises.
+        It also raises the errors of sending.
+
+        Raises:
+            SaslRefused: The broker refuses the login, or its sessions are always too short.
+            TokenUnavailable: There is no access token.
         """
         for _ in range(TRIES):
             await self._log_in_once()
@@ -134,27 +149,30 @@ class SaslSession:
             raise SaslRefused(f"SaslAuthenticationFailed: {answer.error_message or 'the broker does not say why'}")
         if answer.error_code:
             raise SaslRefused(": ".join(filter(None, (error_name(answer.error_code), answer.error_message))))
-        # Answers before Kafka 2.2 have no session; of several in one login the last one counts.
+        # Answers before Kafka 2.2 have no session lifetime. If one login has several answers, the last one counts.
         lifetime = getattr(answer, "session_lifetime", None)
         self._session_s = 0.0 if lifetime is None else lifetime.total_seconds()
         return bytes(answer.auth_bytes)
 
     def begin_overdue_login(self) -> None:
-        """Begin the login whose time has come. Call it before each request. After a process was frozen, its event loop
-        may reach a request before the timer of the login."""
+        """Begin the login if its time has come.
+
+        Call it before each request. After a process was frozen, its event loop may reach a request before the timer
+        of the login.
+        """
         if self._due is not None and asyncio.get_running_loop().time() >= self._due.when():
             self._due.cancel()
             self.begin_login()
 
     def begin_login(self) -> None:
-        """Hold requests back from now on, and log in when those under way are answered."""
+        """Hold requests back from now on, and log in when those in flight are answered."""
         self._due = None
         self._drained.clear()
         self.is_holding = True
         self._renewal = asyncio.get_running_loop().create_task(self._log_in_again())
 
     def note_drained(self) -> None:
-        """Note that the answers to all requests have come that were sent before the login."""
+        """Note that all requests that were sent before the login have their answers."""
         self._drained.set()
 
     async def _log_in_again(self) -> None:
@@ -162,14 +180,14 @@ class SaslSession:
             if self._peer.awaits_answer:
                 await self._drained.wait()
             await self.log_in()
-        except Exception as exc:  # noqa: BLE001  # any error: the connection ends with it, and the caller gets it
+        except Exception as exc:  # noqa: BLE001  # any error closes the connection, and fails its requests
             self._peer.close(exc)
         else:
             self.is_holding = False
             self._on_open()
 
     def end(self) -> None:
-        """Log in no more, for the connection is closed."""
+        """Stop the renewal, because the connection is closed."""
         if self._due is not None:
             self._due.cancel()
         if self._renewal is not None and not self._renewal.done() and self._renewal is not _current_task():

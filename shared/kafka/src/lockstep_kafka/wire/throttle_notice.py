@@ -1,24 +1,29 @@
-"""Tell whether the brokers of a cluster have begun to slow us down (no I/O, no clock)."""
+"""A notice that the brokers of a cluster have begun to throttle us (no I/O, no clock)."""
 
 QUIET_S = 60.0
-"""A client that was not throttled for so long is within the quota again; the next time is logged."""
+"""Seconds without throttling after which a client is within the quota again. The next throttling is logged."""
 
 
 class ThrottleNotice:
-    """What the brokers of one cluster say of a quota that we are over. `now` everywhere: seconds of a clock that does
-    not go back."""
+    """The throttling by the brokers of one cluster.
+
+    `now` is in seconds of a monotonic clock.
+    """
 
     def __init__(self) -> None:
         self._until: float | None = None
         self._news = 0.0
 
     def throttled(self, seconds: float, now: float) -> None:
-        """A broker wants us to stay away for so long."""
+        """Note that a broker throttles us for so many seconds."""
         if self._until is None or now > self._until + QUIET_S:
             self._news = seconds
         self._until = max(self._until or now, now + seconds)
 
     def news(self) -> float:
-        """Seconds that the broker asked us to stay away when it began; 0 where that is no news. To be reported once."""
+        """Return the seconds of the first throttling if it is news, otherwise 0.
+
+        News is returned once.
+        """
         news, self._news = self._news, 0.0
         return news

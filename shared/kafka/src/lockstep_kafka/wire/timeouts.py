@@ -1,4 +1,4 @@
-"""How long the brokers of a cluster may be silent before a connection is given up (no I/O, no clock)."""
+"""Limits for the silence of a cluster's brokers before a connection is given up (no I/O, no clock)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,39 +10,48 @@ from lockstep_config.keys.client_keys import CLIENT
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """With the brokers of one cluster, in seconds."""
+    """The limits for the brokers of one cluster, in seconds."""
 
     opening_s: float = 10.0
-    """For a connection to open, and for each answer of a login."""
+    """The limit for opening a connection, and for each answer of a login."""
 
     question_s: float = 30.0
-    """For the answer to what is neither a fetch nor an append."""
+    """The limit for the answer to a request that is neither a fetch nor an append."""
 
     request_s: float = 40.0
-    """For the answer to an append, and to a fetch beyond what that asked the broker to wait."""
+    """The limit for the answer to an append, and to a fetch beyond its own wait at the broker."""
 
     trusted_s: float = 30.0
-    """A connection on which nothing was asked for so long is tried before it is used again."""
+    """A connection without a request for so long is tried before it is used again."""
 
     @property
     def replicas(self) -> timedelta:
-        """How long a broker may wait for its replicas: it has time left to say that they did not answer, which spares
-        the connection."""
+        """The limit for a broker that waits for its replicas.
+
+        It leaves the broker time to answer that they did not acknowledge, which saves the connection.
+        """
         return timedelta(seconds=self.request_s * 3 / 4)
 
     def ends_fetch(self, asked_at: float, now: float, kept_s: float) -> bool:
-        """Whether the fetch that was sent at `asked_at` is given up, which the broker may keep for `kept_s` where it
-        has nothing to bring. Never where none is out (`asked_at` 0)."""
+        """Return whether a fetch without an answer is to be given up.
+
+        Args:
+            asked_at: When the fetch was sent; 0 if none is in flight, which is never given up.
+            now: The present time.
+            kept_s: Seconds that the broker may keep the fetch if it has no records.
+        """
         return asked_at > 0 and now - asked_at > self.request_s + kept_s
 
 
 USUAL = Timeouts()
-"""Where the file does not say."""
+"""The limits for a configuration without such properties."""
 
 
 def timeouts_from(properties: Mapping[str, str]) -> Timeouts:
-    """What a client's Java properties say of it. Values must have been checked before
-    (`lockstep_config.resolve.validate`)."""
+    """Return the limits in a client's Java properties.
+
+    The values must have been checked before (`lockstep_config.resolve.validate`).
+    """
     return Timeouts(
         opening_s=_seconds(properties, "socket.connection.setup.timeout.ms", USUAL.opening_s),
         question_s=_seconds(properties, "request.timeout.ms", USUAL.question_s),

@@ -1,10 +1,10 @@
-"""Remember which requests a cluster does not support, as its answers and its closed connections show (no I/O)."""
+"""The requests that a cluster does not support, as its answers and its closed connections show (no I/O)."""
 
 from enum import StrEnum
 
 
 class UnsupportedCase(StrEnum):
-    """How it shows that a cluster does not support a request."""
+    """The way in which a cluster shows that it does not support a request."""
 
     ABSENT = "absent"
     """ApiVersions names no version that we know."""
@@ -13,7 +13,7 @@ class UnsupportedCase(StrEnum):
     CONNECTION_CLOSED = "connection-closed"
     """The broker closes the connection instead of an answer, twice, and answers other requests."""
     CONTRADICTS_LOG = "contradicts-log"
-    """The answer says of the log what its batches disprove."""
+    """The answer contradicts the batches in the log."""
 
 
 class UnsupportedRequests:
@@ -27,12 +27,15 @@ class UnsupportedRequests:
         return api in self._cases
 
     def add_case(self, api: str, case: UnsupportedCase) -> None:
-        """Note that the cluster does not support a request. The first case counts."""
+        """Note that the cluster does not support a request.
+
+        The first case counts.
+        """
         if api not in self._cases:
             self._cases[api] = case
             self._news.append((api, case))
 
     def news(self) -> list[tuple[str, UnsupportedCase]]:
-        """Return what was noted since this was asked last. To be reported once."""
+        """Return the requests that were noted since the last call, so that each is reported once."""
         news, self._news = self._news, []
         return news
