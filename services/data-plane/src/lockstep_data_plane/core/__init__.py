@@ -1,1 +1,1 @@
-"""What happens to one partition: position, phases, appends, gaps, provenance. No I/O, no clock, no configuration."""
+"""The rules of one partition: position, phases, appends, gaps, provenance. No I/O, no clock, no configuration."""

@@ -1,5 +1,4 @@
-"""How far the copy of one partition is: what the target has acknowledged, and what is written down of it (no I/O, no
-clock)."""
+"""The position that the target has acknowledged for one partition, and the row written from it (no I/O, no clock)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -13,15 +12,18 @@ from lockstep_state.rows.state_rows import OffsetRuns, PartitionProgress
 
 
 class AckedPosition:
-    """What the target has acknowledged: it remains true if this slot ends now. `upstream`, `downstream` and `sequence`
-    belong together."""
+    """The position that the target has acknowledged. It stays true if the slot ends now.
+
+    `upstream`, `downstream` and `sequence` belong together.
+    """
 
     def __init__(self, topic: str, number: int, offset_lag_max: int) -> None:
         self.written = PartitionProgress(topic=topic, partition=number)
-        """The row this partition resumed from, or wrote last."""
+        """The row from which the partition resumed, or which it wrote last."""
         self.progress_before: int | None = None
-        """The progress found when the partition was resumed only to learn where the copy ends. MM2's own progress, in
-        the same place, may be further since, and is written only where this is news."""
+        """The upstream offset found when the partition was resumed only to find the end of its copy. MM2's own progress
+        may be further on by now. Progress is written to MM2's topic only where it differs from this offset.
+        """
         self.upstream = -1
         self.upstream_epoch = -1
         self.downstream = -1
@@ -33,9 +35,11 @@ class AckedPosition:
         self.runs = RunLog(offset_lag_max)
 
     def load(self, row: PartitionProgress) -> None:
-        """What is written down about the partition, known before it has resumed. So what it writes itself, also when
-        it cannot resume, never says less. The slot before saw an end of the source. How long what came since has been
-        there is not known."""
+        """Take over the written row of the partition, also before the partition has resumed.
+
+        So the row that the partition writes itself never says less, even if it cannot resume. On the first load, the
+        end of the source's log is the one that the former slot saw. On a new source topic, that end is dropped.
+        """
         if not self.is_loaded:
             self.source_end = row.source_end
             if row.lag_records and row.at_ms:
@@ -48,14 +52,20 @@ class AckedPosition:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether there is progress to write down; before, `row` would say that nothing was ever copied."""
+        """Return whether a written row is known. Before that, `row` would say that nothing was ever copied."""
         return self.written.producer_id != -1
 
     def resumed(
         self, row: PartitionProgress, runs: Iterable[OffsetRuns], places: Iterable[tuple[int, int, int]] = ()
     ) -> None:
-        """It goes on from `row`; `runs` are the rows that tell of its offset runs, where this one does not know
-        better. `places`: as `LastAppend.places`, at or before the row."""
+        """Continue the copy from `row`.
+
+        Args:
+            row: The progress from which the copy continues.
+            runs: The rows with the partition's offset runs. They are used where this slot does not know the runs
+                itself.
+            places: As `LastAppend.places`, at or before the row.
+        """
         self.load(row)
         self.runs = self.runs.continued(row, runs)
         for place in places:
@@ -64,27 +74,33 @@ class AckedPosition:
     # -- what happened -------------------------------------------------------------------------------------------------
 
     def saw_end(self, source_end: int, at_ms: int) -> None:
-        """Note that the source's log, or what is committed of it, ends there."""
+        """Note where the source's log, or its committed part, ends."""
         self.source_end = source_end
         self._ends.observe(source_end, at_ms, self.upstream)
 
     def numbered(
         self, upstream: int, leader_epoch: int, append_sequence: AppendSequence, places: Iterable[tuple[int, int, int]]
     ) -> None:
-        """The source has been judged up to the end of our chain: what the log said is now tied to an upstream offset.
-        `places`: as `ResumeDeduplicator.places`."""
+        """Note the upstream offset that belongs to our chain's end, once the source has been judged up to there.
+
+        Args:
+            upstream: The upstream offset up to which everything is on the target or needs no copy.
+            leader_epoch: The leader epoch of the batch at that offset.
+            append_sequence: The chain whose end the target's log has shown.
+            places: As `ResumeDeduplicator.places`.
+        """
         self.upstream, self.upstream_epoch = upstream, leader_epoch
         self._ends_as(append_sequence)
         for place in places:
             self.runs.add_run(*place)
 
     def reached(self, upstream: int, leader_epoch: int) -> None:
-        """Nothing up to there has to be copied any more."""
+        """Note that no record up to this upstream offset has to be copied any more."""
         if upstream > self.upstream:
             self.upstream, self.upstream_epoch = upstream, leader_epoch
 
     def appended(self, acks: Sequence[Ack], append_sequence: AppendSequence) -> None:
-        """The target has these."""
+        """Note that the target has acknowledged these outgoing batches."""
         for outgoing, downstream, _, _, _ in acks:
             if outgoing.covers > self.upstream:
                 self.upstream, self.upstream_epoch = outgoing.covers, outgoing.leader_epoch
@@ -104,16 +120,22 @@ class AckedPosition:
 
     @property
     def lag(self) -> int:
-        """Records of the source not yet durable downstream, as far as its end is known."""
+        """Return the number of the source's offsets that are not yet durable on the target, up to the last seen end."""
         return max(0, self.source_end - 1 - self.upstream)
 
     def lag_ms(self, now_ms: int) -> int:
-        """Return how long the oldest record not yet durable has been in the source's log, as far as that was seen."""
+        """Return for how long the oldest record that is not yet durable has been seen in the source's log.
+
+        It is 0 without lag, and 0 as long as that was not observed.
+        """
         since_ms = self._ends.since_ms(self.upstream) if self.lag else None
         return 0 if since_ms is None else max(0, now_ms - since_ms)
 
     def row(self, *, has_resumed: bool) -> PartitionProgress:
-        """Progress as it is to be written down."""
+        """Return the progress as it is to be written.
+
+        Before the partition has resumed, the open run is the one of the written row.
+        """
         row = replace(
             self.written,
             skips=tuple(s for s in self.written.skips if s[1] > self.upstream),

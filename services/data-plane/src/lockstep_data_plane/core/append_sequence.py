@@ -1,11 +1,11 @@
-"""A partition's chain of appends: one producer id, one epoch, sequences without a gap (`architecture.md` §5, "An append
-is a compare-and-swap").
+"""A partition's chain of appends: one producer id, one epoch, sequences without a gap.
 
-The broker takes a batch only if its sequence follows our last one in that partition. So the next append must know the
-last one. An append sequence numbers outgoing batches, and interprets each answer. It keeps as many batches unanswered
-as its connection allows. After a failure nothing more is sent until every answer is in. Then the target's log is read
-(`target_tail.py`), and a new append sequence begins where the log ends. The log resolves an unknown outcome; sending
-again never does (`kafka-wire.md` §1, §3)."""
+See `architecture.md` §5, "An append is a compare-and-swap". The broker takes a batch only if its sequence follows our
+last one in that partition. So the next append must know the last one. An append sequence numbers outgoing batches, and
+interprets each answer. It keeps as many batches unanswered as its connection allows. After a failure nothing more is
+sent until every answer has come. Then the target's log is read (`target_tail.py`), and a new append sequence begins
+where the log ends. The log resolves an unknown outcome; sending again never does (`kafka-wire.md` §1, §3).
+"""
 
 from collections import deque
 from collections.abc import Iterable
@@ -19,13 +19,18 @@ from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, Stamp
 MERGES_NOTHING = TargetLimits(max_bytes=0)
 
 GATHERED, GATHERED_BYTES = 16, 16 * 1024
-"""So many acknowledged batches of at most this size are counted at once: counting costs as much as all else."""
+"""The largest number of small acknowledged batches that are counted together, and the size up to which a batch is
+small. Counting each one alone would cost as much as all other work.
+"""
 
 
 @dataclass(slots=True)
 class InFlightBatch:
-    """An outgoing batch that is sent. `base_offset` is the downstream one once the target has acknowledged it;
-    `acked_ms` is when that was, if it is counted later."""
+    """An outgoing batch that was sent.
+
+    `base_offset` is its downstream offset once the target has acknowledged it. `acked_ms` is the time of that answer if
+    the batch is counted later.
+    """
 
     outgoing: OutgoingBatch
     sequence: int
@@ -35,8 +40,11 @@ class InFlightBatch:
 
 
 class Ack(NamedTuple):
-    """An outgoing batch of `size` bytes is durable at `downstream`. `foreign` counts records of other writers between
-    our last one and this one. `at_ms`: when the target said so, if it was not now."""
+    """An outgoing batch that is durable on the target.
+
+    `downstream` is the offset of its first record, and `size` its bytes. `foreign` is the number of records of other
+    writers between our last record and this batch. `at_ms` is the time of the target's answer; 0: now.
+    """
 
     outgoing: OutgoingBatch
     downstream: int
@@ -59,9 +67,17 @@ class AppendSequence:
         transactional: bool = False,
         read_back: bool = False,
     ) -> None:
-        """`sequence` and `downstream` are those of the last record of ours in the target's log. -1: there is none; then
-        `downstream` is the log end minus 1, or -1 where that is not known. `others` and
-        `read_back`: as in `PartitionProgress`."""
+        """Begin behind our last record in the target's log.
+
+        Args:
+            producer_id: The partition's own producer id.
+            epoch: The producer epoch of the chain.
+            sequence: The sequence of our last record in the target's log; -1: there is none.
+            downstream: The offset of that record. Without one it is the log end minus 1, or -1 where that is not known.
+            others: As `PartitionProgress.others`.
+            transactional: Batches are stamped as parts of a transaction.
+            read_back: As `PartitionProgress.read_back`: batches carry no producer id, and one at a time is in flight.
+        """
         self.producer_id = producer_id
         self._sequences = {producer_id: sequence, **dict(others)}
         self._current = producer_id
@@ -74,48 +90,54 @@ class AppendSequence:
         self._waiting: deque[OutgoingBatch] = deque()
         self._in_flight: deque[InFlightBatch] = deque()
         self._acked = 0
-        """So many of the first of these are acknowledged, and are counted later."""
+        """The number of batches at the front of `_in_flight` that are acknowledged and not counted yet."""
         self.broken = False
         self._held = 0
 
     @property
     def sequence(self) -> int:
-        """That of the last record acknowledged under our own producer id."""
+        """Return the sequence of the last record acknowledged under the partition's own producer id."""
         return self._sequences[self.producer_id]
 
     @property
     def others(self) -> tuple[tuple[int, int], ...]:
-        """As `PartitionProgress.others`."""
+        """Return the ends under other producer ids, as `PartitionProgress.others`."""
         if len(self._sequences) == 1:
             return ()
         return tuple(sorted((p, s) for p, s in self._sequences.items() if p != self.producer_id))
 
     def enqueue(self, outgoing: OutgoingBatch, producer_id: int = -1) -> None:
-        """Queue an outgoing batch behind all others, with this producer id of ours; -1: the partition's own."""
+        """Queue an outgoing batch behind all others, under this producer id of ours; -1: the partition's own."""
         outgoing.producer_id = self.producer_id if producer_id < 0 else producer_id
         self._waiting.append(outgoing)
         self._held += len(outgoing.data)
 
     @property
     def bytes_held(self) -> int:
-        """Bytes that wait or are in flight."""
+        """Return the bytes of the batches that wait or are in flight."""
         return self._held
 
     @property
     def records_held(self) -> int:
-        """Records that wait or are in flight."""
+        """Return the number of records that wait or are in flight."""
         return sum(outgoing.count for outgoing in self._waiting) + sum(sent.outgoing.count for sent in self._in_flight)
 
     @property
     def sendable(self) -> bool:
-        """Something waits, nothing is in flight, and `launch` may be called now."""
+        """Return whether a batch waits and `launch` may be called now with a window of one."""
         return self.may_launch(1)
 
     def may_launch(self, window: int, room: int = NO_LIMIT) -> bool:
-        """Return whether `launch` may be called now, with at most so many unanswered, and gives a batch of at most
-        `room` bytes. One batch goes alone until the target has shown that it knows the producer id, and always without
-        one. Brokers keep the order of one producer id only, so another id waits until no batch is in flight
-        (`kafka-wire.md` §1)."""
+        """Return whether `launch` may be called now.
+
+        One batch goes alone until the target has shown that it knows the producer id. Without a producer id one batch
+        always goes alone. Brokers keep the order of one producer id only, so another id waits until no batch is in
+        flight (`kafka-wire.md` §1).
+
+        Args:
+            window: The largest number of batches without an answer.
+            room: The largest size of the next batch, in bytes.
+        """
         if not self._waiting or self.broken:
             return False
         if room < NO_LIMIT and max(len(self._waiting[0].data), MERGED_BYTES) > room:
@@ -131,8 +153,10 @@ class AppendSequence:
         )
 
     def launch(self, limits: TargetLimits = MERGES_NOTHING) -> InFlightBatch:
-        """Stamp the next outgoing batch, or several small ones merged into one that the target takes. The caller sends
-        it at once, on the partition's one connection."""
+        """Stamp the next outgoing batch, or several small ones merged into one that the target takes.
+
+        The caller sends it at once, on the partition's one connection.
+        """
         if self._waiting[0].producer_id != self._current:
             self._current = self._waiting[0].producer_id
             self._next = add_sequence(self._sequences.get(self._current, -1), 1)
@@ -147,8 +171,10 @@ class AppendSequence:
         return sent
 
     def gather(self, sent: InFlightBatch, base_offset: int, now_ms: int) -> bool:
-        """Whether an acknowledged batch may be counted later. That is so for a small one while others are unanswered:
-        the next answer, or a failure, comes by itself."""
+        """Note an acknowledged batch that may be counted later, and return whether it may.
+
+        That is so for a small batch while others are unanswered: their answer, or a failure, follows in any case.
+        """
         may_wait = (
             self._opened
             and not self.broken
@@ -163,13 +189,18 @@ class AppendSequence:
         return may_wait
 
     def is_misplaced(self, base_offset: int) -> bool:
-        """Return whether an answer shows that the target's log is not what we know of it, in a log that is read
-        back. Somebody else has appended, or the log was truncated."""
+        """Return whether an answer shows that the target's log differs from what we know, in a log that is read back.
+
+        Then another writer has appended, or the log was truncated.
+        """
         return self._read_back and base_offset != self.downstream + 1
 
     def on_ack(self, sent: InFlightBatch, base_offset: int) -> list[Ack]:
-        """The target acknowledged a batch. Returns what is now acknowledged for certain, in order. Batches behind an
-        unanswered one wait for it. After a failure none are given, for the log is about to be read anyway."""
+        """Note that the target acknowledged a batch, and return the batches that now count as acknowledged, in order.
+
+        Batches behind an unanswered one wait for it. After a failure the result is empty, because the log is about to
+        be read.
+        """
         if self.broken:
             self._remove(sent)
             return []
@@ -177,7 +208,7 @@ class AppendSequence:
         return self.count_acked()
 
     def count_acked(self) -> list[Ack]:
-        """What is acknowledged for certain and was not returned yet, in order."""
+        """Return the acknowledged batches that were not returned yet, in order, up to the first unanswered one."""
         acks: list[Ack] = []
         while self._in_flight and self._in_flight[0].base_offset >= 0:
             acks.append(self._ack(self._in_flight.popleft()))
@@ -197,13 +228,15 @@ class AppendSequence:
         return Ack(outgoing, begin, size, foreign if foreign > 0 else 0, done.acked_ms)
 
     def on_failure(self, sent: InFlightBatch) -> None:
-        """A batch in flight was refused, or its outcome is unknown. Nothing more is sent on this sequence, and answers
-        that waited for this one's are forgotten with it."""
+        """Note that a batch in flight was refused, or that its outcome is unknown.
+
+        Nothing more is sent on this sequence. Answers that waited for the answer of this batch are forgotten.
+        """
         self._remove(sent)
         self.break_off()
 
     def break_off(self) -> None:
-        """Nothing more is sent, and answers that waited for others are forgotten."""
+        """Send nothing more, and forget the answers that waited for others."""
         self.broken = True
         for answered in [other for other in self._in_flight if other.base_offset >= 0]:
             self._remove(answered)
@@ -214,17 +247,20 @@ class AppendSequence:
             self._held -= sent.outgoing.size
 
     def marked(self) -> None:
-        """The marker that ends a transaction is behind our last record: it takes one offset."""
+        """Note that the marker that ends a transaction is behind our last record: it takes one offset."""
         self.downstream += 1
 
     def reset(self) -> None:
-        """Drop what has not been sent; the next run fetches it again."""
+        """Drop the batches that have not been sent; the next run fetches them again."""
         self._held -= sum(outgoing.size for outgoing in self._waiting)
         self._waiting.clear()
 
     def extend_last(self, covers: int, leader_epoch: int) -> bool:
-        """Let the newest unacknowledged batch cover offsets that were passed over behind it, in this leader epoch of
-        the source. False when there is none: then they are decided already."""
+        """Let the newest unacknowledged batch cover the offsets that were passed over behind it.
+
+        Returns:
+            False if there is no such batch. Then these offsets are decided already.
+        """
         last = self._waiting[-1] if self._waiting else self._in_flight[-1].outgoing if self._in_flight else None
         if last is None:
             return False
@@ -238,5 +274,5 @@ class AppendSequence:
 
     @property
     def idle(self) -> bool:
-        """Nothing waits and nothing is in flight."""
+        """Return whether nothing waits and nothing is in flight."""
         return not self._waiting and not self._in_flight

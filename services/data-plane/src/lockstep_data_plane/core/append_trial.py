@@ -1,7 +1,9 @@
-"""Judge what the target makes of producer ids, epochs and sequences, by a trial before the first record (no I/O).
+"""The judgement, by a trial, of how the target treats producer ids, epochs and sequences (no I/O).
 
-An append is a compare-and-swap only if all of that is as Kafka has it (`kafka-wire.md` §0, §3). Where it is not,
-transactions keep the copy exact, if the target has them. Else the log is read back (`log_read_back.py`)."""
+The trial comes before the first record. An append is a compare-and-swap only if the target treats all three as Kafka
+does (`kafka-wire.md` §0, §3). If it does not, transactions keep the copy exact, if the target has them. Otherwise the
+log is read back (`log_read_back.py`).
+"""
 
 from collections.abc import Collection, Sequence
 from enum import StrEnum
@@ -15,7 +17,7 @@ GAP = 7
 
 
 class AppendFault(StrEnum):
-    """Name what the target does not do with producer ids, each with words for people."""
+    """A fault of the target in the handling of producer ids, with words for people."""
 
     words: str
 
@@ -36,7 +38,10 @@ class AppendFault(StrEnum):
 
 
 class TrialAnswer(NamedTuple):
-    """The answer to one batch of the trial. `base_offset` -1: it was not appended."""
+    """The answer to one batch of the trial.
+
+    `base_offset` is -1 if the batch was not appended.
+    """
 
     code: int
     base_offset: int = -1
@@ -48,16 +53,23 @@ class TrialAnswer(NamedTuple):
 
     @property
     def passes(self) -> bool:
-        """Return whether the code says nothing of the batch: asked again, the answer may be another."""
+        """Return whether the code says nothing about the batch, so that a later answer may be another one."""
         return error_meaning(self.code) in (ErrorMeaning.RETRIABLE, ErrorMeaning.UNREACHABLE, ErrorMeaning.DENIED)
 
 
 class AppendTrial(NamedTuple):
-    """One record each under a producer id of the trial's own, in epoch `epoch`, on two connections.
+    """The answers to the batches of one trial, which go over two connections under a producer id of the trial's own.
 
-    `first` has sequence 0. `again` is the same batch. `gap` has sequence `GAP`. `elsewhere` has sequence 1, on the
-    other connection. `next_epoch` has sequence 0 of the next epoch, and `earlier_epoch` sequence 2 of `epoch` after it.
-    `log`: the target's batches from `first` on."""
+    Each batch has one record. `epoch` is the trial's first epoch.
+
+    - `first`: sequence 0
+    - `again`: the same batch a second time
+    - `gap`: sequence `GAP`
+    - `elsewhere`: sequence 1, on the other connection
+    - `next_epoch`: sequence 0 of the next epoch
+    - `earlier_epoch`: sequence 2 of `epoch`, sent after `next_epoch`
+    - `log`: the target's batches from `first` on
+    """
 
     producer_id: int
     epoch: int
@@ -70,7 +82,7 @@ class AppendTrial(NamedTuple):
     log: Sequence[Batch]
 
     def find_faults(self) -> tuple[AppendFault, ...]:
-        """Return what the target does not do; empty: it is as Kafka is."""
+        """Return the faults that the answers show; empty: the target does as Kafka does."""
         found = {
             AppendFault.IDS_LOST: not self._is_kept(self.first, self.epoch, 0),
             AppendFault.GAPS_TAKEN: self.gap.is_taken,
@@ -86,7 +98,7 @@ class AppendTrial(NamedTuple):
         return tuple(fault for fault, holds in found.items() if holds)
 
     def _is_kept(self, answer: TrialAnswer, epoch: int, sequence: int) -> bool:
-        """Return whether the log has the batch where the target said, with all that it was sent with."""
+        """Return whether the log has the batch at the answer's offset, with its producer id, epoch and sequence."""
         wanted = self.producer_id, epoch, sequence
         return any(
             (batch.producer_id, batch.producer_epoch, batch.base_sequence) == wanted
@@ -96,21 +108,30 @@ class AppendTrial(NamedTuple):
 
 
 class AppendMode(StrEnum):
-    """Name how a flow keeps two appends of one record out of the target's log."""
+    """The way in which a flow keeps a record from being appended twice."""
 
     SEQUENCES = "sequences"
-    """By the sequences of one producer id."""
+    """The sequences of one producer id."""
     TRANSACTIONS = "transactions"
-    """By one transactional id for each partition."""
+    """One transactional id for each partition."""
     READ_BACK = "read-back"
-    """By one writer for each partition, which reads the target's log back. A writer that was frozen may double."""
+    """One writer for each partition, which reads the target's log back. A writer that was frozen may append a record
+    twice.
+    """
 
 
 def choose_mode(faults: Collection[AppendFault], *, transactions: bool, keeps_names: bool) -> AppendMode | None:
-    """Return how the flow appends to a target with these faults. None: there is no way that keeps records apart.
+    """Return how the flow appends to a target with these faults.
 
-    `transactions`: the target has them. `keeps_names`: topics have the same names on both clusters. Then producer ids
-    in the target's log say which records are copies, so there is no way without them."""
+    Args:
+        faults: The faults that the trial has shown.
+        transactions: The target supports transactions.
+        keeps_names: Topics have the same names on both clusters. Then the producer ids in the target's log say which
+            records are copies, so the flow needs them.
+
+    Returns:
+        None if no mode keeps records from being appended twice.
+    """
     if not faults:
         return AppendMode.SEQUENCES
     if transactions:

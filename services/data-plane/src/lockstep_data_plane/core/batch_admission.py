@@ -1,4 +1,4 @@
-"""What was fetched of one partition is judged, and queued, passed over, or counted past (no I/O, no clock)."""
+"""The admission of a partition's fetched batches: they are queued, passed over, or counted past (no I/O, no clock)."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ PASS = BatchAction.PASS
 
 
 class BatchAdmission:
-    """Judge the batches of one incarnation of a partition, and queue what is to be sent."""
+    """The judge of the batches of one incarnation of a partition, which queues what is to be sent."""
 
     def __init__(
         self,
@@ -35,9 +35,19 @@ class BatchAdmission:
         end: LastAppend,
         transactions: TransactionState | None = None,
     ) -> None:
-        """`end` is the end of our appends in the target's log, at or behind the position of `row`. The source is judged
-        again from the row on. Records between the two are counted and not sent; those that the log still has are
-        compared with the counted ones."""
+        """Begin to judge the source again behind `row`.
+
+        Records between `row` and `end` are counted and not sent. Those that the target's log still has are compared
+        with the counted ones.
+
+        Args:
+            acked: The position that the target has acknowledged.
+            provenance: The origins of the source's batches.
+            routing: The queue of what is to be sent.
+            row: The progress from which the partition resumed.
+            end: The end of our appends in the target's log, at or behind the position of `row`.
+            transactions: The partition's transactions; None: it has none.
+        """
         self._acked = acked
         self._provenance = provenance
         self._routing = routing
@@ -45,7 +55,7 @@ class BatchAdmission:
         self.position = row.upstream + 1
         """The next upstream offset to judge."""
         appended = appended_since(row, end.sequence, end.others)
-        # Where the target holds nothing of others in between, each of our records has its place, be it left or not.
+        # If others have appended nothing in between, the place of each of our records is known, even of removed ones.
         is_alone = end.downstream - row.downstream == appended
         stretches = ((row.downstream + 1, appended),) if is_alone else end.stretches or ()
         self._already_appended = ResumeDeduplicator(
@@ -56,7 +66,7 @@ class BatchAdmission:
 
     @property
     def records_to_skip(self) -> int:
-        """Records that the target's log has already: they are counted and not sent."""
+        """Return how many of the source's next records the target's log has already: they are counted and not sent."""
         return self._already_appended.left
 
     def admit(
@@ -68,9 +78,21 @@ class BatchAdmission:
         sends: bool,
         source_end: int,
     ) -> None:
-        """Judge what was fetched at `position` and queue what is to be sent. Without `sends` it ends with the last
-        record that is counted. `source_end`: the next offset of the source's log. Raises BatchRejected and
-        RecordMismatch; what came before the batch stays queued."""
+        """Judge the batches fetched at `position`, and queue what is to be sent.
+
+        If it raises, the batches before the refused one stay queued.
+
+        Args:
+            batches: The batches of one fetch, in order.
+            aborted: The aborted transactions among them.
+            limits: The limits of the target's topic.
+            sends: Records may be queued. Otherwise judging ends with the last record that is counted.
+            source_end: The next offset of the source's log.
+
+        Raises:
+            BatchRejected: A batch cannot be copied as it is, nor rebuilt.
+            RecordMismatch: The counted records are not those that the target has.
+        """
         self._source_end = source_end
         try:
             self._admit_each(batches, aborted, limits, sends=sends, behind=None)
@@ -86,7 +108,10 @@ class BatchAdmission:
         sends: bool,
         behind: int | None,
     ) -> None:
-        """`behind`: the first offset of what was fetched behind these batches; None: nothing was."""
+        """Judge batches one by one.
+
+        `behind` is the first offset of what was fetched behind these batches; None: nothing was.
+        """
         skips, already_appended, routing, copy_producer_id = (
             self._skips,
             self._already_appended,
@@ -117,11 +142,11 @@ class BatchAdmission:
                 self._admit_records(batch, limits, own, sends=sends)
 
     def _touches(self, batch: Batch) -> bool:
-        """Whether some of its offsets are passed over."""
+        """Return whether some of the batch's offsets are quarantined and passed over."""
         return any(first <= batch.last_offset and batch.base_offset <= last for first, last in self._skips)
 
     def _admit_records(self, batch: Batch, limits: TargetLimits, producer: int, *, sends: bool) -> None:
-        """Judge a batch whose records have to be read: rebuilt, or counted past, or both."""
+        """Judge a batch whose records have to be read: it is rebuilt, or counted past, or both."""
         try:
             if self.records_to_skip and (self._skip_appended(batch) or not (sends or self.records_to_skip)):
                 return
@@ -140,9 +165,11 @@ class BatchAdmission:
             self.position = behind
 
     def _skip_appended(self, batch: Batch) -> bool:
-        """Skip records that the target has; True when the whole batch is behind us. Our appends may end inside the
-        batch (it was split then, or began elsewhere). Then the position moves to the first record that is still to be
-        sent."""
+        """Skip the records of a batch that the target has; return True if nothing of the batch is left to send.
+
+        Our appends may end inside the batch, because it was split then or began at another record. Then the position
+        moves to the first record that is still to be sent.
+        """
         records = unread(batch, self.position, self._skips)
         past = self._already_appended.count_past(records)
         upstream = records[past - 1].offset if past else -1
@@ -164,7 +191,7 @@ class BatchAdmission:
         self._acked.reached(offset, leader_epoch)
 
     def _rejected(self, batch: Batch, reason: str, behind: int | None = None) -> BatchRejected:
-        """Return the rejection of a whole batch, which names the offsets as far as they are certain."""
+        """Return the rejection of a whole batch, with its offsets as far as they are certain."""
         refusal = refused_batch(batch, reason, behind, self._source_end)
         offsets = f"offsets from {batch.base_offset}"
         if refusal is not None:
@@ -174,5 +201,5 @@ class BatchAdmission:
 
 
 def _next_offset(batches: Sequence[Batch], count: int, behind: int | None) -> int | None:
-    """Return the first offset behind the first `count` batches; None: nothing was fetched there."""
+    """Return the first offset behind the first `count` batches; None: nothing was fetched behind them."""
     return batches[count].base_offset if count < len(batches) else behind

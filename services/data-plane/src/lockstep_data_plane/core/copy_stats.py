@@ -1,9 +1,10 @@
-"""How much a slot has copied of a partition. How old records are when it fetches them, and when the target has
-acknowledged them (no I/O, no clock).
+"""The counts and ages of the records that a slot copies of one partition (no I/O, no clock).
 
-MM2 measures each record. A batch that passes unchanged is not opened for that: its header has the timestamp of its
-first record and the largest one. Its records count as spread evenly between them, which is exact for batches of one.
-Those of a group count as spread between the oldest and the newest."""
+It measures the age of records when the slot fetches them, and when the target has acknowledged them. MM2 measures each
+record. Lockstep does not open a batch that passes unchanged: its header has the timestamp of its first record and the
+largest one. Its records count as spread evenly between the two, which is exact for batches of one record. The records
+of a group count as spread between the oldest and the newest one.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -17,26 +18,26 @@ from lockstep_state.metric import row_metrics
 from lockstep_state.rows.state_rows import PartitionProgress
 
 COUNTED = tuple(name for name, one in row_metrics(PartitionProgress).items() if one.since)
-"""The fields of the row that count from 0 when a slot takes the partition up."""
+"""The fields of the progress row that count from 0 when a slot begins the partition."""
 
 GATHERED_MS = 1_000
-"""How long measurements are gathered at most; rows are written as often."""
+"""The longest time, in milliseconds, for which measurements are gathered. Rows are written as often."""
 
 
 class CopyStats:
-    """Of one partition, from when the slot took it up."""
+    """The counts and ages of one partition since its slot began it."""
 
     def __init__(self) -> None:
         self.counts = dict.fromkeys(COUNTED, 0)
-        """By field of the row."""
+        """The counts, by the name of the field in the progress row."""
         self._since_ms = 0
-        """When something was fetched first; 0: nothing was."""
+        """The time at which something was fetched first; 0: nothing was."""
         self._latency_ms = 0
         self._age = _Ages()
         self._latency = _Ages()
 
     def fetched(self, batches: Iterable[Batch], size: int, now_ms: int) -> None:
-        """Batches came from the source, `size` bytes together."""
+        """Count batches that came from the source, `size` bytes together, and measure their age."""
         self._since_ms = self._since_ms or now_ms
         self.counts["read_bytes"] += size
         self._age.measure(
@@ -53,13 +54,13 @@ class CopyStats:
         )
 
     def acknowledged(self, acks: Sequence[Ack], now_ms: int) -> None:
-        """The target has these: count them, and measure their latency."""
+        """Count batches that the target has acknowledged, and measure their latency."""
         counts, spans = self.counts, []
         for outgoing, _, size, _, at_ms in acks:
             counts["records"] += outgoing.count
             counts["bytes"] += size
             first, last = outgoing.base_timestamp, outgoing.max_timestamp
-            if at_ms and first >= 0 and last >= 0:  # of that age it was then
+            if at_ms and first >= 0 and last >= 0:  # its age at that time counts
                 first, last = first + now_ms - at_ms, last + now_ms - at_ms
             spans.append((first, last, outgoing.count))
         latency_ms = (acks[-1].at_ms or now_ms) - acks[-1].outgoing.max_timestamp
@@ -67,8 +68,10 @@ class CopyStats:
         self._latency.measure(now_ms, spans)
 
     def in_row(self, row: PartitionProgress) -> PartitionProgress:
-        """The row with what was counted and measured; the one it was, as long as nothing was counted. Each row that a
-        slot writes passes through here: its counts and `counts_since` have to belong together."""
+        """Return the row with the counts and measurements; the same row as long as nothing was counted.
+
+        Each row that a slot writes passes through here, because its counts and `counts_since` have to belong together.
+        """
         if not any(self.counts.values()):
             return row
         counts: dict[str, Any] = self.counts
@@ -83,8 +86,10 @@ class CopyStats:
 
 
 class _Ages:
-    """How old records are at one point of their way. A slot measures each batch; what it measured within a second goes
-    into the window at once."""
+    """The ages of records at one point of their way, from fetch to acknowledgement.
+
+    A slot measures each batch. The measurements of one second go into the window together.
+    """
 
     __slots__ = ("_count", "_doubled", "_last", "_least", "_most", "_now_ms", "_since_ms", "_window")
 
@@ -98,7 +103,7 @@ class _Ages:
         self._least, self._most = inf, -inf
 
     def measure(self, now_ms: int, spans: Iterable[tuple[int, int, int]]) -> None:
-        """Batches arrived now: first timestamp, largest one and number of records of each."""
+        """Measure batches that arrived now: (first timestamp, largest timestamp, records) of each."""
         count, doubled, least, most = self._count, self._doubled, self._least, self._most
         if count and now_ms - self._since_ms >= GATHERED_MS:
             self._gather()
@@ -106,7 +111,7 @@ class _Ages:
         if not count:
             self._since_ms = now_ms
         for first, last, records in spans:
-            if first < 0 or last < 0 or records <= 0:  # records of before Kafka 0.10 have no timestamp
+            if first < 0 or last < 0 or records <= 0:  # records from before Kafka 0.10 have no timestamp
                 continue
             if first > last:  # the base of a compacted batch may be its delete horizon, later than all its records
                 first = last
@@ -128,6 +133,6 @@ class _Ages:
 
     @property
     def summary(self) -> tuple[int, ...]:
-        """As `Window.summary`."""
+        """Return the window's summary, as `Window.summary`, with what was gathered so far."""
         self._gather()
         return self._window.summary

@@ -1,4 +1,7 @@
-"""What is to be done after a partition's step (no I/O, no clock). `SlotLoop.apply_effects` carries it out."""
+"""The effects of a partition's step: what is to be done after it (no I/O, no clock).
+
+`SlotLoop.apply_effects` carries them out.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,24 +12,27 @@ from lockstep_state.reasons.reason import Reason
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """Fetch the source from this upstream offset on, until `StopFetching`."""
+    """The instruction to fetch the source from this upstream offset on, until `StopFetching`."""
 
     offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class StopFetching:
-    """Fetch the source no more."""
+    """The instruction to fetch the source no more."""
 
 
 @dataclass(frozen=True, slots=True)
 class OfferAppends:
-    """Let the connections that take the partition's batches ask for the next one (`ConnectionReady`): some wait."""
+    """The instruction to let the partition's connections ask for the next batch (`ConnectionReady`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Append this batch now. `has_more`: the same connection may ask for the next one at once."""
+    """The instruction to append this batch now.
+
+    If `has_more`, the same connection may ask for the next batch at once.
+    """
 
     batch: InFlightBatch
     has_more: bool
@@ -34,29 +40,31 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class JoinTransaction:
-    """Tell the transaction's coordinator of these partitions of the target before anything is appended there."""
+    """The instruction to add these partitions of the target to the transaction, before anything is appended to them."""
 
     partitions: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
 class Persist:
-    """Write the partition's row at the next flush, for it may say something new. `acks` are durable now, and visible
-    to readers of committed records: offset syncs may be due for them."""
+    """The instruction to write the partition's row at the next flush, because it may say something new.
+
+    `acks` are durable now, and visible to readers of committed records. Offset syncs may be due for them.
+    """
 
     acks: Sequence[Ack] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class CopyTrouble:
-    """Report that the partition does not get on."""
+    """The report that the copy of the partition has failed for now."""
 
     why: str | Exception
 
 
 @dataclass(frozen=True, slots=True)
 class Halted:
-    """Report that the partition waits for a decision."""
+    """The report that the partition waits for an operator's decision."""
 
     cause: Reason
     upstream: int
@@ -64,7 +72,7 @@ class Halted:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """Report that so many records were appended after the last progress written, which names `upstream`."""
+    """The report that so many records were appended behind the last written progress, which names `upstream`."""
 
     records: int
     upstream: int
@@ -72,20 +80,20 @@ class Recovered:
 
 @dataclass(frozen=True, slots=True)
 class ForeignRecords:
-    """Report that somebody else has written records into the target's log before this one of ours."""
+    """The report that another writer has appended records to the target's log before this batch of ours."""
 
     ack: Ack
 
 
 @dataclass(frozen=True, slots=True)
 class TimesReplaced:
-    """Report that the target puts its own time in place of the records'. It comes once."""
+    """The report that the target replaces the timestamps of the records by its own time. It comes once."""
 
     downstream: int
 
 
 Report = CopyTrouble | Halted | Recovered | ForeignRecords | TimesReplaced
-"""An event for operators, or a trouble (`progress/event_reporter.py`)."""
+"""A report that becomes an event for operators, or a trouble (`progress/event_reporter.py`)."""
 
 Effect = Fetch | StopFetching | OfferAppends | Append | JoinTransaction | Persist | Report
 
@@ -96,4 +104,6 @@ STOP_FETCHING, OFFER_APPENDS, PERSIST = StopFetching(), OfferAppends(), Persist(
 PERSISTS: Effects = (PERSIST,)
 OFFERS: Effects = (OFFER_APPENDS,)
 FETCHED: Effects = (OFFER_APPENDS, PERSIST)
-"""Nearly every step has effects of these few. Making them for each step costs as much as the rest of it."""
+"""The effects of a step that has fetched batches. Nearly every step has one of these constants: to make new effects for
+each step would cost as much as the rest of it.
+"""

@@ -1,4 +1,4 @@
-"""What happens to a partition (no I/O, no clock): the events that `PartitionState.step` takes."""
+"""The events of a partition that `PartitionState.step` takes (no I/O, no clock)."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -16,15 +16,20 @@ from lockstep_state.rows.state_rows import OffsetRuns, PartitionProgress
 
 
 class Received(NamedTuple):
-    """An answer of the source brought batches up to `fetch_from`, in this leader epoch. They may be judged later."""
+    """An answer of the source has brought batches up to `fetch_from`, in this leader epoch.
+
+    The batches may be judged later.
+    """
 
     fetch_from: int
     leader_epoch: int
 
 
 class Fetched(NamedTuple):
-    """Batches of the source, `size` bytes together, fetched for this incarnation of the partition. `source_end` is the
-    end of its log, or of what is committed there."""
+    """Batches of the source that were fetched for this incarnation of the partition.
+
+    `size` is their bytes together. `source_end` is the end of the source's log, or of its committed part.
+    """
 
     incarnation: int
     batches: Sequence[Batch]
@@ -35,16 +40,18 @@ class Fetched(NamedTuple):
 
 
 class ConnectionReady(NamedTuple):
-    """The connection to partition `to` of the target takes a batch, with at most `window` in flight there."""
+    """The connection to partition `to` of the target can take a batch, with at most `window` in flight."""
 
     to: int
     window: int
 
 
 class Acked(NamedTuple):
-    """The target has a batch. `times_replaced`: it put its own time in place of the records'.
+    """The target has acknowledged a batch.
 
-    A small batch may be counted later, with those that follow."""
+    `times_replaced` says that the target has replaced the records' timestamps by its own time. A small batch may be
+    counted later, with those that follow it.
+    """
 
     sent: InFlightBatch
     base_offset: int
@@ -53,7 +60,7 @@ class Acked(NamedTuple):
 
 
 class AcksDue(NamedTuple):
-    """What is acknowledged is to be counted now: progress is about to be written, or something has failed."""
+    """The acknowledged batches are to be counted now: progress is about to be written, or something has failed."""
 
     now_ms: int
 
@@ -62,48 +69,60 @@ class AcksDue(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """Something failed that the target's log settles. `why` is reported once; "": resuming will say what it is."""
+    """A failure after which the target's log says how far the copy is.
+
+    `why` is reported once; "": the resume will say what the failure is.
+    """
 
     why: str | Exception = ""
     sent: InFlightBatch | None = None
-    """It was not appended, or its outcome is unknown."""
+    """The batch that was not appended, or whose outcome is unknown."""
     split_above: int | None = None
-    """Batches of several records are to be no larger from now on."""
+    """The most records that a batch may have from now on, if it has more than one."""
     refused_codecs: frozenset[int] = frozenset()
-    """Batches are compressed otherwise from now on."""
+    """The compression codecs that the target refuses. From now on, batches are compressed with another codec."""
     source_failed: bool = False
-    """The target has no part in it, so an open transaction is committed first."""
+    """Only the source failed, so an open transaction is committed first."""
 
 
 class Refused(NamedTuple):
-    """Only a decision settles it. `refusal`: the records, where they are known; `case`: as `PartitionProgress.case`."""
+    """A refusal or a gap that only a decision settles.
+
+    `refusal` has the refused records, where they are known. `case` is as in `PartitionProgress.case`.
+    """
 
     cause: Reason
     refusal: RefusedRecords | None = None
     case: str = ""
     sent: InFlightBatch | None = None
-    """The target does not take it as it is."""
+    """The batch that the target does not take as it is."""
 
 
 # -- where the copy goes on --------------------------------------------------------------------------------------------
 
 
 class RowLoaded(NamedTuple):
-    """What is written down about the partition. `at_rest`: it is read only to find out where the copy ends."""
+    """The written row of the partition is known.
+
+    If `at_rest`, it is read only to find where the copy ends.
+    """
 
     row: PartitionProgress
     at_rest: bool = False
 
 
 class TargetSized(NamedTuple):
-    """The target's topic has so many partitions."""
+    """The target's topic has this number of partitions."""
 
     partitions: int
 
 
 class Resumed(NamedTuple):
-    """`end` is the end of our appends in the target's log, at or behind `row`. `runs` are the rows with the partition's
-    offset runs. `transactions` None: what is appended counts when it is acknowledged."""
+    """The partition has resumed: the row and both logs say where the copy goes on.
+
+    `end` is the end of our appends in the target's log, at or behind `row`. `runs` are the rows with the partition's
+    offset runs. If `transactions` is None, an append counts as soon as it is acknowledged.
+    """
 
     row: PartitionProgress
     end: LastAppend
@@ -112,18 +131,24 @@ class Resumed(NamedTuple):
 
 
 class NothingCopied(NamedTuple):
-    """The partition is to rest, and nothing was ever copied, or an operator has said where the copy begins."""
+    """The partition is to rest, and has no end of a copy to find.
+
+    Nothing was ever copied, or an operator has set where the copy begins.
+    """
 
 
 class Unplaced(NamedTuple):
-    """The partition is to rest. The target's log holds `beyond` records of ours behind the row that was loaded. The
-    source alone knows which records these are, and does not answer."""
+    """The partition is to rest, and the position of its last appends on the source stays unknown.
+
+    The target's log holds `beyond` records of ours behind the loaded row. Only the source knows which records these
+    are, and it does not answer.
+    """
 
     beyond: int
 
 
 class TopicChanged(NamedTuple):
-    """The topic's row came in: its limits, and the ids and the number of partitions that its topics have now."""
+    """The topic's row was written: its limits, its topic ids on both clusters, and the target's partition count."""
 
     limits: TargetLimits
     source_topic_id: str
@@ -135,8 +160,11 @@ class TopicChanged(NamedTuple):
 
 
 class Leave(NamedTuple):
-    """The partition is to leave this slot. `goes_on`: another run copies it at once. `word`: why it is not copied
-    otherwise (as `PartitionProgress.phase`). `in_doubt`: a run that was cut off may have appended meanwhile."""
+    """The partition is to leave this slot.
+
+    If `goes_on`, another run copies it at once. Otherwise `word` says why it is not copied (as
+    `PartitionProgress.phase`). If `in_doubt`, a run that was cut off may have appended meanwhile.
+    """
 
     word: str = ""
     goes_on: bool = False
@@ -144,15 +172,18 @@ class Leave(NamedTuple):
 
 
 class AllAnswered(NamedTuple):
-    """Every answer is in, and no transaction is open any more."""
+    """Every batch in flight has its answer, and no transaction is open any more."""
 
 
 class EntryQuarantined(NamedTuple):
-    """The quarantine topic has one more entry of what was refused."""
+    """The quarantine topic has one more entry of the refused records."""
 
 
 class Quarantined(NamedTuple):
-    """The quarantine topic has all of it, and `row` passes over it. None: the target's log has to be read first."""
+    """The quarantine topic has all refused records, and `row` passes over them.
+
+    If `row` is None, the target's log has to be read first.
+    """
 
     row: PartitionProgress | None
 
@@ -161,35 +192,37 @@ class Quarantined(NamedTuple):
 
 
 class TransactionJoining(NamedTuple):
-    """A transaction begins, or the open one takes in what waits. The effect `JoinTransaction` has the partitions of
-    the target that its coordinator has to know first."""
+    """A transaction begins, or the open one takes in the batches that wait.
+
+    The effect `JoinTransaction` has the partitions of the target that the coordinator has to know first.
+    """
 
 
 class TransactionJoined(NamedTuple):
-    """The coordinator knows these partitions of the target."""
+    """The transaction coordinator knows these partitions of the target."""
 
     partitions: frozenset[int]
 
 
 class TransactionOpened(NamedTuple):
-    """Batches may be appended, from this moment of the loop's clock on."""
+    """The transaction is open: batches may be appended from this time of the loop's clock on."""
 
     at_s: float
 
 
 class TransactionEnding(NamedTuple):
-    """The transaction is due at this moment of the loop's clock."""
+    """The transaction is to end at this time of the loop's clock."""
 
     at_s: float
 
 
 class TransactionCommitted(NamedTuple):
-    """What it held is visible."""
+    """The transaction is committed, and its records are visible."""
 
     now_ms: int
 
 
-# -- what is written down ----------------------------------------------------------------------------------------------
+# -- what is written ---------------------------------------------------------------------------------------------------
 
 
 class RunsWritten(NamedTuple):
@@ -223,4 +256,4 @@ PartitionEvent = (
     | TransactionCommitted
     | RunsWritten
 )
-"""Something that happened to a partition. One is made for each batch, so that all are tuples: cheap, and frozen."""
+"""An event of a partition. Events are tuples because one is made for each batch: tuples are cheap and cannot change."""

@@ -1,5 +1,7 @@
-"""Records of a batch spread over the target's partitions by their keys, as Java's producer spreads them (no I/O, no
-clock; `lockstep.legacy.partitioning=key`)."""
+"""The spreading of records over the target's partitions by their keys, as Java's producer does it (no I/O, no clock).
+
+It is used with `lockstep.legacy.partitioning=key`.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -12,33 +14,41 @@ from lockstep_data_plane.record_batch.rebuild import build
 from lockstep_state.codecs.murmur2 import partition_for
 
 STICKS_BYTES = 16_384
-"""So many bytes of records without a key go into one partition before the next one has its turn: `batch.size` of Java's
-producer."""
+"""The bytes of records without a key that go into one partition before the next partition has its turn. It is the
+default `batch.size` of Java's producer.
+"""
 
 
 class StickyPartition:
-    """The partition for records without a key. For a while all go into one partition, so that their batches stay whole,
-    then into the next one (KIP-480, KIP-794)."""
+    """The partition that takes the records without a key.
+
+    For a while all go into one partition, so that their batches stay whole, then into the next one (KIP-480, KIP-794).
+    """
 
     def __init__(self, begin: int) -> None:
-        """`begin`: the first partition. Each partition of the source begins with another one, so together they use all
-        of the target's."""
+        """Begin with the partition `begin`.
+
+        Each partition of the source begins with another number, so together they use all partitions of the target.
+        """
         self._at = begin
         self._bytes = 0
 
     def at(self, partitions: int) -> int:
-        """The partition, of so many."""
+        """Return the current partition, if the topic has this number of partitions."""
         return self._at % partitions
 
     def on_batch(self, size: int) -> None:
-        """A batch of so many bytes went there, and is not parted: the next one may go elsewhere."""
+        """Note that `size` bytes of one batch went into the current partition.
+
+        Records of one batch stay together, so the next batch is the first that may go elsewhere.
+        """
         self._bytes += size
         if self._bytes >= STICKS_BYTES:
             self._at, self._bytes = self._at + 1, 0
 
 
 class PartitionedRecord(NamedTuple):
-    """A record, the partition of the target that it goes to, and the codec that it came in, or is to go in."""
+    """A record, the partition of the target that it goes to, and the codec that its batch is to be compressed with."""
 
     to: int
     codec: int
@@ -47,8 +57,10 @@ class PartitionedRecord(NamedTuple):
 
 @dataclass(slots=True)
 class BatchGroup:
-    """Outgoing batches for several partitions of the target, which count together. Once all of them are durable,
-    everything up to upstream offset `covers` is decided."""
+    """The outgoing batches for several partitions of the target that count together.
+
+    Once all of them are durable, everything up to upstream offset `covers` is decided.
+    """
 
     outgoing_batches: tuple[OutgoingBatch, ...]
     covers: int
@@ -61,18 +73,23 @@ class BatchGroup:
 
 @dataclass(slots=True)
 class KeyPartitioner:
-    """Records of consecutive batches on their way into a group. Everything up to `covers` is among them, or was passed
-    over."""
+    """The records of consecutive batches that are gathered for one group.
+
+    Everything up to upstream offset `covers` is among them, or was passed over.
+    """
 
     covers: int
     leader_epoch: int = -1
     size: int = 0
-    """Bytes of keys and values."""
+    """The bytes of the gathered keys and values."""
     spread: list[PartitionedRecord] = field(default_factory=list)
 
     def add_records(self, records: Sequence[PlainRecord], codec: int, partitions: int, sticky: StickyPartition) -> None:
-        """The records of one batch, in its order: with a key where Java's producer puts it among so many partitions,
-        those without one together (`StickyPartition`)."""
+        """Add the records of one batch, in order.
+
+        A record with a key goes where Java's producer puts it among `partitions` partitions. Records without one go
+        together (`StickyPartition`).
+        """
         without, unkeyed = sticky.at(partitions), 0
         for record in records:
             size = len(record.key or b"") + len(record.value or b"")
@@ -85,7 +102,7 @@ class KeyPartitioner:
         sticky.on_batch(unkeyed)
 
     def cover(self, offset: int, leader_epoch: int) -> None:
-        """Everything up to this upstream offset was examined."""
+        """Note that everything up to this upstream offset was examined."""
         self.covers, self.leader_epoch = max(self.covers, offset), leader_epoch
 
     def cut(self, offset: int) -> None:
@@ -94,8 +111,13 @@ class KeyPartitioner:
         self.covers = min(self.covers, offset - 1)
 
     def group(self, limits: TargetLimits) -> BatchGroup:
-        """The records as batches. Those for one partition keep their order; key, value, headers and timestamp stay, and
-        the codec does. Raises RecordTooLarge."""
+        """Return the records as batches.
+
+        Records for one partition keep their order. Key, value, headers, timestamp and codec stay.
+
+        Raises:
+            RecordTooLarge: The target does not take a record of this size.
+        """
         return BatchGroup(tuple(_outgoing_batches(self.spread, limits)), self.covers, self.leader_epoch)
 
 

@@ -1,18 +1,18 @@
-"""Exact offset runs of one partition as the slot keeps them: open, extend, end, thin, chunk (no I/O, no clock;
-`architecture.md` §5).
+"""The exact offset runs of one partition, as the slot keeps them: open, extend, end, thin, chunk.
 
-A run opens at a record that does not simply follow the last one in both logs, and grows with every one that does. The
-open run travels in the partition's progress row, so no row of its own is needed while it only grows. When the next one
-opens it has ended and goes to a chunk; chunks are rows of the state topic, in a ring.
+No I/O, no clock; see `architecture.md` §5. A run opens at a record that does not simply follow the last one in both
+logs. It grows with every record that does. The open run is part of the partition's progress row, so it needs no row of
+its own while it grows. When the next run opens, the former one has ended and goes to a chunk. Chunks are rows of the
+state topic, in a ring.
 
-**Bounded.** At most `RING` chunks of `CHUNK` runs. When all are full, the older half is thinned to at most `KEPT` runs.
-A run is left out where the hole that it leaves is small. Positions in a hole translate to where it begins, never
-beyond. Let L be the distance of a position from the end of the copy, in downstream offsets:
+**Bounded.** There are at most `RING` chunks of `CHUNK` runs. When all are full, the older half is thinned to at most
+`KEPT` runs. A run is left out where the hole that it leaves is small. Positions in a hole translate to where it begins,
+never beyond. Let L be the distance of a position from the end of the copy, in downstream offsets:
 
-- the newest `EXACT` ended runs are never thinned: nothing is read again,
-- before them at most max(offset.lag.max, L / `COARSEST`) offsets are read again, and usually far less. Thinning makes
-  only holes of up to offset.lag.max where that is enough, then of up to L / 1024, L / 512 ... until it is enough,
-- the oldest run stays, so what could be translated once always can be.
+- the newest `EXACT` ended runs are never thinned: no record is read again
+- before them at most max(offset.lag.max, L / `COARSEST`) offsets are read again, and usually far fewer. Thinning makes
+  only holes of up to offset.lag.max where that is enough, then of up to L / 1024, L / 512 ... until it is enough
+- the oldest run stays, so a position that could be translated once always can be
 
 Holes of up to L / 8 are always enough, for any logs. Of two runs that follow each other, the second cannot be left out
 only where the hole would be larger than L / 8. So at every second run L shrinks to 8/9. From 2^63 to 8 that takes 354
@@ -27,21 +27,31 @@ from lockstep_rules.offsets.offset_runs import Run, decode_runs, encode_runs, un
 from lockstep_state.rows.state_rows import OffsetRuns, PartitionProgress
 
 CHUNK = 256
-"""Runs in a chunk: a row of 2 to 4 KiB, rewritten at most once a second while runs end."""
+"""The most runs in a chunk: a row of 2 to 4 KiB, rewritten at most once a second while runs end."""
 
 RING = 16
 
 EXACT = CHUNK * RING // 2
 
 KEPT = CHUNK * RING // 4
-"""What thinning leaves of the older half: at least four chunks are free then, for at most four written anew."""
+"""The most runs that thinning leaves of the older half. Then at least four chunks are free, and at most four are
+rewritten.
+"""
 
 FINEST, COARSEST = 1024, 8
 
 
 def thinned(runs: Sequence[Run], following: Run, end: int, lag_max: int) -> list[Run]:
-    """At most `KEPT` of `runs`, which ascend, `following` behind them: the oldest, and those without which a hole would
-    be too large (above). `end` is the downstream offset after the last record copied."""
+    """Return at most `KEPT` of the runs: the oldest one, and those without which a hole would be too large.
+
+    The limits of holes are those of the module's docstring.
+
+    Args:
+        runs: The runs to thin, in ascending order.
+        following: The run behind them.
+        end: The downstream offset behind the last copied record.
+        lag_max: `offset.lag.max`.
+    """
     kept = _without(runs, following, end, lag_max, 0)
     fraction = FINEST
     while len(kept) > KEPT and fraction >= COARSEST:
@@ -51,7 +61,7 @@ def thinned(runs: Sequence[Run], following: Run, end: int, lag_max: int) -> list
 
 
 def _without(runs: Sequence[Run], following: Run, end: int, lag_max: int, fraction: int) -> list[Run]:
-    """`runs` without those whose hole is at most `lag_max` offsets, or at most 1/`fraction` of what is behind it."""
+    """Return the runs, less those whose hole is at most `lag_max` offsets, or 1/`fraction` of the distance to `end`."""
     kept = [runs[0]]
     for index in range(1, len(runs)):
         beyond = runs[index + 1] if index + 1 < len(runs) else following
@@ -69,30 +79,35 @@ class _Chunk:
 
 
 class RunLog:
-    """The runs of one partition in one epoch of its chain."""
+    """The offset runs of one partition in one epoch of its chain."""
 
     def __init__(self, lag_max: int) -> None:
-        """Nothing known yet; `continued` makes it the log of a chain. `lag_max` is `offset.lag.max`."""
+        """Begin without any run; `continued` makes it the log of a chain.
+
+        `lag_max` is `offset.lag.max`.
+        """
         self._lag_max = lag_max
         self._progress = PartitionProgress(topic="", partition=-1)
         self._chunks: list[_Chunk] = []
-        """Oldest first; runs are added to the last one."""
+        """The chunks, oldest first. Ended runs are added to the last one."""
         self._editions: dict[int, int] = {}
         self._written: dict[int, tuple[int, int]] = {}
-        """Edition and number of runs of each place as last written: within an edition, the number says which runs."""
+        """The edition and the number of runs of each place, as last written. Within an edition the number says which
+        runs they are.
+        """
         self._open: Run | None = None
-        """The open run as it began: it reaches to `_upstream_end` by now."""
+        """The open run as it began. By now it reaches to `_upstream_end`."""
         self._upstream_end = 0
         self._downstream_end = 0
 
     # -- a chain begins or goes on -------------------------------------------------------------------------------------
 
     def continued(self, progress: PartitionProgress, rows: Iterable[OffsetRuns] = ()) -> "RunLog":
-        """The log for the sequence of `progress`: this one while the sequence is the same. Else a log that begins with
-        the content of `rows`, the last of each key, for that sequence.
+        """Return the log for the chain of `progress`: this one as long as the chain is the same.
 
-        In a new epoch without appends, rows below its beginning in both logs still hold and are due to be written
-        again. If records were appended before any row was written, nothing of earlier epochs counts.
+        Otherwise it is a new log that begins with the content of `rows`, the last row of each key, for that chain. In a
+        new epoch without appends, rows below its beginning in both logs still hold and are due to be written again. If
+        records were appended before any row was written, nothing of earlier epochs counts.
         """
         same_logs = _logs(progress) == _logs(self._progress)
         if same_logs and progress.producer_epoch == self._progress.producer_epoch:
@@ -121,8 +136,11 @@ class RunLog:
         return log
 
     def _adopt(self, rows: Sequence[OffsetRuns]) -> None:
-        """Go on with the chunks as they were written. Where two overlap (a place that was thinned and not used again
-        yet, two slots at one time) all are grouped anew."""
+        """Continue with the chunks as they were written.
+
+        If two overlap, all runs are grouped into new chunks. That happens if a place was thinned and not used again
+        yet, or if two slots wrote at one time.
+        """
         chunks = [_Chunk(row.chunk, row.edition, list(decode_runs(row))) for row in rows if row.runs]
         chunks.sort(key=lambda chunk: chunk.runs[0])
         in_order = all(a.runs[-1].upstream_end <= b.runs[0].upstream for a, b in pairwise(chunks))
@@ -153,8 +171,11 @@ class RunLog:
     # -- records -------------------------------------------------------------------------------------------------------
 
     def add_run(self, upstream: int, downstream: int, count: int) -> None:
-        """`count` records are durable: the one at `upstream` + i at `downstream` + i. Stretches come in order. Nothing
-        is added for what is known already, or is before it downstream: to leave out is safe."""
+        """Add `count` durable records: the one at `upstream` + i is at `downstream` + i.
+
+        Stretches come in order. Nothing is added for records that are known already, or that come before the known end
+        on the target. To leave out records is safe.
+        """
         if (known := self._upstream_end - upstream) > 0:
             upstream, downstream, count = upstream + known, downstream + known, count - known
         if count <= 0 or downstream < self._downstream_end:
@@ -167,7 +188,7 @@ class RunLog:
 
     @property
     def _open_run(self) -> Run | None:
-        """The open run as it is."""
+        """Return the open run with its present length."""
         begun = self._open
         return None if begun is None else Run(begun.upstream, begun.downstream, self._upstream_end - begun.upstream)
 
@@ -184,7 +205,7 @@ class RunLog:
         older, self._chunks = self._chunks[: RING // 2], self._chunks[RING // 2 :]
         runs = [run for chunk in older for run in chunk.runs]
         kept = thinned(runs, self._chunks[0].runs[0], self._downstream_end, self._lag_max)
-        # In the places' own order: a chunk written anew never takes the place of runs that a later one is to tell of.
+        # In the order of the places: a rewritten chunk never takes the place of runs that a later row has yet to name.
         self._chunks = self._into_chunks(kept, [chunk.place for chunk in older]) + self._chunks
 
     def _ends_after(self, run: Run) -> None:
@@ -194,12 +215,14 @@ class RunLog:
 
     @property
     def open_run(self) -> tuple[int, ...]:
-        """As `PartitionProgress.open_run` has it."""
+        """Return the open run as `PartitionProgress.open_run` has it."""
         return tuple(self._open_run or ())
 
     def due(self) -> list[OffsetRuns]:
-        """The chunks that changed since they were last `written`, oldest first: what thinning left of some runs comes
-        before the rows that take their places."""
+        """Return the chunks that changed since they were last written, oldest first.
+
+        So what thinning left of some runs comes before the rows that take their places.
+        """
         p = self._progress
         return [
             OffsetRuns(
@@ -220,16 +243,16 @@ class RunLog:
         ]
 
     def written(self, rows: Iterable[OffsetRuns]) -> None:
-        """These are acknowledged."""
+        """Note that the state topic has acknowledged these rows."""
         for row in rows:
             self._written[row.chunk] = (row.edition, len(row.runs))
 
 
 def _logs(row: PartitionProgress | OffsetRuns) -> tuple[int, str, str]:
-    """The pair of logs that offsets are offsets of, and whose chain ties them."""
+    """Return what identifies the pair of logs and the chain: the producer id and both topic ids."""
     return row.producer_id, row.source_topic_id, row.target_topic_id
 
 
 def _below(run: Run, upstream: int, downstream: int) -> Run:
-    """The part of a run that is below both offsets."""
+    """Return the part of a run that is below both offsets."""
     return run._replace(length=min(run.length, upstream - run.upstream, downstream - run.downstream))

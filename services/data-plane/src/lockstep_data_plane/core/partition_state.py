@@ -1,7 +1,9 @@
-"""The state of one partition, and the only way to change it (no I/O, no clock): `step(event) -> effects`.
+"""The state of one partition, and the only way to change it: `step(event) -> effects` (no I/O, no clock).
 
 A partition is always in one phase (`phases.py`). A partition in trouble never stops another: each has its own phase.
-Everything public but `step` is only read by others. `HANDLERS`, at the end, says what handles each event."""
+Other modules only read the public attributes; `step` alone changes them. `HANDLERS`, at the end, names the handler of
+each event.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -43,14 +45,15 @@ from lockstep_state.reasons.reason import NO_REASON, Reason
 from lockstep_state.rows.state_rows import PartitionProgress
 
 AGREES = (PhaseEvent.DRAINED, PhaseEvent.LOCATED)
-"""After these the row of a partition at rest agrees with the target's log."""
+"""The events after which the row of a partition at rest agrees with the target's log."""
 
 
 class PartitionState:
     """The partition `topic`-`number` of a flow, as one slot copies it.
 
     Its parts have states of their own. `acked` says how far the copy is, and `routing` what waits and what is in
-    flight. The rest is what is being judged (`BatchAdmission`) and the transactions (`TransactionState`)."""
+    flight. `BatchAdmission` has what is being judged, and `TransactionState` the transactions.
+    """
 
     def __init__(
         self,
@@ -66,9 +69,13 @@ class PartitionState:
         """Begin in the phase `resuming`, with nothing known of the target's log.
 
         Args:
-            routing: where records go; None: into the partition of the same number.
-            limits: the limits of the target's topic.
-            provenance: where batches of the source originated, and what becomes of them for that.
+            topic: The topic on the source.
+            number: The number of the partition.
+            target_topic: The topic on the target.
+            offset_lag_max: `offset.lag.max`, for the offset runs.
+            routing: The partitions of the target that records go to; None: the one of the same number.
+            limits: The limits of the target's topic.
+            provenance: The origins of the source's batches, which decide whether they are copied.
         """
         self.topic = topic
         self.number = number
@@ -79,27 +86,29 @@ class PartitionState:
         self.name = f"{topic}-{number}"
         self.target_name = f"{target_topic}-{number}"
         self.has_foreign_writers = topic == target_topic
-        """Records that are not ours are expected in the target's log: its topic has the source's own name."""
+        """Records of other writers are expected in the target's log, because its topic has the source's own name."""
         self._offset_lag_max = offset_lag_max
         self.phase = Phase.RESUMING
         self.reads = self.sends = False
-        """The source's records are judged, and batches are appended, in the present phase."""
+        """The source's records are judged (`reads`), and batches are appended (`sends`), in the present phase."""
         self.cause = NO_REASON
-        """The reason why the partition halted."""
+        """The reason for which the partition halted."""
         self._case = ""
         """The kind of that reason (`PartitionProgress.case`)."""
         self.leaving = False
         """The partition is to leave this slot."""
         self.resolves_end = False
-        """No run goes on where the partition leaves, so its row has to agree with the target's log."""
+        """No run goes on after the partition has left, so its row has to agree with the target's log."""
         self._located = False
         """The target's log holds nothing of ours behind the partition's row."""
         self._beyond = 0
-        """Records of ours behind the row, of which only the source knows which they are."""
+        """The number of records of ours behind the row that only the source can identify."""
         self._rest_word = ""
-        """The reason why an operator wants the partition to rest (`PartitionProgress.phase`), once it leaves."""
+        """The phase that the row gets once the partition leaves, if an operator wants it to rest
+        (`PartitionProgress.phase`).
+        """
         self._nothing_failed = False
-        """Nothing failed since the last resume, so every append is accounted for once all answers are in."""
+        """Nothing has failed since the last resume, so every append is accounted for once all answers have come."""
         self.acked = AckedPosition(topic, number, offset_lag_max)
         self.limits = limits or TargetLimits()
         """The limits of what the target takes."""
@@ -108,29 +117,31 @@ class PartitionState:
         row, end = self.acked.written, LastAppend(-1, -1)
         self._admission = BatchAdmission(self.acked, provenance, self.routing, row, end)
         self.incarnation = 0
-        """Grows with each resume; what was fetched for an earlier one is thrown away."""
+        """The number of resumes so far. Batches that were fetched for an earlier incarnation are thrown away."""
         self.fetch_from, self.fetched_epoch = 0, -1
-        """The next upstream offset to fetch, which is ahead of `position` while fetched batches wait to be judged. And
-        the leader epoch of the record before it; -1: nothing was fetched since the last resume, which checked it."""
+        """The next upstream offset to fetch, and the leader epoch of the record before it. The offset is ahead of
+        `position` while fetched batches wait to be judged. The epoch is -1 if nothing was fetched since the last
+        resume, which checked the log.
+        """
         self.refusal: RefusedRecords | None = None
-        """Records that were refused and could be quarantined."""
+        """The records that were refused and could be quarantined."""
         self.quarantined_entries = 0
-        """How many entries of `refusal` the quarantine topic has already."""
+        """The number of entries of `refusal` that the quarantine topic has already."""
         self.misnumbered = False
-        """Counting went wrong, so the records themselves have to say where the copy is."""
+        """Counting has failed, so the records themselves have to say where the copy is."""
         self._ends_first = False
-        """Only the source failed: the open transaction is committed before the partition resumes."""
+        """Only the source failed, so the open transaction is committed before the partition resumes."""
         self.no_progress_since_resume = True
-        """Nothing was acknowledged since the last resume: the partition waits before the next one."""
+        """Nothing was acknowledged since the last resume, so the partition waits before the next one."""
         self._times_replaced = False
 
     def step(self, event: PartitionEvent) -> Effects:
-        """Change the state by what happened, and return what is to be done now.
+        """Change the state by an event, and return the effects that are to be carried out now.
 
-        A failure that comes late, for a partition that is past copying, changes nothing.
+        A failure that comes late, when the partition is past copying, changes nothing.
 
         Raises:
-            KeyError: the event cannot happen in this phase.
+            KeyError: The event cannot happen in this phase.
         """
         read = self.reads
         effects = HANDLERS[type(event)](self, event)
@@ -153,43 +164,48 @@ class PartitionState:
 
     @property
     def halted(self) -> bool:
-        """Whether an operator has to decide; also where it was to rest, and its position is not known."""
+        """Return whether an operator has to decide.
+
+        That is also so if the partition was to rest, and its position is not known.
+        """
         unknown = self.phase is Phase.RELEASED and self.resolves_end and not self._located
         return self.phase is Phase.HALTED or (unknown and self._case != "")
 
     @property
     def drained(self) -> bool:
-        """Whether nothing is in flight and nothing more will be sent in this phase."""
+        """Return whether nothing is in flight and nothing more will be sent in this phase."""
         return self.routing.unanswered == 0 and (self.routing.idle or self.routing.broken)
 
     @property
     def all_appends_accounted(self) -> bool:
-        """Whether the target's log, once `drained`, holds nothing of ours but what was acknowledged."""
+        """Return whether the target's log, once `drained`, holds nothing of ours but what was acknowledged."""
         held = self._transactions is not None and bool(self._transactions.held)
         return self._nothing_failed and not (self.routing.broken or self.records_to_skip or held)
 
     def awaits(self, incarnation: int) -> bool:
-        """Return whether what was fetched for this incarnation is still to be judged."""
+        """Return whether batches that were fetched for this incarnation are still to be judged."""
         return incarnation == self.incarnation and self.reads
 
     @property
     def position(self) -> int:
-        """The next upstream offset to judge."""
+        """Return the next upstream offset to judge."""
         return self._admission.position
 
     @property
     def records_to_skip(self) -> int:
-        """Records that the target's log has already: they are counted and not sent."""
+        """Return how many of the source's next records the target's log has already: they are counted and not sent."""
         return self._admission.records_to_skip
 
     @property
     def caught_up(self) -> bool:
-        """Whether nothing waits or is in flight, and the source has nothing more."""
+        """Return whether nothing waits or is in flight, and the source has nothing more."""
         return self.routing.idle and self.position >= self.acked.source_end
 
     def may_launch(self, number: int, window: int, room: int = NO_LIMIT) -> bool:
-        """Return whether a batch of at most `room` bytes may go to target partition `number` now, with at most `window`
-        in flight there."""
+        """Return whether a batch of at most `room` bytes may go to partition `number` of the target now.
+
+        At most `window` batches may be in flight there.
+        """
         accepted = self._transactions is None or self._accepts(number)
         return accepted and self.routing.appends_to(number).may_launch(window, room)
 
@@ -201,12 +217,14 @@ class PartitionState:
 
     @property
     def needs_source(self) -> bool:
-        """Whether the source alone can say more about where the copy ends (`PartitionProgress.beyond`)."""
+        """Return whether only the source can say more about where the copy ends (`PartitionProgress.beyond`)."""
         return self._beyond > 0
 
     def row(self) -> PartitionProgress:
-        """Return progress as it is to be written down: durable, with upstream, downstream and sequence that belong
-        together."""
+        """Return the progress as it is to be written.
+
+        It is durable, and its upstream offset, downstream offset and sequence belong together.
+        """
         released = self.phase is Phase.RELEASED
         return replace(
             self.acked.row(has_resumed=self.incarnation > 0),
@@ -222,18 +240,18 @@ class PartitionState:
 
     @property
     def transactional_id(self) -> str | None:
-        """The partition's transactional id; None: what is appended counts when it is acknowledged."""
+        """Return the partition's transactional id; None: an append counts as soon as it is acknowledged."""
         return None if self._transactions is None else self._transactions.transactional_id
 
     @property
     def wants_transaction(self) -> bool:
-        """Whether something waits for a transaction that is to be opened."""
+        """Return whether batches wait for a transaction that is to be opened."""
         closed = self._transactions is not None and self._transactions.stage is TransactionStage.CLOSED
         return closed and self.sends and self.routing.sendable
 
     @property
     def ends_transaction_first(self) -> bool:
-        """Whether the transaction under way is to end before anything else is done with the partition."""
+        """Return whether the transaction under way is to end before anything else is done with the partition."""
         return self.phase is Phase.DRAINING or (self.phase is Phase.SETTLING and self._ends_first)
 
     @property
@@ -248,25 +266,27 @@ class PartitionState:
         return incarnation == self.incarnation and goes_on and self.routing.ends_whole
 
     def transaction_due_in(self, now_s: float) -> float | None:
-        """Return what `TransactionState.due_in` returns, by the loop's clock."""
+        """Return the seconds until the transaction is due, as `TransactionState.due_in`, by the loop's clock."""
         leaving = self.phase is not Phase.COPYING
         return self._transaction.due_in(now_s, idle=self.drained, caught_up=self.caught_up, leaving=leaving)
 
     @property
     def transaction_is_spent(self) -> bool:
-        """Whether the open transaction holds nothing, and will hold nothing."""
+        """Return whether the open transaction holds nothing, and will hold nothing."""
         return self.phase is not Phase.COPYING and self.drained and not self._transaction.held
 
     @property
     def progress(self) -> tuple[int, int]:
-        """The upstream offset up to which everything is decided once the open transaction has ended, and the sequence
-        of the progress record with it."""
+        """Return the upstream offset that the open transaction's progress record names, and that record's sequence.
+
+        Everything up to that offset is decided once the transaction has ended.
+        """
         return self.routing.decided(self._transaction.held)[0], self._transaction.progress_sequence
 
     # -- phases --------------------------------------------------------------------------------------------------------
 
     def _move(self, event: PhaseEvent) -> None:
-        """Change the phase. No other place does."""
+        """Change the phase. Nothing else changes it."""
         self.phase = TRANSITIONS[self.phase][event]
         self.reads, self.sends = self.phase in READS, self.phase in SENDS
         if event in (PhaseEvent.LEAVE, PhaseEvent.REST):
@@ -346,7 +366,7 @@ class PartitionState:
         return reports
 
     def _count(self, acks: Sequence[Ack], now_ms: int) -> Persist:
-        """Count what is durable, and visible to readers of committed records."""
+        """Count batches that are durable, and visible to readers of committed records."""
         if acks:
             self.no_progress_since_resume = False
             if isinstance(self.routing, IdentityRouting):
@@ -373,7 +393,7 @@ class PartitionState:
         return (PERSIST, *self._refuse(event.cause, event.refusal, event.case))
 
     def _miscount(self, why: str) -> tuple[Report, ...]:
-        """Fail because counting does not say where the copy is: the records themselves are to say it."""
+        """Fail because counting does not say where the copy is; the records themselves are to say it."""
         self.misnumbered = True
         return self._fail(why)
 
@@ -387,7 +407,7 @@ class PartitionState:
         self.routing.on_failed()
         self._move(event)
         if self._transactions is not None and (self.routing.broken or not self._ends_first):
-            self._transactions.held.clear()  # the resume ends that transaction, and asks what became of it
+            self._transactions.held.clear()  # the resume ends that transaction, and finds out whether it was committed
         return (CopyTrouble(why),) if first and why else ()
 
     def _refuse(self, cause: Reason, refusal: RefusedRecords | None, case: str = "") -> tuple[Report, ...]:
@@ -418,8 +438,10 @@ class PartitionState:
         return ()
 
     def _on_resumed(self, event: events.Resumed) -> Effects:
-        """Judge the source again from the row on. A partition that is paused or stopped goes no further than the end of
-        its appends."""
+        """Judge the source again behind the row.
+
+        A partition that is paused or stopped is judged only up to the end of its appends.
+        """
         row, end, self._transactions = event.row, event.end, event.transactions
         self.acked.resumed(row, event.runs, end.places)
         self.routing = self.routing.begun(row, end, transactional=self._transactions is not None)
@@ -514,7 +536,7 @@ class PartitionState:
         self.routing.marked()
         return (self._count(self._transaction.committed(), event.now_ms),)
 
-    # -- what is written down ------------------------------------------------------------------------------------------
+    # -- what is written -----------------------------------------------------------------------------------------------
 
     def _on_runs_written(self, event: events.RunsWritten) -> Effects:
         self.acked.runs.written(event.rows)

@@ -1,15 +1,18 @@
-"""The phases of a partition, what happens to it, and the table of both (no I/O, no clock).
+"""The phases of a partition, the events that change them, and the table of both (no I/O, no clock).
 
 A partition is always in one phase. `TRANSITIONS` alone says which phase follows; `docs/reference/partition-phases.md`
-draws it. What is not in the table is a fault of ours and raises.
+draws it. An event that the table does not have is a fault of ours and raises KeyError.
 
-- RESUMING: the end of its appends is being read from the target's log; nothing is fetched or sent
-- COPYING: fetched, judged, appended
-- SETTLING: something failed; nothing is sent, and the answers still out are awaited
-- DRAINING: it is to leave this slot, or something was refused; nothing more is fetched, what is in flight is awaited
-- LOCATING: it is to leave, and the source is read up to where the target's log says that the copy ends; nothing is sent
-- HALTED: nothing moves until an operator decides; its row has the reason
-- RELEASED: this slot has no part in it any more"""
+- RESUMING: the end of the partition's appends is read from the target's log; nothing is fetched or sent
+- COPYING: batches are fetched, judged and appended
+- SETTLING: something failed; nothing is sent, and the missing answers are awaited
+- DRAINING: the partition is to leave this slot, or something was refused; nothing more is fetched, and batches in
+  flight are awaited
+- LOCATING: the partition is to leave; the source is read up to the record at which the copy ends in the target's log;
+  nothing is sent
+- HALTED: nothing moves until an operator decides; the partition's row has the reason
+- RELEASED: this slot has no part in the partition any more
+"""
 
 from enum import Enum
 
@@ -25,47 +28,51 @@ class Phase(Enum):
 
 
 class PhaseEvent(Enum):
-    """Events of a partition (`events.py`), as far as they count for the phase."""
+    """An event of a partition (`events.py`), as far as it counts for the phase."""
 
     RESUMED = "resumed"
     FAILED = "failed"
     REFUSED = "refused"
     ROUND_REFUSED = "round-refused"
-    """Refused in the middle of a round of keyed appends: the round begins again, and ends before the refused record."""
+    """A batch was refused within a round of keyed appends. The round begins again, and ends before the refused record.
+    """
     REFUSED_AT_REST = "refused-at-rest"
-    """The same of a partition at rest: its row says why its position is not known."""
+    """A batch of a partition at rest was refused. The partition's row says why its position is not known."""
     SETTLED = "settled"
     QUARANTINED = "quarantined"
     QUARANTINED_LEAVING = "quarantined-leaving"
-    """The partition has to leave by then."""
+    """The refused records are in quarantine, and the partition has to leave by now."""
     LEAVE = "leave"
-    """Another run goes on, which reads the target's log by itself."""
+    """The partition leaves, and another run goes on, which reads the target's log itself."""
     REST = "rest"
-    """No run goes on. Others read the partition's row then, so the row has to agree with the target's log."""
+    """The partition leaves, and no run goes on. Others read its row then, so the row has to agree with the target's
+    log.
+    """
     DRAINED = "drained"
     DRAINED_REFUSED = "drained-refused"
-    """All answers are in, and only an operator's decision lets the partition go on."""
+    """All answers have come, and only an operator's decision lets the partition go on."""
     UNSURE = "unsure"
-    """All answers are in, and they do not say how far the target's log got."""
+    """All answers have come, and they do not say where the copy ends in the target's log."""
     FOUND = "found"
-    """The target's log says how far the copy of a partition at rest got."""
+    """The target's log says where the copy of a partition at rest ends."""
     LOCATED = "located"
-    """And which record of the source that is."""
+    """The record of the source at which the copy ends is known, too."""
     UNPLACED = "unplaced"
-    """The target's log says how far the copy of a partition at rest got. The source, which alone knows which record
-    that is, does not answer."""
+    """The target's log says where the copy of a partition at rest ends. Only the source knows which record that is, and
+    it does not answer.
+    """
 
 
 P, H = Phase, PhaseEvent
 
 READS = frozenset({P.COPYING, P.LOCATING})
-"""The source's records are judged in these phases."""
+"""The phases in which the source's records are judged."""
 
 SENDS = frozenset({P.COPYING, P.DRAINING})
-"""Batches are appended in these phases."""
+"""The phases in which batches are appended."""
 
 RESETS_APPENDS = frozenset({H.QUARANTINED, H.LEAVE, H.REST, H.FAILED, H.ROUND_REFUSED, H.DRAINED, H.DRAINED_REFUSED})
-"""After these the partition sends nothing that it still holds."""
+"""The events after which the partition does not send what it still holds."""
 
 TRANSITIONS: dict[Phase, dict[PhaseEvent, Phase]] = {
     P.RESUMING: {

@@ -1,7 +1,8 @@
-"""Where a batch originated, and what becomes of it for that (`kafka-wire.md` §4). No I/O.
+"""The origin of a batch, and whether a flow copies it (`kafka-wire.md` §4). No I/O.
 
-A copied batch has a producer id that identifies a flow and an origin, and keeps it in its header for ever. So names may
-stay the same on all clusters: what came from a cluster is never copied back to it."""
+A copied batch has a producer id that identifies a flow and an origin. It keeps that id in its header for ever. So topic
+names may stay the same on all clusters: what came from a cluster is never copied back to it.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,11 +13,11 @@ from lockstep_state.offsets import SEQUENCES
 from lockstep_state.rows.state_rows import Origin, PartitionProgress, Row
 
 OWN = -1
-"""In place of a producer id: the flow's own, which stands for records that originated on its source."""
+"""The mark for the flow's own producer id, which stands for records that originated on the flow's source."""
 
 
 class FlowIds(NamedTuple):
-    """The flow's producer id, and the id of the cluster that it stands for; "": not known."""
+    """The flow's producer id, and the id of its source cluster; "": not known."""
 
     producer_id: int
     source_cluster_id: str = ""
@@ -24,22 +25,27 @@ class FlowIds(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProvenanceRule:
-    """`lockstep.provenance` of a flow, between clusters given by their ids."""
+    """The setting `lockstep.provenance` of a flow between two clusters, which are given by their cluster ids."""
 
     mode: Literal["local", "relay"]
     source: str
     target: str
 
     def copies(self, origin: str) -> bool:
-        """Whether the flow copies what originated on the cluster with this id. What originated on the target never."""
+        """Return whether the flow copies records that originated on the cluster with this id.
+
+        Records that originated on the target are never copied.
+        """
         if origin == self.target:
             return False
         return self.mode == "relay" or origin == self.source
 
 
 def origins_by_producer(rows: Iterable[Row], cluster_id: str) -> Mapping[int, str]:
-    """By producer id, the cluster (by id) on which its batches in logs of `cluster_id` originated. Rows about another
-    cluster do not count: producer ids are unique within one cluster's life only."""
+    """Return, by producer id, the id of the cluster on which its batches in logs of `cluster_id` originated.
+
+    Rows about another cluster do not count: producer ids are unique only within one cluster.
+    """
     return {
         row.producer_id: row.origin_cluster_id
         for row in rows
@@ -48,31 +54,45 @@ def origins_by_producer(rows: Iterable[Row], cluster_id: str) -> Mapping[int, st
 
 
 def batches_with_records(batches: Iterable[Batch]) -> set[int]:
-    """The producer ids of those that are no markers. A marker is never copied, so its owner does not matter. A marker
-    whose id is not written down yet would be taken for the source's for good."""
+    """Return the producer ids of the batches that are not markers.
+
+    A marker is never copied, so its owner does not matter. If it were learnt, a marker's id that no row names yet would
+    count as the source's own for good.
+    """
     return {batch.producer_id for batch in batches if not batch.attributes & CONTROL}
 
 
 class Provenance(Protocol):
-    """What is known of the origins of one flow's batches."""
+    """The known origins of one flow's batches."""
 
     async def learn(self, producer_ids: Iterable[int]) -> None:
-        """Find out about these ids of the source. Raises RetriableError."""
+        """Find out the origins of these producer ids of the source. Raises RetriableError."""
 
     def copy_producer_id(self, batch: Batch) -> int | None:
-        """The producer id of the batch's copy (`OWN`: the flow's own); None: it is not copied. The batch's own id must
-        have been learnt, unless it is a marker."""
+        """Return the producer id of the batch's copy; `OWN`: the flow's own; None: the batch is not copied.
+
+        The batch's own id must have been learnt, unless the batch is a marker.
+        """
 
     async def own(self, producer_id: int) -> None:
-        """Write down that this producer id stands for the flow's own records, unless that is known. Acknowledged when
-        it returns. Raises as `learn`."""
+        """Write that this producer id stands for the flow's own records, unless that is known.
+
+        The row is acknowledged when this returns.
+
+        Raises:
+            RetriableError: As in `learn`.
+        """
 
     async def ours(self) -> frozenset[int]:
-        """Every producer id that may be ours in the target's log now, but for the flow's own. Raises as `learn`."""
+        """Return every producer id that may be ours in the target's log now, except the flow's own.
+
+        Raises:
+            RetriableError: As in `learn`.
+        """
 
 
 class _NoProvenance:
-    """Topics are renamed: everything is copied, as the source's own."""
+    """The provenance of renamed topics: everything is copied, as the source's own."""
 
     async def learn(self, producer_ids: Iterable[int]) -> None:
         return
@@ -91,14 +111,24 @@ NO_PROVENANCE: Provenance = _NoProvenance()
 
 
 def appended_since(row: PartitionProgress, sequence: int, others: Iterable[tuple[int, int]]) -> int:
-    """Records of ours that were appended after `row` was written, when our chain ends so: under our own id, and under
-    others. A change of id waits for every answer, so together they follow each other as in the source's log."""
+    """Return how many records of ours were appended after `row` was written.
+
+    A change of producer id waits for every answer. So the records under all ids together follow each other as in the
+    source's log.
+
+    Args:
+        row: The written progress.
+        sequence: The sequence at which our chain ends under the partition's own producer id.
+        others: The ends under other producer ids, as `PartitionProgress.others`.
+    """
     before = dict(row.others)
     return (sequence - row.sequence) % SEQUENCES + sum((s - before.get(p, -1)) % SEQUENCES for p, s in others)
 
 
 def producers_of_copy(row: PartitionProgress, known: Iterable[int]) -> frozenset[int]:
-    """Return the producer ids under which the copy of a partition was appended; -1 where its records carry none.
-    `known`: those of the flow."""
+    """Return the producer ids under which the copy of a partition was appended.
+
+    -1 is among them where its records carry none. `known` are the producer ids of the flow.
+    """
     named = {row.producer_id, *(producer_id for producer_id, _ in row.others), *known} - {-1}
     return frozenset(named | {-1} if row.read_back else named)

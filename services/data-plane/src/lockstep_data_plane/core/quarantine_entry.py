@@ -1,4 +1,4 @@
-"""A batch that the target does not take, or that cannot be read, as it goes into the quarantine topic (no I/O)."""
+"""The quarantine's view of a batch that the target does not take, or that cannot be read (no I/O)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,8 +17,11 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 @dataclass(frozen=True, slots=True)
 class QuarantineEntry:
-    """One record of the quarantine topic. `first` and `last` are upstream offsets; they differ where a whole batch that
-    cannot be read is kept as its bytes."""
+    """One record of the quarantine topic.
+
+    `first` and `last` are upstream offsets. They differ where the entry keeps the bytes of a whole batch that cannot be
+    read.
+    """
 
     first: int
     last: int
@@ -31,7 +34,7 @@ class QuarantineEntry:
     def record(
         self, topic: str, partition: int, why: str
     ) -> tuple[bytes | None, bytes | None, list[tuple[str, bytes]]]:
-        """Key, value and headers as they are appended: ours first, then the record's own."""
+        """Return key, value and headers as they are appended: our headers first, then the record's own."""
         ours = {
             "lockstep.topic": topic,
             "lockstep.partition": str(partition),
@@ -47,27 +50,28 @@ class QuarantineEntry:
 
 @dataclass(frozen=True, slots=True)
 class RefusedRecords:
-    """Upstream offsets that cannot be copied, why, and what is kept of them."""
+    """Upstream offsets that cannot be copied, with the reason and the entries that are kept of them."""
 
     why: str
     entries: tuple[QuarantineEntry, ...]
 
     @property
     def ranges(self) -> tuple[tuple[int, int], ...]:
-        """Upstream offsets (first, last) to be passed over, in order."""
+        """Return the upstream offsets (first, last) that are to be passed over, in order."""
         return tuple(sorted((entry.first, entry.last) for entry in self.entries))
 
 
 def refuse_records(why: str, refusal: RefusedRecords | None) -> Reason:
-    """Return the reason of a partition that halts at records that are refused, with their offsets where these are
-    known."""
+    """Return the reason of a partition that halts at refused records, with their offsets where these are known."""
     offsets = {"first": refusal.ranges[0][0], "last": refusal.ranges[-1][1]} if refusal is not None else {}
     return ReasonCode.RECORDS_REFUSED.to_reason(text=why, case="refused", **offsets)
 
 
 class BatchRejected(NeedsDecision):
-    """A batch that must not be copied as it is and cannot be rebuilt; the message names its offsets and why. `refusal`
-    is what could be quarantined of it."""
+    """A batch must not be copied as it is, and cannot be rebuilt.
+
+    The message names its offsets and the reason. `refusal` has what could be quarantined of it.
+    """
 
     def __init__(self, sentence: str, refusal: RefusedRecords | None = None) -> None:
         super().__init__(sentence)
@@ -75,22 +79,25 @@ class BatchRejected(NeedsDecision):
 
 
 def refused_record(record: PlainRecord, why: str) -> RefusedRecords:
-    """One record."""
+    """Return the refusal of one record."""
     entry = QuarantineEntry(record.offset, record.offset, record.key, record.value, record.headers, record.timestamp)
     return RefusedRecords(why, (entry,))
 
 
 def refused_batch(batch: Batch, why: str, behind: int | None, source_end: int) -> RefusedRecords | None:
-    """Return the bytes of a batch that cannot be read. None: nothing shows which offsets it has.
+    """Return the refusal of a batch that cannot be read, which keeps its bytes.
 
-    In the old formats only its records say that. If the CRC is wrong, so may be the last offset of the header, and the
-    next batch says where this one ends.
+    In the old formats only the records say which offsets a batch has. If the CRC is wrong, so may be the last offset in
+    the header. Then the next batch says where this one ends.
 
     Args:
-        batch: What was fetched.
+        batch: The batch as it was fetched.
         why: The reason, for people.
         behind: The first offset of the batch that was fetched behind it; None: there is none.
         source_end: The next offset of the source's log.
+
+    Returns:
+        None if nothing shows which offsets the batch has.
     """
     if batch.magic < 2 or not 0 <= batch.base_offset <= batch.last_offset <= LARGEST_OFFSET:
         return None
@@ -109,7 +116,7 @@ def refused_batch(batch: Batch, why: str, behind: int | None, source_end: int) -
 
 
 def refused_outgoing(outgoing: OutgoingBatch, indexes: Iterable[int], why: str) -> RefusedRecords | None:
-    """The records of an outgoing batch that the target names; None where it names none of them."""
+    """Return the records of an outgoing batch that the target names by index; None: it names none of them."""
     try:
         (batch,) = scan(outgoing.data)
         records = list(read_records(batch))
@@ -125,18 +132,23 @@ def refused_outgoing(outgoing: OutgoingBatch, indexes: Iterable[int], why: str) 
 def unread(
     batch: Batch, position: int, ranges: Sequence[tuple[int, int]], at_most: int = UNPACKED_AT_MOST
 ) -> list[PlainRecord]:
-    """Return the records of a batch from upstream offset `position` on that are not passed over. Raises as
-    `read_records`."""
+    """Return the records of a batch from upstream offset `position` on that are not passed over.
+
+    `ranges` are the (first, last) offsets that are passed over. Raises as `read_records`.
+    """
     return [r for r in read_records(batch, at_most) if r.offset >= position and not skipped(r.offset, ranges)]
 
 
 def wholly_skipped(batch: Batch, position: int, ranges: Iterable[tuple[int, int]]) -> bool:
-    """Whether all of a batch from upstream offset `position` on is passed over. In the old formats a compressed batch
-    has the offset of its last record, and only its records say where it begins."""
+    """Return whether all of a batch from upstream offset `position` on is passed over.
+
+    In the old formats a compressed batch has the offset of its last record, and only its records say where it begins.
+    So such a batch never counts as passed over.
+    """
     begin = max(batch.base_offset, position)
     return batch.magic >= 2 and any(first <= begin and batch.last_offset <= last for first, last in ranges)
 
 
 def skipped(offset: int, ranges: Iterable[tuple[int, int]]) -> bool:
-    """Whether an upstream offset is passed over."""
+    """Return whether an upstream offset is in one of the (first, last) ranges that are passed over."""
     return any(first <= offset <= last for first, last in ranges)

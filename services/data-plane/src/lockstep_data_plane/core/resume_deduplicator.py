@@ -1,9 +1,10 @@
-"""Skip the records that the target's log holds already beyond the last saved progress (no I/O). As many records of the
-source are passed over, so no record is sent twice.
+"""The skipping of records that the target's log holds beyond the last written progress (no I/O).
 
-The count alone is right only where the source has lost none of them. So the last of ours that the target still has is
-compared with the source's record of that number (`kafka-wire.md` §2, line 6). Behind that one, and where none is left,
-the source's offsets have to follow each other."""
+As many records of the source are passed over, so no record is sent twice. The count alone is right only where the
+source has lost none of these records. So the last record of ours that the target still has is compared with the
+source's record of that number (`kafka-wire.md` §2, line 6). Behind that record, and where none of ours is left, the
+source's offsets have to follow each other.
+"""
 
 from collections import deque
 from collections.abc import Sequence
@@ -18,11 +19,14 @@ from lockstep_state.errors import RetriableError
 
 
 class RecordMismatch(RetriableError):
-    """Counting did not arrive at the target's last record of ours: the source has lost records that were appended."""
+    """Counting did not arrive at the target's last record of ours.
+
+    The source has lost or changed records that were appended.
+    """
 
 
 class ResumeDeduplicator:
-    """Skip the records of one resume that the target has already: `left` of them are still to come."""
+    """The counter of one resume that skips the records that the target has; `left` of them are still to come."""
 
     def __init__(
         self,
@@ -33,15 +37,15 @@ class ResumeDeduplicator:
         position: int = 0,
         skips: Sequence[tuple[int, int]] = (),
     ) -> None:
-        """Skip nothing yet.
+        """Begin with no record skipped.
 
         Args:
-            left: how many records the target has.
-            end: the end of our appends in the target's log, which is that of the last of them.
-            stretches: (first offset, records) of the first of them on the target, in order, as far as their places are
-                known.
-            position: the source's offset behind what was written down.
-            skips: offsets (first, last) of the source that are passed over.
+            left: The number of records that the target has.
+            end: The end of our appends in the target's log, at the last of these records.
+            stretches: (first offset, records) of these records on the target, in order, from the first one on, as far
+                as their places are known.
+            position: The source's next offset behind the written progress.
+            skips: The offsets (first, last) of the source that are passed over.
         """
         self.left = left
         self._stretches = deque(stretches)
@@ -49,14 +53,14 @@ class ResumeDeduplicator:
         last = None if end is None or not left else _last_record(end)
         self._last = last if last is not None and last.behind < left else None
         self._next = None if self._last is not None else position
-        """The source's next offset, where nothing else says that none is missing."""
+        """The source's next offset, where nothing else shows that no record is missing."""
         self._places: list[tuple[int, int, int]] = []
 
     def count_past(self, records: Sequence[PlainRecord]) -> int:
         """Return how many of the source's next records the target has.
 
         Raises:
-            RecordMismatch: they are not what the target has, or had.
+            RecordMismatch: They are not the records that the target has, or had.
         """
         past = min(self.left, len(records))
         counted = records[:past]
@@ -73,7 +77,7 @@ class ResumeDeduplicator:
         return past
 
     def _place(self, upstream: int, count: int) -> None:
-        """Note where the next records are that the target has. They follow each other on the source."""
+        """Note where on the target the next records are. They follow each other on the source."""
         while count and self._stretches:
             downstream, length = self._stretches.popleft()
             placed = min(count, length)
@@ -83,8 +87,10 @@ class ResumeDeduplicator:
             upstream, count = upstream + placed, count - placed
 
     def places(self) -> list[tuple[int, int, int]]:
-        """Return the certain places of the skipped records: (first upstream, its downstream, how many). Call it once
-        none is left. Each place is returned once."""
+        """Return the certain places of the skipped records: (first upstream offset, its downstream offset, records).
+
+        Call it once no record is left to skip. Each place is returned once.
+        """
         places, self._places = self._places, []
         return places
 
@@ -105,7 +111,7 @@ class _LastRecord(NamedTuple):
 
     record: PlainRecord
     has_append_time: bool
-    """The target gave it a time of its own."""
+    """The target has replaced the record's timestamp by its own time."""
     behind: int
 
 

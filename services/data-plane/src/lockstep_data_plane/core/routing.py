@@ -1,9 +1,10 @@
-"""Where the records of a partition go on the target (no I/O, no clock): what waits there and what is in flight.
+"""The routing of a partition's records to the target: what waits there, and what is in flight (no I/O, no clock).
 
-`IdentityRouting`: every batch goes into the partition of the same number, whose log says how far the copy is.
-`KeyedRouting` (`lockstep.legacy.partitioning=key`, `docs/decisions/0034-partitioning-by-key.md`): records are
-spread over all partitions of the target. Their logs hold the appends of several source partitions. So only committed
-progress says how far one copy is, and the partition always copies in transactions."""
+With `IdentityRouting`, every batch goes into the partition of the same number, whose log says how far the copy is. With
+`KeyedRouting` (`lockstep.legacy.partitioning=key`, `docs/decisions/0034-partitioning-by-key.md`), records are spread
+over all partitions of the target. Their logs hold the appends of several source partitions. So only committed progress
+says how far one copy is, and the partition always copies in transactions.
+"""
 
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -19,24 +20,27 @@ from lockstep_data_plane.record_batch.rebuild import RecordTooLarge, rebuild
 from lockstep_state.rows.state_rows import PartitionProgress
 
 GROUP_BYTES = 1024 * 1024
-"""Where a group of records ends, in bytes of keys and values. The whole group becomes one batch for each partition of
-the target."""
+"""The size at which a group of records ends, in bytes of keys and values. A group becomes one batch for each partition
+of the target, as far as codecs and size limits allow.
+"""
 
 ROUND_BYTES = 4 * 1024 * 1024
-"""While so many bytes of a round wait or are in flight nothing joins it: a partition that drains sends them all."""
+"""The bytes of a round that may wait or be in flight while another group joins it. A partition that drains sends them
+all.
+"""
 
 Skips = Sequence[tuple[int, int]]
 
 
 class IdentityRouting(AppendSequence):
-    """Into the partition of the same number, in order."""
+    """The routing of every batch into the partition of the same number, in order."""
 
     in_one_log = True
-    """What is copied goes into one partition of the target, whose log says how far the copy is."""
+    """All records go into one partition of the target, whose log says how far the copy is."""
     sends_at_end = False
-    """Batches are appended also while the transaction is ending."""
+    """Batches may be appended also while the transaction is ending."""
     ends_whole = True
-    """What the transaction holds may be committed."""
+    """The records that the transaction holds may be committed."""
 
     def __init__(
         self,
@@ -47,73 +51,102 @@ class IdentityRouting(AppendSequence):
         transactional: bool = False,
         read_back: bool = False,
     ) -> None:
-        """`appends`, `others` and so on: as `AppendSequence`."""
+        """Begin with nothing queued.
+
+        Args:
+            number: The number of the partition.
+            appends: The producer id, epoch, sequence and downstream offset, as for `AppendSequence`.
+            others: As for `AppendSequence`.
+            transactional: As for `AppendSequence`.
+            read_back: As for `AppendSequence`.
+        """
         super().__init__(*appends, others, transactional=transactional, read_back=read_back)
         self.numbers: Sequence[int] = (number,)
         """The partitions of the target that records go to."""
 
     def fits(self, partitions: int) -> bool:
-        """Whether the copy can go on as it is where the target has so many partitions."""
+        """Return whether the copy can go on as it is if the target's topic has this number of partitions."""
         return True
 
     def spread_over(self, partitions: int) -> "IdentityRouting":
-        """The routing to a target of so many partitions."""
+        """Return the routing to a topic with this number of partitions."""
         return self
 
     def begun(self, row: PartitionProgress, end: LastAppend, *, transactional: bool) -> "IdentityRouting":
-        """The routing after a resume, with nothing queued: appends follow `end`."""
+        """Return the routing after a resume, with nothing queued: appends follow `end`."""
         appends = row.producer_id, row.producer_epoch, end.sequence, end.downstream
         number, others = self.numbers[0], end.others
         return IdentityRouting(number, appends, others=others, transactional=transactional, read_back=row.read_back)
 
     def appends_to(self, number: int) -> AppendSequence:
-        """The appends into that partition of the target."""
+        """Return the append sequence of that partition of the target."""
         return self
 
     def pass_on(self, batch: Batch, producer_id: int) -> bool:
-        """Queue a batch unchanged. False: its records have to be examined."""
+        """Queue a batch unchanged, and return True; False: its records have to be examined."""
         self.enqueue(as_outgoing(batch), producer_id)
         return True
 
     def queue_records(
         self, batch: Batch, position: int, limits: TargetLimits, skips: Skips, producer_id: int
     ) -> int | None:
-        """Queue the records of a batch from upstream offset `position` on. Returns the offset behind them; None: there
-        are none. Raises BatchRejected, RecordTooLarge and CorruptRecordError."""
+        """Queue the records of a batch from upstream offset `position` on.
+
+        Returns:
+            The offset behind these records; None: there are none.
+
+        Raises:
+            BatchRejected: A record cannot be sent (`KeyedRouting`).
+            RecordTooLarge: The target does not take a record of this size.
+            CorruptRecordError: The batch cannot be read.
+        """
         outgoing_batches = rebuild(batch, position, limits, skips)
         for outgoing in outgoing_batches:
             self.enqueue(outgoing, producer_id)
         return outgoing_batches[-1].covers + 1 if outgoing_batches else None
 
     def close_group(self, limits: TargetLimits) -> None:
-        """All batches of an answer are in. Raises BatchRejected; what comes before that record is queued."""
+        """Close the group: all batches of an answer are queued.
+
+        Raises:
+            BatchRejected: A record cannot be sent. The records before it are queued.
+        """
 
     def breaks_round(self, refusal: RefusedRecords | None) -> bool:
-        """Whether what was refused only breaks a round, which begins again and then ends before these records."""
+        """Return whether a refusal only breaks a round, which begins again and then ends before the refused records."""
         return False
 
     def on_failed(self) -> None:
-        """The partition failed."""
+        """Note that the copy of the partition failed."""
 
     def joining(self) -> frozenset[int]:
-        """Let what waits join the transaction. Returns the partitions of the target that it then has batches for."""
+        """Let the batches that wait join the transaction.
+
+        Returns:
+            The partitions of the target that the transaction then has batches for.
+        """
         return frozenset(self.numbers)
 
     @property
     def all_sent(self) -> bool:
-        """Nothing more is to be appended in the transaction that is ending."""
+        """Return whether nothing more is to be appended in the transaction that is ending."""
         return self.unanswered == 0
 
     def decided(self, held: Sequence[Ack]) -> tuple[int, int]:
-        """The upstream offset, with its leader epoch, up to which everything is decided once the transaction has ended
-        that holds these."""
+        """Return the (upstream offset, leader epoch) up to which everything is decided once the transaction ends.
+
+        `held` are the batches that the transaction holds. (-1, -1): it decides nothing.
+        """
         return (held[-1].outgoing.covers, held[-1].outgoing.leader_epoch) if held else (-1, -1)
 
 
 class KeyedRouting:
-    """Spread over all partitions of the target, in rounds. A round is what one transaction holds. It has whole groups,
-    so it ends with everything up to one upstream offset decided, at any pace of each partition. As `IdentityRouting`,
-    where nothing else is said."""
+    """The routing over all partitions of the target by key, in rounds.
+
+    A round is what one transaction holds. It has whole groups. So it ends with everything up to one upstream offset
+    decided, even if the partitions of the target differ in speed. Methods without a docstring do as those of
+    `IdentityRouting`.
+    """
 
     in_one_log = False
     sends_at_end = True
@@ -127,8 +160,8 @@ class KeyedRouting:
         self._sequences = [AppendSequence(producer_id, epoch, -1, -1, transactional=True) for _ in self.numbers]
         self._sticky = StickyPartition(number)
         self._refused_at: RefusedRecords | None = None
-        """The batch that the target refused: it is reached again, and everything before it is committed
-        first."""
+        """The records that the target refused. They are reached again, and everything before them is committed first.
+        """
         self._gathering: KeyPartitioner | None = None
         self._queued_groups: deque[BatchGroup] = deque()
         self._transaction_group: BatchGroup | None = None
@@ -140,7 +173,10 @@ class KeyedRouting:
         return KeyedRouting(self._number, partitions)
 
     def begun(self, row: PartitionProgress, end: LastAppend, *, transactional: bool) -> "KeyedRouting":
-        """The transactional id of the row's epoch has appended nothing yet."""
+        """Return the routing after a resume, with nothing queued.
+
+        The transactional id of the row's epoch has appended nothing yet, so every sequence begins at 0.
+        """
         routing = KeyedRouting(self._number, len(self._sequences), row.producer_id, row.producer_epoch)
         routing._sticky, routing._refused_at = self._sticky, self._refused_at
         return routing
@@ -214,7 +250,7 @@ class KeyedRouting:
         self.on_failed()
 
     def on_failed(self) -> None:
-        """Nothing more is sent anywhere. The round cannot end any more."""
+        """Send nothing more to any partition: the round cannot end any more."""
         self.broken = True
         for sequence in self._sequences:
             sequence.break_off()
@@ -227,7 +263,7 @@ class KeyedRouting:
         return True
 
     def reset(self) -> None:
-        """Drop what is in no round yet; of a round that is broken, what has not been sent as well."""
+        """Drop the groups that have joined no round yet; of a broken round, also the batches that were not sent."""
         self._queued_groups.clear()
         if self.broken:
             for sequence in self._sequences:
@@ -247,7 +283,10 @@ class KeyedRouting:
 
     @property
     def ends_whole(self) -> bool:
-        """The rest of a round of which a part is committed would be doubled by the run that goes on."""
+        """Return whether the round may be committed, which is so unless it is broken.
+
+        If a part of a round were committed, the run that goes on would append that part twice.
+        """
         return not self.broken
 
     @property
@@ -262,14 +301,14 @@ class KeyedRouting:
         )
 
     def marked(self) -> None:
-        """The round has ended."""
+        """Note that the round has ended."""
         self._transaction_group = None
 
     # -- all together --------------------------------------------------------------------------------------------------
 
     @property
     def sendable(self) -> bool:
-        """Whether a round may begin."""
+        """Return whether a round may begin."""
         return bool(self._queued_groups) and not self.broken
 
     @property

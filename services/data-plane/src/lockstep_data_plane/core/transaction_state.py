@@ -1,10 +1,10 @@
-"""The transactions of one partition's appends: when one is opened, what it holds, when it ends (no I/O, no clock;
-KIP-98, `architecture.md` §5).
+"""The transactions of one partition's appends: when one opens, what it holds, when it ends (no I/O, no clock).
 
-Under `exactly.once.source.support=enabled`, one transaction holds the records of a partition and their progress. So
-readers of committed records see both or neither. Each partition has transactions of its own, under a transactional id
-of its own. The slot that takes the partition over ends the open transaction and fences its writer. One partition's
-transaction never waits for another's."""
+See KIP-98 and `architecture.md` §5. Under `exactly.once.source.support=enabled`, one transaction holds the records of a
+partition and their progress. So readers of committed records see both or neither. Each partition has its own
+transactions, under its own transactional id. The slot that takes the partition over ends the open transaction and
+fences its writer. One partition's transaction never waits for another's.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,29 +13,39 @@ from enum import Enum
 from lockstep_data_plane.core.append_sequence import Ack
 
 SHORTEST_S = 0.1
-"""A transaction of a partition that lags stays open at least so long."""
+"""The shortest time in seconds for which the transaction of a partition that lags stays open."""
 
 SHARE = 20.0
-"""... and this many times as long as ending one and opening the next takes, so that this is a twentieth at most."""
+"""The factor between the time to end one transaction and open the next, and the time for which a transaction stays
+open. So ending takes a twentieth of the time at most, within the limits of `SHORTEST_S` and `LONGEST_S`.
+"""
 
 LONGEST_S = 5.0
-"""... but not longer: readers of committed records wait for its end."""
+"""The longest time in seconds for which it stays open, because readers of committed records wait for its end."""
 
 WEIGHT = 0.3
-"""Of the newest transaction in what ending one takes."""
+"""The weight of the newest transaction in the average time that ending one takes."""
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionBoundary:
-    """When a transaction ends (MM2's `transaction.boundary`). `interval_s`: this long after it was opened. None,
-    `poll`: as soon as all that was fetched is appended, and every now and then while records wait."""
+    """The rule for when a transaction ends (MM2's `transaction.boundary`).
+
+    With `interval_s`, a transaction ends so many seconds after it was opened. None is the boundary `poll`. Then it ends
+    as soon as all fetched records are appended, and from time to time while records wait.
+    """
 
     interval_s: float | None = None
 
 
 class TransactionStage(Enum):
-    """CLOSED: none. OPENING: the coordinator is being asked. OPEN: batches are appended. ENDING: no more batches;
-    batches in flight are awaited, progress is appended, the coordinator is asked."""
+    """The stage of a partition's transaction.
+
+    - CLOSED: there is none
+    - OPENING: the coordinator is being asked
+    - OPEN: batches are appended
+    - ENDING: batches in flight are awaited, progress is appended, and the coordinator is asked to end the transaction
+    """
 
     CLOSED = "closed"
     OPENING = "opening"
@@ -52,20 +62,20 @@ class TransactionState:
         self.joined: set[int] = set()
         """The target's partitions that the coordinator knows to be in the open transaction."""
         self.held: list[Ack] = []
-        """What was appended in the open transaction. The outgoing batches' bytes are let go."""
+        """The batches that were appended in the open transaction. The bytes of the outgoing batches are released."""
         self.progress_sequence = 0
-        """Of the next record of progress, in the epoch of the transactional id."""
+        """The sequence of the next progress record, in the epoch of the transactional id."""
         self._boundary = boundary
         self._opened_at = 0.0
         self._ending_at: float | None = None
         self._cost_s = 0.0
 
     def opening(self) -> None:
-        """The coordinator is about to be asked."""
+        """Note that the coordinator is about to be asked."""
         self.stage, self.joined = TransactionStage.OPENING, set()
 
     def opened(self, now: float) -> None:
-        """Batches may be appended from now on."""
+        """Note that batches may be appended from now on."""
         if self._ending_at is not None:
             cost = now - self._ending_at
             self._cost_s = cost if not self._cost_s else (1 - WEIGHT) * self._cost_s + WEIGHT * cost
@@ -73,13 +83,13 @@ class TransactionState:
         self.stage, self._opened_at = TransactionStage.OPEN, now
 
     def hold(self, acks: Sequence[Ack]) -> None:
-        """These are appended, and count once the transaction has ended."""
+        """Note batches that are appended, and that count once the transaction has ended."""
         for ack in acks:
             ack.outgoing.data = b""
         self.held.extend(acks)
 
     def pass_over(self, offset: int, leader_epoch: int) -> bool:
-        """Let the last outgoing batch held cover offsets that were passed over behind it. False where none is held."""
+        """Let the last batch held cover the offsets that were passed over behind it; False: no batch is held."""
         if not self.held:
             return False
         last = self.held[-1].outgoing
@@ -88,8 +98,14 @@ class TransactionState:
         return True
 
     def due_in(self, now: float, *, idle: bool, caught_up: bool, leaving: bool = False) -> float | None:
-        """Seconds until the open transaction is to end; 0: now; None: it holds nothing. `idle`: nothing waits or is in
-        flight; `caught_up`: nor has the source more; `leaving`: nor will more be fetched."""
+        """Return the seconds until the open transaction is to end; 0: now; None: it holds nothing.
+
+        Args:
+            now: The time of the loop's clock.
+            idle: Nothing waits or is in flight.
+            caught_up: Nothing waits or is in flight, and the source has nothing more.
+            leaving: Nothing more will be fetched.
+        """
         if not self.held:
             return None
         if idle and leaving:
@@ -101,11 +117,11 @@ class TransactionState:
         return max(0.0, self._opened_at + min(max(SHORTEST_S, SHARE * self._cost_s), LONGEST_S) - now)
 
     def ending(self, now: float) -> None:
-        """No more batches."""
+        """Note that the transaction is about to end and takes no more batches."""
         self.stage, self._ending_at = TransactionStage.ENDING, now
 
     def committed(self) -> list[Ack]:
-        """It has ended, and what it held is visible. Returns that, in order."""
+        """Note that the transaction has ended, and return the batches that it made visible, in order."""
         self.stage = TransactionStage.CLOSED
         self.progress_sequence += 1
         held, self.held = self.held, []

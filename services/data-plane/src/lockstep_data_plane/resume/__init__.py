@@ -1,1 +1,1 @@
-"""Where a partition goes on: both logs held against the row, gaps, a first start, transactions."""
+"""The resume of a partition: both logs compared with the row, gaps, a first start, transactions."""

@@ -1,4 +1,4 @@
-"""Records of the source as they are copied, read once more to find out where a copy is."""
+"""The source's records as they are copied, read once more to find where a copy is."""
 
 from collections.abc import AsyncIterator
 
@@ -17,8 +17,21 @@ NO_LIMITS = TargetLimits(max_bytes=NO_LIMIT)
 async def copied_records(
     source: ClusterClient, partition: PartitionState, row: PartitionProgress, position: int, end: int, isolation: str
 ) -> AsyncIterator[tuple[list[PlainRecord], int]]:
-    """Read, batch by batch, the records from `position` on that are to be copied, and the offset behind the batch. What
-    is in quarantine was not appended. Raises RetriableError."""
+    """Read the records from `position` on that are to be copied: those of each batch, and the offset behind it.
+
+    Records in quarantine were not appended, so they are left out.
+
+    Args:
+        source: The source cluster.
+        partition: The partition that is read.
+        row: The progress whose skipped offsets are left out.
+        position: The first upstream offset.
+        end: The upstream offset behind the last one.
+        isolation: The isolation level of the fetches.
+
+    Raises:
+        RetriableError: The source does not answer or refuses a request.
+    """
     async for batches, aborted in log_between(source, partition.tp, position, end, isolation):
         await partition.provenance.learn(batches_with_records(batches))
         for batch in batches:

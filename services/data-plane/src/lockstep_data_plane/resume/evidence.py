@@ -1,6 +1,8 @@
-"""The evidence of both clusters about a partition that resumes. That is topic ids, log ends, the target's log behind
-the row, and the records of both logs where counting is not enough. Nothing here is decided (`core/locate.py`), and no
-log is changed."""
+"""The evidence of both clusters about a partition that resumes.
+
+That is topic ids, log ends, the target's log behind the row, and the records of both logs where counting is not enough.
+Nothing here is decided (`core/locate.py`), and no log is changed.
+"""
 
 import asyncio
 import time
@@ -30,39 +32,52 @@ from lockstep_state.offsets import TopicPartition
 from lockstep_state.rows.state_rows import PartitionProgress
 
 SETTLE_S = 30.0
-"""How long we wait for what the leader has appended to become visible (replicated) before saying that it does not."""
+"""The longest wait, in seconds, for what the leader has appended to be replicated and so become visible."""
 
 ROW_WITHIN_S = 30.0
-"""How long a row may take to reach us of whose appends the target's log already knows."""
+"""The longest wait, in seconds, for the row of appends that the target's log already has."""
 
 SOURCE_WITHIN_S = 2.0
-"""How long the source may take to answer about a partition at rest. What only it knows stays unknown then."""
+"""The longest wait, in seconds, for the source's answer about a partition at rest. What only the source knows then
+stays unknown.
+"""
 
 COMPARED_WITHIN_S = 10.0
-"""How long the records of both logs may take to be compared for a partition at rest."""
+"""The longest time, in seconds, to compare the records of both logs for a partition at rest."""
 
 AGAIN_AFTER_S = 0.25
 
 MOST = 200_000
-"""Records of ours beyond the last progress that are compared at most: far more than a slot appends between two rows."""
+"""The most records of ours beyond the last progress that are compared: far more than a slot appends between two rows.
+"""
 
 
 class EvidenceReader:
-    """Asks both clusters about the partitions of one slot, as far as `locate` needs it."""
+    """The reader that asks both clusters about the partitions of one slot, as far as `locate` needs it."""
 
     def __init__(self, settings: FlowSettings, source: ClusterClient, target: ClusterClient) -> None:
         self._settings = settings
         self._source = source
         self._target = target
         self._unaccounted: dict[PartitionState, float] = {}
-        """Since when the copy waits for the row of the records that the target's log holds."""
+        """The time, by partition, since when the copy waits for the row of records that the target's log holds."""
 
     async def end(
         self, partition: PartitionState, row: PartitionProgress, *, counts: bool = True, asks_source: bool = True
     ) -> Position | GapFound | Unplaced:
-        """Return where the copy of a partition at rest ends. `counts`: as for `locate`. The source is asked only if
-        the target holds more than the row says and it may be asked, and for a short time only. Raises RetriableError
-        for the target."""
+        """Return where the copy of a partition at rest ends.
+
+        The source is asked for a short time only, and only if the target holds more than the row says.
+
+        Args:
+            partition: The partition at rest.
+            row: Its written progress.
+            counts: As for `locate`.
+            asks_source: The source may be asked.
+
+        Raises:
+            RetriableError: The target does not answer or refuses a request.
+        """
         target = await self.target_tail(partition, row, rests=True)
         outcome = locate(row, None, target, fence_for_row(row), self.policy(partition.topic), counts=counts)
         if not isinstance(outcome, NeedsMore):
@@ -79,8 +94,10 @@ class EvidenceReader:
         return Unplaced(appended_since(row, outcome.end.sequence, outcome.end.others))
 
     async def source_answers(self, tp: TopicPartition) -> bool:
-        """Return whether the leader of the partition on the source answers within `SOURCE_WITHIN_S`. A cluster that
-        elects a leader has that time, and one that is gone holds up nothing."""
+        """Return whether the leader of the partition on the source answers within `SOURCE_WITHIN_S`.
+
+        So a cluster that elects a leader has some time, and a cluster that is gone delays nothing for long.
+        """
         with suppress(TimeoutError):
             async with asyncio.timeout(SOURCE_WITHIN_S):
                 while True:
@@ -96,7 +113,13 @@ class EvidenceReader:
     async def position(
         self, partition: PartitionState, row: PartitionProgress, *, counts: bool = True
     ) -> Position | GapFound:
-        """Return the position from which the copy goes on. `counts`: as for `locate`. Raises RetriableError."""
+        """Return the position from which the copy goes on.
+
+        `counts` is as for `locate`.
+
+        Raises:
+            RetriableError: A cluster does not answer or refuses a request, or the row of appends may still come.
+        """
         target, fence, policy = (
             await self.target_tail(partition, row),
             fence_for_row(row),
@@ -111,15 +134,21 @@ class EvidenceReader:
             try:
                 isolation = self._settings.data_plane.isolation_level
                 match = await match_logs(self._source, self._target, partition, row, found.end, isolation=isolation)
-            except (AmbiguousMatch, ValueError) as exc:  # or records cannot be read
+            except (AmbiguousMatch, ValueError) as exc:  # ValueError: records cannot be read
                 match = str(exc)
         return self._accounted(partition, found)
 
     async def _compare(
         self, partition: PartitionState, row: PartitionProgress, tail: ReadBackTail, source: LogEnds
     ) -> ComparedCopy | None:
-        """Return where the records of both logs place a copy without producer ids. None: they contradict its row, as
-        the tail then says. Raises RetriableError."""
+        """Return where the records of both logs place a copy without producer ids.
+
+        Returns:
+            None if the records contradict the row. The tail then has the contradiction.
+
+        Raises:
+            RetriableError: The source does not answer or refuses a request.
+        """
         try:
             isolation = self._settings.data_plane.isolation_level
             return await compare_logs(self._source, partition, row, tail, source, isolation=isolation)
@@ -128,7 +157,11 @@ class EvidenceReader:
             return None
 
     def _accounted(self, partition: PartitionState, outcome: Position | GapFound) -> Position | GapFound:
-        """Return what was found. Raises NotReplicated while the row may still come of records that the target holds."""
+        """Return what was found.
+
+        Raises:
+            NotReplicated: The row of records that the target holds may still come.
+        """
         if not isinstance(outcome, GapFound):
             self._unaccounted.pop(partition, None)
         elif outcome.epoch >= 0:
@@ -140,8 +173,13 @@ class EvidenceReader:
     async def target_tail(
         self, partition: PartitionState, row: PartitionProgress, *, rests: bool = False
     ) -> TargetTail:
-        """Return what the target says of the row's chain. A topic that is another one now counts as a contradiction.
-        `rests`: as for `recreated`. Raises what passes."""
+        """Return what the target says of the row's chain.
+
+        If a topic was deleted and created again, the tail has a contradiction. `rests` is as for `recreated`.
+
+        Raises:
+            RetriableError: A cluster does not answer or refuses a request.
+        """
         differs = await self.recreated(partition, row.source_topic_id, row.target_topic_id, rests=rests)
         if partition.routing.in_one_log and not row.transactional and differs is None:
             return await read_tail(self._target, partition, row)
@@ -156,15 +194,26 @@ class EvidenceReader:
         return tail
 
     async def log_end(self, partition: PartitionState) -> int:
-        """The end of the log that shows how far the copy is; -1 if none does. Raises what passes."""
+        """Return the end of the log that shows how far the copy is; -1: no single log does.
+
+        Raises:
+            RetriableError: The target does not answer or refuses a request.
+        """
         return await self._target.end_offset(partition.target_tp) if partition.routing.in_one_log else -1
 
     async def recreated(
         self, partition: PartitionState, source_id: str, target_id: str, *, rests: bool = False
     ) -> tuple[str, str, str] | None:
-        """(side, id then, id now) where a topic is another one than it was. The clusters' own metadata decides: what
-        topic-sync wrote may be older than the log that would be read. `rests`: nothing is copied, so a source that
-        does not answer says nothing."""
+        """Return (side, former topic id, present one) if a topic was deleted and created again; None: it was not.
+
+        The metadata of the clusters decides: what topic-sync wrote may be older than the log that would be read.
+
+        Args:
+            partition: The partition of the two topics.
+            source_id: The former topic id on the source; "": not known.
+            target_id: The former topic id on the target; "": not known.
+            rests: Nothing is copied, so a source that does not answer says nothing.
+        """
         for side, cluster, topic, then in (
             ("source", self._source, partition.topic, source_id),
             ("target", self._target, partition.target_topic, target_id),
@@ -173,14 +222,18 @@ class EvidenceReader:
             if then and cluster.topic_id(tp) not in ("", then):
                 if rests and side == "source" and not await self.source_answers(tp):
                     continue
-                await cluster.refresh([topic])  # ours may be the older view
+                await cluster.refresh([topic])  # our metadata may be the older one
                 now = cluster.topic_id(tp)
                 if now not in ("", then):
                     return side, then, now
         return None
 
     async def log_ends(self, tp: TopicPartition, row: PartitionProgress) -> LogEnds:
-        """Return the ends of the source's log. Raises what passes."""
+        """Return the ends of the source's log, and the offset up to which it is the log that was copied.
+
+        Raises:
+            RetriableError: The source does not answer or refuses a request.
+        """
         start = await self._source.end_offset(tp, timestamp=EARLIEST)
         end = await self._source.end_offset(tp)
         if row.upstream < 0 or row.upstream_epoch < 0:
@@ -197,8 +250,11 @@ class EvidenceReader:
         return LogEnds(start, end, search.agreed)
 
     def policy(self, topic: str) -> Callable[[GapCase], str]:
-        """Return what the file says of each case in a topic. Heartbeats whose topic was created again do not halt. They
-        are copied from its start, since services of ours create it."""
+        """Return the function that gives the configured word for each case in a topic.
+
+        Heartbeats whose topic was created again do not halt. They are copied from the topic's start, because services
+        of Lockstep create that topic.
+        """
         plane = self._settings.data_plane
         by_key = {"lockstep.on.recreate": plane.on_recreate, "lockstep.on.doubt": plane.on_doubt}
         are_heartbeats = self._settings.policy.is_heartbeats_topic(topic)
@@ -211,21 +267,25 @@ class EvidenceReader:
 
 
 async def first_offset(source: ClusterClient, settings: FlowSettings, tp: TopicPartition) -> int:
-    """Where the copy of a partition begins of which nothing is known: where `lockstep.start.timestamp` says, else where
-    `auto.offset.reset` does. Raises KafkaProtocolError, BrokerUnreachable."""
+    """Return the upstream offset at which the copy of a partition begins of which nothing is known.
+
+    `lockstep.start.timestamp` says it, or else `auto.offset.reset`. Raises KafkaProtocolError and BrokerUnreachable.
+    """
     plane = settings.data_plane
     moment = plane.start_timestamp.for_topic(tp[0])
     if moment is None:
         return await source.end_offset(tp, timestamp=EARLIEST if plane.auto_offset_reset == "earliest" else LATEST)
-    # The end first: a record of that time that comes between the two questions is copied.
+    # The end is asked for first, so a record of that time that is appended between the two requests is copied.
     end = await source.end_offset(tp, timestamp=LATEST)
     found = await source.end_offset(tp, timestamp=moment)
     return end if found < 0 else found
 
 
 async def read_tail(target: ClusterClient, partition: PartitionState, row: PartitionProgress) -> TargetTail:
-    """Return what the target holds of the row's chain, once that is settled or was waited for. Raises
-    KafkaProtocolError, BrokerUnreachable."""
+    """Return what the target holds of the row's chain, once that is settled or the wait for it is over.
+
+    Raises KafkaProtocolError and BrokerUnreachable.
+    """
     if row.read_back:
         return await read_back(target, partition, row)
     deadline, appended_to = asyncio.get_running_loop().time() + SETTLE_S, None
@@ -242,7 +302,7 @@ async def read_tail(target: ClusterClient, partition: PartitionState, row: Parti
         appended_to = await _read(target, partition.target_tp, tail, {row.producer_id, *others}, appended_to)
         since = await partition.provenance.ours()
         if not since <= others:
-            others |= since  # another slot has got itself one meanwhile, and may have used it
+            others |= since  # another slot has got a producer id meanwhile, and may have used it
         elif tail.is_settled or asyncio.get_running_loop().time() > deadline:
             return tail
         else:
@@ -252,9 +312,14 @@ async def read_tail(target: ClusterClient, partition: PartitionState, row: Parti
 async def _read(
     target: ClusterClient, tp: TopicPartition, tail: TargetTail, ids: Set[int], appended_to: int | None
 ) -> int | None:
-    """Read the log unless its leader's memory is enough. `appended_to`: where the leader's log ended when this was
-    asked first, for a leader that says nothing of producers. It is what has to be replicated: what others append
-    meanwhile does not matter. Returns it for the next time."""
+    """Read the log into the tail, unless the leader's memory of the producers is enough.
+
+    `appended_to` is where the leader's log ended when this was first asked, for a leader that says nothing of
+    producers. The log has to be replicated up to there. What others append meanwhile does not matter.
+
+    Returns:
+        `appended_to` for the next call; None: the leader's memory is enough.
+    """
     if tail.is_short:
         return appended_to
     producers = await active_producers(target, tp, ids)
@@ -282,8 +347,14 @@ async def match_logs(
     *,
     isolation: str,
 ) -> MatchedPosition:
-    """Where the source's log goes on behind the records of ours that were appended to the target beyond `row`, up to
-    the chain's end. Raises AmbiguousMatch, RetriableError."""
+    """Return where the source's log goes on behind our records beyond `row` that the target holds.
+
+    These records end at `chain_end`.
+
+    Raises:
+        AmbiguousMatch: The records do not show it.
+        RetriableError: A cluster does not answer or refuses a request.
+    """
     beyond = appended_since(row, chain_end.sequence, chain_end.others)
     if beyond > MOST:
         raise AmbiguousMatch(
@@ -310,7 +381,7 @@ async def match_logs(
             continue
         if match.next is None or match.next >= row.upstream + 1 + beyond or left <= 0:
             break
-        # So few offsets for so many records: the log is another one, or that record was not to be copied then.
+        # So few offsets cannot hold so many records: the log is another one, or that record was not to be copied.
         match.require_parted(record for record in records if record.offset > match.next)
         left -= len(records)
     if match.next is None:

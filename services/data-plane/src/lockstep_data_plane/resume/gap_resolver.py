@@ -1,5 +1,7 @@
-"""Carries out what a policy decided of a partition that cannot simply continue, and of a refused batch. The result is
-the row of an append sequence that begins anew (`docs/reference/no-silent-loss.md`)."""
+"""The execution of what a policy decided about a partition that cannot simply go on, and about a refused batch.
+
+The result is the row of a new append sequence (`docs/reference/no-silent-loss.md`).
+"""
 
 from dataclasses import replace
 
@@ -20,12 +22,14 @@ from lockstep_state.reasons.reason_catalogue import ReasonCode, format_sentence
 from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress
 
 WENT_ON = {"skip": "GapSkipped", "restart": "CopyRestarted", "progress": "ResumedWithDoubt"}
-"""The event of a decision."""
+"""The type of the event that reports a decision, by the decision's word."""
 
 
 class HaltPartition(NeedsDecision):
-    """The partition must not go on until somebody decides. The message is the sentence of `cause`: why, and what to
-    do."""
+    """The partition must not go on until somebody decides.
+
+    The message is the sentence of `cause`: why it halts, and what to do.
+    """
 
     def __init__(self, case: GapCase, cause: Reason) -> None:
         super().__init__(format_sentence(cause))
@@ -34,7 +38,10 @@ class HaltPartition(NeedsDecision):
 
 
 class GapResolver:
-    """For the partitions of a slot. What is decided is acknowledged before anything follows it."""
+    """The resolver of gaps for the partitions of a slot.
+
+    A decision is acknowledged before anything follows it.
+    """
 
     def __init__(
         self,
@@ -55,8 +62,13 @@ class GapResolver:
     async def decided(
         self, partition: PartitionState, topic: MirroredTopic, row: PartitionProgress, found: GapFound
     ) -> PartitionProgress:
-        """Carry out what the policies make of it: the row to go on from, acknowledged before anything is appended
-        after it. Raises HaltPartition."""
+        """Carry out the policy's decision, and return the row from which the copy goes on.
+
+        The row is acknowledged before anything is appended behind it.
+
+        Raises:
+            HaltPartition: The policy leaves the decision to an operator.
+        """
         name, decision, key = partition.name, found.decision, found.case.key
         self._control_writer.event("GapFound", name, f"{name}: {found.text}", **found.facts())
         if decision is None:
@@ -88,8 +100,15 @@ class GapResolver:
     async def passing_over(
         self, partition: PartitionState, ranges: tuple[tuple[int, int], ...]
     ) -> PartitionProgress | None:
-        """The row with which a drained partition continues behind the refused batch. None if the target's log has got
-        further than we know, so that it has to be read first. Raises HaltPartition and what passes."""
+        """Return the row with which a drained partition goes on behind the refused batch.
+
+        Returns:
+            None if the target's log is further on than the row. Then it has to be read first.
+
+        Raises:
+            HaltPartition: No producer epoch is left.
+            RetriableError: The target does not answer or refuses a request, or contradicts the row.
+        """
         row = row_after(partition)
         skips = tuple(sorted({*row.skips, *ranges}))
         quarantined = row.quarantined + len(ranges)
@@ -108,9 +127,21 @@ class GapResolver:
     async def _new_epoch(
         self, partition: PartitionState, row: PartitionProgress, begin: int, known: int = -1
     ) -> PartitionProgress:
-        """The row of an append sequence that begins anew, at upstream offset `begin`. An epoch that the target has not
-        seen fences every writer that still follows the old mapping; a transactional id was fenced already. Raises
-        HaltPartition when there is none left, and what passes."""
+        """Return the row of a new append sequence that begins at upstream offset `begin`.
+
+        An epoch that the target has not seen fences every writer that still follows the old mapping of offsets. A
+        transactional id was fenced already.
+
+        Args:
+            partition: The partition.
+            row: The row of the former append sequence.
+            begin: The upstream offset of the first record.
+            known: The newest epoch that the target is known to have; -1: the row's.
+
+        Raises:
+            HaltPartition: No producer epoch is left.
+            RetriableError: The target does not answer or refuses a request.
+        """
         epoch = row.producer_epoch if row.transactional else max(row.producer_epoch, known) + 1
         if epoch > EPOCHS:
             cause = ReasonCode.EPOCHS_SPENT.to_reason(partition=partition.target_name, case=GapCase.DOUBT.value)
@@ -128,5 +159,5 @@ class GapResolver:
 
 
 def row_after(partition: PartitionState) -> PartitionProgress:
-    """Its row, without what may have stopped it."""
+    """Return the partition's row without what may have stopped it."""
     return replace(partition.row(), phase="copying", cause=NO_REASON, case="")

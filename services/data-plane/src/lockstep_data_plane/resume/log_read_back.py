@@ -1,5 +1,7 @@
-"""Both logs of a copy whose records carry no producer id, read until the records say where it is
-(`core/log_read_back.py` decides)."""
+"""The reading of both logs of a copy whose records carry no producer id, until the records show where the copy is.
+
+`core/log_read_back.py` decides.
+"""
 
 import asyncio
 
@@ -14,21 +16,24 @@ from lockstep_kafka.wire.cluster import DEBUGGING, EARLIEST, ClusterClient
 from lockstep_state.rows.state_rows import PartitionProgress
 
 ON_ITS_WAY_S = 2.0
-"""How long a batch may take to be appended whose connection has ended."""
+"""The time, in seconds, within which a batch is appended whose connection has ended."""
 
 REPLICATED_WITHIN_S = 30.0
-"""How long replicas may take to have what the leader has."""
+"""The longest wait, in seconds, for replicas to have what the leader has."""
 
 AGAIN_AFTER_S = 0.05
 
 SEARCHED = 10_000
-"""Offsets of the source in which a record is searched that the target seems to have twice. They are searched before the
-row, and from the record's own time on."""
+"""The number of the source's offsets that are searched for a record that the target seems to have twice. So many are
+searched directly before the row, and so many from the record's own timestamp on.
+"""
 
 
 async def read_back(target: ClusterClient, partition: PartitionState, row: PartitionProgress) -> ReadBackTail:
-    """Return what the target holds behind the row, once that is replicated or was waited for. Raises
-    KafkaProtocolError, BrokerUnreachable."""
+    """Return what the target holds behind the row, once that is replicated or the wait for it is over.
+
+    Raises KafkaProtocolError and BrokerUnreachable.
+    """
     await asyncio.sleep(ON_ITS_WAY_S)
     tp, deadline = partition.target_tp, asyncio.get_running_loop().time() + REPLICATED_WITHIN_S
     appended_to = await target.end_offset(tp, replica_id=DEBUGGING)
@@ -62,7 +67,12 @@ async def compare_logs(
     *,
     isolation: str,
 ) -> ComparedCopy:
-    """Return where the copy is. Raises LogContradiction if the records do not say it, and RetriableError."""
+    """Return where the copy is.
+
+    Raises:
+        LogContradiction: The records do not show it.
+        RetriableError: The source does not answer or refuses a request.
+    """
     comparison = CopyComparison(row, tail)
     pair = last_pair(row)
     if pair is not None and ends.start <= pair[0] < ends.end:

@@ -1,5 +1,7 @@
-"""A partition without a row, of which the target holds records all the same: the state topic was lost. Reads what the
-target's log, MM2's progress and the offset syncs still say of it (`docs/internals/resume.md`)."""
+"""The search for the end of a copy that has no row although the target holds its records: the state topic was lost.
+
+It reads what the target's log, MM2's progress and the offset syncs still say (`docs/internals/resume.md`).
+"""
 
 from collections.abc import Iterable, Sequence
 
@@ -22,7 +24,7 @@ from lockstep_state.rows.state_rows import PartitionProgress
 
 
 class LostRowFinder:
-    """Find where the copies of one slot's partitions end that have no row."""
+    """The finder of the ends of copies without a row, for one slot's partitions."""
 
     def __init__(self, settings: FlowSettings, producer_id: int, source: ClusterClient, target: ClusterClient) -> None:
         self._producer_id = producer_id
@@ -32,7 +34,11 @@ class LostRowFinder:
         self._syncs = _NewestSyncs(source if on_source else target, settings.offset_syncs_topic)
 
     async def unaccounted(self, partition: PartitionState, *, transactional: bool) -> UnaccountedAppend | None:
-        """Return the last append that no row accounts for, as `last_unaccounted`. Raises what passes."""
+        """Return the last append that no row accounts for, as `last_unaccounted`.
+
+        Raises:
+            RetriableError: The target does not answer or refuses a request.
+        """
         if not partition.routing.in_one_log:
             return None  # committed progress alone says how far a copy is that spreads by keys
         ours = None
@@ -47,8 +53,13 @@ class LostRowFinder:
         return last_unaccounted(batches, remembered, ours, transactional=transactional)
 
     async def committed_behind(self, partition: PartitionState, row: PartitionProgress) -> UnaccountedAppend | None:
-        """Return the last append of ours behind the row of a copy in transactions, of which no progress is committed
-        (any more). What was aborted is none. Raises what passes."""
+        """Return the last append of ours behind the row of a copy in transactions.
+
+        No committed progress names that append, or it was lost. Aborted appends do not count.
+
+        Raises:
+            RetriableError: The target does not answer or refuses a request.
+        """
         if not partition.routing.in_one_log or row.upstream < 0:
             return None
         tp, newest = partition.target_tp, None
@@ -63,12 +74,24 @@ class LostRowFinder:
     async def rebuilt(
         self, partition: PartitionState, row: PartitionProgress, append: UnaccountedAppend, committed: int | None
     ) -> PartitionProgress | None:
-        """Return a row that the logs prove: one record of the source, and its copy at a known offset of the target.
+        """Return a row that the logs prove by one record of the source, and its copy at a known offset of the target.
 
-        The newest offset sync names such a pair. Without one it is MM2's progress, if both logs have equal offsets. The
-        two records have to be equal, and the producer that appended the copy has to be that of `append`. How much was
-        appended behind them shows as after any row. `row`: as a first start would write it. None: nothing is proved.
-        Raises what passes."""
+        The newest offset sync names such a pair. Otherwise MM2's progress does, if both logs have equal offsets. The
+        two records have to be equal, and the producer that appended the copy has to be that of `append`. Records that
+        were appended behind them are found as behind any row.
+
+        Args:
+            partition: The partition without a row.
+            row: The row that a first start would write.
+            append: The last append that no row accounts for.
+            committed: The upstream offset of MM2's progress; None: there is none.
+
+        Returns:
+            None if nothing is proved.
+
+        Raises:
+            RetriableError: A cluster does not answer or refuses a request.
+        """
         if (sync := await self._syncs.find(partition.tp)) is not None:
             proved = await self._proved(partition, row, append, *sync)
             if proved is not None:
@@ -98,8 +121,10 @@ class LostRowFinder:
         return row_at(row, target_batch, upstream, downstream)
 
     async def _is_repeated(self, tp: TopicPartition, offset: int) -> bool:
-        """Return whether the record before may have the same content, so that an equal copy proves nothing. One that
-        the log has no more, or that cannot be read, may."""
+        """Return whether the record before may have the same content, so that an equal copy proves nothing.
+
+        That is also so if the log no longer has one of the two records, or if one cannot be read.
+        """
         if offset == 0:
             return False
         batch, before = await _batch_at(self._source, tp, offset), await _batch_at(self._source, tp, offset - 1)
@@ -119,7 +144,11 @@ class _NewestSyncs:
         self._reading = SingleFlight(self._read_on)
 
     async def find(self, tp: TopicPartition) -> tuple[int, int] | None:
-        """Return that of a partition, None if there is none or the topic may not be read. Raises what passes."""
+        """Return the newest offset sync of a partition; None: there is none, or the topic may not be read.
+
+        Raises:
+            RetriableError: The cluster does not answer or refuses a request.
+        """
         try:
             await self._reading.done()
         except KafkaProtocolError as exc:
@@ -153,7 +182,7 @@ class _NewestSyncs:
 
 
 async def _batch_at(cluster: ClusterClient, tp: TopicPartition, offset: int) -> Batch | None:
-    """Return the batch that holds this offset, None if the log has no such record (any more)."""
+    """Return the batch that holds this offset; None: the log does not have such a record, or has it no more."""
     if not await cluster.end_offset(tp, timestamp=EARLIEST) <= offset < await cluster.end_offset(tp):
         return None
     batch = await first_batch(cluster, tp, offset, offset + 1)
@@ -165,8 +194,10 @@ def _record_at(batch: Batch, offset: int) -> PlainRecord | None:
 
 
 def readable_records(batch: Batch) -> Sequence[PlainRecord]:
-    """Return the records of a batch, none if they cannot be read: such a batch proves nothing, however often it is
-    read again."""
+    """Return the records of a batch; none if they cannot be read.
+
+    Such a batch proves nothing, however often it is read again.
+    """
     try:
         return tuple(read_records(batch))
     except CorruptRecordError:
@@ -174,12 +205,12 @@ def readable_records(batch: Batch) -> Sequence[PlainRecord]:
 
 
 def may_repeat(before: PlainRecord | None, record: PlainRecord | None) -> bool:
-    """Return whether two records in a row may be the same. None: unknown."""
+    """Return whether two consecutive records may be the same; a record that is None is unknown."""
     return before is None or record is None or _same(before, record)
 
 
 def _same(first: PlainRecord | None, second: PlainRecord | None) -> bool:
-    """Return whether both records are there, and have the same key, value, headers and timestamp."""
+    """Return whether both records are known and have the same key, value, headers and timestamp."""
     if first is None or second is None:
         return False
     return first._replace(offset=0) == second._replace(offset=0)

@@ -1,5 +1,4 @@
-"""Where a partition goes on, and the rows that a resume writes on the way (`kafka-wire.md` §2,
-`docs/internals/resume.md`)."""
+"""The resume of a slot's partitions, and the rows that it writes (`kafka-wire.md` §2, `docs/internals/resume.md`)."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -31,8 +30,10 @@ from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress
 
 
 class Resumer:
-    """What a slot's partitions have to know before they copy. Nothing here changes a log, but the row of a new
-    chain."""
+    """The finder of the position from which each partition of a slot goes on.
+
+    It appends no records of the source. It writes only rows and progress.
+    """
 
     def __init__(
         self,
@@ -45,7 +46,7 @@ class Resumer:
         io: SlotIO,
         transaction_runner: TransactionRunner,
     ) -> None:
-        """Ask nothing yet. `rows`: the newest progress of each partition."""
+        """Begin without asking any cluster. `rows` has the newest progress of each partition."""
         self._settings = settings
         self._source = source
         self._target = target
@@ -64,8 +65,9 @@ class Resumer:
         self.gap_resolver = GapResolver(source, target, control_writer, self._evidence, transaction_runner, io)
 
     async def resume(self, partition: PartitionState, topic: MirroredTopic) -> Position:
-        """The row to go on from and where our chain ends now; what a policy decided on the way is written down and
-        acknowledged. Raises HaltPartition (somebody has to decide), RetriableError.
+        """Return the row from which the copy goes on, and where our chain ends now.
+
+        What a policy decides meanwhile is written and acknowledged.
 
         | the row | where the copy goes on |
         |---|---|
@@ -74,13 +76,18 @@ class Resumer:
         | altered, reset | in a new chain where the operator says, or as without a row; no former end is looked for |
         | of the other fence, or of another producer id | in a new chain behind the end of the former one |
         | of the flow's fence | in the same chain; in transactions behind what is committed. If committed progress was |
-        | | lost, and the target holds records behind the row, the partition is in doubt |"""
+        | | lost, and the target holds records behind the row, the partition is in doubt |
+
+        Raises:
+            HaltPartition: Somebody has to decide.
+            RetriableError: A cluster does not answer or refuses a request.
+        """
         await self._metadata(partition)
         row = self._newest(partition)
         if row is not None and self._settings.data_plane.read_back and not row.transactional:
-            row = replace(row, read_back=True)  # records that the target holds without the id that they were sent with
+            row = replace(row, read_back=True)  # the target dropped the producer id that these records were sent with
         if row is not None and (row.located or row.beyond):
-            # Acknowledged before the first append: a run that is killed behind that leaves no row that claims to know.
+            # It is acknowledged before the first append, so a run that is killed later leaves no row that is `located`.
             row = replace(row, located=False, beyond=0)
             await uninterrupted(self._control_writer.write(row))
         if row is None or row.begins or not self._fence.owns(row):
@@ -96,11 +103,18 @@ class Resumer:
         return await self._go_on(partition, topic, row)
 
     async def located(self, partition: PartitionState, *, asks_source: bool) -> Position | Unplaced | None:
-        """Return where the copy of a partition ends that will not be copied now, as `resume`. None if nothing was ever
-        copied, or an operator has set where it begins. No policy decides anything here, and nothing is begun. The
-        source is asked only if the target holds more than is written down, and if `asks_source`. A source that does not
-        answer holds up nothing (`Unplaced`). Raises HaltPartition if the end is unknown, and what passes of the
-        target."""
+        """Return where the copy of a partition ends that will not be copied now, as `resume`.
+
+        No policy decides anything here, and no chain begins. The source is asked only if `asks_source`, and if the
+        target holds more than the row says. If the source does not answer, the result is `Unplaced`.
+
+        Returns:
+            None if nothing was ever copied, or an operator has set where the copy begins.
+
+        Raises:
+            HaltPartition: The end is unknown.
+            RetriableError: The target does not answer or refuses a request.
+        """
         await self._refreshing_target.done()
         row = self._newest(partition)
         if row is None or row.is_set:
@@ -122,8 +136,11 @@ class Resumer:
         return await self._reported(partition, row, end) if isinstance(end, Position) else end
 
     async def _reported(self, partition: PartitionState, row: PartitionProgress, found: Position) -> Position:
-        """Return what was found, once it is written down that the target has records twice behind the row. Raises
-        RetriableError."""
+        """Return what was found, once the records that the target has twice behind the row are written and reported.
+
+        Raises:
+            RetriableError: The row could not be written.
+        """
         count = found.row.doubled - row.doubled
         if count:
             await uninterrupted(self._control_writer.write(found.row))
@@ -142,8 +159,11 @@ class Resumer:
         counts: bool = True,
         unwritten: bool = False,
     ) -> Position:
-        """`unwritten`: the target is read before the row is written. Another slot that has begun the partition a moment
-        ago has written a row, which one that says less must not overwrite."""
+        """Return where the copy goes on behind the row.
+
+        If `unwritten`, the target is read before the row is written. Another slot may have begun the partition a moment
+        ago and written a row. A row that says less must not overwrite that one.
+        """
         while True:
             if not partition.incarnation and not unwritten:
                 self._io.step(partition, RowLoaded(row))
@@ -156,13 +176,15 @@ class Resumer:
             row = await uninterrupted(self.gap_resolver.decided(partition, topic, row, found))
 
     async def _begin(self, partition: PartitionState, topic: MirroredTopic, former: PartitionProgress) -> Position:
-        """As `_go_on`, in a new chain. Its row is acknowledged before its first append: from then on every append can
-        be accounted for."""
+        """Return where the copy goes on, as `_go_on`, in a new chain.
+
+        The chain's row is acknowledged before its first append. From then on every append can be accounted for.
+        """
         takes_over, fence, committed = self._transaction_runner.is_enabled, self._fence, None
         if former.begins == LOST:
             former = replace(former, producer_id=-1, begins=RESET)
         if not (former.begins or former.transactional):
-            # Nothing will be counted past in what follows its end, so the records themselves tell where that is.
+            # Nothing behind this end will be counted past, so the records themselves have to say where it is.
             former, end = await self._go_on(partition.with_identity_routing(), topic, former, counts=False)
             former = replace(former, downstream=end.downstream if partition.routing.in_one_log else -1)
         if takes_over or former.transactional:
@@ -178,7 +200,7 @@ class Resumer:
         row = former if goes_on else await self._first(partition, topic, former, committed)
         row = fence.begin(row, self._sequences.left_epoch(former))
         if takes_over:
-            # Progress first: from the moment the row says so, it is what counts.
+            # Progress is written first, because it counts as soon as the row is transactional.
             await self._control_writer.progress.write(partition.tp, row.upstream)
         elif former.producer_id < 0:
             return await self._go_on(partition, topic, row, unwritten=True)
@@ -193,9 +215,15 @@ class Resumer:
         committed: int | None,
         fence: Fencing,
     ) -> Position | None:
-        """Return where the copy of a partition goes on whose row was lost with the state topic (decision 0083). None:
-        the target holds no record of it, or those of another slot whose row is on its way. Raises HaltPartition if
-        nothing proves where the copy ends, and what passes."""
+        """Return where the copy of a partition goes on whose row was lost with the state topic (decision 0083).
+
+        Returns:
+            None if the target holds no record of the copy, or those of another slot whose row has yet to arrive.
+
+        Raises:
+            HaltPartition: Nothing proves where the copy ends.
+            RetriableError: A cluster does not answer or refuses a request.
+        """
         append = await self._lost_rows.unaccounted(partition, transactional=committed is None)
         if append is None:
             return None
@@ -216,7 +244,7 @@ class Resumer:
         return await self._go_on(partition, topic, row)
 
     async def _doubt(self, partition: PartitionState, row: PartitionProgress, text: str) -> GapFound:
-        """Decide by the policy where the copy goes on, if nothing proves where it ends. Raises what passes."""
+        """Return the gap of a copy whose end nothing proves, with the policy's decision where it goes on."""
         ends = await self._evidence.log_ends(partition.tp, row)
         gap = GapFound(case=GapCase.DOUBT, text=text, wanted=row.upstream + 1, start=ends.start, end=ends.end)
         return replace(gap, decision=decide_gap(gap, self._evidence.policy(partition.topic)(gap.case)))
@@ -224,8 +252,11 @@ class Resumer:
     async def _first(
         self, partition: PartitionState, topic: MirroredTopic, former: PartitionProgress, committed: int | None
     ) -> PartitionProgress:
-        """A row without appends yet. It begins behind the end of the former sequence, or where an operator has set it.
-        Else it begins behind committed progress, else where the file says."""
+        """Return a row without appends.
+
+        It begins behind the end of the former sequence, or where an operator has set it. Otherwise it begins behind
+        committed progress, and without that where the configuration says.
+        """
         known = committed
         if former.begins != RESET:
             known = former.upstream if former.begins else _behind(former, committed).upstream
@@ -249,15 +280,24 @@ class Resumer:
         )
 
     async def _take_over(self, partition: PartitionState) -> tuple[TransactionFence, int | None]:
-        """The partition's transactional id is ours from now on: what was open has ended. Returns the progress that is
-        committed, too. Raises what passes."""
+        """Take over the partition's transactional id, which ends its open transaction.
+
+        Returns:
+            The fence under the id, and the upstream offset of the committed progress; None: there is none.
+
+        Raises:
+            RetriableError: The target does not answer or refuses a request.
+        """
         producer, committed = await self._transaction_runner.fence(partition)
         return TransactionFence(*producer), committed
 
     async def _committed(
         self, partition: PartitionState, row: PartitionProgress, committed: int | None
     ) -> PartitionProgress:
-        """The row behind what is committed, where the source's log still is, up to the row, the one that was copied."""
+        """Return the row behind what is committed, if the source's log up to the row is the one that was copied.
+
+        Otherwise the row stays as it is.
+        """
         behind = _behind(row, committed)
         same_log = behind is row or (await self._evidence.log_ends(partition.tp, row)).agreed > row.upstream
         return behind if same_log else row
@@ -267,12 +307,16 @@ class Resumer:
         self._io.step(partition, RowLoaded(row))
 
     def _newest(self, partition: PartitionState) -> PartitionProgress | None:
-        """What is written down, unless we know better ourselves."""
+        """Return the newest written row, or the partition's own row if that says more."""
         theirs = self._rows.get(partition.tp)
         return newest(row_after(partition), theirs) if partition.acked.is_loaded else theirs
 
     async def _metadata(self, partition: PartitionState) -> None:
-        """Leaders of both sides, asked for again only if that was before this partition came to need them."""
+        """Require metadata of both sides that is not older than the partition's need of it.
+
+        Raises:
+            BrokerUnreachable: The source is another cluster than the one that was copied.
+        """
         known = self._source.leader(partition.tp) is not None
         if partition.incarnation or not known or not self._target.leader(partition.target_tp):
             await self._refreshing.done()
@@ -290,7 +334,7 @@ class Resumer:
 
 
 def newest(ours: PartitionProgress, theirs: PartitionProgress | None) -> PartitionProgress:
-    """Our own row, unless another slot has taken a decision since, or has begun the chain that we have not."""
+    """Return our own row, unless another slot has decided since, or has begun the chain that we have not begun."""
     if theirs is None or theirs.producer_id != ours.producer_id:
         return ours
     further = (theirs.producer_epoch, theirs.begun) > (ours.producer_epoch, ours.begun)
@@ -298,7 +342,7 @@ def newest(ours: PartitionProgress, theirs: PartitionProgress | None) -> Partiti
 
 
 def _behind(row: PartitionProgress, committed: int | None) -> PartitionProgress:
-    """The row behind what is committed, if that is further on."""
+    """Return the row behind what is committed, if that is further on."""
     if committed is None or committed <= row.upstream:
         return row
     return replace(row, upstream=committed, upstream_epoch=-1)

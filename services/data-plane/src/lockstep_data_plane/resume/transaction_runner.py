@@ -1,8 +1,8 @@
-"""The edge around `transaction_state.py`: one task for each open transaction of a partition.
+"""The execution of `transaction_state.py`: one task for each open transaction of a partition.
 
-It opens the transaction, lets batches go, waits until it is due, appends progress, and commits. Every failure on the
-way ends in the same place. The partition resumes, which fences its transactional id, and the progress topic says
-whether the transaction counted."""
+It opens the transaction, lets batches go, waits until it is due, appends progress, and commits. After any failure the
+partition resumes, which fences its transactional id. Then the progress topic says whether the transaction counted.
+"""
 
 import asyncio
 from datetime import timedelta
@@ -43,7 +43,7 @@ LARGEST_RECORD = 1 << 20
 
 
 class TransactionRunner:
-    """The transactions of one slot's partitions. One instance belongs to one event loop."""
+    """The runner of the transactions of one slot's partitions. One instance belongs to one event loop."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class TransactionRunner:
         io: SlotIO,
         pass_over: PassOver,
     ) -> None:
-        """Open nothing yet. `pass_over` is called for what is no progress."""
+        """Begin with no transaction open. `pass_over` is called for records that are not progress."""
         self._settings = settings
         self._target = target
         self._io = io
@@ -67,13 +67,22 @@ class TransactionRunner:
 
     @property
     def is_enabled(self) -> bool:
-        """Whether the file asks for transactions (`exactly.once.source.support=enabled`)."""
+        """Return whether the configuration asks for transactions (`exactly.once.source.support=enabled`)."""
         return self._settings.data_plane.exactly_once
 
     async def fence(self, partition: PartitionState) -> tuple[Producer, int | None]:
-        """Take the partition's transactional id over: no other writer appends under it any more, and what was open has
-        ended. Returns what the id now identifies, which is written down as the flow's own, and the last upstream offset
-        that committed progress names. Raises KafkaProtocolError, BrokerUnreachable, ClusterError."""
+        """Take over the partition's transactional id, and return what it stands for and the committed progress.
+
+        No other writer appends under the id any more, and its open transaction has ended.
+
+        Returns:
+            The producer id and epoch of the transactional id, and the last upstream offset that committed progress
+                names. The
+            producer id is written as the flow's own before this returns.
+
+        Raises:
+            RetriableError: The target does not answer or refuses a request, or the producer id could not be written.
+        """
         if (task := self._tasks.get(partition)) is not None:
             task.cancel()
             await asyncio.wait([task])
@@ -82,17 +91,21 @@ class TransactionRunner:
         return producer, await self.progress(partition)
 
     async def progress(self, partition: PartitionState) -> int | None:
-        """The last upstream offset of the partition that MM2's progress topic names, committed; None where it names
-        none. Raises KafkaProtocolError, BrokerUnreachable."""
+        """Return the last upstream offset of the partition that MM2's progress topic names; None: it names none.
+
+        Only committed progress counts. Raises KafkaProtocolError and BrokerUnreachable.
+        """
         return await self._progress.newest(partition.tp)
 
     def start(self, partition: PartitionState) -> TransactionState:
-        """The transactions of a partition that has just been fenced."""
+        """Return the transactions of a partition that has just been fenced."""
         return TransactionState(self._id(partition), self._boundary)
 
     def update(self, partition: PartitionState) -> None:
-        """To be called when a batch waits to be sent, was appended, or failed. Opens a transaction where one is needed,
-        and lets the open one see whether it is due."""
+        """Open a transaction if one is needed, and let the open one check whether it is due.
+
+        Call it when a batch waits to be sent, was appended, or failed.
+        """
         if (event := self._landed.get(partition)) is not None:
             event.set()
         if partition.wants_transaction and partition not in self._tasks:
@@ -103,18 +116,18 @@ class TransactionRunner:
             )
 
     def busy(self, partition: PartitionState) -> bool:
-        """Whether a transaction of the partition is under way here."""
+        """Return whether this slot has a transaction of the partition under way."""
         return partition in self._tasks
 
     async def ended(self, partition: PartitionState) -> None:
-        """Wait until no transaction of the partition is under way here."""
+        """Wait until this slot has no transaction of the partition under way."""
         if (event := self._landed.get(partition)) is not None:
             event.set()
         if (task := self._tasks.get(partition)) is not None:
             await asyncio.wait([task])
 
     async def close(self) -> None:
-        """Leave what is open to the slot that takes the partitions over."""
+        """Stop, and leave open transactions to the slot that takes the partitions over."""
         await cancelled(self._tasks.values())
 
     def _step(self, partition: PartitionState, event: PartitionEvent) -> None:
@@ -172,8 +185,10 @@ class TransactionRunner:
     async def _join(
         self, partition: PartitionState, incarnation: int, producer: Producer, *places: TopicPartition
     ) -> bool:
-        """Let the coordinator know which partitions the transaction is about to have as well. The first time opens it.
-        Returns whether it goes on. Raises as `TransactionCoordinators.open`."""
+        """Tell the coordinator which partitions the transaction is about to have as well. The first call opens it.
+
+        Returns whether the transaction goes on. Raises as `TransactionCoordinators.open`.
+        """
         if not partition.is_in_transaction(incarnation):
             return False
         joins: frozenset[int] = frozenset()
@@ -190,8 +205,11 @@ class TransactionRunner:
         return True
 
     async def _append_progress(self, partition: PartitionState, producer: Producer, place: TopicPartition) -> None:
-        """Connect's record of progress, in the transaction. Raises KafkaProtocolError and BrokerUnreachable; whether it
-        was appended then does not matter, for the transaction will not be committed."""
+        """Append Connect's progress record in the transaction.
+
+        If it raises KafkaProtocolError or BrokerUnreachable, the record may have been appended. That does not matter,
+        because the transaction will not be committed.
+        """
         connector, source = self._settings.control.progress_connector, self._settings.aliases.source
         upstream, sequence = partition.progress
         key, value = encode_source_progress(source, partition.topic, partition.number, upstream, connector)

@@ -1,1 +1,1 @@
-"""Find in the target's log where a copy continues."""
+"""The search in the target's log for the position from which a copy goes on."""

@@ -1,12 +1,15 @@
-"""Finds where the copy continues if counting is not enough. The source's cleaner or its retention has then removed
-records that the target has already (`kafka-wire.md` §2, line 7). No I/O.
+"""The comparison of records that finds where a copy goes on if counting is not enough (no I/O).
+
+Then the source's cleaner or its retention has removed records that the target has already (`kafka-wire.md` §2, line 7).
 
 What the target holds of ours beyond the last progress is a stretch of the source's log as it was, in order. What the
 source has left of that stretch appears in it, in order. The first record that does not appear is the next one to copy.
-Where the target's cleaner or retention has removed some of the stretch, too, a missing record may be one of those. If a
-later record of the source appears, the missing one was removed. If none appears, what compaction leaves shows that the
-record was never there. Had it been there, a later record of its key would be: the last of each key stays. The source no
-longer has that later record, and a cleaner that removed it would have removed the earlier one before it."""
+
+The target's cleaner or retention may have removed some of the stretch, too. Then a missing record may be one of those.
+If a later record of the source appears, the missing one was removed. If none appears, what compaction leaves shows that
+the record was never there. Had it been there, a later record of its key would be: the last of each key stays. The
+source no longer has that later record, and a cleaner that removed it would have removed the earlier one before it.
+"""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -16,12 +19,19 @@ from lockstep_state.errors import NeedsDecision
 
 
 class AmbiguousMatch(NeedsDecision):
-    """The records do not show where the copy is; the message says why. An operator has to decide."""
+    """The records do not show where the copy is, so an operator has to decide.
+
+    The message says why.
+    """
 
 
 class MatchedPosition(NamedTuple):
-    """`upstream`: the last upstream offset the target has, -1: none of what the source still has; `next`: the first one
-    that it does not have. `at_end`: there is none, and `next` is where the source's log ended."""
+    """The position in the source's log that the compared records show.
+
+    `upstream` is the last upstream offset that the target has; -1: it has none of what the source still has. `next` is
+    the first offset that it does not have. If `at_end`, there is no such record, and `next` is where the source's log
+    ended.
+    """
 
     upstream: int
     next: int
@@ -29,12 +39,16 @@ class MatchedPosition(NamedTuple):
 
 
 def record_content(record: PlainRecord) -> tuple[object, ...]:
-    """Return what a record and its copy have in common."""
+    """Return what a record and its copy have in common: timestamp, key, value and headers."""
     return record.timestamp, record.key, record.value, tuple(record.headers)
 
 
 class ContentMatch:
-    """Feed the source's records in order until `add` says that the place is found, and then `ends`."""
+    """The comparison of the source's records with what the target holds of ours.
+
+    Give the source's records in order to `compare` until it says that the position is found. If the source ends before,
+    call `ends`.
+    """
 
     def __init__(
         self,
@@ -43,13 +57,20 @@ class ContentMatch:
         beyond: int | None = None,
         tombstones_since: int | None = None,
     ) -> None:
-        """`tail`: what the target still holds of the `beyond` records of ours behind the last progress, in order; None:
-        no more than these. `gone_before`: the place in it, or behind it, that the last of the records it no longer
-        holds was before; -1: it holds all. `tombstones_since`: compaction alone has removed those, and no tombstone
-        from this timestamp on; None: something else may have removed them.
+        """Begin with no record of the source compared.
 
-        Raises AmbiguousMatch where two of its records are the same in timestamp, key, value and headers: then one could
-        be taken for the other."""
+        Args:
+            tail: The records of ours behind the last progress that the target still holds, in order.
+            gone_before: The index in `tail`, or its length, in front of which the last missing record of ours was; -1:
+                none is missing.
+            beyond: How many records of ours were appended behind the last progress; None: those of `tail`.
+            tombstones_since: Compaction alone has removed the missing records, and no tombstone from this timestamp on.
+                None: something else may have removed them.
+
+        Raises:
+            AmbiguousMatch: Two records of `tail` are the same in timestamp, key, value and headers, so one could be
+                taken for the other.
+        """
         self._place: dict[tuple[object, ...], int] = {}
         for index, record in enumerate(tail):
             if self._place.setdefault(record_content(record), index) != index:
@@ -59,17 +80,21 @@ class ContentMatch:
         self._reached = -1
         self._tombstones_since = tombstones_since
         self._open: PlainRecord | None = None
-        """The first record of the source, behind the last that both have, that the target may have had."""
+        """The first record of the source that the target may have had, behind the last record that both have."""
         self._untold = False
-        """Compaction could have removed that one from the target and left no later record of its key."""
+        """Compaction could have removed `_open` from the target without leaving a later record of its key."""
         self.upstream = -1
-        """The last upstream offset that the target has; -1: none of the source's is there."""
+        """The last upstream offset that the target has; -1: it has no record of the source."""
         self.next: int | None = None
-        """The first upstream offset that the target does not have, once one was seen."""
+        """The first upstream offset that the target does not have; None: not known yet."""
 
     def compare(self, records: Iterable[PlainRecord]) -> bool:
-        """Compare more of the source's records; True when the place is found. Raises AmbiguousMatch if their order is
-        not the target's, or if it is unknown whether the target had one of them."""
+        """Compare more of the source's records; return True once the position is found.
+
+        Raises:
+            AmbiguousMatch: The order of the records is not the target's, or it is unknown whether the target had one of
+                them.
+        """
         for record in records:
             place = self._place.get(record_content(record))
             self._left -= 1
@@ -96,8 +121,12 @@ class ContentMatch:
         return False
 
     def require_parted(self, records: Iterable[PlainRecord]) -> None:
-        """Compare records of the source behind `next`. Raises AmbiguousMatch if the target has one of them. Then the
-        log is not another one from `next` on: that record was left out of the copy."""
+        """Compare records of the source behind `next`, to show that the log from `next` on is another one.
+
+        Raises:
+            AmbiguousMatch: The target has one of these records. Then the log is the same, and the record at `next` was
+                left out of the copy.
+        """
         for record in records:
             if self._place.get(record_content(record), -1) > self._reached:
                 raise AmbiguousMatch(
@@ -105,7 +134,11 @@ class ContentMatch:
                 )
 
     def ends(self) -> None:
-        """The source has nothing more, or nothing more that the target could have. Raises AmbiguousMatch as `add`."""
+        """Note that the source has nothing more, or nothing more that the target could have.
+
+        Raises:
+            AmbiguousMatch: It is unknown whether the target had one of the records.
+        """
         if self._open is None:
             return
         if self._untold or self._tombstones_since is None:
@@ -116,6 +149,6 @@ class ContentMatch:
         self.next = self._open.offset
 
     def _may_have_gone(self, record: PlainRecord) -> bool:
-        """Whether it is a tombstone that the target's cleaner could have removed for its age."""
+        """Return whether the record is a tombstone that the target's cleaner could have removed for its age."""
         since = self._tombstones_since
         return record.value is None and (since is None or record.timestamp < since)

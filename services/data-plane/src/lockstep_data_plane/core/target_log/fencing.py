@@ -1,5 +1,7 @@
-"""The ways in which a partition's appends are kept from being doubled (no I/O). Each says of a row whether what it
-claims is still ours, and behind which sequence we may append."""
+"""The ways to keep a partition's records from being appended twice (no I/O).
+
+Each says of a row whether the chain that it names is still ours, and behind which sequence we may append.
+"""
 
 from dataclasses import replace
 from typing import TypeAlias
@@ -9,34 +11,39 @@ from lockstep_state.rows.state_rows import PartitionProgress
 
 
 class SequenceFence:
-    """An append has to continue the sequence of its producer id and epoch, or the target's leader refuses it: the first
-    append takes the sequence. The log and its leader say how far the sequence is."""
+    """The fence by sequences: an append has to continue the sequence of its producer id and epoch.
+
+    Otherwise the target's leader refuses it, so the first append takes the sequence. The log and its leader say how far
+    the sequence is.
+    """
 
     def __init__(self, producer_id: int) -> None:
         self.producer_id = producer_id
 
     def owns(self, row: PartitionProgress) -> bool:
-        """The row's chain is of this producer id, and goes on."""
+        """Return whether the row's chain is of this producer id, and goes on."""
         return not (row.transactional or row.read_back) and row.producer_id == self.producer_id
 
     def last_append(self, row: PartitionProgress, target: TargetTail) -> LastAppend:
-        """Raises as `TargetTail.last_append`."""
+        """Return the end of the row's chain. Raises as `TargetTail.last_append`."""
         return target.last_append()
 
     def left_epoch(self, row: PartitionProgress) -> int:
-        """The last epoch of this producer id that was used in the partition; -1: none."""
+        """Return the last epoch of this producer id that was used in the partition; -1: none."""
         if row.producer_id != self.producer_id:
             return row.left_epoch
         return row.producer_epoch - 1 if row.begins else row.producer_epoch
 
     def begin(self, row: PartitionProgress, left_epoch: int) -> PartitionProgress:
-        """The row of a chain in an epoch that the target has not seen."""
+        """Return the row of a chain in an epoch that the target has not seen."""
         return replace(row, producer_id=self.producer_id, producer_epoch=left_epoch + 1, read_back=False)
 
 
 class ReadBackFence(SequenceFence):
-    """None on the target: one writer appends at a time, and reads the target's log before it begins. Producer id, epoch
-    and sequence are in the row only."""
+    """The way for a target that cannot fence: one writer at a time, which first reads the target's log.
+
+    Producer id, epoch and sequence are in the row only.
+    """
 
     def owns(self, row: PartitionProgress) -> bool:
         """Return whether the row's chain goes on: its records carry no producer id."""
@@ -48,28 +55,35 @@ class ReadBackFence(SequenceFence):
 
 
 class TransactionFence:
-    """Taking the transactional id over ends what was open and refuses its former owner. What is committed counts
-    (`kafka-wire.md` §2, line 12). `producer_id` and `producer_epoch` are what the id stands for since."""
+    """The fence by transactional id: to take it over ends the open transaction and refuses the former owner.
+
+    What is committed counts (`kafka-wire.md` §2, line 12). `producer_id` and `producer_epoch` are what the
+    transactional id stands for since then.
+    """
 
     def __init__(self, producer_id: int = -1, producer_epoch: int = -1) -> None:
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
 
     def owns(self, row: PartitionProgress) -> bool:
-        """The row's progress is committed with its records."""
+        """Return whether the row's progress is committed with its records."""
         return row.transactional
 
     def last_append(self, row: PartitionProgress, target: TargetTail) -> LastAppend:
-        """The next transaction begins at the log's end, for what is there is decided. Raises LogContradiction."""
+        """Return the log's end, behind which the next transaction begins: everything in the log is decided.
+
+        Raises:
+            LogContradiction: The log does not hold what the row says.
+        """
         target.require_row()
         return LastAppend(row.sequence, max(-1, target.log_end - 1))
 
     def begin(self, row: PartitionProgress, left_epoch: int) -> PartitionProgress:
-        """The row of a copy that goes in transactions from now on."""
+        """Return the row of a copy that goes in transactions from now on."""
         return self.take_over(replace(row, transactional=True, read_back=False, left_epoch=left_epoch))
 
     def take_over(self, row: PartitionProgress) -> PartitionProgress:
-        """The row of one that did so before: each time begins with sequence 0."""
+        """Return the row of a copy that went in transactions before: each takeover begins with sequence 0."""
         return replace(row, producer_id=self.producer_id, producer_epoch=self.producer_epoch, sequence=-1)
 
 
@@ -77,7 +91,7 @@ Fencing: TypeAlias = SequenceFence | TransactionFence
 
 
 def fence_for_row(row: PartitionProgress) -> Fencing:
-    """The one that the row's records were appended under."""
+    """Return the fence under which the row's records were appended."""
     if row.transactional:
         return TransactionFence()
     return (ReadBackFence if row.read_back else SequenceFence)(row.producer_id)

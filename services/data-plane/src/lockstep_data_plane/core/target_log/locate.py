@@ -1,5 +1,8 @@
-"""Where a partition goes on: what its row, both logs and its fence say together (no I/O, no clock; `kafka-wire.md` §2,
-lines 2 to 9). `resume/evidence.py` asks the clusters, and nothing else decides where a copy goes on."""
+"""The decision where a partition goes on, from its row, both logs and its fence (no I/O, no clock).
+
+See `kafka-wire.md` §2, lines 2 to 9. `resume/evidence.py` asks the clusters, and nothing else decides where a copy goes
+on.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,14 +19,20 @@ from lockstep_state.rows.state_rows import PartitionProgress
 
 
 class Position(NamedTuple):
-    """Where a partition goes on: the row from which the source is judged again, and where our chain ends now."""
+    """The position from which a partition goes on.
+
+    `row` is the row behind which the source is judged again, and `end` the present end of our chain.
+    """
 
     row: PartitionProgress
     end: LastAppend
 
 
 class LogEnds(NamedTuple):
-    """Where the source's log begins and ends now. `agreed`: up to where it still is the one that was copied."""
+    """The beginning and the end of the source's log now.
+
+    `agreed` is the offset up to which it still is the log that was copied.
+    """
 
     start: int
     end: int
@@ -31,8 +40,10 @@ class LogEnds(NamedTuple):
 
 
 class NeedsMore(NamedTuple):
-    """The target holds more of ours than the row says, up to this end. The source's log has to be asked or, if that is
-    known, the records of both logs compared."""
+    """The target holds more of ours than the row says, up to this end, so more evidence is needed.
+
+    The source's log has to be asked. If it was asked, the records of both logs have to be compared.
+    """
 
     end: LastAppend
 
@@ -47,12 +58,21 @@ def locate(
     counts: bool = True,
     match: MatchedPosition | ComparedCopy | str | None = None,
 ) -> Position | GapFound | NeedsMore:
-    """Where the copy goes on that `row` describes; or why it cannot simply go on, with what the policy makes of that.
+    """Return where the copy that `row` describes goes on, or why it cannot simply go on, with the policy's decision.
 
-    `source` None: not asked, for a partition that is not copied; then only the target's log counts. `counts`: the
-    number of records beyond the row identifies them, as far as the source has them all. `match`: where the records of
-    both logs place the copy, or why that is unknown; None: not compared. A copy without producer ids is always
-    compared. Raises NotReplicated.
+    Args:
+        row: The written progress of the copy.
+        source: The ends of the source's log. None: it was not asked, for a partition that is not copied; then only the
+            target's log counts.
+        target: The target's log behind the row.
+        fence: The fence under which the row's records were appended.
+        policy: The policy's word for each case.
+        counts: The number of records beyond the row identifies them, as far as the source has them all.
+        match: The position where the records of both logs place the copy, or why it is unknown; None: they were not
+            compared. A copy without producer ids is always compared.
+
+    Raises:
+        NotReplicated: The leader has appended more than its replicas have.
 
     | the evidence | the answer |
     |---|---|
@@ -62,7 +82,8 @@ def locate(
     | records of ours beyond the row, and the source lost some | by the records; RECORDS_GONE if it lost all; in doubt |
     | records of ours beyond the row, and others in their place | a gap: SOURCE_TRUNCATED |
     | the next record is gone from the source | a gap: RECORDS_GONE |
-    | none of these | the row |"""
+    | none of these | the row |
+    """
     found: Position | GapFound | NeedsMore
     try:
         end = fence.last_append(row, target)
@@ -72,7 +93,7 @@ def locate(
         beyond = appended_since(row, end.sequence, end.others)
         if source is None:
             return NeedsMore(end) if beyond else Position(row, end)
-        if not beyond and target.shared:  # what was read and holds nothing of ours need not be read again
+        if not beyond and target.shared:  # offsets that hold nothing of ours need not be read again
             row = replace(row, downstream=max(row.downstream, end.read_to))
             end = replace(end, downstream=row.downstream)
         found = _on_both(row, source, end, beyond, match, counts=counts)
@@ -92,7 +113,7 @@ def _on_both(
     *,
     counts: bool,
 ) -> Position | GapFound | NeedsMore:
-    """What the source makes of a chain that ends so."""
+    """Return where the copy goes on by the source's log, if our chain on the target ends at `end`."""
     wanted = row.upstream + 1
     if source.agreed < wanted:
         text = (
@@ -116,12 +137,12 @@ def _on_both(
         if match.upstream >= 0 or source.start <= wanted + beyond:
             row = replace(row, downstream=end.downstream, sequence=end.sequence, others=end.others)
             return Position(replace(row, upstream=match.next - 1, upstream_epoch=-1), end)
-        wanted += beyond  # all of ours is gone from the source, and at least so much behind it that is not there
+        wanted += beyond  # the source lost all of these records, so the next one is at least so far behind the row
     return _gone(row, source, wanted) or Position(row, end)
 
 
 def _compared(row: PartitionProgress, source: LogEnds, end: LastAppend, match: ComparedCopy) -> Position | GapFound:
-    """Return what follows if all records behind the row were compared one by one."""
+    """Return where the copy goes on if all records behind the row were compared one by one."""
     appended = appended_since(row, end.sequence, end.others) - match.doubled
     sequence = add_sequence(row.sequence, appended) if appended else row.sequence
     end = replace(end, sequence=sequence, places=match.places)
@@ -132,7 +153,7 @@ def _compared(row: PartitionProgress, source: LogEnds, end: LastAppend, match: C
 
 
 def _gone(row: PartitionProgress, source: LogEnds, wanted: int) -> GapFound | None:
-    """Return the gap where the source's log begins behind the next record that is wanted."""
+    """Return the gap if the source's log begins behind the next record that is wanted."""
     if source.start <= wanted:
         return None
     removed = f"offsets {wanted} to {source.start - 1} were removed before they were copied"

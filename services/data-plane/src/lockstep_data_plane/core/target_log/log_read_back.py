@@ -1,9 +1,10 @@
-"""Find where a copy ends whose appends carry no producer id (no I/O, no clock; decision 0093).
+"""The comparison that finds where a copy ends whose appends carry no producer id (no I/O, no clock; decision 0093).
 
 The target's records behind the row are compared with the source's next records, one by one and in order. The source's
-records that appear there in order are copied, by any writer. A record in between is not the next one of the
-source. It is a double if the source has it elsewhere: a writer that was frozen has appended it late. It is explained if
-the source has lost as many records in that place. Any other record proves nothing, so the partition is in doubt."""
+records that appear there in order are copied, by any writer. A record in between is not the next one of the source. It
+is a double if the source has it elsewhere: a writer that was frozen has appended it late. It is explained if the source
+has lost as many records in that place. Any other record proves nothing, so the partition is in doubt.
+"""
 
 from bisect import bisect_left
 from collections import defaultdict
@@ -20,14 +21,14 @@ from lockstep_data_plane.record_batch.rebuild import read_records
 from lockstep_state.rows.state_rows import PartitionProgress
 
 Place = tuple[int, int, int]
-"""(first upstream offset, its downstream offset, records) of a stretch that is copied."""
+"""The place of a stretch that is copied: (first upstream offset, its downstream offset, records)."""
 
 COMPARED_AT_MOST = 200_000
-"""Records behind the row: far more than a slot appends between two rows."""
+"""The most records behind the row that are compared: far more than a slot appends between two rows."""
 
 
 def last_pair(row: PartitionProgress) -> tuple[int, int] | None:
-    """Return the upstream and the downstream offset of the last record that the row's open run has; None: no run."""
+    """Return the upstream and the downstream offset of the last record of the row's open run; None: there is no run."""
     if not row.begun or len(row.open_run) != 3:
         return None
     upstream, downstream, count = row.open_run
@@ -35,35 +36,41 @@ def last_pair(row: PartitionProgress) -> tuple[int, int] | None:
 
 
 class ReadBackTail(TargetTail):
-    """The target's log from the last record of a row on, whose records carry no producer id. Its `end` counts all of
-    its records as appended: which of them are ours the source's records say."""
+    """The target's log from the last record of a row on, whose records carry no producer id.
+
+    Its `end` counts all of its records as appended. The source's records say which of them are ours.
+    """
 
     def __init__(self, row: PartitionProgress, *, log_end: int = -1, name: str = "", alias: str = "") -> None:
         super().__init__(row, log_end=log_end, name=name, alias=alias)
         self.records: list[PlainRecord] = []
-        """Those behind the row, in order."""
+        """The records behind the row, in order."""
         self.last_of_run: PlainRecord | None = None
-        """The record that the row's run ends with; None: it is gone, or there is no run."""
+        """The last record of the row's open run; None: it is gone, or there is no run."""
         self._pair = last_pair(row)
         self._stamped_there = False
 
     @property
     def is_whole(self) -> bool:
-        """Return whether all of it was read, so that it can be compared."""
+        """Return whether the whole tail was read, so that it can be compared."""
         return not (self.is_short or self._awaits_replicas) and self.contradiction is None
 
     @property
     def reads_from(self) -> int:
-        """Return the first offset that has to be read: of the last record of the row's run, if there is one."""
+        """Return the first offset that has to be read: that of the last record of the row's run, if there is one."""
         return self._row.downstream + 1 if self._pair is None else self._pair[1]
 
     def content(self, record: PlainRecord) -> tuple[object, ...]:
-        """Return what a record has in common with its copy: all, but for its time if the target sets its own."""
+        """Return what a record has in common with its copy, without the timestamp if the target sets its own."""
         return record_content(record._replace(timestamp=-1) if self._stamped_there else record)
 
     def add_batches(self, batches: Iterable[Batch]) -> None:
-        """Take batches in order. Raises LogContradiction if records behind the row are gone or cannot be read: they may
-        have been ours."""
+        """Take batches in order.
+
+        Raises:
+            LogContradiction: Records behind the row are gone or cannot be read, or are too many. They may have been
+                ours.
+        """
         for batch in batches:
             if batch.last_offset < self.reads_from:
                 continue
@@ -98,7 +105,10 @@ class ReadBackTail(TargetTail):
 
     def replicated(self, appended_to: int) -> None:
         """Note that nothing more is to come before `log_end`, and that the leader's own log ended at `appended_to`.
-        Raises as `add_batches`."""
+
+        Raises:
+            LogContradiction: As in `add_batches`.
+        """
         self._appended_to = appended_to
         if self._next < self.log_end:
             raise self._removed(self.log_end - 1)
@@ -112,9 +122,12 @@ class ReadBackTail(TargetTail):
 
 
 class ComparedCopy(NamedTuple):
-    """`next`: the first upstream offset that the target does not have. `wanted`: the same, or less where the source has
-    lost records in between that were never copied. `places`: where the records behind the row are, in order. `doubled`:
-    how many records the target has twice."""
+    """The result of a comparison: where the copy is.
+
+    `next` is the first upstream offset that the target does not have. `wanted` is the same, or less where the source
+    has lost records in between that were never copied. `places` are those of the records behind the row, in order.
+    `doubled` is how many records the target has twice.
+    """
 
     next: int
     wanted: int
@@ -123,8 +136,11 @@ class ComparedCopy(NamedTuple):
 
 
 class CopyComparison:
-    """Of one tail. Feed the source's records from the row on until `compare` says that it knows the place, then
-    `ends`. If there are `strangers`, feed records that the source has elsewhere to `search`. Then ask for `result`."""
+    """The comparison of one tail with the source's records.
+
+    Give the source's records from the row on to `compare` until it says that the position is known, then call `ends`.
+    If there are `strangers`, give records that the source has elsewhere to `search`. Then ask for `result`.
+    """
 
     def __init__(self, row: PartitionProgress, tail: ReadBackTail) -> None:
         self._tail = tail
@@ -136,13 +152,18 @@ class CopyComparison:
         self._next: int | None = None
         self._places: list[Place] = []
         self._stretches: list[tuple[list[PlainRecord], int]] = []
-        """Records that are not the source's next ones, with how many offsets the source has lost there."""
+        """The stretches of records that are not the source's next ones, each with the number of offsets that the source
+        has lost in its place.
+        """
         self._copied: set[tuple[object, ...]] = set()
-        """The content of records in the tail that the source has, too."""
+        """The content of the records of the tail that the source has, too."""
 
     def require_run(self, record: PlainRecord | None) -> None:
-        """Compare the last record of the row's run with the source's; None: the source has it no more. Raises
-        LogContradiction if they differ: one of the logs is another one."""
+        """Compare the last record of the row's run with the source's; None: the source has it no more.
+
+        Raises:
+            LogContradiction: The two records differ, so one of the logs is another one.
+        """
         copy = self._tail.last_of_run
         if record is not None and copy is not None and self._tail.content(record) != self._tail.content(copy):
             raise LogContradiction(
@@ -157,7 +178,7 @@ class CopyComparison:
         return self._next is None and self._reached < len(self._tail.records)
 
     def compare(self, records: Iterable[PlainRecord]) -> bool:
-        """Compare more of the source's records; True when the place is known."""
+        """Compare more of the source's records; return True once the position is known."""
         for record in records:
             content = self._tail.content(record)
             indexes = self._indexes.get(content, [])
@@ -184,7 +205,7 @@ class CopyComparison:
         self._reached, self._upstream = index + 1, upstream
 
     def ends(self, source_end: int) -> None:
-        """Note that the place is known, or that the source has nothing more before `source_end`."""
+        """Note that the position is known, or that the source has nothing more before `source_end`."""
         if self._next is None:
             self._next = self._upstream + 1 if self._reached == len(self._tail.records) else source_end
         if self._reached < len(self._tail.records):
@@ -193,7 +214,7 @@ class CopyComparison:
 
     @property
     def strangers(self) -> list[PlainRecord]:
-        """Return the records that are not the source's next ones, nor copies of others behind the row."""
+        """Return the records that are not the source's next ones, nor copies of other records behind the row."""
         return [record for records, _ in self._stretches for record in self._unknown(records)]
 
     def search(self, records: Iterable[PlainRecord]) -> None:
@@ -204,8 +225,11 @@ class CopyComparison:
         return [record for record in records if self._tail.content(record) not in self._copied]
 
     def result(self) -> ComparedCopy:
-        """Return where the copy is. Raises LogContradiction if the target has records that the source neither has nor
-        may have lost."""
+        """Return where the copy is.
+
+        Raises:
+            LogContradiction: The target has records that the source neither has nor may have lost.
+        """
         if self._next is None:
             raise ValueError("the comparison has not ended")
         doubled, wanted = 0, self._upstream + 1

@@ -1,4 +1,4 @@
-"""Find the records of ours behind a row that the target's log still holds, and where some are missing (no I/O)."""
+"""The records of ours behind a row that the target's log still holds, and where some are missing (no I/O)."""
 
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.record_batch.layout import CONTROL, LOG_APPEND_TIME, Batch
@@ -9,8 +9,10 @@ from lockstep_state.rows.state_rows import PartitionProgress
 
 
 class SurvivingAppends:
-    """Collect our records from the target's batches behind the row's last record. Give it these in order, and then call
-    `ends`."""
+    """The collection of our records from the target's batches behind the row's last record.
+
+    Give it these batches in order, and then call `ends`.
+    """
 
     def __init__(self, row: PartitionProgress, end: LastAppend) -> None:
         self._row = row
@@ -20,17 +22,17 @@ class SurvivingAppends:
         self._has_append_times = False
         self._records: list[PlainRecord] = []
         self.strangers = False
-        """Records of others are between ours. In a compacted topic theirs may have replaced ours."""
+        """Records of others are among ours. In a compacted topic theirs may have replaced ours."""
         self.gone_before = -1
-        """How many of `records` come before the last missing record of ours; -1: none is missing."""
+        """The number of `records` that come before the last missing record of ours; -1: none is missing."""
 
     @property
     def records(self) -> list[PlainRecord]:
-        """Our records, in the order of the log."""
+        """Return our records, in the order of the log."""
         return self.as_stamped(self._records)
 
     def as_stamped(self, records: list[PlainRecord]) -> list[PlainRecord]:
-        """Return the records without their times if the target gave ours times of its own."""
+        """Return the records without their timestamps if the target gave ours timestamps of its own."""
         return [record._replace(timestamp=-1) for record in records] if self._has_append_times else records
 
     def add_batch(self, batch: Batch) -> None:

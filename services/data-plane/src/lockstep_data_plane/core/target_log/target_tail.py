@@ -1,9 +1,10 @@
-"""The evidence of our append sequence in the target's log behind a row (no I/O). It shows how far the sequence goes,
-what of it is still there, and what retention or a cleaner has removed (`kafka-wire.md` §2).
+"""The evidence of our append sequence in the target's log behind a row (no I/O).
 
-Progress is written after the fact, so the log may be further on than the row. The producer id, epoch and sequence of
-each batch stay in the log for ever. The leader knows the last sequence of each producer even beyond the high watermark.
-Together they show exactly how many records of ours the log holds more than the row."""
+It shows how far the sequence goes, what of it is still in the log, and what retention or a cleaner has removed
+(`kafka-wire.md` §2). Progress is written after the fact, so the log may be further on than the row. The producer id,
+epoch and sequence of each batch stay in the log for ever. The leader knows the last sequence of each producer even
+beyond the high watermark. Together they show exactly how many records of ours the log holds more than the row.
+"""
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
@@ -16,20 +17,24 @@ from lockstep_state.offsets import SEQUENCES
 from lockstep_state.rows.state_rows import PartitionProgress
 
 SEARCHED = 1_000
-"""Offsets of the target's log in front of a chain that begins in which nothing of that chain may lie."""
+"""The number of offsets of the target's log in front of a new chain that must hold nothing of that chain."""
 
 
 @dataclass(frozen=True, slots=True)
 class LastAppend:
-    """The last record of our sequence: its sequence and its offset downstream. `others`: where it ends under other
-    producer ids (`PartitionProgress.others`); the offset is that of the last record of all. Everything of ours up to
-    `read_to` is known.
+    """The last record of our sequence: its sequence and its downstream offset.
 
-    `last`: the last batch of ours that was read and still holds a record. `behind`: so many records of ours were
-    appended behind that batch, none of which is left. `stretches`: (first offset, records) of what was appended behind
-    the row, in order, as far as it was read. None: some of it is gone, so the place of each record is unknown.
-    `places`: (first upstream offset, its downstream offset, records) of those that were compared one by one
-    (`log_read_back.py`).
+    Attributes:
+        sequence: The sequence of the last record under the partition's own producer id.
+        downstream: The offset of the last record under any of our producer ids.
+        last: The last batch of ours that was read and still holds a record.
+        others: The ends under other producer ids (`PartitionProgress.others`).
+        read_to: The offset up to which everything of ours is known.
+        behind: How many records of ours were appended behind the batch `last`. None of them is left.
+        stretches: (first offset, records) of what was appended behind the row, in order, as far as it was read. None:
+            some of it is gone, so the place of each record is unknown.
+        places: (first upstream offset, its downstream offset, records) of the records that were compared one by one
+            (`log_read_back.py`).
     """
 
     sequence: int
@@ -43,15 +48,21 @@ class LastAppend:
 
     @classmethod
     def from_row(cls, row: PartitionProgress) -> "LastAppend":
-        """What the row says."""
+        """Return the end that the row says."""
         return cls(row.sequence, row.downstream, others=row.others)
 
     def sequence_under(self, producer_id: int, own: int) -> int:
-        """Under this producer id, of which `own` is the partition's own; -1: nothing."""
+        """Return the last sequence under this producer id; -1: there is none.
+
+        `own` is the partition's own producer id.
+        """
         return self.sequence if producer_id == own else dict(self.others).get(producer_id, -1)
 
     def further(self, producer_id: int, own: int, sequence: int) -> "LastAppend":
-        """The sequence ends at `sequence` under this id: what is between is gone from the log."""
+        """Return the end of a chain that goes on to `sequence` under this producer id, with all records between gone.
+
+        `own` is the partition's own producer id.
+        """
         ends = {**dict(self.others), own: self.sequence}
         gone = (sequence - ends.get(producer_id, -1)) % SEQUENCES
         ends[producer_id] = sequence
@@ -61,7 +72,10 @@ class LastAppend:
         )
 
     def with_batch(self, batch: Batch, own: int) -> "LastAppend":
-        """Return the end with a batch of ours that was read, `own`: as for `further`."""
+        """Return the end behind a batch of ours that was read.
+
+        `own` is the partition's own producer id.
+        """
         end = self.further(batch.producer_id, own, add_sequence(batch.base_sequence, batch.last_offset_delta))
         count = end.behind - self.behind
         is_whole = self.stretches is not None and count <= batch.last_offset_delta + 1
@@ -77,8 +91,11 @@ def _joined(stretches: tuple[tuple[int, int], ...], first: int, count: int) -> t
 
 
 class LogContradiction(NeedsDecision):
-    """The clusters do not continue what our row says; the message says how. `epoch`: of records of ours that the row
-    does not include, because we have not seen their own row, or it was lost. -1: it is not that."""
+    """The clusters do not hold what our row says.
+
+    The message says how they differ. `epoch` is that of records of ours that the row does not include: their own row
+    has not reached us, or it was lost. -1: the contradiction is another one.
+    """
 
     def __init__(self, sentence: str, case: GapCase = GapCase.DOUBT, epoch: int = -1) -> None:
         super().__init__(sentence)
@@ -87,17 +104,23 @@ class LogContradiction(NeedsDecision):
 
 
 class NotReplicated(RetriableError):
-    """The target's leader has appended more of ours than its replicas have, or than our row includes; to continue would
-    be a guess."""
+    """The target's leader has appended more of ours than its replicas have, or than our row includes.
+
+    To continue would be a guess.
+    """
 
 
 def last_append_in(
     found: LastAppend, batches: Iterable[Batch], producer_id: int, epoch: int, others: Set[int] = frozenset()
 ) -> LastAppend:
-    """Follow the sequence through some batches of the target's log, under our own producer id and `others` of ours.
-    Batches of others, and markers, do not matter.
+    """Return the end of the sequence behind some batches of the target's log.
 
-    Raises LogContradiction when the log holds batches of a later epoch of ours."""
+    It counts batches of our own producer id and of `others` of ours. Batches of other writers, and markers, do not
+    matter.
+
+    Raises:
+        LogContradiction: The log holds batches of a later epoch of ours.
+    """
     for batch in batches:
         ours = batch.producer_id == producer_id or batch.producer_id in others
         if not ours or batch.attributes & CONTROL:
@@ -126,9 +149,17 @@ class TargetTail:
         name: str = "",
         alias: str = "",
     ) -> None:
-        """`others`: producer ids of ours other than the row's. `log_end`: where the replicated log ends; -1: no single
-        log of the target is evidence. `shared`: others append there as well. So what is gone need not have been ours,
-        and the row's offset may be that of a record of theirs. `name` and `alias`: of the partition and its cluster."""
+        """Begin at the end that the row says.
+
+        Args:
+            row: The written progress.
+            others: The producer ids of ours other than the row's.
+            log_end: The end of the replicated log; -1: no single log of the target is evidence.
+            shared: Others append to the topic as well. So what is gone need not have been ours, and the row's offset
+                may be that of a record of theirs.
+            name: The name of the partition.
+            alias: The alias of its cluster.
+        """
         self._row = row
         self._others = others
         self._name = name
@@ -136,33 +167,39 @@ class TargetTail:
         self._next = row.downstream + 1
         self._remembered: Mapping[int, int] = {}
         self._appended_to = -1
-        """Where the log of a leader ends that says nothing of producers."""
+        """The end of the leader's log, if the leader says nothing of producers; -1: it does say, or was not asked."""
         self.log_end = log_end
         self.shared = shared
         self._begin = LastAppend.from_row(row)
         self.end = replace(self._begin, read_to=log_end - 1)
         self.removed = -1
-        """The last offset behind all seen records of ours that no batch covers any more: retention or the cleaner has
-        removed what was there. -1: none."""
+        """The last offset, behind all seen records of ours, that no batch covers any more: retention or the cleaner has
+        removed what was there. -1: there is none.
+        """
         self.contradiction: LogContradiction | None = None
-        """What was found is not what the row says."""
+        """The contradiction between the log and the row; None: none was found."""
 
     @property
     def is_short(self) -> bool:
-        """The log ends before what was appended and acknowledged."""
+        """Return whether the log ends before the last record that was appended and acknowledged."""
         return 0 <= self.log_end <= self._row.downstream
 
     @property
     def reads_from(self) -> int:
-        """The first offset that has to be read: of the row's last record, or of what may lie in front of a chain that
-        begins."""
+        """Return the first offset that has to be read.
+
+        That is the offset of the row's last record. For a chain that begins, it is the first offset of what may lie in
+        front.
+        """
         if not self._row.begun:
             return self._row.downstream + 1 - SEARCHED
         return self._row.downstream + (1 if self.shared else 0)
 
     def is_confirmed_by(self, producers: Mapping[int, tuple[int, int]]) -> bool:
-        """Whether the leader itself reports (epoch and last sequence by producer id) that nothing of ours was appended
-        since. Then the log need not be read."""
+        """Return whether the leader reports that nothing of ours was appended since the row.
+
+        Then the log need not be read. `producers` has (epoch, last sequence) by producer id.
+        """
         row = self._row
         return row.sequence >= 0 and all(
             producers.get(p) == (row.producer_epoch, self.end.sequence_under(p, row.producer_id))
@@ -170,8 +207,12 @@ class TargetTail:
         )
 
     def add_batches(self, batches: Iterable[Batch]) -> None:
-        """Raises LogContradiction in three cases. There is a later epoch of ours. Another record is at the offset of
-        the row's last record. The row's sequence has yet to begin, and something of it is there."""
+        """Take batches in order.
+
+        Raises:
+            LogContradiction: There is a later epoch of ours, or another record is at the offset of the row's last
+                record. Or the row's sequence has yet to begin, and something of it is in the log.
+        """
         for batch in batches:
             if batch.last_offset <= self._row.downstream:
                 self._still_there(batch)
@@ -186,10 +227,17 @@ class TargetTail:
                 self.end, self.removed = end, -1
 
     def ends(self, producers: Mapping[int, tuple[int, int]] | None, appended_to: int) -> None:
-        """Note that nothing more is to come before `log_end`. `producers`: epoch and last sequence of ours that the
-        leader remembers. None: the leader does not say, so the log alone counts, once it is replicated up to
-        `appended_to`. That is where the leader's log ends. Raises LogContradiction as `add_batches`, and where what was
-        removed may have been ours."""
+        """Note that nothing more is to come before `log_end`.
+
+        Args:
+            producers: (epoch, last sequence) of ours that the leader remembers, by producer id. None: the leader does
+                not say, so the log alone counts, once it is replicated up to `appended_to`.
+            appended_to: The end of the leader's own log.
+
+        Raises:
+            LogContradiction: As in `add_batches`. Or what was removed may have been ours, or the leader remembers
+                appends of ours that the row does not include.
+        """
         row, epoch = self._row, self._row.producer_epoch
         if producers is None:
             producers, self._appended_to = {}, appended_to
@@ -220,8 +268,10 @@ class TargetTail:
                 )
 
     def remembered(self, ends: Mapping[int, int]) -> LastAppend:
-        """The sequence's end, where the leader remembers these last sequences of ours, by producer id. What the log
-        does not show was where something is removed."""
+        """Return the sequence's end if the leader remembers these last sequences of ours, by producer id.
+
+        Records that the log does not show were at offsets from which something was removed.
+        """
         end, own = self.end, self._row.producer_id
         for producer_id, sequence in ends.items():
             if (sequence - end.sequence_under(producer_id, own)) % SEQUENCES in range(1, SEQUENCES // 2):
@@ -234,17 +284,21 @@ class TargetTail:
 
     @property
     def _awaits_replicas(self) -> bool:
-        """Whether the log may hold more of ours than was read, of which the leader says nothing."""
+        """Return whether the log may hold more of ours than was read, because the leader says nothing of producers."""
         return self.log_end < self._appended_to
 
     @property
     def is_settled(self) -> bool:
-        """Return whether it is worth nothing to ask again: what the leader has of ours was read."""
+        """Return whether asking again would show nothing new: what the leader has of ours was read."""
         waits = self._awaits_replicas or bool(self._differing)
         return self.is_short or self.contradiction is not None or not waits
 
     def require_row(self) -> None:
-        """Raises LogContradiction where the log does not hold what the row says."""
+        """Require that the log holds what the row says.
+
+        Raises:
+            LogContradiction: It does not.
+        """
         if self.contradiction is not None:
             raise self.contradiction
         if self.is_short:
@@ -255,7 +309,12 @@ class TargetTail:
             )
 
     def last_append(self) -> LastAppend:
-        """Return where the row's chain ends. Raises as `require_row`, and NotReplicated where the leader has more."""
+        """Return where the row's chain ends.
+
+        Raises:
+            LogContradiction: The log does not hold what the row, or the leader, says.
+            NotReplicated: The leader has more than the replicated log.
+        """
         self.require_row()
         if self._awaits_replicas:
             raise NotReplicated(
@@ -277,9 +336,11 @@ class TargetTail:
 
     @property
     def _differing(self) -> list[tuple[int, int]]:
-        """Sequences that the leader remembers, and those that were read, where the first are beyond the second or
-        before the row's. The leader is asked before the log is read, so another slot may have appended meanwhile what
-        was read behind them."""
+        """Return pairs (sequence that the leader remembers, sequence that was read) that contradict each other.
+
+        The remembered sequence is beyond the one that was read, or before the row's. The leader is asked before the log
+        is read. So another slot may have appended meanwhile what was read behind the remembered sequences.
+        """
         own, found = self._row.producer_id, []
         for producer_id, sequence in sorted(self._remembered.items()):
             begin, end = (known.sequence_under(producer_id, own) for known in (self._begin, self.end))
@@ -288,8 +349,14 @@ class TargetTail:
         return found
 
     def _still_there(self, batch: Batch) -> None:
-        """A batch that was appended in our place after a truncation has another id, epoch or sequence. What a cleaner
-        left of our batch still has all three."""
+        """Check that a batch at or before the row's last record is ours.
+
+        A batch that was appended in our place after a truncation has another id, epoch or sequence. What a cleaner left
+        of our batch still has all three.
+
+        Raises:
+            LogContradiction: The batch is another one.
+        """
         row = self._row
         if not row.begun and self._is_in_sequence(batch):
             raise LogContradiction(
@@ -314,6 +381,6 @@ class TargetTail:
         )
 
     def _is_in_sequence(self, batch: Batch) -> bool:
-        """Records of ours that are not of a former epoch."""
+        """Return whether the batch has records of ours that are not of a former epoch."""
         ours = batch.producer_id == self._row.producer_id or batch.producer_id in self._others
         return ours and not batch.attributes & CONTROL and batch.producer_epoch >= self._row.producer_epoch

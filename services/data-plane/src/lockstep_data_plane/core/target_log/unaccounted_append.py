@@ -1,5 +1,7 @@
-"""Records in the target's log of a partition that has no row (no I/O). Somebody has copied there before: we ourselves,
-if the state topic was lost since (decision 0083)."""
+"""The appends in the target's log of a partition that has no row (no I/O).
+
+Somebody has copied there before. It was this flow, if the state topic was lost since (decision 0083).
+"""
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
@@ -11,8 +13,10 @@ from lockstep_state.rows.state_rows import PartitionProgress
 
 @dataclass(frozen=True, slots=True)
 class UnaccountedAppend:
-    """The last append that no row accounts for. `offset`: of its last record in the target's log; -1: only the leader
-    remembers it."""
+    """The last append that no row accounts for.
+
+    `offset` is that of its last record in the target's log; -1: only the leader remembers it.
+    """
 
     producer_id: int
     offset: int = -1
@@ -34,12 +38,15 @@ def last_unaccounted(
     *,
     transactional: bool,
 ) -> UnaccountedAppend | None:
-    """Return the last append that we may have made, or None.
+    """Return the last append that we may have made; None: there is none.
 
-    `ours`: our producer ids, where others append to the topic as well. None: the topic is a copy, so every producer
-    with an id may be one of ours whose row was lost. MirrorMaker 2 appends without an id. `transactional`: records in
-    transactions count too, because no committed progress accounts for them. `remembered`: by producer id, what the
-    leader remembers."""
+    Args:
+        batches: The batches of the target's log, in order.
+        remembered: The (epoch, last sequence) that the leader remembers, by producer id.
+        ours: Our producer ids, where others append to the topic as well. None: the topic is a copy, so every producer
+            with an id may be one of ours whose row was lost. MirrorMaker 2 appends without an id.
+        transactional: Records in transactions count too, because no committed progress accounts for them.
+    """
     newest: UnaccountedAppend | None = None
     for batch in batches:
         skipped = CONTROL if transactional else CONTROL | TRANSACTIONAL
@@ -53,7 +60,7 @@ def last_unaccounted(
 
 
 def row_at(row: PartitionProgress, batch: Batch, upstream: int, downstream: int) -> PartitionProgress:
-    """Return the row of a copy that had appended `upstream` at `downstream`, in this batch, and nothing behind it."""
+    """Return the row of a copy that has appended `upstream` at `downstream`, in this batch, and nothing behind it."""
     return replace(
         row,
         upstream=upstream,
