@@ -1,4 +1,4 @@
-"""mm2.properties read into one typed, frozen model: `load` it, give each service the section it needs.
+"""The reader of `mm2.properties`: one typed, frozen model, of which each service gets the section that it needs.
 
     configuration = load(Path("mm2.properties"), os.environ)
     settings = configuration.flow(Flow.parse("A->B"))

@@ -1,1 +1,1 @@
-"""Connections as our Kafka clients need them: librdkafka's settings, TLS, SASL, OAuth, AWS IAM."""
+"""Connections in the form that Lockstep's Kafka clients need: librdkafka's settings, TLS, SASL, OAuth, AWS IAM."""

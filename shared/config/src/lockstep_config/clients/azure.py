@@ -1,7 +1,8 @@
-"""Logins with Microsoft Entra ID to Azure Event Hubs, by the Java classes that exist for it. Pure: no file, no network.
+"""Logins with Microsoft Entra ID to Azure Event Hubs, by the Java classes that exist for it.
 
 Microsoft's class for Kafka is in Spring Cloud Azure. Others use Conduktor's, or one of Microsoft's examples, which
-people compile themselves. All of them ask Azure's identity library for a token, and so do we.
+people compile themselves. All of them ask Azure's identity library for a token, and so does Lockstep. This module is
+pure: it reads no file and sends no request.
 """
 
 import difflib
@@ -19,7 +20,7 @@ SPRINGS_HANDLERS = (
 )
 CONDUKTORS_HANDLER = "io.conduktor.kafka.security.oauthbearer.azure.AzureManagedIdentityCallbackHandler"
 EXAMPLES = ("CustomAuthenticateCallbackHandler", "de.microsoft.examples.AzureAuthenticateCallbackHandler")
-"""Classes of Microsoft's examples. Other projects may have such names too, so they count for Event Hubs alone."""
+"""Classes of Microsoft's examples. Other projects may use these names too, so they count for Event Hubs alone."""
 
 _EVENT_HUBS = re.compile(
     r"[\w-]+\.servicebus\.(?:windows\.net|usgovcloudapi\.net|chinacloudapi\.cn|cloudapi\.de)", re.IGNORECASE
@@ -48,11 +49,11 @@ _CONDUKTOR_NAMES = {
 }
 _KIND = "azureAuthType"
 _NO_MATTER = re.compile(r"azure\.(?:configured|profile\.subscription-id|profile\.environment\.[\w-]+)")
-"""What Spring's other clients read, and its login does not need."""
+"""Options that Spring's other clients read. The login does not need them."""
 
 
 class AzureCredential(StrEnum):
-    """Which of Azure Identity's credentials is asked."""
+    """A kind of credential in Azure's identity library."""
 
     DEFAULT = "default"
     ENVIRONMENT = "environment"
@@ -64,9 +65,10 @@ class AzureCredential(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AzureSettings:
-    """Which credential is asked for a token, and for which scope. A value, as `IamSettings` is one.
+    """The credential that is asked for a token, and the scope of the token.
 
-    DEFAULT is the chain of Azure Identity: environment, workload identity, managed identity, command lines.
+    Equal settings may share a token. `DEFAULT` is the chain of Azure Identity: environment, workload identity,
+    managed identity, command lines.
     """
 
     scope: str
@@ -80,14 +82,18 @@ class AzureSettings:
 
 
 def is_azure_handler(handler: str, bootstrap_servers: str) -> bool:
-    """Tell whether a login handler asks Azure for tokens."""
+    """Return whether a login handler asks Azure for tokens."""
     if handler in EXAMPLES:
         return _EVENT_HUBS.match(_host(bootstrap_servers)) is not None
     return handler == CONDUKTORS_HANDLER or handler in SPRINGS_HANDLERS
 
 
 def azure_settings(handler: str, bootstrap_servers: str, options: Mapping[str, str]) -> AzureSettings:
-    """Read the JAAS options beside a handler of `is_azure_handler`. Raises `Untranslatable`."""
+    """Read the JAAS options of a login handler that `is_azure_handler` knows.
+
+    Raises:
+        Untranslatable: An option is unknown, or the options do not fit together.
+    """
     scope = f"https://{_host(bootstrap_servers)}/.default"
     if handler == CONDUKTORS_HANDLER:
         return _conduktors(options, scope)
@@ -99,7 +105,7 @@ def azure_settings(handler: str, bootstrap_servers: str, options: Mapping[str, s
 
 
 def _check_names(options: Mapping[str, str], known: Sequence[str]) -> None:
-    """Refuse an unknown name of Azure's, and one close to a known name: without it, another identity would log in."""
+    """Refuse an unknown Azure option, and one close to a known one: without it another identity would log in."""
     for name in options:
         near = difflib.get_close_matches(name.lower(), [each.lower() for each in known], 1, 0.85)
         if name in known or _NO_MATTER.fullmatch(name) or not (near or name.startswith("azure")):
@@ -138,7 +144,7 @@ def _conduktors(options: Mapping[str, str], scope: str) -> AzureSettings:
 
 
 def _chosen(scope: str, given: Mapping[str, str], *, is_managed: bool) -> AzureSettings:
-    """Choose as Azure's libraries do: a client with a secret or a certificate, a managed identity, the chain."""
+    """Choose the credential as Azure's libraries: a client's secret or certificate, a managed identity, the chain."""
     credential = AzureCredential.DEFAULT
     if is_managed:
         credential = AzureCredential.MANAGED_IDENTITY

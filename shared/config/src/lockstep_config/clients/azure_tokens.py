@@ -1,6 +1,6 @@
-"""The edge of `azure`: asks Azure's identity library for a token.
+"""The edge of `azure`: it asks Azure's identity library for a token.
 
-The only module that loads Azure's packages: imported when the first token is made.
+It is the only module that loads Azure's packages. It is imported when the first token is made.
 """
 
 import logging
@@ -20,12 +20,16 @@ from lockstep_config.clients.azure import AzureCredential, AzureSettings
 from lockstep_config.clients.token_source import TokenUnavailable
 
 SHOWN = 600
-"""Characters of what the library says: of its chain, each member has a sentence."""
+"""The most characters of an error of Azure's library in a message. The chain has a sentence for each member."""
 
 
 def azure_token(settings: AzureSettings) -> tuple[str, float]:
-    """Return a token and its end (Unix seconds). Raises TokenUnavailable with what the library says."""
-    # The library logs each failure as a warning of several lines. The error that we raise has the same words.
+    """Return a token and its end in Unix seconds.
+
+    Raises:
+        TokenUnavailable: Azure gave no token; the text has the library's words.
+    """
+    # The library logs each failure as a warning of several lines. TokenUnavailable has the same words.
     logging.getLogger("azure").setLevel(logging.ERROR)
     try:
         token = make_credential(settings).get_token(settings.scope)
@@ -38,7 +42,11 @@ def azure_token(settings: AzureSettings) -> tuple[str, float]:
 
 
 def make_credential(settings: AzureSettings) -> TokenCredential:
-    """Make the credential that the settings name. Raises ValueError if the library lacks something for it."""
+    """Make the credential that the settings name.
+
+    Raises:
+        ValueError: The library lacks a value for this credential.
+    """
     authority = {} if settings.authority is None else {"authority": settings.authority}
     tenant, client = settings.tenant_id or "", settings.client_id or ""
     match settings.credential:

@@ -1,4 +1,4 @@
-"""Logins of clouds, whose own libraries make the tokens. Each library is optional, and is loaded at the first token."""
+"""Logins to clouds, whose own libraries make the tokens. Each is optional and is loaded at the first token."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ CloudLogin = IamSettings | GoogleSettings | AzureSettings
 
 @dataclass(frozen=True, slots=True)
 class TokenLibrary:
-    """The library that makes the tokens of a cloud: its distribution, a module of it, and our extra that has it."""
+    """The library that makes the tokens of a cloud: its distribution, one of its modules, Lockstep's extra for it."""
 
     login: str
     distribution: str
@@ -32,7 +32,7 @@ LIBRARIES: Mapping[type[CloudLogin], TokenLibrary] = MappingProxyType(
 
 
 def missing_library(login: CloudLogin) -> str | None:
-    """Return why no token can be made here; None if the library for it is installed. Loads nothing of it."""
+    """Return why this process can make no token, or None if the library is installed. The library is not loaded."""
     library = LIBRARIES[type(login)]
     if _is_installed(library.module):
         return None
@@ -46,13 +46,18 @@ def missing_library(login: CloudLogin) -> str | None:
 def _is_installed(module: str) -> bool:
     try:
         return find_spec(module) is not None
-    except ModuleNotFoundError:  # of the package that the module is in
+    except ModuleNotFoundError:  # the package of the module is missing
         return False
 
 
 def cloud_token(login: CloudLogin) -> tuple[str, float]:
-    """Return a token and its end (Unix seconds). Raises TokenUnavailable, and ImportError without the library."""
-    # Each loads a library of tens of megabytes: only where it is used.
+    """Return a token and its end in Unix seconds.
+
+    Raises:
+        TokenUnavailable: The cloud gave no token.
+        ImportError: The cloud's library is not installed.
+    """
+    # Each import loads a library of tens of megabytes, so it is made only if it is used.
     if isinstance(login, IamSettings):
         from lockstep_config.clients.iam_signer import signed
 

@@ -1,6 +1,7 @@
-"""Logins to Google Cloud's Managed Service for Apache Kafka, by the class of Google's Java library. Pure: no network.
+"""Logins to Google Cloud's Managed Service for Apache Kafka, by the class of Google's Java library.
 
-Google's handler takes no options: the application default credentials of the process are asked.
+Google's handler takes no options: the application default credentials of the process are asked. This module is pure:
+it sends no request.
 """
 
 from collections.abc import Mapping
@@ -14,11 +15,15 @@ GOOGLE_HANDLER = "com.google.cloud.hosted.kafka.auth.GcpLoginCallbackHandler"
 
 @dataclass(frozen=True, slots=True)
 class GoogleSettings:
-    """The application default credentials: there is nothing to choose here. A value, as `IamSettings` is one."""
+    """A login with the application default credentials, which has no options. Equal settings may share a token."""
 
 
 def google_settings(options: Mapping[str, str]) -> GoogleSettings:
-    """Read the JAAS options beside Google's handler. Raises `Untranslatable` for each, because it would do nothing."""
+    """Read the JAAS options of Google's login handler, which has none.
+
+    Raises:
+        Untranslatable: There is an option; it would have no effect.
+    """
     for name in options:
         raise Untranslatable(
             JAAS,

@@ -1,6 +1,6 @@
-"""The edge of `google`: asks Google's library for an access token, and wraps it as Google's brokers take it.
+"""The edge of `google`: it asks Google's library for an access token, and wraps it in the form that brokers take.
 
-The only module that loads Google's packages: imported when the first token is made.
+It is the only module that loads Google's packages. It is imported when the first token is made.
 """
 
 import base64
@@ -22,12 +22,16 @@ from lockstep_config.clients.token_source import TokenUnavailable
 
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 HEADER = {"typ": "JWT", "alg": "GOOG_OAUTH2_TOKEN"}
-"""What Google's brokers know the token by. It has no signature: the third part is the access token."""
+"""The header by which Google's brokers know the token. It has no signature: its third part is the access token."""
 WITHIN_S = 10.0
 
 
 def google_token(_settings: GoogleSettings) -> tuple[str, float]:
-    """Return a token and its end (Unix seconds). Asks the application default credentials. Raises TokenUnavailable."""
+    """Return a token of the application default credentials, and its end in Unix seconds.
+
+    Raises:
+        TokenUnavailable: There are no such credentials, or Google gave no token for them.
+    """
     try:
         credentials: Any = google.auth.default(scopes=[SCOPE])[0]
         credentials.refresh(functools.partial(Request(), timeout=WITHIN_S))
@@ -45,7 +49,7 @@ def google_token(_settings: GoogleSettings) -> tuple[str, float]:
 
 
 def _account(credentials: Any) -> str:
-    """Return the e-mail address that Google's ACLs name. A person's is in the ID token alone."""
+    """Return the e-mail address that Google's ACLs name. For a person only the ID token has it."""
     account = getattr(credentials, "service_account_email", None) or getattr(credentials, "account", None)
     if not account and (id_token := getattr(credentials, "id_token", None)):
         claims: Mapping[str, Any] = jwt.decode(id_token, verify=False)

@@ -1,7 +1,8 @@
-"""AWS IAM as a login to Amazon MSK, read from the properties of AWS's Java library. Pure: no file, no network.
+"""AWS IAM as a login to Amazon MSK, read from the properties of AWS's Java library.
 
 MSK's brokers take IAM's signed token under two names of SASL: `AWS_MSK_IAM`, which AWS's library alone speaks, and
-OAUTHBEARER. Both reach the same listener, so every client here uses OAUTHBEARER with a token of `iam_signer`.
+OAUTHBEARER. Both reach the same listener, so every client here uses OAUTHBEARER with a token of `iam_signer`. This
+module is pure: it reads no file and sends no request.
 """
 
 import difflib
@@ -24,7 +25,7 @@ _OPTIONS = (
     *("awsRoleSecretAccessKey", "awsRoleSessionToken", "awsStsRegion", "awsDebugCreds", MAX_RETRIES, MAX_BACKOFF_MS),
 )
 
-# As in b-1.orders.ab12cd.c2.kafka.us-east-1.amazonaws.com, boot-x.c1.kafka-serverless.eu-west-3.amazonaws.com.
+# Names as b-1.orders.ab12cd.c2.kafka.us-east-1.amazonaws.com, boot-x.c1.kafka-serverless.eu-west-3.amazonaws.com.
 _REGION = re.compile(
     r"(?<![a-z0-9])[a-z]{2,4}(?:-(?:gov|iso[a-z]?|[a-z]{2}))?-(?:central|(?:north|south)?(?:east|west)|north|south)-\d(?!\w)"
 )
@@ -32,10 +33,11 @@ _REGION = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IamSettings:
-    """Whose credentials sign, and for which region. A value: equal settings may share a token.
+    """The AWS credentials that sign a token, and the region for which they sign it.
 
-    A `profile` counts before a `role_arn`, as in AWS's library; without both the usual chain is asked: environment, web
-    identity, shared files, container, instance. `region` is None if no broker's name has it.
+    Equal settings may share a token. A `profile` counts before a `role_arn`, as in AWS's library. Without both the
+    usual chain is asked: environment, web identity, shared files, container, instance. `region` is None if no
+    broker's name has it.
     """
 
     region: str | None = None
@@ -51,10 +53,13 @@ class IamSettings:
 
 
 def iam_settings(bootstrap_servers: str, options: Mapping[str, str]) -> IamSettings:
-    """Read the options of a JAAS line with AWS's names. Raises `Untranslatable`.
+    """Read the options of a JAAS line under AWS's names.
 
-    AWS's library ignores unknown options, and then logs in as another user. So a name close to a known one is refused,
-    and any other is ignored.
+    AWS's library ignores unknown options, and then logs in as another user. So an option close to a known one is
+    refused, and any other unknown option is ignored.
+
+    Raises:
+        Untranslatable: An option is close to a known one, or only one of key id and secret is given.
     """
     for name in options:
         near = difflib.get_close_matches(name.lower(), [one.lower() for one in _OPTIONS], 1, 0.85)
@@ -83,13 +88,17 @@ def iam_settings(bootstrap_servers: str, options: Mapping[str, str]) -> IamSetti
 
 
 def broker_region(bootstrap_servers: str) -> str | None:
-    """The AWS region in the first broker's name that has one, as in every name that MSK gives; None without one."""
+    """Return the AWS region in the first broker's name that has one, as in MSK's names; None without one."""
     found = _REGION.search(bootstrap_servers.lower())
     return found[0] if found else None
 
 
 def iam_number(options: Mapping[str, str], name: str, default: int) -> int:
-    """A whole number of the JAAS line, zero or more. Raises `Untranslatable`."""
+    """Return a whole number of the JAAS line; a number below zero becomes zero.
+
+    Raises:
+        Untranslatable: The option is no whole number.
+    """
     text = options.get(name, "").strip()
     if text and not text.isascii():
         raise Untranslatable(JAAS, f"has {name}, which is no whole number")

@@ -1,6 +1,7 @@
-"""The edge of `iam`: finds AWS credentials and signs the token that MSK's brokers check.
+"""The edge of `iam`: it finds AWS credentials and signs the token that MSK's brokers check.
 
-The only module that loads AWS's packages, which take a tenth of a second: imported when the first token is made.
+It is the only module that loads AWS's packages, which takes a tenth of a second. It is imported when the first token
+is made.
 """
 
 import logging
@@ -18,14 +19,19 @@ from lockstep_config.clients.iam import IamSettings
 from lockstep_config.clients.token_source import TokenUnavailable
 
 ONE_TRY = Config(connect_timeout=10, read_timeout=10, retries={"total_max_attempts": 1})
-"""For AWS's Security Token Service: `TokenSource` asks again."""
+"""The settings for a request to AWS's Security Token Service. It is tried once, because `TokenSource` asks again."""
 
 log = logging.getLogger(__name__)
 
 
 def signed(settings: IamSettings) -> tuple[str, float]:
-    """A token and its end (Unix seconds). Looks for credentials anew each time, so that changed ones count. Raises
-    TokenUnavailable with what is missing."""
+    """Return a token and its end in Unix seconds.
+
+    Each call looks for the credentials again, so that changed credentials count.
+
+    Raises:
+        TokenUnavailable: Credentials or the region are missing; the text says what is missing.
+    """
     found = _Found(settings)
     try:
         text, until_ms = MSKAuthTokenProvider.generate_auth_token_from_credentials_provider(_region(settings), found)
@@ -35,7 +41,10 @@ def signed(settings: IamSettings) -> tuple[str, float]:
 
 
 class _Found(CredentialProvider):  # type: ignore[misc]  # botocore ships no types
-    """What the settings name, and nothing else: a role that cannot be assumed is no reason to log in as another one."""
+    """The credentials that the settings name, and no others.
+
+    If a role cannot be assumed, there is no login as another identity.
+    """
 
     METHOD = "lockstep"
 
@@ -49,7 +58,7 @@ class _Found(CredentialProvider):  # type: ignore[misc]  # botocore ships no typ
             found = self._assumed(settings.role_arn)
         else:
             chosen = _session(settings).get_credentials()
-            # Those that renew themselves could do so between two questions: key and token would not belong together.
+            # Credentials may renew themselves between two reads; then key and token would not belong together.
             found = None if chosen is None else Credentials(*chosen.get_frozen_credentials()[:3])
         if found is None or not found.access_key or not found.secret_key:
             raise TokenUnavailable(
@@ -97,7 +106,13 @@ def _session(settings: IamSettings) -> Any:
 
 
 def _region(settings: IamSettings) -> str:
-    """The broker's; else as in AWS's library the environment's, the profile's or the instance's."""
+    """Return the region that the token is signed for.
+
+    It is the broker's, else as in AWS's library the environment's, the profile's or the instance's.
+
+    Raises:
+        TokenUnavailable: None of them names a region.
+    """
     named = settings.region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     region = named or _session(settings).get_config_variable("region")
     region = region or InstanceMetadataRegionFetcher(timeout=1, num_attempts=1).retrieve_region()

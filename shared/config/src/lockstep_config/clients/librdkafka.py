@@ -1,7 +1,8 @@
-"""Java's client properties as librdkafka's settings; what has no counterpart is named, never dropped.
+"""Java's client properties as settings of librdkafka.
 
-Pure: no file is read. librdkafka checks relations between settings that Java does not; where it would refuse what Java
-takes, the setting in between is moved along.
+A property that has no counterpart is named, never dropped. librdkafka checks relations between settings that Java
+does not check. Where it would refuse what Java takes, a related setting is changed too. This module is pure: it reads
+no file.
 """
 
 from collections.abc import Mapping
@@ -24,20 +25,22 @@ JAVAS_IDLE_MS = 540_000
 
 @dataclass(frozen=True, slots=True)
 class TranslatedProperties:
-    """`settings` for a confluent-kafka client; `refused`: (Java key, sentence) of each property that stops the
-    start."""
+    """Settings for a confluent-kafka client, and the properties that have no counterpart.
+
+    `refused` has the Java key and a sentence of each property that stops the start.
+    """
 
     settings: dict[str, str] = field(repr=False)
     refused: tuple[tuple[str, str], ...] = ()
 
 
 def read_protocol(properties: Mapping[str, str]) -> str:
-    """The security protocol, upper case (Kafka compares without case); Java's default is PLAINTEXT."""
+    """Return the security protocol in upper case (Kafka compares without case); Java's default is PLAINTEXT."""
     return properties.get("security.protocol", "PLAINTEXT").strip().upper()
 
 
 def max_idle_ms(properties: Mapping[str, str]) -> int | None:
-    """Return after how long a connection is closed on which nothing was asked, outside of librdkafka. None: never."""
+    """Return the milliseconds after which an idle connection outside of librdkafka is closed; None means never."""
     idle_ms = integer(properties.get("connections.max.idle.ms", str(JAVAS_IDLE_MS)))
     return idle_ms if idle_ms > 0 else None
 
@@ -51,7 +54,10 @@ def uses_sasl(properties: Mapping[str, str]) -> bool:
 
 
 def translated(properties: Mapping[str, str], kind: ClientKind) -> TranslatedProperties:
-    """Settings for one kind of client. Values must have been checked before (`lockstep_config.resolve.validate`)."""
+    """Return the settings for one kind of client.
+
+    The values must have been checked before (`lockstep_config.resolve.validate`).
+    """
     settings = {
         "bootstrap.servers": properties.get("bootstrap.servers", "").replace(" ", ""),
         "security.protocol": read_protocol(properties),
@@ -80,7 +86,7 @@ def translated(properties: Mapping[str, str], kind: ClientKind) -> TranslatedPro
 
 
 def clamped(key: ClientKey, text: str) -> str:
-    """A value as librdkafka takes it: a number beyond the key's limits is the nearest of them."""
+    """Return a value as librdkafka takes it: a number beyond the key's limits becomes the nearest limit."""
     text = text.strip()
     if key.choices:
         return choice(text, key.choices)
@@ -102,7 +108,10 @@ def _tls(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def stores_translated(material: TlsMaterial) -> dict[str, str]:
-    """Settings for what `tls.load_material` read: librdkafka knows no truststores, and of keystores PKCS12 alone."""
+    """Return the settings for the certificates and keys that `tls.load_material` read, as PEM.
+
+    librdkafka knows no truststores, and of keystores PKCS12 alone.
+    """
     settings = {}
     if material.trusted_pem is not None:
         settings["ssl.ca.pem"] = material.trusted_pem
@@ -121,12 +130,12 @@ def _relations(settings: dict[str, str], kind: ClientKind) -> None:
         ("reconnect.backoff.ms", "reconnect.backoff.max.ms"),
         ("retry.backoff.ms", "retry.backoff.max.ms"),
     ):
-        # Java takes the larger of the two as the most.
+        # In Java the larger of the two is the maximum.
         if least in settings:
             settings[most] = str(max(int(settings[least]), int(settings.get(most, "1000"))))
         elif most in settings:
             settings[least] = str(min(int(settings[most]), 100))
-    # Left alone librdkafka comes to wait ten seconds until it checks again whether a broker is back, Java one.
+    # By default librdkafka waits up to ten seconds before it connects to a lost broker again, Java one.
     settings.setdefault("reconnect.backoff.max.ms", "1000")
     if kind == "consumer" and "fetch.max.bytes" in settings:
         fetched = int(settings["fetch.max.bytes"])

@@ -1,4 +1,4 @@
-"""Where access tokens for SASL/OAUTHBEARER come from, read from Java's properties.
+"""The source of access tokens for SASL/OAUTHBEARER, read from Java's properties.
 
 Three spellings are known. Kafka's own (KIP-768, KIP-1139) has properties and JAAS options as keys. That of Strimzi's
 `JaasClientOauthLoginCallbackHandler` has JAAS options that begin with `oauth.`. Those of clouds are in `iam`,
@@ -36,7 +36,7 @@ JWT_BEARER_ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 Field = tuple[str, str]
 Given = Callable[[str], str | None]
-"""An option of Strimzi's by its name without `oauth.`; None where it is not given."""
+"""A function that returns one of Strimzi's options by its name without `oauth.`, or None if it is not given."""
 
 _EXTENSION = re.compile(r"[A-Za-z]+")
 _EXTENSION_VALUE = re.compile(r"[\x21-\x7E \t\r\n]+")
@@ -44,7 +44,7 @@ _EXTENSION_VALUE = re.compile(r"[\x21-\x7E \t\r\n]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshRule:
-    """When a token is asked for anew: `sasl.login.refresh.*`, in seconds, with Java's defaults."""
+    """The rule when a token is renewed: `sasl.login.refresh.*`, times in seconds, with Java's defaults."""
 
     window_factor: float = 0.8
     window_jitter: float = 0.05
@@ -57,12 +57,14 @@ SYSTEMS_TRUST = TlsSettings()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenSettings:
-    """One source of tokens. With `token` or `token_file` the token is there already. With `cloud` the library of a
-    cloud makes it here. Otherwise `endpoint` is asked with the fields of `form`, whose values may come from files
-    (`form_files`). The request is made as `client_id` if there is a secret.
+    """A source of access tokens.
 
-    A value: equal settings may share a token. `retry_for_s` bounds the time in which a question that failed is asked
-    again, `retries` their number; None: no such bound. Pauses double from `retry_first_s` to `retry_longest_s`.
+    With `token` or `token_file` the token exists already. With `cloud` the library of a cloud makes it in this
+    process. Otherwise `endpoint` is asked with the fields of `form`; values of `form_files` are read from files. The
+    request is made as `client_id` if there is a secret. Equal settings may share a token.
+
+    `retry_for_s` bounds the time in which a failed request is repeated, `retries` their number; None means no such
+    bound. Pauses double from `retry_first_s` to `retry_longest_s`. `longest_s` bounds the life of a token.
     """
 
     token: str | None = field(default=None, repr=False)
@@ -87,8 +89,15 @@ class TokenSettings:
 
 
 def token_settings(properties: Mapping[str, str], options: Mapping[str, str]) -> TokenSettings:
-    """Read `sasl.*` of a client whose mechanism is OAUTHBEARER; `options` are those of its JAAS line. Raises
-    `Untranslatable`."""
+    """Read `sasl.*` of a client whose mechanism is OAUTHBEARER.
+
+    Args:
+        properties: The client's properties under Java's names.
+        options: The options of its JAAS line.
+
+    Raises:
+        Untranslatable: A property or an option cannot be used here.
+    """
     handler = properties.get(HANDLER, "").strip()
     refresh = _refresh_rule(properties)
     if handler == STRIMZIS_HANDLER or (not handler and any(name.startswith("oauth.") for name in options)):
@@ -111,7 +120,11 @@ def token_settings(properties: Mapping[str, str], options: Mapping[str, str]) ->
 
 
 def iam_tokens(properties: Mapping[str, str], options: Mapping[str, str]) -> TokenSettings:
-    """The same for tokens that AWS credentials sign. Raises `Untranslatable`."""
+    """Return the source of the tokens that AWS credentials sign, with the arguments of `token_settings`.
+
+    Raises:
+        Untranslatable: A property or an option cannot be used here.
+    """
     return TokenSettings(
         cloud=iam_settings(properties.get("bootstrap.servers", ""), options),
         retry_first_s=0.5,
@@ -178,7 +191,7 @@ def _strimzis(options: Mapping[str, str], refresh: RefreshRule) -> TokenSettings
     bound = longest if longest > 0 else None
     file, text = given("access.token.location"), given("access.token")
     if file or text:
-        # A location counts more than the text beside it, as in Strimzi's handler.
+        # A location goes before the text beside it, as in Strimzi's handler.
         token = None if file else text
         return TokenSettings(token_file=file, token=token, extensions=extensions, longest_s=bound, refresh=refresh)
     endpoint, client = given("token.endpoint.uri"), given("client.id")
@@ -196,7 +209,7 @@ def _strimzis(options: Mapping[str, str], refresh: RefreshRule) -> TokenSettings
     return TokenSettings(
         endpoint=endpoint,
         client_id=client,
-        # Strimzi sends an empty one with a user's password.
+        # With a user's password Strimzi sends an empty secret.
         client_secret=secret if secret is not None or ("grant_type", "password") not in form else "",
         encode_header=True,
         form=tuple(form),
@@ -214,7 +227,7 @@ def _strimzis(options: Mapping[str, str], refresh: RefreshRule) -> TokenSettings
 
 
 def _strimzis_grant(given: Given, client: str, secret: str | None) -> tuple[list[Field], list[Field]]:
-    """The fields of the request, and those whose value is in a file."""
+    """Return the fields of the request, and the fields whose value is in a file."""
     form, files = _text_or_file(given, "refresh_token", "refresh.token")
     if form or files:
         return [("grant_type", "refresh_token"), ("client_id", client), *form], files
@@ -295,10 +308,10 @@ def _extensions(options: Mapping[str, str], prefix: str) -> tuple[tuple[str, str
 
 
 def _tls(options: Mapping[str, str], prefix: str) -> TlsSettings:
-    """`ssl.*` of the JAAS line, behind `prefix`: whom to trust at the token endpoint."""
+    """Read `ssl.*` of the JAAS line, behind `prefix`: the certificates that are trusted at the token endpoint."""
     own = {name.removeprefix(prefix): value for name, value in options.items() if name.startswith(f"{prefix}ssl.")}
     try:
-        # Of Strimzi's options, which are no properties of Kafka's, blanks count.
+        # Blanks count in passwords of Strimzi's options, which are no properties of Kafka.
         return read_tls(own, trims_passwords=not prefix)
     except Untranslatable as exc:
         raise Untranslatable(JAAS, f"has {prefix}{exc.key}, which {exc}") from exc

@@ -1,7 +1,7 @@
-"""As whom a broker knows us: the principal that ACLs are granted to, by the brokers' default rules.
+"""The principal as which a broker knows a client, by the brokers' default rules. ACLs are granted to it.
 
-A certificate's is its subject as Java writes it (RFC 2253), a token's its claim `sub`. Brokers may map names by rules
-of their own (`ssl.principal.mapping.rules`, `principal.builder.class`), which no client can know.
+A certificate's principal is its subject as Java writes it (RFC 2253), a token's is its claim `sub`. Brokers may map
+names by rules of their own (`ssl.principal.mapping.rules`, `principal.builder.class`), which no client can know.
 """
 
 import os
@@ -19,8 +19,13 @@ if TYPE_CHECKING:
 
 
 def find_principal(properties: Mapping[str, str]) -> str | None:
-    """`User:NAME` of a client with these Java properties; None if they do not show it, or no token is at hand yet.
-    Reads the keystore where there is one, once for each change of it; sends no request."""
+    """Return `User:NAME` of a client with these Java properties.
+
+    It reads the keystore, if there is one, once for each change of the file. It sends no request.
+
+    Returns:
+        None if the properties do not show the principal, or if no token has been asked for yet.
+    """
     try:
         name = read_login(properties).principal_name() if uses_sasl(properties) else _subject(properties)
     except (Untranslatable, OSError):
@@ -38,7 +43,10 @@ def _subject(properties: Mapping[str, str]) -> str | None:
 
 @lru_cache(maxsize=16)
 def _subject_at(settings: TlsSettings, _changed_ns: int) -> str | None:
-    """Thousands of topics may be refused at once, and to read a key takes milliseconds."""
+    """Return the subject of the client's certificate, once for each change of the keystore.
+
+    Thousands of topics may be refused at once, and to read a key takes milliseconds.
+    """
     identity = load_material(settings).identity
     if identity is None:
         return None
@@ -58,13 +66,13 @@ _KEYWORDS = {
     "0.9.2342.19200300.100.1.25": "DC",
     "0.9.2342.19200300.100.1.1": "UID",
 }
-"""RFC 2253's own: everything else Java writes as a number and its bytes."""
+"""The keywords of RFC 2253. Java writes every other attribute as its number and its bytes."""
 
 _ESCAPED = ',=+<>#;"\\'
 
 
 def subject_in_java(name: "Name") -> str:
-    """A subject as Java's `X500Principal.getName()` writes it."""
+    """Return a subject as Java's `X500Principal.getName()` writes it."""
     return ",".join("+".join(_written(rdn)) for rdn in reversed(name.rdns))
 
 
@@ -85,7 +93,10 @@ def _escaped(value: str) -> str:
 
 
 def _der_value(attribute: "NameAttribute[str | bytes]") -> bytes:
-    """Its value, tag and length included: what follows the object identifier, three levels down."""
+    """Return the DER of an attribute's value with tag and length.
+
+    The value follows the object identifier, three levels down.
+    """
     from cryptography.x509 import Name
 
     der = Name([attribute]).public_bytes()

@@ -44,7 +44,7 @@ class TokenLogin:
     mechanism: ClassVar[str] = OAUTHBEARER
 
     def principal_name(self) -> str | None:
-        """Return the name in ACLs. None as long as no token was asked for."""
+        """Return the claim `sub` of the newest token; None without a token, or if it has no such claim."""
         from lockstep_config.clients.token_source import (
             shared_token_source,  # http.client: only logins with tokens need it
         )
@@ -81,26 +81,28 @@ def librdkafka_login(login: SaslLogin) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaslMechanism:
-    """One mechanism: what the file has to say under it, and how that becomes a login."""
+    """A SASL mechanism: the properties that it takes, and how they become a login."""
 
     name: str
     """The value of `sasl.mechanism`."""
     login_module: str
     """The Java class in `sasl.jaas.config`."""
     documentation: str
-    """What the options are, for the table in `tls-and-sasl.md`."""
+    """The text about the options for the table in `tls-and-sasl.md`."""
     required: tuple[str, ...] = ()
     """Options without which `sasl.jaas.config` is refused."""
     read: Callable[[Mapping[str, str], Mapping[str, str]], SaslLogin]
-    """A login of a client's properties and the options in `sasl.jaas.config`. It raises `Untranslatable`, reads no file
-    and sends no request."""
+    """A function from a client's properties and the options in `sasl.jaas.config` to a login.
+
+    It raises `Untranslatable`, reads no file and sends no request.
+    """
     needs_jaas: bool = True
     client_handlers: tuple[str, ...] = ()
-    """Values of `sasl.client.callback.handler.class` that we do the work of."""
+    """Values of `sasl.client.callback.handler.class` whose work Lockstep does."""
     reads_login_handler: bool = False
-    """`read` judges `sasl.login.callback.handler.class`; else any value is refused."""
+    """True if `read` judges `sasl.login.callback.handler.class`. If it is False, any value is refused."""
     strimzi_type: str = ""
-    """`authentication.type` of a Strimzi resource; empty: Strimzi has no such type."""
+    """The `authentication.type` of a Strimzi resource; empty if Strimzi has no such type."""
 
 
 def _password_login(name: str, login_module: str, documentation: str) -> SaslMechanism:
@@ -149,7 +151,7 @@ MECHANISMS: Mapping[str, SaslMechanism] = MappingProxyType(
         )
     }
 )
-"""By the value of `sasl.mechanism`."""
+"""The mechanisms by the value of `sasl.mechanism`."""
 
 _JAVA_DEFAULT = "GSSAPI"
 _INSTEAD = {
@@ -159,8 +161,13 @@ _CLIENT_HANDLER = "sasl.client.callback.handler.class"
 
 
 def read_login(properties: Mapping[str, str]) -> SaslLogin:
-    """Read `sasl.*` of a client whose protocol is SASL_PLAINTEXT or SASL_SSL. Raises `Untranslatable`; reads no file
-    and sends no request."""
+    """Read `sasl.*` of a client whose protocol is SASL_PLAINTEXT or SASL_SSL.
+
+    It reads no file and sends no request.
+
+    Raises:
+        Untranslatable: A property or an option cannot be used here.
+    """
     mechanism = _mechanism(properties)
     _check_client_handler(properties, mechanism)
     if not mechanism.reads_login_handler:
@@ -199,7 +206,7 @@ def _refuse_class(properties: Mapping[str, str], key: str) -> None:
 
 
 def _options(properties: Mapping[str, str], mechanism: SaslMechanism) -> Mapping[str, str]:
-    """The options of the JAAS line."""
+    """Return the options of the JAAS line, checked against the mechanism."""
     module = mechanism.login_module
     if not mechanism.needs_jaas and not properties.get(JAAS, "").strip():
         return {}

@@ -1,7 +1,8 @@
-"""Java's `ssl.*` properties as what OpenSSL needs: whom to trust, our own chain and key, protocols, suites, and whether
-the host's name is checked.
+"""Java's `ssl.*` properties in the form that OpenSSL needs.
 
-`read_tls` reads no file; `load_material` does, and gives librdkafka and Python's own TLS the same PEM.
+They say which certificates are trusted, which chain and key the client shows, protocols, suites, and whether the
+host's name is checked. `read_tls` reads no file. `load_material` does, and gives librdkafka and Python's own TLS the
+same PEM.
 """
 
 import os
@@ -18,16 +19,18 @@ if TYPE_CHECKING:
     from lockstep_config.text.keystores import Identity
 
 TYPES = ("JKS", "PKCS12", "PEM")
-"""Of stores."""
+"""The types of keystores and truststores that are known."""
 
 VERSIONS = {"TLSV1.2": ssl.TLSVersion.TLSv1_2, "TLSV1.3": ssl.TLSVersion.TLSv1_3}
 NEW = frozenset(VERSIONS)
 OLD = frozenset({"SSL", "SSLV2", "SSLV2HELLO", "SSLV3", "TLSV1", "TLSV1.0", "TLSV1.1"})
-"""Never spoken, as Java has not spoken them for years (`jdk.tls.disabledAlgorithms`)."""
+"""Protocols that are never spoken, as Java has not spoken them for years (`jdk.tls.disabledAlgorithms`)."""
 
 _OF_TLS_1_3 = frozenset({"TLS_AES_256_GCM_SHA384", "TLS_AES_128_GCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256"})
-"""Suites of TLS 1.3 have one name everywhere, and neither of our clients can choose among them: OpenSSL offers its
-three."""
+"""The suites of TLS 1.3, which have one name everywhere.
+
+Neither librdkafka nor Python can choose among them: OpenSSL offers its three.
+"""
 _OF_TLS_1_2: Mapping[str, str] = MappingProxyType(
     {
         "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384": "ECDHE-ECDSA-AES256-GCM-SHA384",
@@ -59,7 +62,7 @@ _OF_TLS_1_2: Mapping[str, str] = MappingProxyType(
         "TLS_RSA_WITH_AES_128_CBC_SHA": "AES128-SHA",
     }
 )
-"""Java's names of the suites of TLS 1.2, which are IANA's, and OpenSSL's."""
+"""OpenSSL's names of the suites of TLS 1.2, by Java's names, which are IANA's."""
 
 _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
 _PEM_WIDTH = 64
@@ -67,10 +70,10 @@ _PEM_WIDTH = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsSettings:
-    """What one client needs for TLS. Files are paths to stores of the type beside them; texts are PEM; None means not
-    given.
+    """The TLS settings of one client.
 
-    Without anything to trust, the system's certificates are. `ciphers` are OpenSSL's names between colons, of TLS 1.2.
+    Files are paths to stores of the type beside them, and texts are PEM. None means not given. Without anything to
+    trust, the system's certificates are trusted. `ciphers` are OpenSSL's names of suites of TLS 1.2, between colons.
     """
 
     trusted_file: str | None = None
@@ -91,16 +94,28 @@ class TlsSettings:
 
 @dataclass(frozen=True, slots=True)
 class TlsMaterial:
-    """What the stores hold. `trusted_pem` None: the system's certificates are trusted; `identity` None: we have none to
-    show."""
+    """The certificates and keys that the stores hold.
+
+    `trusted_pem` is None if the system's certificates are trusted. `identity` is None if the client shows no
+    certificate.
+    """
 
     trusted_pem: str | None
     identity: "Identity | None"
 
 
 def read_tls(properties: Mapping[str, str], *, trims_passwords: bool = True) -> TlsSettings:
-    """Read `ssl.*` of a client whose protocol is SSL or SASL_SSL. Kafka trims its passwords, as every value. Raises
-    `Untranslatable`; reads no file."""
+    """Read `ssl.*` of a client whose protocol is SSL or SASL_SSL.
+
+    It reads no file.
+
+    Args:
+        properties: The client's properties under Java's names.
+        trims_passwords: Remove blanks around passwords, as Kafka does with every value.
+
+    Raises:
+        Untranslatable: A property cannot be used here.
+    """
     given = {
         key: value if key.endswith("password") and not trims_passwords else value.strip()
         for key, value in properties.items()
@@ -134,8 +149,12 @@ def read_tls(properties: Mapping[str, str], *, trims_passwords: bool = True) -> 
 
 
 def load_material(settings: TlsSettings) -> TlsMaterial:
-    """What the stores hold now. Raises OSError (`BadStore` is one), whose text names the file and what to do."""
-    # Ten megabytes that a process without TLS does not need.
+    """Read what the stores hold now.
+
+    Raises:
+        OSError: A store cannot be read (`BadStore` is one); the text names the file and says what to do.
+    """
+    # The import takes ten megabytes, which a process without TLS does not need.
     from lockstep_config.text.keystores import BadStore, identity_of_pem, load_identity, load_trusted
 
     trusted, identity = settings.trusted_pem, None
@@ -154,7 +173,10 @@ def load_material(settings: TlsSettings) -> TlsMaterial:
 
 
 def normalised_pem(text: str) -> str:
-    """PEM as OpenSSL wants it. In a properties file it may be on one line, with blanks where its line ends were."""
+    """Return PEM as OpenSSL takes it.
+
+    In a properties file it may be on one line, with blanks in place of its line ends.
+    """
     blocks = []
     for label, body in _BLOCK.findall(text):
         packed = "".join(body.split())
@@ -164,8 +186,11 @@ def normalised_pem(text: str) -> str:
 
 
 def ssl_context(settings: TlsSettings) -> ssl.SSLContext:
-    """A client's context; reads the stores now. Raises OSError (ssl.SSLError is one) when a file or key does not
-    serve."""
+    """Return the TLS context of a client. It reads the stores now.
+
+    Raises:
+        OSError: A file or a key cannot be used (`ssl.SSLError` is one).
+    """
     material = load_material(settings)
     context = ssl.create_default_context(cadata=material.trusted_pem)
     context.minimum_version, context.maximum_version = settings.oldest, settings.newest
@@ -185,7 +210,7 @@ def ssl_context(settings: TlsSettings) -> ssl.SSLContext:
 
 
 def remark_on(key: str, value: str) -> str | None:
-    """What is worth saying of a line that counts, but not in full; None: nothing."""
+    """Return a remark about a line that does not count in full; None if there is nothing to say."""
     names = {name.strip().upper() for name in value.split(",") if name.strip()}
     if key in ("ssl.protocol", "ssl.enabled.protocols") and names:
         old = f"{', '.join(sorted(names & OLD))} is not spoken here, for it is not safe; " if names & OLD else ""
@@ -199,7 +224,7 @@ def remark_on(key: str, value: str) -> str | None:
 
 
 def _type(given: Mapping[str, str], store: str) -> str:
-    """The store's type; options that exclude it are refused."""
+    """Return the type of a keystore or truststore, and refuse options that exclude it."""
     inline = ("ssl.truststore.certificates" if store == "truststore" else "ssl.keystore.key") in given
     key = f"ssl.{store}.type"
     kind = given.get(key, "PEM" if inline else "JKS").upper()
@@ -217,7 +242,10 @@ def _type(given: Mapping[str, str], store: str) -> str:
 
 
 def _versions(given: Mapping[str, str]) -> tuple[ssl.TLSVersion, ssl.TLSVersion]:
-    """Java's rule: the list says which protocols there are, and `ssl.protocol` the newest of them."""
+    """Return the oldest and the newest protocol, by Java's rule.
+
+    `ssl.enabled.protocols` lists the protocols, and `ssl.protocol` is the newest of them.
+    """
     oldest, newest = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
     for key in ("ssl.protocol", "ssl.enabled.protocols"):
         if key not in given:
@@ -241,9 +269,9 @@ def _versions(given: Mapping[str, str]) -> tuple[ssl.TLSVersion, ssl.TLSVersion]
 
 
 def _ciphers(suites: list[str]) -> str | None:
-    """OpenSSL's names of those that TLS 1.2 uses, in order."""
+    """Return OpenSSL's names of the suites of TLS 1.2 in the list, in its order; None if it has none."""
     for suite in suites:
-        # The last one is no suite, and is always sent.
+        # TLS_EMPTY_RENEGOTIATION_INFO_SCSV is no suite, and is always sent.
         if suite not in {*_OF_TLS_1_2, *_OF_TLS_1_3, "TLS_EMPTY_RENEGOTIATION_INFO_SCSV"}:
             raise Untranslatable(
                 "ssl.cipher.suites", f"names {suite}, which OpenSSL does not have, or does not count as safe: remove it"
@@ -261,7 +289,7 @@ def _pem(given: Mapping[str, str], key: str, label: str) -> str | None:
 
 
 def _checks_hostname(properties: Mapping[str, str]) -> bool:
-    """Java: `https` by default; the empty text switches the check off."""
+    """Return whether the host's name is checked. As in Java the default is `https`; an empty value means no check."""
     algorithm = properties.get("ssl.endpoint.identification.algorithm", "https").strip().lower()
     if algorithm not in {"https", ""}:
         raise Untranslatable(

@@ -1,4 +1,4 @@
-"""When an access token is asked for anew, and how long it lives. Plain decisions: times are Unix seconds."""
+"""Decisions when an access token is renewed, and how long it lives. They are pure; times are Unix seconds."""
 
 import base64
 import binascii
@@ -9,15 +9,15 @@ from typing import Any
 from lockstep_config.clients.oauth import RefreshRule
 
 UNKNOWN_LIFE_S = 3600.0
-"""For a token that does not say how long it lives: it is checked again after so long at most."""
+"""The life that is taken for a token that does not say how long it lives."""
 
 LONGEST_PAUSE_S = 10.0
-"""As Java: a login that failed is tried again after ten seconds."""
+"""The longest pause after failed logins. Java tries a failed login again after ten seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccessToken:
-    """A token as it came at `since`; the broker refuses it from `until` on."""
+    """A token that came at `since`; the broker refuses it from `until` on."""
 
     text: str = field(repr=False)
     since: float
@@ -25,11 +25,16 @@ class AccessToken:
 
 
 def refresh_at(token: AccessToken, rule: RefreshRule, chance: float) -> float:
-    """The moment from which on a new token is to be asked for; `chance` is a random number from 0 to 1.
+    """Return the moment from which on a new token is asked for.
 
-    Java's rule (`ExpiringCredentialRefreshingLogin.refreshMs`). The time is after a part of its life, not within
-    `min_period_s` of its beginning nor of `buffer_s` before its end. If it lives too short for both, these are ignored.
-    So they are where they leave its first moment only: a token would be asked for without end.
+    This is Java's rule (`ExpiringCredentialRefreshingLogin.refreshMs`). The time is after a part of the token's life,
+    not within `min_period_s` of its beginning nor of `buffer_s` before its end. If it lives too short for both, both
+    are ignored. They are also ignored if they leave only its first moment: a token would be asked for without end.
+
+    Args:
+        token: The token to be renewed.
+        rule: The rule of `sasl.login.refresh.*`.
+        chance: A random number from 0 to 1.
     """
     part = rule.window_factor + rule.window_jitter * chance
     at = token.since + (token.until - token.since) * part
@@ -40,18 +45,24 @@ def refresh_at(token: AccessToken, rule: RefreshRule, chance: float) -> float:
 
 
 LIBRDKAFKA_ASKS_AFTER = 0.8
-"""Of what is left of a token's life."""
+"""The part of a token's remaining life after which librdkafka asks for another."""
 
 
 def expiry_to_report(token: AccessToken, now: float, due: float) -> float:
-    """The end of a token for librdkafka, which asks for another by it and by nothing else. It is set so that librdkafka
-    asks when there is one, from `due` on. Before that it would get the same token again, and come back when
-    that has a twenty-fifth of its life left. Sessions as short as that can hardly be renewed in time."""
+    """Return the end of a token to tell librdkafka, which decides by it alone when it asks for another token.
+
+    It is set so that librdkafka asks from `due` on, when there is a new token. Before `due` librdkafka would get the
+    same token again, and come back when a twenty-fifth of its life is left. Sessions as short as that can hardly be
+    renewed in time.
+    """
     return token.until if due <= now else now + (due - now) / LIBRDKAFKA_ASKS_AFTER
 
 
 def jwt_expiry(text: str) -> float | None:
-    """The claim `exp` of a JWT; None where the token is none, or has none. Its signature is the broker's to check."""
+    """Return the claim `exp` of a JWT; None if the text is no JWT or has no such claim.
+
+    The broker checks its signature.
+    """
     try:
         return float(_claims(text)["exp"])
     except (ValueError, KeyError, TypeError):
@@ -59,7 +70,7 @@ def jwt_expiry(text: str) -> float | None:
 
 
 def jwt_subject(text: str) -> str | None:
-    """The claim `sub` of a JWT, by which brokers call its bearer; None as for `jwt_expiry`."""
+    """Return the claim `sub` of a JWT, the bearer's principal; None if the text is no JWT or has no such claim."""
     subject = _claims(text).get("sub")
     return subject if isinstance(subject, str) else None
 
@@ -76,5 +87,5 @@ def _claims(text: str) -> dict[str, Any]:
 
 
 def pause_after(failures: int) -> float:
-    """Seconds without another request after so many failures in a row."""
+    """Return the seconds without a request after this number of failures in a row."""
     return min(LONGEST_PAUSE_S, 0.5 * 2.0 ** min(failures - 1, 10)) if failures > 0 else 0.0

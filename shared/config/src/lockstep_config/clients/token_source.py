@@ -1,7 +1,7 @@
-"""The edge of `oauth`: asks for access tokens and keeps each until `token_refresh` says that it is time for another.
+"""The edge of `oauth`: it asks for access tokens, and keeps each until `token_refresh` says that it is to be renewed.
 
-One source serves every client of a process whose settings are equal, as one login does in Java. It is asked by
-librdkafka's threads and by our own connections alike.
+One source serves every client of a process whose settings are equal, as one login does in Java. Threads of librdkafka
+and our own connections ask it.
 """
 
 import base64
@@ -33,13 +33,13 @@ from lockstep_config.text.files import read_content
 from lockstep_config.text.secret_masking import SecretMask
 
 LONGEST_TOKEN_FILE = 65_536
-"""Bytes: a token with every role of a large directory has a tenth of it."""
+"""The most bytes of a token file. A token with every role of a large directory has a tenth of it."""
 
 ANSWER_BYTES = 1_000_000
-"""As Java: more is no token."""
+"""The most bytes of an answer that are read, as in Java: a token is never larger."""
 
 SHOWN = 200
-"""Characters of an answer that an error may show."""
+"""The most characters of an answer that an error shows."""
 
 ASKED_TOO_OFTEN = 429
 
@@ -47,18 +47,18 @@ log = logging.getLogger(__name__)
 
 
 class TokenUnavailable(ConnectionError):
-    """There is no access token to log in with; the text says whom we asked, what came, and what to do."""
+    """There is no access token to log in with. The text says who was asked, what came, and what to do."""
 
 
 class _Refused(TokenUnavailable):
-    """The endpoint answered, and will answer the same again."""
+    """The endpoint answered, and would answer the same again."""
 
 
 class TokenSource:
-    """Safe for use from several threads: one asks, the others wait for what it brings.
+    """A source of access tokens that several threads may use: one asks, the others wait for its token.
 
     While a token that is still good cannot be renewed it is given out, under one warning. After a failure there is no
-    request for a while (`pause_after`): a token server that is down is not asked by every connection.
+    request for a while (`pause_after`), so that not every connection asks a token server that is down.
     """
 
     def __init__(
@@ -79,11 +79,19 @@ class TokenSource:
         self._refresh_token: str | None = None
 
     def token(self) -> AccessToken:
-        """A token that is good now. Blocks while it is asked for. Raises TokenUnavailable."""
+        """Return a token that is good now. It blocks while the token is asked for.
+
+        Raises:
+            TokenUnavailable: There is no token that is still good, and none could be had.
+        """
         return self.token_and_end()[0]
 
     def token_and_end(self) -> tuple[AccessToken, float]:
-        """The same, and the end of it to give librdkafka (`expiry_to_report`)."""
+        """Return a token that is good now, and the end to tell librdkafka (`expiry_to_report`).
+
+        Raises:
+            TokenUnavailable: There is no token that is still good, and none could be had.
+        """
         with self._lock:
             token = self._good_now()
             return token, expiry_to_report(token, self._clock(), max(self._due, self._silent_until))
@@ -113,12 +121,12 @@ class TokenSource:
 
     @property
     def extensions(self) -> dict[str, str]:
-        """SASL extensions that go with each token."""
+        """The SASL extensions that go with each token."""
         return dict(self._settings.extensions)
 
     @property
     def subject(self) -> str | None:
-        """Our principal in the newest token; None without a token, or if it has none. Requests no token."""
+        """The principal in the newest token; None without a token, or if the token has none. It requests no token."""
         token = self._token
         return None if token is None else jwt_subject(token.text)
 
@@ -172,12 +180,12 @@ class TokenSource:
         form = [*settings.form, *((name, _read(file)) for name, file in settings.form_files)]
         renewing = ("grant_type", "refresh_token") in form
         if renewing and self._refresh_token is not None:
-            # A server may hand out another one with each answer, and take the former no more.
+            # A server may give another refresh token with each answer, and then refuse the former one.
             form = [(name, self._refresh_token if name == "refresh_token" else value) for name, value in form]
         try:
             answer = self._posted(urlencode(form))
         except _Refused:
-            self._refresh_token = None  # the configured one has its turn again
+            self._refresh_token = None  # the configured refresh token is used again
             raise
         text = answer.get("access_token")
         if not isinstance(text, str) or not text:
@@ -186,7 +194,7 @@ class TokenSource:
             self._refresh_token = answer["refresh_token"]
         now, expiry_text = self._clock(), answer.get("expires_in")
         life = float(expiry_text) if isinstance(expiry_text, int | float) else None
-        # The broker goes by the claim, which is in whole seconds: up to one less than what the server says.
+        # The broker takes the end from the claim. It is in whole seconds, up to one less than the server's.
         ends = [end for end in (None if life is None else now + life, jwt_expiry(text)) if end is not None]
         until = min(ends, default=now + UNKNOWN_LIFE_S)
         if until <= now:
@@ -216,7 +224,7 @@ class TokenSource:
         answer = _parsed(content)
         if status == http.client.OK and answer is not None:
             return answer
-        if status == http.client.OK:  # what came may be a token, only not as it should
+        if status == http.client.OK:  # the answer may be a token in a wrong form, so it is not shown
             raise _Refused(f"{endpoint} gave no token: its answer is no JSON object; check that it is a token endpoint")
         why = self._masked(_server_words(answer, content))
         sentence = f"{endpoint} gave no token: HTTP {status}{why and f' ({why})'}"
@@ -252,16 +260,18 @@ class TokenSource:
             connection.close()
 
     def _masked(self, text: str) -> str:
-        """What a server says of our request, without what was secret in it."""
+        """Return a server's words about the request, with the request's secrets masked."""
         secrets = [self._settings.client_secret, self._refresh_token, *(value for _, value in self._settings.form)]
         grants = ("client_credentials", "refresh_token", "password")
         return SecretMask(secret for secret in secrets if secret not in grants).mask(text)
 
 
 class TokenCallback:
-    """librdkafka's `oauth_cb`: (token, its end, principal, extensions), served by a thread of librdkafka's own whether
-    somebody polls the client or not. What it raises becomes a failed login, which
-    librdkafka tries again."""
+    """librdkafka's `oauth_cb`, which returns token, end, principal and extensions.
+
+    A thread of librdkafka's own calls it, whether the client is polled or not. An exception becomes a failed login,
+    which librdkafka tries again.
+    """
 
     def __init__(self, source: TokenSource) -> None:
         self.source = source
@@ -276,7 +286,7 @@ _making = threading.Lock()
 
 
 def shared_token_source(settings: TokenSettings) -> TokenSource:
-    """The source of this process for these settings."""
+    """Return the one source of this process for these settings."""
     with _making:
         return _sources.setdefault(settings, TokenSource(settings))
 
@@ -301,7 +311,7 @@ def _parsed(content: bytes) -> dict[str, Any] | None:
 
 
 def _server_words(answer: dict[str, Any] | None, content: bytes) -> str:
-    """An OAuth server's own words, or the beginning of its answer."""
+    """Return an OAuth server's own words, or the beginning of its answer."""
     if answer is None:
         return " ".join(content[:SHOWN].decode("utf-8", "replace").split())
     words = (answer.get("error"), answer.get("error_description"))

@@ -1,1 +1,1 @@
-"""What a flow's connections need: permissions, principals' conflicts, certificates and their ends."""
+"""The needs of a flow's connections: permissions, principals, certificates and their ends."""

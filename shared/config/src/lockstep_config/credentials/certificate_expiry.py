@@ -1,4 +1,4 @@
-"""When the certificates end that a flow's connections are made with."""
+"""The ends of the certificates with which the connections of a flow are made."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,8 +18,10 @@ KEYSTORE, TRUSTSTORE, TOKEN_TRUSTSTORE = "keystore", "truststore", "token-trusts
 
 @dataclass(frozen=True, slots=True)
 class CertificateEnds:
-    """Of what the clients of one cluster have for one use: when each certificate ends, Unix seconds, each time once and
-    in order."""
+    """The ends of the certificates that the clients of one cluster have for one use.
+
+    `at` has each end once, in order, in Unix seconds.
+    """
 
     cluster: str
     use: str
@@ -27,8 +29,13 @@ class CertificateEnds:
 
 
 def certificate_ends(settings: FlowSettings) -> tuple[CertificateEnds, ...]:
-    """Of both clusters of a flow, as the stores hold them now. Nothing for a use without certificates of its own (the
-    system's are its own matter). Raises OSError, whose text names the file (`tls.load_material`)."""
+    """Return the ends of the certificates of a flow on both clusters, as the stores hold them now.
+
+    A use without certificates of its own has no entry: it uses the system's.
+
+    Raises:
+        OSError: A store cannot be read; the text names the file (`tls.load_material`).
+    """
     source, target = settings.flow.source, settings.flow.target
     return tuple(
         one
@@ -38,7 +45,11 @@ def certificate_ends(settings: FlowSettings) -> tuple[CertificateEnds, ...]:
 
 
 def connection_ends(cluster: str, clients: Iterable[Mapping[str, str]]) -> tuple[CertificateEnds, ...]:
-    """As `certificate_ends`, of clients with these properties."""
+    """Return the ends of the certificates that clients with these properties have on one cluster.
+
+    Raises:
+        OSError: A store cannot be read; the text names the file.
+    """
     found: dict[str, set[float]] = {}
     for use, pem in _in_use(clients):
         found.setdefault(use, set()).update(_ends_in(pem))
@@ -46,16 +57,19 @@ def connection_ends(cluster: str, clients: Iterable[Mapping[str, str]]) -> tuple
 
 
 def first_end(ends: CertificateEnds, now: float) -> float:
-    """When certificates stop to be accepted. Every certificate that we present has to be good, so it is the earliest.
-    Of the trusted ones one may serve in the place of another, as while an authority changes. Those that have ended
-    already count only when all have."""
+    """Return when the certificates stop to be accepted, in Unix seconds.
+
+    Every certificate that a client presents has to be good, so the earliest end of a keystore counts. A trusted
+    certificate may stand in for another, as while an authority changes. So an end of a truststore that is in the past
+    counts only if all are.
+    """
     if ends.use == KEYSTORE:
         return ends.at[0]
     return next((at for at in ends.at if at > now), ends.at[-1])
 
 
 def _in_use(clients: Iterable[Mapping[str, str]]) -> Iterator[tuple[str, str]]:
-    """Use and certificates, those of equal settings once."""
+    """Yield each use and its certificates as PEM, once for equal settings."""
     brokers: set[TlsSettings] = set()
     endpoints: set[TlsSettings] = set()
     for properties in clients:
@@ -74,10 +88,10 @@ def _in_use(clients: Iterable[Mapping[str, str]]) -> Iterator[tuple[str, str]]:
 
 
 def _ends_in(pem: str) -> Iterator[float]:
-    from cryptography.x509 import load_pem_x509_certificate  # not for a client without TLS: see `load_material`
+    from cryptography.x509 import load_pem_x509_certificate  # only with TLS, as in `load_material`
 
     for block in _CERTIFICATE.findall(pem):
         try:
             yield load_pem_x509_certificate(block.encode()).not_valid_after_utc.timestamp()
         except ValueError:
-            continue  # OpenSSL takes some that this does not read, and it is OpenSSL that connects
+            continue  # OpenSSL connects, and takes some certificates that cryptography cannot read

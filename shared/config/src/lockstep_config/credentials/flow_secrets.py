@@ -1,4 +1,4 @@
-"""The secrets of a flow's clients, to be kept out of what others write."""
+"""The secrets of a flow's clients, which must not appear in what others write."""
 
 from collections.abc import Iterator
 from dataclasses import fields
@@ -9,7 +9,7 @@ from lockstep_config.text.secrets import is_secret
 
 
 def flow_secrets(settings: FlowSettings) -> frozenset[str]:
-    """Return every password, key and token in the client properties of a flow, and the options of its logins."""
+    """Return every password, key and token in a flow's client properties, and the secret options of its logins."""
     return frozenset(_values(settings))
 
 

@@ -1,8 +1,9 @@
-"""Which permissions a flow's users need on its two clusters, each with the feature that needs it.
+"""The permissions that a flow's users need on its two clusters, each with the feature that needs it.
 
-One declaration with three uses. The tests' brokers grant exactly these, and `acls-needed.md` lists them. The error of a
-refused request says from here why it was needed. Words are those of `kafka-acls`. What Kafka grants along with another
-operation is not listed beside it (Describe with Read, Write, Delete and Alter; DescribeConfigs with AlterConfigs).
+This one declaration has three uses. The tests' brokers grant exactly these, and `acls-needed.md` lists them. The
+error of a refused request takes from here why it was needed. Words are those of `kafka-acls`. What Kafka grants along
+with another operation is not listed beside it (Describe with Read, Write, Delete and Alter; DescribeConfigs with
+AlterConfigs).
 """
 
 import shlex
@@ -21,20 +22,22 @@ EVERY = "*"
 CHECKED = "settings that would lose what this topic holds are found"
 THE_CLUSTER = "kafka-cluster"
 UNKNOWN_PRINCIPAL = "User:OURS"
-"""The placeholder of our principal where it is unknown (`find_principal`)."""
+"""The placeholder for the client's principal while it is unknown (`find_principal`)."""
 
 IMPLIED: Mapping[str, frozenset[str]] = {
     "Describe": frozenset({"Read", "Write", "Delete", "Alter"}),
     "DescribeConfigs": frozenset({"AlterConfigs"}),
 }
-"""Kafka grants the first along with each of the others."""
+"""Operations that Kafka grants along with others, each with those others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """One operation on one resource: topic, group, transactional-id or cluster. `name` is `*` for every one
-    of them, and the prefix where `pattern` is prefixed.
-    `feature` ends the sentence "it is needed for ..."."""
+    """One operation on one resource: topic, group, transactional-id or cluster.
+
+    `name` is `*` for all resources of that type, and the prefix if `pattern` is prefixed. `feature` ends the sentence
+    "it is needed for ...".
+    """
 
     resource: str
     name: str
@@ -43,7 +46,7 @@ class Grant:
     pattern: str = LITERAL
 
     def covers(self, resource: str, name: str, operation: str) -> bool:
-        """Whether this is what a request for the operation on that resource lacks."""
+        """Return whether a refused operation on that resource lacks this grant."""
         named = self.name in (EVERY, name) or (self.pattern == PREFIXED and name.startswith(self.name))
         asked = operation == self.operation or self.operation in IMPLIED.get(operation, ())
         return resource == self.resource and asked and (named or resource == "cluster")
@@ -51,8 +54,11 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """What ends a refusal: `lacks` says who lacks what and what it is for, `command` grants it. Refusals of one cause
-    have one command."""
+    """The command that ends a refusal.
+
+    `lacks` says which principal lacks which permission and what needs it, `command` grants it. Refusals of one cause
+    have one command.
+    """
 
     lacks: str
     command: str
@@ -63,26 +69,26 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What we need on one cluster, and as whom: enough to say what a refusal means and what ends it."""
+    """The permissions that a flow needs on one cluster, and the login that needs them."""
 
     login: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Java's properties with which we log in there: they hold secrets."""
+    """Java's properties with which the flow logs in to the cluster. They hold secrets."""
     bootstrap: str = ""
     grants: tuple[Grant, ...] = ()
 
     @property
     def principal(self) -> str:
-        """As it is now: a token shows it only when it is there, and a certificate may be replaced."""
+        """The principal as it is now: a token shows it only once it is there, and a certificate may be replaced."""
         return find_principal(self.login) or UNKNOWN_PRINCIPAL
 
     def _grant(self, resource: str, name: str, operation: str) -> Grant | None:
         found = [grant for grant in self.grants if grant.covers(resource, name, operation)]
-        # The one that names the resource itself says more than the one for all.
+        # A grant that names the resource itself says more than a grant for all.
         found.sort(key=lambda grant: (grant.operation != operation, grant.name == EVERY, -len(grant.name)))
         return found[0] if found else None
 
     def remedy(self, resource: str, name: str, operation: str) -> Remedy:
-        """What ends a refusal of the operation."""
+        """Return what ends a refusal of the operation on that resource."""
         grant = self._grant(resource, name, operation)
         about = "the cluster" if resource == "cluster" else f"{resource} {name}"
         wanted = grant or Grant(resource, name, operation, "")
@@ -96,8 +102,11 @@ NO_ACCESS = Access()
 
 
 def source_grants(settings: FlowSettings) -> tuple[Grant, ...]:
-    """On the flow's source: what Strimzi lists for MirrorMaker 2's source user and nothing else, less where the flow
-    does less. A flow in the place of a MirrorMaker 1 also commits for its group, as that did."""
+    """Return the grants on the flow's source.
+
+    They are those that Strimzi lists for MirrorMaker 2's source user and no others, less if the flow does less. A
+    flow in the place of a MirrorMaker 1 also commits for its group, as MirrorMaker 1 did.
+    """
     grants = [
         *_topic(EVERY, "records are copied from the topics that are mirrored", "Read"),
         *_topic(EVERY, "the copies of topics get their configs", "DescribeConfigs"),
@@ -122,7 +131,7 @@ def source_grants(settings: FlowSettings) -> tuple[Grant, ...]:
 
 
 def target_grants(settings: FlowSettings) -> tuple[Grant, ...]:
-    """On the flow's target."""
+    """Return the grants on the flow's target."""
     grants = [*_ours(settings), *_copies(settings)]
     policy = settings.policy
     if settings.checkpoint.enabled:
@@ -148,7 +157,7 @@ def target_grants(settings: FlowSettings) -> tuple[Grant, ...]:
 
 
 def _ours(settings: FlowSettings) -> list[Grant]:
-    """What Lockstep keeps there for itself."""
+    """Return the grants on Lockstep's own topics, groups and transactional ids on the target."""
     flow, instance, plane = settings.flow, settings.group_id, settings.data_plane
     grants = [
         *_topic(state_topic(flow, instance), "the flow's state", "Create", "Read", "Write"),
@@ -176,7 +185,10 @@ def _ours(settings: FlowSettings) -> list[Grant]:
 
 
 def _copies(settings: FlowSettings) -> list[Grant]:
-    """On the copies of topics. Where they keep their names there is no prefix to tell them by."""
+    """Return the grants on the copies of topics.
+
+    If topics keep their names, no prefix tells the copies from other topics, so the grants are for every topic.
+    """
     name, pattern = EVERY, LITERAL
     if not settings.keeps_names:
         remote = settings.remote_topic("t")
@@ -191,7 +203,7 @@ def _copies(settings: FlowSettings) -> list[Grant]:
     }
     if settings.topic_sync.keeps_counts:
         del needed["Alter"]
-    # The one comes along with the other.
+    # AlterConfigs includes DescribeConfigs.
     del needed["DescribeConfigs" if settings.topic_sync.sync_configs else "AlterConfigs"]
     return [Grant("topic", name, operation, why, pattern) for operation, why in needed.items()]
 
@@ -209,7 +221,7 @@ def _topic(name: str, feature: str, *operations: str) -> list[Grant]:
 
 
 def _once(grants: Iterable[Grant]) -> tuple[Grant, ...]:
-    """What grants the same is one grant, for all its features."""
+    """Merge grants of the same operation on the same resource into one, which names all their features."""
     found: dict[tuple[str, str, str], Grant] = {}
     for grant in grants:
         same = (grant.resource, grant.name, grant.operation)
@@ -220,7 +232,7 @@ def _once(grants: Iterable[Grant]) -> tuple[Grant, ...]:
 
 
 def grant_command(grant: Grant, principal: str, bootstrap: str) -> str:
-    """The command line that grants it."""
+    """Return the command line that grants a permission."""
     words = ["kafka-acls", "--bootstrap-server", bootstrap, "--add", "--allow-principal", principal]
     words += ["--operation", grant.operation]
     words += ["--cluster"] if grant.resource == "cluster" else [f"--{grant.resource}", grant.name]
@@ -230,7 +242,7 @@ def grant_command(grant: Grant, principal: str, bootstrap: str) -> str:
 
 
 def needed_access(settings: FlowSettings, alias: str) -> Access:
-    """What the flow needs on the cluster of that alias, its source or its target."""
+    """Return the permissions that the flow needs on its source or its target, by the cluster's alias."""
     cluster = settings.source if alias == settings.flow.source else settings.target
     grants = source_grants(settings) if alias == settings.flow.source else target_grants(settings)
     return Access(cluster.properties, cluster.bootstrap, grants)

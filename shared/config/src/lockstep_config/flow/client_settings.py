@@ -1,16 +1,17 @@
 """Settings for the clients of a flow: confluent-kafka's (librdkafka) and our own connections.
 
-Each function returns a new dict, for clients may write into what they are given. It reads the cluster's key- and
-truststores now, so that renewed certificates count from the next call. It raises `StoresUnusable` for unusable stores.
-They were usable when the configuration was loaded, so they are just being replaced, one after the other. All values are
-texts but one, `oauth_cb` under OAUTHBEARER, which cannot be pickled: call these where the client is made.
+Each function returns a new dict, for clients may write into it. It reads the cluster's keystores and truststores now,
+so that renewed certificates count from the next call. It raises `StoresUnusable` for unusable stores. They were
+usable when the configuration was loaded, so they are just being replaced, one after the other. All values are texts
+but one, `oauth_cb` under OAUTHBEARER, which cannot be pickled: call these functions in the process that makes the
+client.
 
-`role` is one of MM2's (`mm2-behaviour.md` §5.4), such as `replication-consumer`, or a name of our own. It ends the
-`client.id`, so that brokers' logs and quotas see the same names as under MirrorMaker.
+`role` is one of MM2's (`mm2-behaviour.md` §5.4), such as `replication-consumer`, or a name of Lockstep's own. It ends
+the `client.id`, so that brokers' logs and quotas see the same names as under MirrorMaker.
 
-None of the consumers is in a group. librdkafka wants a `group.id` all the same and asks brokers for the group's
+None of the consumers is in a group. librdkafka needs a `group.id` all the same, and asks brokers for the group's
 coordinator, over and over while they refuse. Consumers of the target name a group that the flow's user may read
-(`permissions`). Those of the source have none, for there is none that they surely may.
+(`permissions`). Consumers of the source name none, for there is no group that they surely may read.
 """
 
 from collections.abc import Iterator, Mapping
@@ -37,49 +38,51 @@ OURS = "Lockstep"
 
 
 class StoresUnusable(OSError):
-    """Certificates, keys or stores cannot be read now, or do not belong together; the text names the file."""
+    """Certificates, keys or stores cannot be read now, or do not belong together. The text names the file."""
 
 
 def source_consumer(settings: FlowSettings, role: str) -> dict[str, Any]:
-    """A consumer on the source. It never commits; without `auto.offset.reset` in the file it begins at the earliest
-    offset."""
+    """Return the settings of a consumer on the source.
+
+    It never commits. Without `auto.offset.reset` in the file it begins at the earliest offset.
+    """
     return _consumer(settings, settings.clients.source_consumer, role)
 
 
 def source_admin(settings: FlowSettings, role: str = "replication-source-admin") -> dict[str, Any]:
-    """An admin client on the source."""
+    """Return the settings of an admin client on the source."""
     return _client(settings, settings.clients.source_admin, "admin", role)
 
 
 def source_producer(settings: FlowSettings, role: str) -> dict[str, Any]:
-    """A producer on the source, where nothing is written unless somebody asks for it."""
+    """Return the settings of a producer on the source, to which a flow writes only on request."""
     return _producer(settings, settings.clients.source_producer, role)
 
 
 def target_consumer(settings: FlowSettings, role: str) -> dict[str, Any]:
-    """A consumer on the target. It never commits."""
+    """Return the settings of a consumer on the target. It never commits."""
     return _consumer(settings, settings.clients.target_consumer, role) | _permitted_group(settings)
 
 
 def target_producer(settings: FlowSettings, role: str) -> dict[str, Any]:
-    """A producer on the target for facts (not for mirrored records, which librdkafka never sees)."""
+    """Return the settings of a producer of facts on the target. Mirrored records never go through librdkafka."""
     return _producer(settings, settings.clients.target_producer, role)
 
 
 def target_admin(settings: FlowSettings, role: str = "replication-target-admin") -> dict[str, Any]:
-    """An admin client on the target."""
+    """Return the settings of an admin client on the target."""
     return _client(settings, settings.clients.target_admin, "admin", role)
 
 
 def offset_syncs_producer(settings: FlowSettings, role: str = "") -> dict[str, Any]:
-    """A producer on the cluster that `offset-syncs.topic.location` names."""
+    """Return the settings of a producer on the cluster that `offset-syncs.topic.location` names."""
     side = settings.data_plane.offset_syncs_location
     properties = settings.clients.source_producer if side == "source" else settings.clients.target_producer
     return _producer(settings, properties, role or f"offset-syncs-{side}-producer")
 
 
 def offset_syncs_consumer(settings: FlowSettings, role: str = "") -> dict[str, Any]:
-    """A consumer on the cluster that `offset-syncs.topic.location` names."""
+    """Return the settings of a consumer on the cluster that `offset-syncs.topic.location` names."""
     side, clients = settings.data_plane.offset_syncs_location, settings.clients
     properties = clients.source_consumer if side == "source" else clients.target_consumer
     conf = _consumer(settings, properties, role or f"offset-syncs-{side}-consumer", "MirrorCheckpointConnector")
@@ -87,23 +90,25 @@ def offset_syncs_consumer(settings: FlowSettings, role: str = "") -> dict[str, A
 
 
 def connections(settings: FlowSettings, side: Side) -> list[dict[str, Any]]:
-    """Settings of admin clients that connect to one side in each of the ways in which the flow does, once for those
-    that are alike."""
+    """Return the settings of admin clients that connect to one side in each way in which the flow's clients do.
+
+    Equal connections have one admin client.
+    """
     return [connection_admin(settings, connection) for connection in _ways(settings, side)]
 
 
 def connection_admin(settings: FlowSettings, properties: Mapping[str, str]) -> dict[str, Any]:
-    """An admin client that connects as a client with these properties does."""
+    """Return the settings of an admin client that connects as a client with these properties does."""
     return _client(settings, connection_properties(properties), "admin", "connection")
 
 
 def connection_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """Those of a client's properties by which it connects and logs in."""
+    """Return the properties by which a client connects and logs in."""
     return {key: properties[key] for key in properties if key in CONNECTION}
 
 
 def connects_in_one_way(settings: FlowSettings, side: Side) -> bool:
-    """Whether all clients of a flow reach that side, and are let in there, or none of them is."""
+    """Return whether all clients of a flow connect to one side in the same way, so that all can log in or none."""
     return len(_ways(settings, side)) == 1
 
 
@@ -122,8 +127,10 @@ def _ways(settings: FlowSettings, side: Side) -> list[Mapping[str, str]]:
 
 
 def client_id(settings: FlowSettings, role: str, properties: Mapping[str, str], connector: str = "") -> str:
-    """`[user's|]S->T|connector|role`, as MM2 names its clients; the user's is the `client.id` of the client's
-    properties."""
+    """Return `[user's|]S->T|connector|role`, as MM2 names its clients.
+
+    The user's part is the `client.id` of the client's properties. An empty `connector` is found by the role.
+    """
     of_user = properties.get("client.id", "").strip()
     if not connector:
         connector = next((name for prefix, name in _CONNECTOR_OF_ROLE if role.startswith(prefix)), OURS)
@@ -131,10 +138,13 @@ def client_id(settings: FlowSettings, role: str, properties: Mapping[str, str], 
 
 
 def wire_connection(properties: Mapping[str, str], client_id: str, opening_s: float) -> dict[str, Any]:
-    """Return keyword arguments for `lockstep_kafka.wire.connection.Connection` from a client's Java properties.
+    """Return the keyword arguments for `lockstep_kafka.wire.connection.Connection` from a client's Java properties.
 
-    It reads the certificates' files now, so that renewed ones count from the next call. A context of TLS cannot be
-    pickled: call this where the connection is made. Raises StoresUnusable: the certificates do not serve.
+    The files of certificates are read now, so that renewed ones count from the next call. A TLS context cannot be
+    pickled: call this in the process that makes the connection.
+
+    Raises:
+        StoresUnusable: A certificate, key or store cannot be used.
     """
     idle_ms = max_idle_ms(properties)
     return {
@@ -146,8 +156,11 @@ def wire_connection(properties: Mapping[str, str], client_id: str, opening_s: fl
 
 
 def wire_security(side: Cluster | Mapping[str, str]) -> dict[str, Any]:
-    """Return those arguments that are about security: `ssl_context` under TLS, `login` under SASL. Raises
-    StoresUnusable."""
+    """Return the arguments that are about security: `ssl_context` under TLS, `login` under SASL.
+
+    Raises:
+        StoresUnusable: A certificate, key or store cannot be used.
+    """
     properties = side.properties if isinstance(side, Cluster) else side
     arguments: dict[str, Any] = {}
     if uses_tls(properties):
@@ -185,7 +198,7 @@ def _client(
 ) -> dict[str, Any]:
     translation = translated(properties, kind)
     for key, why in translation.refused:
-        # A loaded configuration has none: this is for properties made by hand.
+        # A loaded configuration has no refused property. Properties made by hand may have one.
         raise Untranslatable(key, f"{key} {why}")
     conf: dict[str, Any] = {**translation.settings}
     if uses_tls(properties):

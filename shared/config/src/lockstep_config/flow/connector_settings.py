@@ -1,5 +1,7 @@
-"""Settings of MM2's three connectors but for the copying of records: topics, ACLs, checkpoints, heartbeats,
-restarts."""
+"""Settings of MM2's three connectors but for the copying of records.
+
+They are about topics, ACLs, checkpoints, heartbeats and restarts.
+"""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -12,9 +14,11 @@ from lockstep_state.names import Flow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSyncSettings:
-    """Remote topics, partitions and configs (`mm2-behaviour.md` §4.1 to 4.5). `refresh_every` is the longest time, not
-    the usual one. `keeps_counts`: topics that exist on the target keep their number of partitions, also if the source's
-    is another."""
+    """Settings of remote topics, their partitions and configs (`mm2-behaviour.md` §4.1 to 4.5).
+
+    `refresh_every` is the longest time, not the usual one. With `keeps_counts` topics that exist on the target keep
+    their number of partitions, also if the source's is another.
+    """
 
     refresh_enabled: bool = key_field(KEYS["refresh.topics.enabled"])
     refresh_every: timedelta = key_field(KEYS["refresh.topics.interval.seconds"])
@@ -24,18 +28,19 @@ class TopicSyncSettings:
     heartbeats_replicated: bool = key_field(KEYS["heartbeats.replication.enabled"])
     keeps_counts: bool = False
     cycles_exact: bool = False
-    """A name alone makes no copy: the topic that it names has to be on the other cluster."""
+    """True if a name alone makes no copy: the topic that it names has to be on the other cluster."""
     aliases: frozenset[str] = frozenset()
-    """Of all clusters of the file."""
+    """The aliases of all clusters of the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AclSyncSettings:
-    """ACLs of mirrored topics (`mm2-behaviour.md` §4.6), and what is asked for beyond MM2's rule (`lockstep.acls.*`).
+    """Settings of the ACLs of mirrored topics (`mm2-behaviour.md` §4.6), with those beyond MM2's (`lockstep.acls.*`).
 
-    `prefixed`, `groups`: such bindings too. `delete`: also take back what we added and the source revoked, unless it is
-    more than `delete_max` bindings in a round. `shared` are the file's other flows that may bring the same binding to
-    the target where it keeps its name, or back to the source. What keeps its name is not taken back then.
+    `prefixed` and `groups` include such bindings. `delete` also deletes bindings that Lockstep added and the source
+    revoked, unless they are more than `delete_max` in a round. `shared` are the file's other flows that may bring the
+    same binding to the target where it keeps its name, or back to the source. Bindings that keep their name are then
+    not deleted.
     """
 
     enabled: bool = True
@@ -49,11 +54,12 @@ class AclSyncSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointSettings:
-    """Group positions translated and, when asked, written to the target (`mm2-behaviour.md` §3).
+    """Settings of the translation of group positions (`mm2-behaviour.md` §3).
 
-    `enabled` is `emit.checkpoints.enabled`; False also where the flow itself is not enabled. `tasks_max` None: not set.
-    `opposite` is the state topic, on the source, of the flow from the target to the source. Groups that fail back are
-    translated by it; None: there is no such flow.
+    On request positions are also written to the target's groups. `enabled` is `emit.checkpoints.enabled`, and False
+    if the flow itself is not enabled. `tasks_max` is None if it is not set. `opposite` is the state topic, on the
+    source, of the flow from the target to the source. Groups that fail back are translated by it. It is None if there
+    is no such flow.
     """
 
     enabled: bool = True
@@ -66,15 +72,18 @@ class CheckpointSettings:
     tasks_max: int | None = key_field(KEYS["tasks.max"])
     opposite: str | None = key_field(KEYS["lockstep.checkpoint.opposite"])
     siblings: tuple[str, ...] = ()
-    """The state topics, on the target, of flows that may write to the same topics there and move the same groups."""
+    """The state topics, on the target, of flows that may write to the same topics and move the same groups."""
     follow_rewinds: bool = False
-    """`lockstep.groups.on.rewind` is `follow`."""
+    """True if `lockstep.groups.on.rewind` is `follow`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutoRestart:
-    """Whether what failed is started again by itself (Strimzi's `autoRestart`). `max_restarts`: starts in a row that
-    fail again, None: no limit. Without it, or beyond, it waits for the command `restart`."""
+    """The rule by which failed work is started again by itself (Strimzi's `autoRestart`).
+
+    `max_restarts` limits the starts in a row that fail again; None means no limit. If it is not enabled, or beyond
+    the limit, the work waits for the command `restart`.
+    """
 
     enabled: bool = key_field(KEYS["lockstep.auto.restart.enabled"])
     max_restarts: int | None = key_field(KEYS["lockstep.auto.restart.max"])
@@ -82,7 +91,7 @@ class AutoRestart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutoRestarts:
-    """`AutoRestart` of each of MM2's three connectors."""
+    """The `AutoRestart` of each of MM2's three connectors."""
 
     source: AutoRestart = AutoRestart()
     checkpoint: AutoRestart = AutoRestart()
@@ -91,8 +100,10 @@ class AutoRestarts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedPhase:
-    """That a file lets something rest (`lockstep.state`): `phase` is the word, `key` the line as its author knows it,
-    with its place in the file."""
+    """A line of the file that pauses or stops a connector (`lockstep.state`).
+
+    `phase` is the word. `key` is the line as its author knows it, with its place in the file.
+    """
 
     phase: Literal["paused", "stopped"]
     key: str
@@ -100,7 +111,7 @@ class StatedPhase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedPhases:
-    """What the file states of each of MM2's three connectors; None: commands decide."""
+    """The stated phase of each of MM2's three connectors; None means that commands decide."""
 
     source: StatedPhase | None = None
     checkpoint: StatedPhase | None = None
@@ -112,8 +123,10 @@ NOTHING_STATED = StatedPhases()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatSettings:
-    """Heartbeats of a pair of clusters (`mm2-behaviour.md` §4.9). `enabled` does not depend on the flow being
-    enabled."""
+    """Settings of the heartbeats of a pair of clusters (`mm2-behaviour.md` §4.9).
+
+    `enabled` does not depend on the flow being enabled.
+    """
 
     enabled: bool = True
     every: timedelta = key_field(KEYS["emit.heartbeats.interval.seconds"])

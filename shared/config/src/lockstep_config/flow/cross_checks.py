@@ -1,4 +1,4 @@
-"""What several lines of a flow must agree on. Pure; what does not fit goes into `Diagnostics`."""
+"""Checks that several lines of a flow agree. They are pure, and report to `Diagnostics`."""
 
 from collections.abc import Iterator, Sequence
 
@@ -20,7 +20,7 @@ SYNCS = "offset syncs"
 def check_agreements(
     layers: Layers, reader: Reader, plane: DataPlaneSettings, policy: ReplicationPolicy, findings: Diagnostics
 ) -> None:
-    """Everything about one flow."""
+    """Check all lines of one flow against each other."""
     if plane.enabled:
         _check_offset_syncs(reader, findings)
         _check_checkpoints(reader, findings)
@@ -62,7 +62,7 @@ def _check_spark(layers: Layers, plane: DataPlaneSettings, findings: Diagnostics
 
 
 def _check_offset_syncs(reader: Reader, findings: Diagnostics) -> None:
-    """KIP-1031: who writes no offset syncs must not say where they go (`mm2-behaviour.md` §5.2)."""
+    """Refuse a place for offset syncs if the flow writes none, by KIP-1031 (`mm2-behaviour.md` §5.2)."""
     if reader.value("emit.offset-syncs.enabled"):
         return
     for key in ("offset-syncs.topic.replication.factor", "offset-syncs.topic.location"):
@@ -79,8 +79,11 @@ def _check_offset_syncs(reader: Reader, findings: Diagnostics) -> None:
 
 
 def _check_checkpoints(reader: Reader, findings: Diagnostics) -> None:
-    """MM2 refuses a checkpoint connector that writes none (`mm2-behaviour.md` §7 no. 32); here the rest of the flow
-    goes on."""
+    """Note that a flow has no checkpoints.
+
+    MM2 refuses a checkpoint connector that writes none (`mm2-behaviour.md` §7 no. 32). In Lockstep the rest of the
+    flow goes on.
+    """
     off = reader.entry("emit.checkpoints.enabled")
     if off is None or reader.value("emit.checkpoints.enabled"):
         return
@@ -123,8 +126,11 @@ def _check_aliases(
 
 
 def check_shared_topics(layers: Layers, flows: Sequence[FlowSettings], findings: Diagnostics) -> None:
-    """Two flows with an alias in common may keep offset syncs or checkpoints in one topic. Where they select the same
-    topics, each would move groups by the other's positions, as in MM2."""
+    """Refuse flows that keep offset syncs or checkpoints in one topic and may select the same topics.
+
+    Two flows with an alias in common may share such a topic. Each would move groups by the other's positions, as in
+    MM2.
+    """
     first: dict[tuple[str, str, str], FlowSettings] = {}
     for settings in flows:
         for what, cluster, topic, instead in _kept_in(settings):
@@ -140,7 +146,7 @@ def check_shared_topics(layers: Layers, flows: Sequence[FlowSettings], findings:
 
 
 def _kept_in(settings: FlowSettings) -> Iterator[tuple[str, str, str, str]]:
-    """What, on which cluster, in which topic, and what to do so that it is in another."""
+    """Yield each content that a flow keeps, its cluster, its topic, and how to move it to another topic."""
     if not settings.checkpoint.enabled:
         return
     flow, off = settings.flow, f"or set {settings.flow}.emit.checkpoints.enabled=false"

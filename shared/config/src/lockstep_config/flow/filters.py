@@ -1,5 +1,7 @@
-"""A flow's filters and its replication policy: MM2's own, or the Python classes that the file names. Pure, but for the
-import of those."""
+"""A flow's filters and its replication policy: MM2's own, or the Python classes that the file names.
+
+This module is pure but for the import of those classes.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -39,7 +41,7 @@ C = TypeVar("C", bound=PythonClass)
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What is mirrored, and under which names."""
+    """The filters of topics, groups and configs of a flow, and its replication policy."""
 
     policy: ReplicationPolicy
     topics: Names
@@ -48,7 +50,7 @@ class Filters:
 
 
 def read_filters(layers: Layers, reader: Reader, rules: RuleSet, findings: Diagnostics) -> Filters:
-    """Of one flow. If a class cannot be used, that is a problem and MM2's own replaces it."""
+    """Return the filters of one flow. A class that cannot be used is a problem, and MM2's own replaces it."""
     separator: str = reader.value("replication.policy.separator")
     alias = precedence.aliases(layers, reader.flow).source
     internal = reader.value("replication.policy.internal.topic.separator.enabled") and rules.separator_in_internal
@@ -93,7 +95,7 @@ def _own(
 ) -> C | None:
     found = reader.entry(JAVA_KEYS[java])
     if kind is not PythonPolicy and not reader.value("enabled"):
-        return None  # it has heartbeats only, which no filter applies to
+        return None  # the flow has heartbeats only, and no filter applies to them
     if found is None:
         theirs = reader.entry(java)
         if theirs and (refusal := refused_class(theirs.value, KEYS[java])):
@@ -112,7 +114,10 @@ def _own(
 
 
 def _remark(policy: PythonPolicy, reader: Reader, alias: str, findings: Diagnostics) -> None:
-    """Without a producer id, only names show that a topic goes round."""
+    """Note a policy that does not know its own topics.
+
+    Without a producer id, only the name of a topic shows that it comes back.
+    """
     found = reader.entry(JAVA_KEYS["replication.policy.class"])
     if found is None or keeps_names(policy, alias):
         return
@@ -126,7 +131,10 @@ def _remark(policy: PythonPolicy, reader: Reader, alias: str, findings: Diagnost
 
 
 def _properties(layers: Layers, flow: Flow, own_keys: Iterable[str]) -> dict[str, str]:
-    """What Connect hands to a class that it configures: all of the connector's properties (`mm2-behaviour.md` §5.5)."""
+    """Return all of the connector's properties, as Connect hands them to a class that it configures.
+
+    See `mm2-behaviour.md` §5.5.
+    """
     of_connectors = {name for name, key in KEYS.items() if {KeyLevel.TOP, KeyLevel.FLOW} <= key.scopes} | set(own_keys)
     properties = {key: cell.entry.value for key, cell in layers.top.items() if key in of_connectors}
     named = precedence.aliases(layers, flow)

@@ -1,6 +1,6 @@
-"""A file's checked lines as the settings of each flow.
+"""The checked lines of a file as the settings of each flow.
 
-Pure. Every value has been judged on its own before (`check_line`): no cell here has a refusal.
+This module is pure. Every value has been judged on its own before (`check_line`): no cell here has a refusal.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,8 +50,10 @@ from lockstep_rules.versions import RuleSet
 from lockstep_state.names import Flow, progress_topic
 
 LONGEST_FLUSH = timedelta(seconds=1)
-"""Progress is written at least this often, also with a longer `offset.flush.interval.ms`: a crash re-reads this
-much."""
+"""The longest time between two writes of progress, also with a longer `offset.flush.interval.ms`.
+
+After a crash the records of this time are read again.
+"""
 
 
 _FETCH = {
@@ -65,10 +67,11 @@ _LEVELS = {f"compression.{codec}.level": f"{codec}_level" for codec in ("gzip", 
 
 
 def find_flows(layers: Layers, aliases: Sequence[str]) -> tuple[Flow, ...]:
-    """The ordered pairs that run anything: enabled for the pair, or with heartbeats (`mm2-behaviour.md` §5.5). Where
-    `enabled` is no boolean, MM2 takes the pair as not enabled and its connectors refuse to start: nothing runs.
+    """Return the ordered pairs of clusters that run anything: enabled for the pair, or with heartbeats.
 
-    A top-level `enabled` starts no pair, as in MM2; where heartbeats run anyway it enables them (`flow_settings`).
+    See `mm2-behaviour.md` §5.5. If `enabled` is no boolean, MM2 takes the pair as not enabled and its connectors
+    refuse to start: nothing runs. A top-level `enabled` starts no pair, as in MM2. If heartbeats run anyway it
+    enables them (`flow_settings`).
     """
     pairs = (Flow(source, target) for source, target in permutations(aliases, 2))
     readers = (Reader(layers, flow, defaults=legacy_defaults(layers, flow)) for flow in pairs)
@@ -80,7 +83,7 @@ def find_flows(layers: Layers, aliases: Sequence[str]) -> tuple[Flow, ...]:
 
 
 def read_cluster(layers: Layers, alias: str, flow: Flow | None = None) -> Cluster:
-    """A cluster of the file; with `flow`, as a side of that flow."""
+    """Return a cluster of the file; with `flow`, as a side of that flow."""
     cells = precedence.connection(layers, alias, flow)
     servers, protocol = cells.get("bootstrap.servers"), cells.get("security.protocol")
     bootstrap = ",".join(servers.value or ()) if servers else ""
@@ -91,7 +94,7 @@ def read_cluster(layers: Layers, alias: str, flow: Flow | None = None) -> Cluste
 
 
 def flow_settings(layers: Layers, flow: Flow, findings: Diagnostics) -> FlowSettings:
-    """All settings of one flow; what does not fit together goes into `findings`."""
+    """Return all settings of one flow. What does not fit together is reported to `findings`."""
     reader = Reader(layers, flow, defaults=legacy_defaults(layers, flow))
     connectors = {name: replace(reader, connector=name) for name in CONNECTORS}
     source, checkpoints, heartbeats = connectors.values()
@@ -141,7 +144,7 @@ def flow_settings(layers: Layers, flow: Flow, findings: Diagnostics) -> FlowSett
 
 
 def _with_defaults_of(rules: RuleSet, reader: Reader) -> Reader:
-    """Return the reader with what this version of MM2 leaves out, unless the flow has defaults of its own."""
+    """Return the reader with the default exclusions of this MM2 version, unless the flow has defaults of its own."""
     defaults = {
         "topics.exclude": rules.topics_exclude,
         "config.properties.exclude": rules.config_properties_exclude,
@@ -150,7 +153,15 @@ def _with_defaults_of(rules: RuleSet, reader: Reader) -> Reader:
 
 
 def _data_plane(layers: Layers, flow: Flow, reader: Reader, worker: Reader, enabled: bool) -> DataPlaneSettings:
-    """`reader` reads the flow's connectors, `worker` the Connect worker on its target."""
+    """Return the settings of the data plane.
+
+    Args:
+        layers: The lines of the file.
+        flow: The flow.
+        reader: A reader of the flow's source connector.
+        worker: A reader of the Connect worker on the flow's target.
+        enabled: The flow copies records.
+    """
     consumer = precedence.client(layers, flow, "source", "consumer")
     producer = precedence.record_producer(layers, flow)
     legacy = legacy_settings(reader)
@@ -183,7 +194,10 @@ def _data_plane(layers: Layers, flow: Flow, reader: Reader, worker: Reader, enab
 
 
 def _transaction_interval(reader: Reader, flush_every: timedelta) -> timedelta | None:
-    """None: as soon as it can (`transaction.boundary=poll`). Connect's own default is its flush interval."""
+    """Return how long a transaction stays open; None if it ends as soon as it can (`transaction.boundary=poll`).
+
+    Connect's own default is its flush interval.
+    """
     if reader.value("transaction.boundary") == "poll":
         return None
     key = "transaction.boundary.interval.ms"
@@ -213,8 +227,11 @@ def _value(cells: Mapping[str, Cell], key: str, default: Any) -> Any:
 
 
 def _runs(connector: Reader) -> bool:
-    """`enabled` at the top or of the flow is about all connectors, and false for most pairs of clusters. A connector's
-    own is about whether it takes part where the flow runs."""
+    """Return whether a connector takes part in its flow.
+
+    `enabled` at the top or of the flow is about all connectors, and false for most pairs of clusters. A connector's
+    own line decides whether it takes part if the flow runs.
+    """
     own = connector.layers.flow_lines(connector.flow).get(f"{connector_prefix(connector.connector or 'source')}enabled")
     return own is None or bool(own.value)
 
@@ -227,7 +244,7 @@ def _stated(connector: Reader, findings: Diagnostics) -> StatedPhase | None:
 
 
 def _connector_settings(connector: Reader, findings: Diagnostics) -> ConnectorSettings | None:
-    """None: it has nothing for itself."""
+    """Return the settings that a connector has for itself; None if it has none."""
     assert connector.connector is not None
     prefix = connector_prefix(connector.connector)
     own = [key for key in connector.layers.flow_lines(connector.flow) if key.startswith(prefix)]
@@ -249,10 +266,12 @@ def _checkpoint(reader: Reader, enabled: bool) -> CheckpointSettings:
 
 
 def with_shared_acls(flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
-    """The flows, each with `acl_sync.shared`: the others that may bring its ACLs to its target too, or back to its
-    source. Only what keeps its name can: topics under the identity policy, and groups. A binding that one flow takes
-    back there is perhaps another's, or comes round again. Filters only match names: they are not compared with each
-    other."""
+    """Return the flows, each with `acl_sync.shared`: other flows that may bring its ACLs to its target or its source.
+
+    Only ACLs that keep their name can come that way: on topics under the identity policy, and on groups. A binding
+    that one flow would delete may be another's, or may come round again. Filters only match names, so they are not
+    compared with each other.
+    """
     keeping = [s.flow for s in flows if _acls_keep_names(s)]
     return tuple(
         replace(s, acl_sync=replace(s.acl_sync, shared=_shared(s.flow, keeping))) if _acls_keep_names(s) else s
@@ -282,7 +301,7 @@ def _auto_restart(reader: Reader, findings: Diagnostics) -> AutoRestart:
 
 
 def _tracing(layers: Layers) -> bool:
-    """Of a process with all its flows: a flow's own line has no effect."""
+    """Return whether spans are sent. Tracing is of a process with all its flows: a flow's own line has no effect."""
     cell = layers.top.get(TRACING)
     return cell is not None and cell.value == "opentelemetry"
 
@@ -327,7 +346,7 @@ def _heartbeats(reader: Reader) -> bool:
 
 
 def shadowed(layers: Layers, flows: Sequence[Flow]) -> Iterator[tuple[Entry, Entry]]:
-    """Lines `S->T.source.cluster.x` that count for nothing because `S.x` or `x` does, with the line that counts."""
+    """Yield lines `S->T.source.cluster.x` that have no effect because `S.x` or `x` has, with the line that counts."""
     for flow in flows:
         for side, alias in (("source", flow.source), ("target", flow.target)):
             counting = precedence.connection(layers, alias)

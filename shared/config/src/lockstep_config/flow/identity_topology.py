@@ -1,8 +1,8 @@
-"""Which flows of a file could bring a record to a cluster twice, where topics keep their names. Pure.
+"""The flows of a file that could bring a record to a cluster twice, if topics keep their names.
 
-A record goes round by itself there: nothing in a topic's name says where it came from. What each flow copies is said by
-`lockstep.provenance`: `local` only what originated on its source, `relay` everything but what originated on its target
-(`kafka-wire.md` §4).
+Records can come round then, because a topic's name does not say where they came from. `lockstep.provenance` says what
+each flow copies: `local` only what originated on its source, `relay` everything but what originated on its target
+(`kafka-wire.md` §4). This module is pure.
 """
 
 from collections import deque
@@ -17,14 +17,14 @@ from lockstep_state.names import Flow
 Mode = Literal["local", "relay"]
 
 MOST_PATHS = 2000
-"""How many ways through a file are followed for a remark: many clusters, each with a flow to each, have millions."""
+"""The most routes through a file that are followed for a remark. A full mesh of many clusters has millions."""
 
 _META = frozenset(".*+?[](){}|^$")
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A flow that runs and keeps topic names, and the topics it selects."""
+    """A flow that runs and keeps topic names, and the topics that it selects."""
 
     flow: Flow
     topics: Names
@@ -35,7 +35,7 @@ Path = tuple[Link, ...]
 
 @dataclass(frozen=True, slots=True)
 class DoubleRoute:
-    """Records of `origin` reach the last cluster of both routes, which end with different flows."""
+    """Two routes by which records of `origin` reach the same cluster. They end with different flows."""
 
     origin: str
     one: Path
@@ -43,13 +43,16 @@ class DoubleRoute:
 
 
 def route_text(path: Path) -> str:
-    """The clusters that a path leads through: `A->B->C`."""
+    """Return the clusters that a path leads through: `A->B->C`."""
     return "->".join([path[0].flow.source, *(link.flow.target for link in path)])
 
 
 def defaults(links: Sequence[Link], stated: Mapping[Flow, Mode]) -> dict[Flow, Mode]:
-    """What each flow copies: as `stated`. Else `local` where its target feeds its source too, or where another flow
-    leads to its target from the origin directly; else `relay`."""
+    """Return what each flow copies: as `stated`, else `local` or `relay`.
+
+    It is `local` if the flow's target feeds its source too, or if another flow leads to its target from the origin
+    directly.
+    """
     modes: dict[Flow, Mode] = {
         link.flow: "local" if any(_opposite(link, other) for other in links) else "relay" for link in links
     }
@@ -70,7 +73,7 @@ def _opposite(link: Link, other: Link) -> bool:
 
 
 def double_routes(links: Sequence[Link], modes: Mapping[Flow, Mode]) -> list[DoubleRoute]:
-    """For each origin the first pair of routes by which its records could reach a cluster twice."""
+    """Return for each origin the first pair of routes by which its records could reach a cluster twice."""
     found = []
     for origin in _clusters(links):
         arrivals: dict[str, list[Path]] = {}
@@ -85,8 +88,10 @@ def double_routes(links: Sequence[Link], modes: Mapping[Flow, Mode]) -> list[Dou
 
 
 def unreached(links: Sequence[Link], modes: Mapping[Flow, Mode]) -> list[Path]:
-    """The shortest route of each pair of clusters by which records could reach the second if every flow relayed. Only
-    pairs where they do not reach it at all today."""
+    """Return the shortest route of each pair of clusters whose records would pass only if every flow relayed.
+
+    A pair counts if no record of its first cluster reaches the second one now.
+    """
     everything: dict[Flow, Mode] = dict.fromkeys(modes, "relay")
     found = []
     for origin in _clusters(links):
@@ -101,7 +106,7 @@ def unreached(links: Sequence[Link], modes: Mapping[Flow, Mode]) -> list[Path]:
 
 
 def leads_back(link: Link, links: Sequence[Link]) -> bool:
-    """Whether topics of the flow come back from its target to its source, over any clusters."""
+    """Return whether topics of the flow come back from its target to its source, over any clusters."""
     at, seen = [link.flow.target], {link.flow.target}
     while at:
         here = at.pop()
@@ -117,7 +122,7 @@ def _clusters(links: Sequence[Link]) -> list[str]:
 
 
 def _paths(origin: str, links: Sequence[Link], modes: Mapping[Flow, Mode]) -> Iterator[Path]:
-    """Every way that a record of `origin` goes, up to where it comes to a cluster it has been to; short ones first."""
+    """Yield every route of a record of `origin`, short ones first. A route ends where it comes to a cluster again."""
     open_: deque[Path] = deque([()])
     while open_:
         path = open_.popleft()
@@ -139,16 +144,16 @@ def _may_meet(one: Path, other: Path) -> bool:
 
 
 def may_share(one: Names, other: Names) -> bool:
-    """Whether some topic could be selected by both. False only where it is certain: by how the names begin."""
+    """Return whether some topic could be selected by both; False only if the beginnings of the names exclude it."""
     if not (isinstance(one, NameFilter) and isinstance(other, NameFilter)):
         return True
     if any("(?" in pattern for pattern in (*one.include, *other.include)):
-        return True  # a flag holds for the elements behind it too
+        return True  # a flag holds for the following elements too
     return any(_overlap(stem(a), stem(b)) for a in one.include for b in other.include)
 
 
 def stem(pattern: str) -> tuple[str, bool]:
-    """What every name that matches begins with, and whether anything may follow it."""
+    """Return the beginning of every name that matches a pattern, and whether anything may follow it."""
     literal = ""
     escaped = False
     if "|" in pattern:

@@ -20,8 +20,10 @@ from lockstep_config.text.properties import Entry, read_properties
 
 
 def log_settings(layers: Layers, environment: Mapping[str, str], findings: Diagnostics) -> LogLevels:
-    """The levels of lines at the top; those not set there come from the named file. An unreadable file, or one with
-    meaningless content, is noted and changes nothing: no flow is to stay without a mirror for it."""
+    """Return the levels of lines at the top, and for levels not set there those of the named file.
+
+    An unreadable file, or one with meaningless content, is noted and changes nothing: it must not stop a flow.
+    """
     stated = LogLevels(
         _level(layers.top.get(LEVEL_KEY)),
         {

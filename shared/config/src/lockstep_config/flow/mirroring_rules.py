@@ -1,5 +1,7 @@
-"""What decides about topics and groups of a flow, from its settings. Services act by it, and commands say beforehand
-what the services would do. Pure."""
+"""The rules by which topics and groups of a flow are mirrored, from its settings.
+
+Services act by them, and commands say beforehand what the services would do. This module is pure.
+"""
 
 from collections.abc import Collection, Iterable, Mapping
 
@@ -9,7 +11,12 @@ from lockstep_rules.topic_plan import Rules, selected
 
 
 def topic_rules(settings: FlowSettings, *, one_cluster: bool) -> Rules:
-    """Which topics are mirrored, and how. `one_cluster`: source and target have turned out to be one."""
+    """Return the rules by which topics are mirrored.
+
+    Args:
+        settings: The flow.
+        one_cluster: Source and target have turned out to be the same cluster.
+    """
     return Rules(
         flow=settings.aliases,
         policy=settings.policy,
@@ -25,11 +32,17 @@ def topic_rules(settings: FlowSettings, *, one_cluster: bool) -> Rules:
 
 
 def mirrored_topics(settings: FlowSettings, names: Iterable[str], target: Collection[str]) -> Mapping[str, str]:
-    """The source's topics that are mirrored, with their copies; `target`: the topics that are there."""
+    """Return the source's topics that are mirrored, each with its copy.
+
+    Args:
+        settings: The flow.
+        names: The topics of the source.
+        target: The topics of the target.
+    """
     return selected(topic_rules(settings, one_cluster=False), names, target=target).topics
 
 
 def checkpoint_rule(settings: FlowSettings) -> CheckpointRule:
-    """Which groups get checkpoints."""
+    """Return the rule by which groups get checkpoints."""
     fails_back = settings.checkpoint.opposite is not None
     return CheckpointRule(settings.aliases, settings.policy, settings.topics, fails_back=fails_back)

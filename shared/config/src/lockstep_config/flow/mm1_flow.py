@@ -1,7 +1,8 @@
-"""A legacy flow: one that takes the place of a MirrorMaker 1 (`docs/guides/migrate-from-mm1.md`). Pure.
+"""A legacy flow: a flow in the place of a MirrorMaker 1 (`docs/guides/migrate-from-mm1.md`).
 
-`lockstep.legacy.group` makes a flow one. Features that MirrorMaker 1 lacks are then off unless the file turns them on.
-Topics keep their names, and the first copy begins at the end, as a consumer's without positions does.
+`lockstep.legacy.group` makes a flow a legacy one. Features that MirrorMaker 1 lacks are then off unless the file
+turns them on. Topics keep their names, and the first copy begins at the end, as a consumer without positions does.
+This module is pure.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ from lockstep_config.resolve.precedence import Layers
 from lockstep_state.names import Flow
 
 RESET = "latest"
-"""`auto.offset.reset` of a Java consumer that does not set it; MirrorMaker 2 sets earliest."""
+"""The `auto.offset.reset` of a Java consumer that does not set it. MirrorMaker 2 sets earliest."""
 
 LEGACY_DEFAULTS: Mapping[str, str] = {
     "replication.policy.class": IDENTITY_POLICIES[1],
@@ -30,15 +31,16 @@ LEGACY_DEFAULTS: Mapping[str, str] = {
     "sync.topic.configs.enabled": "false",
     "sync.topic.acls.enabled": "false",
 }
-"""Defaults of a legacy flow where they are not MirrorMaker 2's."""
+"""Defaults of a legacy flow that are not MirrorMaker 2's."""
 
 _ONLY_THERE = (LEGACY_PARTITIONING, LEGACY_ABORT, LEGACY_COMMIT_EVERY)
 
 
 def legacy_defaults(layers: Layers, flow: Flow) -> Mapping[str, str]:
-    """The defaults of this flow where they are not those of the tables; none unless it is a legacy flow.
+    """Return the defaults of this flow that are not those of the tables; none unless it is a legacy flow.
 
-    Checkpoints need offset syncs, and who goes on after a send failure has what was refused put into quarantine."""
+    Checkpoints need offset syncs. If the flow goes on after a send failure, refused records go to quarantine.
+    """
     if not _is_legacy(layers, flow):
         return {}
     found = dict(LEGACY_DEFAULTS)
@@ -52,14 +54,14 @@ def legacy_defaults(layers: Layers, flow: Flow) -> Mapping[str, str]:
 
 
 def legacy_settings(reader: Reader) -> LegacySettings | None:
-    """None: the flow is no legacy flow."""
+    """Return the settings of a legacy flow; None if the flow is no legacy flow."""
     if not _is_legacy(reader.layers, reader.flow):
         return None
     return reader.settings(LegacySettings, group=reader.value(LEGACY_GROUP))
 
 
 def check_legacy(reader: Reader, findings: Diagnostics) -> None:
-    """What the lines of one flow must agree on."""
+    """Check that the legacy lines of one flow agree with its other lines."""
     if not _is_legacy(reader.layers, reader.flow):
         for key in _ONLY_THERE:
             line = reader.layers.flow_lines(reader.flow).get(key)
@@ -85,7 +87,10 @@ def check_legacy(reader: Reader, findings: Diagnostics) -> None:
 
 
 def _check_by_key(reader: Reader, findings: Diagnostics) -> None:
-    """If keys choose the partitions, an offset of the source has no certain place on the target."""
+    """Refuse offset translation if keys choose the partitions.
+
+    An offset of the source has no certain place on the target then.
+    """
     for key in ("emit.checkpoints.enabled", "emit.offset-syncs.enabled"):
         found = reader.entry(key)
         if found is not None and reader.value(key):
@@ -97,7 +102,10 @@ def _check_by_key(reader: Reader, findings: Diagnostics) -> None:
 
 
 def check_legacy_groups(flows: Sequence[FlowSettings], findings: Diagnostics, layers: Layers) -> None:
-    """Two flows that keep positions as one group on one cluster would take each other's for a reset, for ever."""
+    """Refuse two flows whose positions are those of one group on one cluster.
+
+    Each would take the other's positions for a reset, for ever.
+    """
     seen: dict[tuple[str, str], Flow] = {}
     for settings in flows:
         legacy = settings.data_plane.legacy

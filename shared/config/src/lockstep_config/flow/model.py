@@ -1,8 +1,8 @@
-"""The frozen model every service is given: typed units, MM2's defaults, checked once.
+"""The frozen model that every service is given: typed units, MM2's defaults, checked once.
 
 A `Configuration` is a plain value: it compares, pickles (it travels to Spark's workers) and never changes. Intervals
 are `timedelta`; a replication factor of -1 means the broker's default; secrets are kept out of `repr`. Defaults are
-those of the keys (`key_field`). Services receive the one section they need.
+those of the keys (`key_field`). Services receive the one section that they need.
 """
 
 from collections.abc import Mapping
@@ -45,10 +45,11 @@ from lockstep_state.names import Flow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """One Kafka cluster by its alias. `bootstrap` is `host:port[,host:port...]` with blanks removed.
+    """One Kafka cluster by its alias.
 
-    `properties` are its connection properties under Java's names, secrets resolved: `bootstrap.servers`,
-    `security.protocol` (upper case), `ssl.*`, `sasl.*` and nothing else (the set K of `mm2-behaviour.md` §5.4).
+    `bootstrap` is `host:port[,host:port...]` with blanks removed. `properties` are its connection properties under
+    Java's names, secrets resolved: `bootstrap.servers`, `security.protocol` (upper case), `ssl.*`, `sasl.*` and
+    nothing else (the set K of `mm2-behaviour.md` §5.4).
     """
 
     alias: str
@@ -58,9 +59,12 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchSettings:
-    """How much one fetch asks for, and of whom; Java's consumer defaults. A partition's limit is no hard one: one batch
-    always comes whole. It `grows` with the distance to the broker where the file does not set it. With a `rack` a
-    leader may name a nearer replica (KIP-392), which is read for `replica_lease_s` before the leader is asked again."""
+    """The limits of a fetch, and the replica that is asked. Defaults are those of Java's consumer.
+
+    A partition's limit is not hard: one batch always comes whole. With `grows` it grows with the distance to the
+    broker; this is so if the file does not set it. With a `rack` a leader may name a nearer replica (KIP-392), which
+    is read for `replica_lease_s` before the leader is asked again.
+    """
 
     max_wait_ms: int = 500
     min_bytes: int = 1
@@ -80,8 +84,11 @@ DEFAULT_SWITCH = SwitchSettings()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompressionSettings:
-    """How batches are compressed that are built anew: the producer's `compression.<codec>.level` (KIP-390), Java's
-    defaults. `recompress`: which compressed batches are built anew for that."""
+    """The compression of batches that are rebuilt.
+
+    The levels are the producer's `compression.<codec>.level` (KIP-390), with Java's defaults. `recompress` says which
+    compressed batches are rebuilt for it.
+    """
 
     recompress: str = key_field(KEYS["lockstep.recompress"])
     gzip_level: int = -1
@@ -91,8 +98,10 @@ class CompressionSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegacySettings:
-    """What a flow in the place of a MirrorMaker 1 does as that did. Positions are those of `group` on the source,
-    committed each `commit_every`."""
+    """Settings of a flow in the place of a MirrorMaker 1.
+
+    Positions are those of `group` on the source, committed each `commit_every`.
+    """
 
     group: str
     partitioning: Literal["preserve", "key"] = key_field(KEYS[LEGACY_PARTITIONING])
@@ -102,20 +111,24 @@ class LegacySettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataPlaneSettings(CopySettings):
-    """How records move (`mm2-behaviour.md` §3.1, §4.7, `architecture.md` §5).
+    """Settings of the copying of records (`mm2-behaviour.md` §3.1, §4.7, `architecture.md` §5).
 
     `enabled` is the flow's own. `tasks_max` is the upper limit of slots; None means one per core, unlike MM2's 1.
     `compression_type` is the target producer's if the file sets one; None passes batches as they are.
     `auto_offset_reset` is where the first copy of a topic begins without a `start_timestamp` (Unix milliseconds).
-    `offset_flush_every` is never longer than a second, so that a crash re-reads little; `offset_flush_interval` is what
-    the file says. `max_in_flight_bytes` bounds what a slot holds in memory. `max_bytes_per_s`: its default limits the
-    whole flow, the others each topic that matches. The values of `on_*` are the choices of `lockstep_keys`.
-    `provenance` None: topics are renamed, so that names show where a record came from. If they are not,
-    `upstream_state_topics` has the state topics, on the source, of the file's flows into it. `exactly_once`: records
-    and progress go in transactions, each of which ends after `transaction_interval`, or as soon as it can (None).
-    `read_back`: no setting of a file. The target neither does with producer ids what Kafka does, nor has transactions.
-    `spark` is the same for all flows of a file. `legacy`
-    None: the flow takes no MirrorMaker 1's place.
+
+    `offset_flush_every` is never longer than a second, so that a crash re-reads little; `offset_flush_interval` is
+    the file's value. `max_in_flight_bytes` bounds what a slot holds in memory. The default of `max_bytes_per_s`
+    limits the whole flow, its other values each topic that matches. The values of `on_*` are the choices of
+    `lockstep_keys`.
+
+    `provenance` is None if topics are renamed, so that names show where a record came from. If they are not,
+    `upstream_state_topics` has the state topics, on the source, of the file's flows into it. With `exactly_once`
+    records and progress go in transactions, each of which ends after `transaction_interval`, or as soon as it can
+    (None).
+
+    `read_back` is no setting of a file: the target neither treats producer ids as Kafka does, nor has transactions.
+    `spark` is the same for all flows of a file. `legacy` is None if the flow takes no MirrorMaker 1's place.
     """
 
     enabled: bool = True
@@ -143,14 +156,17 @@ class DataPlaneSettings(CopySettings):
 
     @property
     def by_key(self) -> bool:
-        """Each record goes into the partition that its key chooses; then `exactly_once` holds too."""
+        """True if each record goes into the partition that its key chooses; then `exactly_once` is True too."""
         return self.legacy is not None and self.legacy.partitioning == "key"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlSettings:
-    """Topics that hold the flow's own state on the target (`architecture.md` §3). `replication_factor` is for ours,
-    `storage_*` for MM2's, `progress_connector` the connector's name in the keys of `offset_storage_topic`."""
+    """Settings of the topics that hold the flow's own state on the target (`architecture.md` §3).
+
+    `replication_factor` is that of Lockstep's topics, `storage_replication_factor` that of MM2's.
+    `progress_connector` is the connector's name in the keys of `offset_storage_topic`.
+    """
 
     replication_factor: int
     storage_replication_factor: int = key_field(KEYS["offset.storage.replication.factor"])
@@ -161,11 +177,10 @@ class ControlSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientProperties:
-    """Client properties of a flow under Java's names, layered as `mm2-behaviour.md` §5.4: K of the side, then `X.*`,
-    then `side.X.*`.
+    """Client properties of a flow under Java's names.
 
-    `data_producer` is the Connect worker's producer with the flow's `producer.override.*` on top. To hand them to a
-    client use
+    They are layered as `mm2-behaviour.md` §5.4: K of the side, then `X.*`, then `side.X.*`. `data_producer` is the
+    Connect worker's producer with the flow's `producer.override.*` on top. To hand them to a client use
     `lockstep_config.flow.client_settings`.
     """
 
@@ -180,7 +195,7 @@ class ClientProperties:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorSettings:
-    """What a connector has for itself (`lockstep.connector.NAME.*`) in place of what the flow's other services have."""
+    """The settings that a connector has for itself (`lockstep.connector.NAME.*`), in place of those of the flow."""
 
     clients: ClientProperties
     admin_timeout: timedelta
@@ -188,15 +203,14 @@ class ConnectorSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowSettings:
-    """Everything about one flow. `enabled` False means that only heartbeats run (`mm2-behaviour.md` §5.5).
+    """All settings of one flow.
 
-    `clients` and `admin_timeout` are the source connector's; a service of another one takes its settings through
-    `as_seen_by`.
+    If `enabled` is False only heartbeats run (`mm2-behaviour.md` §5.5). `clients` and `admin_timeout` are the source
+    connector's; a service of another connector takes its settings through `as_seen_by`. With `tracing` spans go to
+    OpenTelemetry's collector; it is the same for all flows of a file.
 
-    `tracing`: spans go to OpenTelemetry's collector; the same for all flows of a file.
-
-    `group_id` is the target's `group.id` when the file sets one (several instances on one target), else None. `rules`
-    are those of the MM2 version whose place we take; what they say about names is in `policy` already.
+    `group_id` is the target's `group.id` if the file sets one (several instances on one target), else None. `rules`
+    are those of the MM2 version whose place Lockstep takes; what they say about names is in `policy` already.
 
     `aliases` is the flow by the aliases that MM2's connectors use (`source.cluster.alias`, `target.cluster.alias`):
     names of topics, heartbeats and progress are made of them. Everything else goes by `flow`, as Connect's own topics
@@ -230,13 +244,15 @@ class FlowSettings:
     heartbeat_connector: ConnectorSettings | None = None
 
     def as_seen_by(self, connector: ConnectorName) -> "FlowSettings":
-        """The settings with what a connector has for itself."""
+        """Return the settings with those that a connector has for itself."""
         own = {"checkpoint": self.checkpoint_connector, "heartbeat": self.heartbeat_connector}.get(connector)
         return self if own is None else replace(self, clients=own.clients, admin_timeout=own.admin_timeout)
 
     def needs(self, service: str) -> bool:
-        """Whether a service has work in the flow. Heartbeats run also where the flow is not enabled
-        (`mm2-behaviour.md` §5.5)."""
+        """Return whether a service has work in the flow.
+
+        Heartbeats run also if the flow is not enabled (`mm2-behaviour.md` §5.5).
+        """
         match service:
             case "heartbeat":
                 return self.heartbeat.enabled
@@ -248,7 +264,7 @@ class FlowSettings:
 
     @property
     def switch_limits(self) -> SwitchLimits:
-        """What has to hold before clients can move to the target."""
+        """The limits that must hold before clients can move to the target."""
         groups = self.checkpoint
         return SwitchLimits(
             max_lag_ms=round(self.switch.max_lag.total_seconds() * 1000),
@@ -260,32 +276,36 @@ class FlowSettings:
 
     @property
     def offset_syncs_cluster(self) -> str:
-        """The alias of the cluster on which offset syncs lie."""
+        """The alias of the cluster that holds the offset syncs."""
         return self.flow.source if self.data_plane.offset_syncs_location == "source" else self.flow.target
 
     @property
     def offset_syncs_topic(self) -> str:
-        """It is named after the other one of the two clusters (`mm2-behaviour.md` §1.1)."""
+        """The topic of the offset syncs, named after the other one of the two clusters (`mm2-behaviour.md` §1.1)."""
         at_source = self.offset_syncs_cluster == self.flow.source
         return self.policy.offset_syncs_topic(self.aliases.target if at_source else self.aliases.source)
 
     @property
     def checkpoints_topic(self) -> str:
-        """Where checkpoints lie, on the target."""
+        """The topic of the checkpoints, on the target."""
         return self.policy.checkpoints_topic(self.aliases.source)
 
     @property
     def keeps_names(self) -> bool:
-        """Whether topics have the same name on both sides."""
+        """True if topics have the same name on both sides."""
         return keeps_names(self.policy, self.aliases.source)
 
     def remote_topic(self, topic: str) -> str:
-        """The name on the target of a topic of the source."""
+        """Return the name on the target of a topic of the source."""
         return self.policy.format_remote_topic(self.aliases.source, topic)
 
     def replicates(self, topic: str, *, one_cluster: bool = False) -> bool:
-        """Whether a topic of the source is mirrored, as far as its name shows. `one_cluster`: source and target have
-        turned out to be one."""
+        """Return whether a topic of the source is mirrored, as far as its name shows.
+
+        Args:
+            topic: A topic of the source.
+            one_cluster: Source and target have turned out to be the same cluster.
+        """
         return should_replicate_topic(
             topic,
             topics=self.topics,
@@ -299,13 +319,13 @@ class FlowSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """One file, read and checked.
+    """One configuration file, read and checked.
 
-    `clusters` keeps the order of the file's `clusters`. `flows` are the ordered pairs that run anything, by source then
-    target in that order. `unused` are the keys that MM2 knows and that have no effect here, with the reason. `notes`
-    are other things worth a warning (a key written twice). Both are in the order of the file and meant to be shown
-    once. `log` says how much is logged where no command line does. `sources` are its files, for the check whether they
-    have changed (`lockstep_config.flow.rotation`).
+    `clusters` keeps the order of the file's `clusters`. `flows` are the ordered pairs that run anything, by source
+    then target in that order. `unused` are the keys that MM2 knows and that have no effect here, with the reason.
+    `notes` are other things worth a warning (a key written twice). Both are in the order of the file and meant to be
+    shown once. `log` has the log levels that hold if no command line sets one. `sources` are its files, for the check
+    whether they have changed (`lockstep_config.flow.rotation`).
     """
 
     path: Path
@@ -317,7 +337,11 @@ class Configuration:
     sources: Sources = field(default=Sources(), compare=False, repr=False)
 
     def flow(self, flow: Flow) -> FlowSettings:
-        """The settings of one flow. Raises `UnknownFlow`, which names the flows there are."""
+        """Return the settings of one flow.
+
+        Raises:
+            UnknownFlow: The file has no such flow; the error names the flows that it has.
+        """
         for settings in self.flows:
             if settings.flow == flow:
                 return settings

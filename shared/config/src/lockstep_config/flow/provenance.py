@@ -1,6 +1,7 @@
-"""`lockstep.provenance` of a file's flows, and what else follows where clusters feed each other under the same names.
+"""The `lockstep.provenance` of a file's flows, and what follows if clusters feed each other under the same names.
 
-Pure. Names tell where a record came from unless the replication policy keeps them; only there these settings count.
+Names tell where a record came from unless the replication policy keeps them; only then these settings count. This
+module is pure.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,11 +32,13 @@ GROUPS = "sync.group.offsets.enabled"
 def with_provenance(
     layers: Layers, flows: Sequence[FlowSettings], aliases: Sequence[str], findings: Diagnostics
 ) -> tuple[FlowSettings, ...]:
-    """The flows with what they copy where topics keep their names. A file by which a record could reach a cluster twice
-    is a problem, named with both ways.
+    """Return the flows with what each copies if topics keep their names.
 
-    If topics come back to their source, only one of the flows between two clusters changes configs of topics that are
-    there. It is the one from the cluster that `clusters` names first. Both would undo each other's changes for ever.
+    If a record could reach a cluster twice, that is a problem, which names both routes.
+
+    If topics come back to their source, only one of the flows between two clusters changes configs of existing
+    topics. It is the flow from the cluster that `clusters` names first. Both flows would undo each other's changes
+    for ever.
     """
     links = [Link(s.flow, s.topics) for s in flows if s.enabled and s.keeps_names]
     stated = _stated(layers, flows, [link.flow for link in links], findings)
@@ -76,8 +79,11 @@ def _one_id_only(
     modes: dict[Flow, Mode],
     findings: Diagnostics,
 ) -> None:
-    """A transactional id has one producer id, which cannot identify several origins. If nothing comes back, the origin
-    is not needed."""
+    """Refuse `relay` under transactions, or forget the mode of the flow if no topic comes back and it is not stated.
+
+    A transactional id has one producer id, which cannot identify several origins. If nothing comes back, the origin
+    is not needed.
+    """
     flow = settings.flow
     if flow not in stated and not leads_back(Link(flow, settings.topics), links):
         del modes[flow]

@@ -1,4 +1,4 @@
-"""Look up the effective settings of one flow: of its connectors, or of the Connect worker on its target."""
+"""Look-up of the effective settings of one flow: of its connectors, or of the Connect worker on its target."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -22,21 +22,24 @@ _FORMER_NAMES = {key.renamed_to: name for name, key in KEYS.items() if key.renam
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """The table's defaults hold where no line does. Raises KeyError for a key that is not in the table."""
+    """A reader of one flow's effective settings. The table's defaults hold if no line does.
+
+    Its methods raise KeyError for a key that is not in the table.
+    """
 
     layers: Layers
     flow: Flow
     of_worker: bool = False
     connector: ConnectorName | None = None
-    """Whose own lines count before those of the flow."""
+    """The connector whose own lines count before those of the flow."""
     defaults: Mapping[str, str] = field(default_factory=dict)
-    """Of this flow, in place of the table's."""
+    """Defaults of this flow, in place of the table's."""
 
     def cell(self, key: str) -> Cell | None:
-        """Return the line that counts; for a key that Kafka renamed, the old one's where the new one is not set."""
+        """Return the line that counts. For a key that Kafka renamed, the old key counts if the new one is not set."""
         if self.of_worker:
             return precedence.worker(self.layers, self.flow, key)
-        # What MirrorMaker drops at the top of a file does not count there.
+        # MirrorMaker drops these keys at the top of a file, so they do not count at the top.
         layers = self.layers if KeyLevel.TOP in KEYS[key].scopes else replace(self.layers, top={})
         cell = precedence.connector(layers, self.flow, key, self.connector)
         if cell is None and (old := _FORMER_NAMES.get(key)):
@@ -51,13 +54,13 @@ class Reader:
     def value(self, key: str) -> Any:
         """Return the value as the key declares it: a number, a time, a choice, a `PerTopic`, a `NameFilter`.
 
-        None: no line has it, nor has it a default.
+        It is None if no line has it and it has no default.
         """
         cell = self.cell(key)
         return _parse_default(key, self.defaults.get(key, KEYS[key].default)) if cell is None else cell.value
 
     def settings(self, kind: type[V], **more: Any) -> V:
-        """Settings of this class: each field that is a key, unless `more` has it, and `more`."""
+        """Return settings of this class: `more`, and each other field that is a key."""
         read = {name: self.value(key.name) for name, key in field_keys(kind).items() if name not in more}
         return kind(**read, **more)
 

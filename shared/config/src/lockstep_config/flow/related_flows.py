@@ -1,4 +1,4 @@
-"""Relate the flows of a file: the state topics by which groups are placed, and merged topics."""
+"""Relations between the flows of a file: the state topics by which groups are placed, and merged topics."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,8 +15,10 @@ POLICY = "replication.policy.class"
 
 
 def with_opposites(flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
-    """Return the flows, each with the state topic of the file's flow in the opposite direction, unless it names one
-    itself."""
+    """Return the flows, each with the state topic of the file's flow in the opposite direction.
+
+    A flow that names such a topic itself keeps it.
+    """
     topics = {s.flow: state_topic(s.flow, s.group_id) for s in flows if s.enabled}
     return tuple(
         replace(s, checkpoint=replace(s.checkpoint, opposite=topics.get(Flow(s.flow.target, s.flow.source))))
@@ -27,7 +29,7 @@ def with_opposites(flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
 
 
 def with_siblings(flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
-    """Return the flows, each with the state topics of its siblings: they may merge topics with it, and share groups."""
+    """Return the flows, each with the state topics of the flows that may merge topics and share groups with it."""
 
     def siblings(flow: FlowSettings) -> tuple[str, ...]:
         return tuple(
@@ -43,7 +45,7 @@ def with_siblings(flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
 
 
 def note_merges(layers: Layers, flows: Sequence[FlowSettings], findings: Diagnostics) -> None:
-    """Note each two flows that may write to one topic, once. Only the clusters know which topics there are."""
+    """Note each pair of flows that may write to one topic. Only the clusters know which topics there are."""
     for first, second in combinations(flows, 2):
         if _may_merge(first, second):
             found = Reader(layers, second.flow).entry(POLICY)

@@ -1,7 +1,7 @@
-"""What becomes of a configuration whose files changed while somebody runs with it (decision 0030). Pure.
+"""The changes of a configuration's files that a running service takes up (decision 0030).
 
-Our credentials are replaced while the service runs, each side of a flow by itself. They are `ssl.*` and `sasl.*` of a
-connection, and the files they name. Everything else holds from the next start.
+A flow's credentials are replaced while the service runs, each side of a flow by itself. They are `ssl.*` and `sasl.*`
+of a connection, and the files that they name. Everything else holds from the next start. This module is pure.
 """
 
 import re
@@ -17,23 +17,27 @@ from lockstep_config.text.properties import Entry
 from lockstep_config.text.sources import named_files
 
 Identity = tuple[tuple[tuple[str, str], ...], ...]
-"""The login of a flow at one of its clusters; with an equal one no new connection is needed. Holds secrets: only to be
-compared."""
+"""The login of a flow at one of its clusters. An equal login needs no new connection.
+
+It holds secrets, and is only to be compared.
+"""
 
 _CREDENTIAL = re.compile(r"(?:^|\.)(?:ssl|sasl)\.")
 _DATA_PRODUCER = "data_producer"
 
 
 def is_credential(name: str) -> bool:
-    """Whether a key, its flow or alias taken off, is one of those that are taken up while the service runs."""
+    """Return whether a key, without its flow or alias, is a credential, which is taken up while the service runs."""
     own = own_key(name)
     name = name if own is None else own[1]
     return bool(_CREDENTIAL.search(name)) and not name.startswith("lockstep.")
 
 
 def differing_keys(before: Iterable[Entry], now: Iterable[Entry], aliases: Iterable[str]) -> tuple[str, ...]:
-    """The keys that a restart is needed for, as their author knows them, in the order of the alphabet. They have
-    another value, came or went, credentials apart."""
+    """Return the keys that need a restart, as their author knows them, in alphabetical order.
+
+    They have another value, or were added or removed. Credentials are left out.
+    """
     old, new = ({entry.key: entry for entry in entries} for entries in (before, now))
     known = tuple(aliases)
     return tuple(
@@ -42,21 +46,26 @@ def differing_keys(before: Iterable[Entry], now: Iterable[Entry], aliases: Itera
             for key in old.keys() | new.keys()
             if not (key in old and key in new and old[key].value.strip() == new[key].value.strip())
             and not is_credential(parse_key(key, known).key)
-            # Where values come from does not matter, only what they are.
+            # Only the values count, not the provider that they come from.
             and not key.startswith("config.providers")
         )
     )
 
 
 def named_by(settings: FlowSettings, side: Side) -> frozenset[Path]:
-    """The files that the connections to one side are made with."""
+    """Return the files with which the connections to one side are made."""
     return frozenset().union(
         *(named_files(_credentials(properties)) for properties in by_client(settings, side).values())
     )
 
 
 def identities(settings: FlowSettings, content: Mapping[Path, str]) -> dict[Side, Identity]:
-    """Of both sides. `content` distinguishes the digests of a file. Files that are not in it do not count."""
+    """Return the login of a flow at each side.
+
+    Args:
+        settings: The flow.
+        content: The digest of each file. Files that are not in it do not count.
+    """
     return {
         side: (
             *(
@@ -70,7 +79,7 @@ def identities(settings: FlowSettings, content: Mapping[Path, str]) -> dict[Side
 
 
 def replace_credentials(settings: FlowSettings, newer: FlowSettings, sides: Iterable[Side]) -> FlowSettings:
-    """The same settings with the credentials of `newer` for these sides, and nothing else of it."""
+    """Return the same settings with the credentials of `newer` for these sides, and nothing else of it."""
     for side in sides:
         theirs = by_client(newer, side)
         renewed = {name: _renewed(ours, theirs[name]) for name, ours in by_client(settings, side).items()}
@@ -86,7 +95,7 @@ def replace_credentials(settings: FlowSettings, newer: FlowSettings, sides: Iter
 
 
 def by_client(settings: FlowSettings, side: Side) -> dict[str, Mapping[str, str]]:
-    """The properties of all clients on one side, by the field that has them."""
+    """Return the properties of all clients on one side, by the field of `ClientProperties`."""
     names = [field.name for field in fields(ClientProperties)]
     of_side = [name for name in names if name.startswith(side) or (side == "target" and name == _DATA_PRODUCER)]
     return {name: getattr(settings.clients, name) for name in of_side}

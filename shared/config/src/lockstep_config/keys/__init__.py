@@ -1,1 +1,1 @@
-"""Every property: type, default, meaning, where it is allowed, what becomes of it."""
+"""Every property: type, default, meaning, where it is allowed, and what becomes of it."""

@@ -1,8 +1,9 @@
-"""Java's client properties: which there are, and what librdkafka calls them.
+"""Java's client properties, and their names in librdkafka.
 
 `CONNECTION` is the set K of `mm2-behaviour.md` §5.4: the properties of a whole cluster. `CLIENT` are the properties
-that are allowed behind `consumer.`, `producer.` and `admin.`; those of K are allowed there too. What a property of TLS
-or SASL means is in `tls` and `sasl`. `docs/reference/client-keys.md` shows all of them, as they are declared here.
+that are allowed behind `consumer.`, `producer.` and `admin.`; those of K are allowed there too. Properties of TLS and
+SASL get their meaning in `tls` and `sasl`. `docs/reference/client-keys.md` shows all of them, as they are declared
+here.
 """
 
 from collections.abc import Mapping
@@ -16,7 +17,10 @@ ClientKind = Literal["consumer", "producer", "admin"]
 
 
 class Untranslatable(ValueError):
-    """A Java property that cannot be handed to our clients. `key` is the property, the text says why and what to do."""
+    """A Java property cannot be handed to Lockstep's clients.
+
+    `key` is the property; the text says why and what to do.
+    """
 
     def __init__(self, key: str, why: str) -> None:
         super().__init__(why)
@@ -41,14 +45,16 @@ _BELOW_ZERO = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ClientKey:
-    """One client property. `librdkafka` is its name there, "" where it has none; the limits are librdkafka's, for
-    whole numbers.
+    """One client property.
 
-    A number beyond librdkafka's limits that Java would take is brought to the nearest limit, under a note. If there is
-    no name in librdkafka, the limits are Java's, and a number beyond them is a mistake. `choices` are the values it may
-    have here; of a refused one, those that name what is so anyway. `why` says why it is without effect, or refused.
-    `records` says what it does to the mirrored records, which librdkafka never sees. `not_records` says why it does
-    nothing to them, where it counts for all other traffic only. Admin clients carry none.
+    `librdkafka` is its name in librdkafka, empty if it has none; the limits are librdkafka's, for whole numbers. A
+    number beyond them that Java would take is brought to the nearest limit, under a note. If there is no name in
+    librdkafka, the limits are Java's, and a number beyond them is a mistake.
+
+    `choices` are the values that it may have here; for a refused property, the values that change nothing. `why` says
+    why it is without effect, or refused. `records` says what it does to the mirrored records, which never go through
+    librdkafka. `not_records` says why it does nothing to them, if it counts for all other traffic only. Admin clients
+    carry no mirrored records.
     """
 
     name: str
@@ -64,7 +70,7 @@ class ClientKey:
 
     @property
     def java_limits(self) -> tuple[int, int]:
-        """The least and the most that Java takes, where librdkafka has a name for it."""
+        """The least and the most number that Java takes, for a property that librdkafka knows."""
         return -1 if self.name in _BELOW_ZERO else 0, 2**63 - 1 if self.name in _LONGS else MAXIMUM
 
     def nearest(self, number: int) -> int:
@@ -74,8 +80,10 @@ class ClientKey:
 
 
 NO_RESET = "none"
-"""Of `auto.offset.reset`: Java's consumer raises an error where it has no position. Here a partition that was never
-copied begins at its earliest record, and a gap is `lockstep.on.gap`'s."""
+"""A value of `auto.offset.reset`: Java's consumer raises an error if it has no position.
+
+In Lockstep a partition that was never copied then begins at its earliest record, and `lockstep.on.gap` decides gaps.
+"""
 
 CONSUMER: frozenset[ClientKind] = frozenset({"consumer"})
 PRODUCER: frozenset[ClientKind] = frozenset({"producer"})
@@ -159,8 +167,10 @@ CONNECTION_USED: Mapping[str, str] = MappingProxyType(
         "sasl.oauthbearer.header.urlencode": "whether id and secret are URL-encoded in the request's header",
     }
 )
-"""Connection properties that count, and what they become: librdkafka's names in backticks. For the mirrored records the
-same goes into Python's own TLS context, and to our own connections."""
+"""Connection properties that count, and what they become: librdkafka's names in backticks.
+
+For the mirrored records the same goes into Python's own TLS context, and to our own connections.
+"""
 
 CONNECTION_REFUSED: Mapping[str, str] = MappingProxyType(
     {
@@ -168,8 +178,10 @@ CONNECTION_REFUSED: Mapping[str, str] = MappingProxyType(
         "sasl.login.class": "Java classes cannot run here",
     }
 )
-"""Connection properties that stop the start where TLS or SASL would use them, with the reason for people (`tls`, `sasl`
-have the sentences)."""
+"""Connection properties that stop the start if TLS or SASL would use them, with the reason for the documentation.
+
+The sentences of the errors are in `tls` and `sasl`.
+"""
 
 CONNECTION: frozenset[str] = frozenset({*CONNECTION_USED, *CONNECTION_WITHOUT_EFFECT, *CONNECTION_REFUSED})
 
@@ -183,7 +195,7 @@ def _same(
 def _elsewhere(
     name: str, why: str, kinds: frozenset[ClientKind], minimum: int, maximum: int, librdkafka: str = ""
 ) -> ClientKey:
-    """`why` it does nothing to mirrored records."""
+    """Return a property that counts for all traffic but the mirrored records, for the reason `why`."""
     return ClientKey(name, kinds, librdkafka or name, minimum, maximum, not_records=why)
 
 
@@ -237,7 +249,7 @@ _KEYS: tuple[ClientKey, ...] = (
     ClientKey(name="isolation.level", librdkafka="isolation.level", kinds=CONSUMER, choices=(
         "read_uncommitted", "read_committed"
     ), records="whether aborted transactions are copied"),
-    # Java's `by_duration:` needs a clock of the broker's.
+    # Java's `by_duration:` would need the broker's clock.
     ClientKey(name="auto.offset.reset", librdkafka="auto.offset.reset", kinds=CONSUMER,
         choices=("earliest", "latest", NO_RESET),
         records="where a partition begins that was never copied"),
@@ -246,7 +258,7 @@ _KEYS: tuple[ClientKey, ...] = (
     ClientKey(name="transaction.timeout.ms", kinds=PRODUCER, minimum=1_000, maximum=_HOUR_MS,
         records="with `exactly.once.source.support=enabled`: when the target aborts what nobody ends"),
     _elsewhere("delivery.timeout.ms", "a record is tried until it is there", PRODUCER, 0, 2_147_483_647),
-    # Read by the data plane; the facts that librdkafka sends are too small to gain from it.
+    # The data plane reads these. The facts that librdkafka sends are too small to gain from them.
     ClientKey(name="compression.type", kinds=PRODUCER, choices=("none", "gzip", "snappy", "lz4", "zstd"),
         records="uncompressed batches get it; compressed ones too with `lockstep.recompress=true`"),
     ClientKey(name="compression.gzip.level", kinds=PRODUCER, choices=("-1", *map(str, range(1, 10))),
@@ -296,4 +308,4 @@ _KEYS: tuple[ClientKey, ...] = (
 CLIENT: Mapping[ClientKind, Mapping[str, ClientKey]] = MappingProxyType(
     {kind: MappingProxyType({key.name: key for key in _KEYS if kind in key.kinds}) for kind in get_args(ClientKind)}
 )
-"""By kind of client, then by name; without the connection properties."""
+"""The client properties by kind of client, then by name, without the connection properties."""

@@ -1,7 +1,7 @@
-"""Which of MM2's three connectors reads which key, and what each may have for itself. Pure.
+"""The keys that each of MM2's three connectors reads, and those that each may have for itself.
 
 In mm2.properties a flow's lines are for all its connectors. `SOURCE->TARGET.lockstep.connector.NAME.KEY` is for one
-alone, and beats the flow's own line; Strimzi's resources have such settings.
+alone, and beats the flow's own line. Strimzi's resources have such settings. This module is pure.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ OWN_KEYS: Mapping[str, tuple[ConnectorName, ...]] = MappingProxyType(
         "lockstep.auto.restart.max": CONNECTORS,
     }
 )
-"""The keys that a connector may have for itself, besides those of its clients, and which connectors."""
+"""The keys that a connector may have for itself besides those of its clients, each with these connectors."""
 
 _BOTH: tuple[ConnectorName, ...] = ("source", "checkpoint")
 
@@ -74,22 +74,22 @@ _READERS: Mapping[str, tuple[ConnectorName, ...]] = MappingProxyType(
 
 
 def connector_name(connector: Connector) -> ConnectorName:
-    """What a connector is called in keys."""
+    """Return the name of a connector in keys."""
     return _NAMES[connector]
 
 
 def connectors_reading(key: str) -> tuple[ConnectorName, ...]:
-    """The connectors that read a key of a connector; all of them, where the key is not known to be one's alone."""
+    """Return the connectors that read a key; all three if the key is not known to be read by some only."""
     return _READERS.get(key, CONNECTORS)
 
 
 def connector_prefix(connector: ConnectorName) -> str:
-    """The prefix of a key that is this connector's alone, behind the flow."""
+    """Return the prefix of the keys that are this connector's alone, behind the flow."""
     return f"{PREFIX}{connector}."
 
 
 def own_key(key: str) -> tuple[str, str] | None:
-    """The connector's name, be it known or not, and the key, of a line `lockstep.connector.NAME.KEY` of a flow."""
+    """Return the connector's name, known or not, and the key, of a line `lockstep.connector.NAME.KEY`, or None."""
     if not key.startswith(PREFIX):
         return None
     name, _, inner = key.removeprefix(PREFIX).partition(".")
@@ -97,7 +97,7 @@ def own_key(key: str) -> tuple[str, str] | None:
 
 
 def client_kind(key: str) -> tuple[ClientKind, str] | None:
-    """The kind of client, and its property, of a connector's own key `[source.|target.]KIND.[override.]PROPERTY`."""
+    """Return the kind of client and the property of a key `[source.|target.]KIND.[override.]PROPERTY`, or None."""
     inner = key.removeprefix("source.").removeprefix("target.")
     for kind in get_args(ClientKind):
         if inner.startswith(f"{kind}."):

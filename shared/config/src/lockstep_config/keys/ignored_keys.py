@@ -1,6 +1,6 @@
-"""Properties of MM2 and of Connect that are accepted here and change nothing, each with the reason.
+"""Properties of MM2 and of Connect that are accepted and change nothing, each with the reason.
 
-A list of its own because it says what Lockstep does not have: Connect's workers, their REST server, JMX.
+They have a list of their own because it says what Lockstep does not have: Connect's workers, their REST server, JMX.
 """
 
 from lockstep_config.keys.key_types import (
@@ -88,4 +88,4 @@ FAMILIES: tuple[Family, ...] = (
     Family("task.", WORKER, NO_WORKER),
     Family("connections.max.", WORKER, NO_WORKER),
 )
-"""Tried after `KEYS`, first match wins."""
+"""Families of keys without effect. They are tried after `KEYS`, and the first match counts."""

@@ -1,19 +1,24 @@
-"""What a property is: where it is allowed, what it is made of, what becomes of it. The properties themselves: `keys`,
-`client_keys`."""
+"""The types that describe a property: where it is allowed, what its value is, what becomes of it.
+
+The properties themselves are in `mm2_keys`, `lockstep_keys` and `client_keys`.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
 ALIAS_KEYS = ("source.cluster.alias", "target.cluster.alias")
-"""What MM2's connectors call the two clusters of a flow. The aliases around the arrow are only the defaults."""
+"""Keys with the aliases that MM2's connectors use for the two clusters of a flow.
+
+The aliases around the arrow are only their defaults.
+"""
 
 ALIAS_OF_CLUSTER = "alias"
-"""Behind a cluster's alias it is the same: MM2 hands `A.x` to the connectors as `source.cluster.x`."""
+"""The same key behind a cluster's alias: MM2 hands `A.x` to the connectors as `source.cluster.x`."""
 
 
 class KeyLevel(Enum):
-    """Where in the file a key is allowed; the value is how it is written there."""
+    """A place in the file at which a key is allowed. The value is how the key is written there."""
 
     TOP = "KEY"
     CLUSTER = "ALIAS.KEY"
@@ -21,7 +26,7 @@ class KeyLevel(Enum):
 
 
 class Kind(Enum):
-    """What a value is made of; the value is the word for people."""
+    """The type of a value. The enum's value is the word for people."""
 
     BOOLEAN = "true or false"
     INTEGER = "whole number"
@@ -33,7 +38,7 @@ class Kind(Enum):
 
 
 class Status(Enum):
-    """What Lockstep does with a key."""
+    """The treatment of a key by Lockstep."""
 
     USED = "used"
     WITHOUT_EFFECT = "accepted, without effect"
@@ -48,19 +53,22 @@ CLUSTER_ONLY = frozenset({KeyLevel.CLUSTER})
 ANYWHERE = frozenset(KeyLevel)
 
 MAXIMUM = 2_147_483_647
-"""Of Java's int."""
+"""The largest number of a Java int."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """One property. `why` says why it is without effect or refused; `choices` are its only values; limits are
-    inclusive. With `per_topic` the value may be followed by others for some topics (`per_topic`).
+    """One property.
 
-    A refused key is refused only for values other than `choices` (and other than empty): `key.converter` may say what
-    is so anyway. `renamed_to` names the key that took the place of one that Kafka removed; the old one still counts
-    where the new one is not set.
+    `why` says why it is without effect or refused. `choices` are its only values, and limits are inclusive. With
+    `per_topic` the value may be followed by others for some topics (`per_topic`).
 
-    `parse` reads a value that is none of its kind, and raises BadValue with a sentence. Most keys are a connector's.
+    A refused key is refused only for values other than `choices` (and other than empty): `key.converter` may name the
+    converter whose effect Lockstep has anyway. `renamed_to` names the key that took the place of one that Kafka
+    removed; the old one still counts if the new one is not set.
+
+    `parse` reads a value that is of no `Kind`, and raises BadValue with a sentence. By default a key is a
+    connector's.
     """
 
     name: str
@@ -88,22 +96,22 @@ class Family:
 
 
 def without_effect(name: str, why: str, scopes: frozenset[KeyLevel] = CONNECTOR, meaning: str = "") -> Key:
-    """A key that is accepted and changes nothing, for the reason `why`."""
+    """Return a key that is accepted and changes nothing, for the reason `why`."""
     return Key(name=name, meaning=meaning or why, scopes=scopes, status=Status.WITHOUT_EFFECT, why=why)
 
 
 def flag(name: str, default: str, meaning: str, scopes: frozenset[KeyLevel] = CONNECTOR) -> Key:
-    """A key that is true or false."""
+    """Return a key that is true or false."""
     return Key(name=name, kind=Kind.BOOLEAN, default=default, meaning=meaning, scopes=scopes)
 
 
 def interval(name: str, default: str, meaning: str) -> Key:
-    """A key with a time, in the unit at the end of its name."""
+    """Return a key with a time, in the unit at the end of its name."""
     return Key(name=name, kind=Kind.INTEGER, default=default, meaning=meaning, minimum=1, maximum=MAXIMUM)
 
 
 def replication(name: str, default: str, meaning: str, scopes: frozenset[KeyLevel] = CONNECTOR) -> Key:
-    """A key with a replication factor."""
+    """Return a key with a replication factor."""
     return Key(
         name=name, kind=Kind.INTEGER, default=default, meaning=meaning, scopes=scopes, minimum=-1, maximum=32_767
     )

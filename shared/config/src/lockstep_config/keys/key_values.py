@@ -1,4 +1,7 @@
-"""What a key's text means, and settings whose fields are keys: a field's default is its key's default. Pure."""
+"""The values of keys, and settings whose fields are keys: a field's default is its key's default.
+
+This module is pure.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -14,7 +17,7 @@ from lockstep_rules.filters import NameFilter
 V = TypeVar("V")
 
 _UNITS = {"seconds": "seconds", "ms": "milliseconds"}
-"""Kafka's keys end in the unit of a time."""
+"""The units of times, which Kafka's keys end in."""
 
 _OF_KINDS: Mapping[Kind, Callable[[str], object]] = MappingProxyType(
     {
@@ -28,23 +31,32 @@ _OF_KINDS: Mapping[Kind, Callable[[str], object]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class PerTopic(Generic[V]):
-    """A value for every topic, and others for some: `halt, orders.*=skip`. Can be pickled.
+    """A value for every topic, and others for some: `halt, orders.*=skip`. It can be pickled.
 
-    One element without `=` holds for every topic. The others are a Java regular expression and the value of the topics
-    whose whole name it matches. The first that matches counts."""
+    One element without `=` holds for every topic. The others are a Java regular expression and the value of the
+    topics whose whole name it matches. The first that matches counts.
+    """
 
     default: V
     others: tuple[tuple[NameFilter, V], ...] = ()
 
     def for_topic(self, topic: str) -> V:
-        """What holds for a topic of the source."""
+        """Return the value for a topic of the source."""
         return next((value for names, value in self.others if names.matches(topic)), self.default)
 
 
 def per_topic(text: str, value: Callable[[str], V], default: V) -> PerTopic[V]:
-    """`text` as in a file; `default` where it has no element for every topic.
+    """Return the values that a text of the file gives to topics.
 
-    Raises BadValue, also what `value` raises, and UntranslatablePattern."""
+    Args:
+        text: The text as in the file.
+        value: Reads the value of one element.
+        default: The value for every topic if the text has none.
+
+    Raises:
+        BadValue: An element is wrong, or two hold for every topic; or `value` raised it.
+        UntranslatablePattern: A pattern cannot be translated.
+    """
     others: list[tuple[NameFilter, V]] = []
     for_all: list[V] = []
     for element in split_list(text):
@@ -65,8 +77,11 @@ def per_topic(text: str, value: Callable[[str], V], default: V) -> PerTopic[V]:
 def parse_value(key: Key, text: str) -> Any:
     """Return the value that a text in the file means; a time is a `timedelta`.
 
-    None: the text is empty, and the key has no default. Raises BadValue or UntranslatablePattern, which say what would
-    be right.
+    It is None if the text is empty and the key has no default.
+
+    Raises:
+        BadValue: The text is no value of the key; the error says what would be right.
+        UntranslatablePattern: A pattern cannot be translated.
     """
     if key.per_topic:
         one = replace(key, per_topic=False)
@@ -104,5 +119,5 @@ def key_field(key: Key) -> Any:
 
 
 def field_keys(settings: type) -> Mapping[str, Key]:
-    """The keys of such fields, by the field's name."""
+    """Return the keys of the fields that `key_field` declared, by the field's name."""
     return {one.name: one.metadata["key"] for one in fields(settings) if "key" in one.metadata}

@@ -1,4 +1,4 @@
-"""Our own properties, `lockstep.*`: type, default, meaning, where each is allowed."""
+"""Lockstep's own properties, `lockstep.*`: type, default, meaning, where each is allowed."""
 
 from dataclasses import dataclass
 
@@ -31,8 +31,10 @@ def _policy(name: str, choices: tuple[str, ...], meaning: str) -> Key:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopySettings:
-    """What `lockstep.*` says about how records are copied: a field for each key, with its type and its default. They
-    are fields of `DataPlaneSettings` too."""
+    """Settings of `lockstep.*` about how records are copied: a field for each key, with its type and its default.
+
+    They are fields of `DataPlaneSettings` too.
+    """
 
     on_gap: PerTopic[str] = key_field(
         _policy(

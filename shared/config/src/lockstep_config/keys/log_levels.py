@@ -1,6 +1,7 @@
-"""How much each service logs, by our own keys or by what a log4j or log4j2 configuration says to MirrorMaker. Pure.
+"""The log levels of each service, by Lockstep's own keys or by a log4j or log4j2 configuration of MirrorMaker.
 
-MirrorMaker's loggers are its classes; those that have a counterpart here are a service's, the root's is everybody's.
+MirrorMaker's loggers are its classes. A logger that has a counterpart here is a service's; the root logger is
+everybody's. This module is pure.
 """
 
 import re
@@ -13,7 +14,7 @@ from lockstep_state.commands.command_vocabulary import SERVICES
 LEVEL_KEY = "lockstep.log.level"
 LOGGING_FILE_KEY = "lockstep.log.file"
 LOGGING_VARIABLE = "LOCKSTEP_LOGGING_DIR"
-"""Names the folder in which `lockstep.log.file` is looked for; without it that of the secrets is."""
+"""The variable with the folder of `lockstep.log.file`. Without it the folder of the secrets is taken."""
 
 LEVELS: Mapping[str, str] = MappingProxyType(
     {
@@ -27,10 +28,10 @@ LEVELS: Mapping[str, str] = MappingProxyType(
         "trace": "debug",
     }
 )
-"""Log4j's words and ours."""
+"""Log4j's levels, and Python's."""
 
 CLIENTS = "clients"
-"""Stands for the libraries that speak to brokers."""
+"""The name under which the libraries that speak to brokers have a level."""
 
 _MIRROR = "org.apache.kafka.connect.mirror"
 _COUNTERPARTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -47,7 +48,7 @@ _COUNTERPARTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "kafka.tools.MirrorMaker": SERVICES,
     }
 )
-"""Wider ones first: what is narrower counts."""
+"""The services that a logger of MirrorMaker stands for. Wider loggers come first, and narrower ones count."""
 
 _ROOT = re.compile(r"(?:log4j\.)?rootLogger(?:\.level)?|(?:connect|mirrormaker)\.root\.logger(?:\.level)?")
 _OLD_LOGGER = re.compile(r"log4j\.logger\.(.+)")
@@ -57,23 +58,32 @@ _PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
 
 @dataclass(frozen=True, slots=True)
 class LogLevels:
-    """`root`: of everybody who has none of their own in `levels` (by service, or `clients`); empty: nothing is said."""
+    """The log levels of services.
+
+    `root` is the level of every service that has none of its own; empty if none is stated. `by_service` has the
+    levels by service, or `clients`.
+    """
 
     root: str = ""
     by_service: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def level(self, service: str) -> str:
-        """debug, info, warning, error or critical; info where nothing is said."""
+        """Return debug, info, warning, error or critical; info if none is stated."""
         return self.by_service.get(service) or self.root or "info"
 
     def over(self, other: "LogLevels") -> "LogLevels":
-        """What both say, this one's word before the other's."""
+        """Return the levels of both; this one's count before the other's."""
         return LogLevels(self.root or other.root, {**other.by_service, **self.by_service})
 
 
 def log4j_levels(properties: Mapping[str, str]) -> tuple[LogLevels, tuple[str, ...], tuple[str, ...]]:
-    """The levels of a log4j.properties, a log4j2.properties or a resource's inline loggers here. Then the loggers that
-    have no counterpart, and the keys whose level is none. Appenders and layouts say nothing about levels."""
+    """Return the levels of a log4j.properties, a log4j2.properties or a resource's inline loggers.
+
+    Appenders and layouts have no effect on levels.
+
+    Returns:
+        The levels, the loggers that have no counterpart, and the keys whose level is not known.
+    """
     root, wrong = "", []
     loggers: dict[str, str] = {}
     names = {
@@ -106,9 +116,9 @@ def log4j_levels(properties: Mapping[str, str]) -> tuple[LogLevels, tuple[str, .
 
 
 def _first(key: str, properties: Mapping[str, str]) -> str:
-    """The level in a line such as `INFO, CONSOLE` or `${connect.root.logger.level}, CONSOLE`."""
+    """Return the level in a line such as `INFO, CONSOLE` or `${connect.root.logger.level}, CONSOLE`."""
     text = properties[key].split(",")[0].strip()
-    for _ in range(8):  # a placeholder that names itself ends somewhere
+    for _ in range(8):  # a limit, for a placeholder may name itself
         if (found := _PLACEHOLDER.fullmatch(text)) is None:
             break
         text = properties.get(found[1], "").split(",")[0].strip()

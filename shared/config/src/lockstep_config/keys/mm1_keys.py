@@ -1,5 +1,7 @@
-"""MirrorMaker 1's words, for all their readers: the flow that takes its place, and its lists of topics. Also keys of
-its files that no Kafka client of today knows, with the message on them. Pure."""
+"""The words of MirrorMaker 1: the flow that takes its place, its lists of topics, and keys of its files.
+
+The keys are those that no Kafka client of today knows, with the message about them. This module is pure.
+"""
 
 import hashlib
 import re
@@ -14,8 +16,11 @@ EVERY_TOPIC = ".*"
 
 
 def included(text: str) -> str:
-    """MirrorMaker 1's list of topics as a list of ours: commas separate expressions, blanks and quotes around it do not
-    count. `*` alone is every topic, which MirrorMaker 1 itself refuses and Strimzi promises."""
+    """Return MirrorMaker 1's list of topics as a list of MM2's.
+
+    Commas separate expressions; blanks and quotes around the list do not count. `*` alone is every topic, which
+    MirrorMaker 1 itself refuses and Strimzi promises.
+    """
     bare = text.strip().replace(" ", "").strip("\"'")
     if bare == "*":
         return EVERY_TOPIC
@@ -23,8 +28,10 @@ def included(text: str) -> str:
 
 
 def mm1_names(name: str, flow: Flow) -> Mapping[str, str]:
-    """Every such flow has the same aliases, so its progress on the target is named after its group, or as the file
-    says. These are the lines that make it so, by key."""
+    """Return the lines, by key, that name a legacy flow's progress after its group, or as the file says.
+
+    Every such flow has the same aliases, so they cannot distinguish its progress on the target.
+    """
     legal = re.sub(r"[^A-Za-z0-9_-]", "-", name)
     if legal != name:
         legal += f"-{hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()[:8]}"
@@ -76,7 +83,7 @@ OLD_KEYS = _table(
         "request.required.acks": f"{_OLD_PRODUCER}: remove it; every replica has to acknowledge here",
     },
 )
-"""By file, then by key: refused, with the sentence."""
+"""Keys that are refused, by file, then by key, with the sentence."""
 
 IN_EFFECT_LESS = _table(
     consumer={},
@@ -85,11 +92,14 @@ IN_EFFECT_LESS = _table(
         "partitioner.ignore.keys": "lockstep.legacy.partitioning says how partitions are chosen",
     },
 )
-"""By file, then by key: accepted, with the reason why it changes nothing."""
+"""Keys that are accepted and change nothing, by file, then by key, with the reason."""
 
 _PARTITIONERS = "org.apache.kafka.clients.producer."
 
 
 def known_partitioner(name: str) -> bool:
-    """Whether this is the Java producer's own partitioner, by whose rule `lockstep.legacy.partitioning=key` goes."""
+    """Return whether this is the Java producer's own partitioner.
+
+    `lockstep.legacy.partitioning=key` follows its rule.
+    """
     return name.strip() in ("", f"{_PARTITIONERS}internals.DefaultPartitioner")

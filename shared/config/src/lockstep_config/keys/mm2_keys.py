@@ -1,4 +1,4 @@
-"""Every property of MM2 and every one of ours: type, default, meaning, where it is allowed, what becomes of it here.
+"""Every property of MM2 and of Lockstep: type, default, meaning, where it is allowed, what becomes of it here.
 
 One table drives validation, the nearest known key in a message, and the documentation. Client properties (behind
 `consumer.`, `producer.`, `admin.`) and connection properties have tables of their own in `client_keys`. Defaults are
@@ -40,8 +40,11 @@ IDENTITY_POLICIES = (
     "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy",
     "org.apache.kafka.mirror.LegacyReplicationPolicy",
 )
-"""Kafka's; the name it had in KIP-382; Strimzi's older equivalent; KIP-382's as Red Hat's documentation has it. All
-behave alike (`mm2-behaviour.md` §2.1)."""
+"""Policies that keep names. All behave alike (`mm2-behaviour.md` §2.1).
+
+They are Kafka's, the name that it had in KIP-382, Strimzi's older equivalent, and KIP-382's as in Red Hat's
+documentation.
+"""
 
 
 def _patterns(name: str, default: Sequence[str], meaning: str) -> Key:
@@ -295,4 +298,4 @@ KEYS: Mapping[str, Key] = MappingProxyType(
         )
     }
 )
-"""By name, without any prefix."""
+"""The properties by name, without any prefix."""

@@ -1,7 +1,7 @@
-"""Filters and replication policies of somebody's own, in Python: `lockstep.topic.filter.class=package.module:Class`.
+"""Filters and replication policies that users write in Python: `lockstep.topic.filter.class=package.module:Class`.
 
-A class is imported and made when a file is read, and again wherever its settings travel (Spark's workers). The lines of
-the file travel, not the object. Its answers and errors are checked at each call.
+A class is imported and an object of it made when a file is read, and again wherever its settings travel (Spark's
+workers). The lines of the file travel, not the object. Its answers and errors are checked at each call.
 """
 
 import difflib
@@ -23,7 +23,7 @@ PYTHON_KEYS = {
     "lockstep.group.filter.class": "group.filter.class",
     "lockstep.config.property.filter.class": "config.property.filter.class",
 }
-"""Our keys, each with the one of MM2 whose Java class the Python class replaces."""
+"""Lockstep's keys, each with the key of MM2 whose Java class the Python class replaces."""
 
 JAVA_KEYS = {java: ours for ours, java in PYTHON_KEYS.items()}
 
@@ -33,20 +33,27 @@ POLICY_METHODS = tuple(
 
 
 class ClassFailed(Exception):
-    """A class that a file names raised an error, or answered what makes no sense. The text says which, and where it is
-    named; what the class stands for cannot be decided until it is mended."""
+    """A class that a file names raised an error, or gave an answer of the wrong type.
+
+    The text says which class, and which line names it. Nothing that the class decides can be decided until it is
+    mended.
+    """
 
     def to_reason(self) -> Reason:
-        """Return it as a code with details, for rows and events."""
+        """Return the error as a code with details, for rows and events."""
         return ReasonCode.CLASS_FAILED.to_reason(text=str(self))
 
 
 @dataclass(frozen=True)
 class PythonClass:
-    """`reference` is `package.module:Class`, `properties` what its `configure` is given, `where` the line that names it
-    (`FILE:LINE: KEY`). Two are equal when they are made the same way. Can be pickled: the class is imported again.
+    """An object of a Python class that the file names.
 
-    Raises BadValue when it is made, with what is wrong.
+    `reference` is `package.module:Class`, `properties` what its `configure` is given, `where` the line that names it
+    (`FILE:LINE: KEY`). Two are equal if they are made in the same way. It can be pickled: the class is imported
+    again.
+
+    Raises:
+        BadValue: The object cannot be made; the error says what is wrong.
     """
 
     reference: str
@@ -55,7 +62,7 @@ class PythonClass:
     arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
     made: Any = field(init=False, repr=False, compare=False)
     methods: ClassVar[tuple[str, ...]]
-    """What the class must have."""
+    """The methods that the class must have."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "made", self._make())
@@ -64,18 +71,29 @@ class PythonClass:
         return type(self), (self.reference, dict(self.properties), self.where, dict(self.arguments))
 
     def validate(self) -> None:
-        """Call each method once, so that a mistake shows when the file is read. Raises ClassFailed."""
+        """Call each method once, so that a mistake shows when the file is read.
+
+        Raises:
+            ClassFailed: A method raised an error, or gave a wrong answer.
+        """
         raise NotImplementedError
 
     def call(self, method: str, *arguments: str, kind: Callable[[object], bool], expected: str) -> Any:
         """Call a method of the class and return its answer.
 
-        Raises ClassFailed, also where `kind` does not hold for the answer.
+        Args:
+            method: The method's name.
+            arguments: Its arguments.
+            kind: A test of the answer.
+            expected: The words for a right answer, for the error.
+
+        Raises:
+            ClassFailed: The method raised an error, or `kind` does not hold for the answer.
         """
         call = f"{method}({', '.join(map(repr, arguments))})"
         try:
             answer = getattr(self.made, method)(*arguments)
-        except Exception as exc:  # foreign code: every error of it is reported with its place
+        except Exception as exc:  # a user's code: every error is reported with its place
             raise ClassFailed(self._with_class_name(f"{call} raised {_named(exc)}")) from exc
         if not kind(answer):
             raise ClassFailed(self._with_class_name(f"{call} answered {answer!r}; it must be {expected}"))
@@ -85,7 +103,7 @@ class PythonClass:
         return bool(self.call(method, name, kind=_is_bool, expected="True or False"))
 
     def _with_class_name(self, what: str) -> str:
-        # What it raises may quote what it was given.
+        # An error of the class may quote a secret that the class was given.
         for key, value in self.properties.items():
             if value and is_secret(key):
                 what = what.replace(value, MASK)
@@ -103,14 +121,14 @@ class PythonClass:
             made = cls(**arguments)
             if callable(configure := getattr(made, "configure", None)):
                 configure(dict(self.properties))
-        except Exception as exc:  # somebody else's code
+        except Exception as exc:  # a user's code
             what = self._with_class_name(f"raised {_named(exc)} when it was made").removeprefix(f"{self.where}: ")
             raise BadValue(f"is of no use: {what}") from exc
         return made
 
 
 class PythonTopics(PythonClass):
-    """A `TopicFilter`, as `Names`."""
+    """A user's `TopicFilter`, as `Names`."""
 
     methods = ("should_replicate_topic",)
 
@@ -122,7 +140,7 @@ class PythonTopics(PythonClass):
 
 
 class PythonGroups(PythonClass):
-    """A `GroupFilter`, as `Names`."""
+    """A user's `GroupFilter`, as `Names`."""
 
     methods = ("should_replicate_group",)
 
@@ -134,7 +152,7 @@ class PythonGroups(PythonClass):
 
 
 class PythonConfigProperties(PythonClass, ConfigPropertyFilter):
-    """A `ConfigPropertyFilter`."""
+    """A user's `ConfigPropertyFilter`."""
 
     methods = ("should_replicate_config_property",)
 
@@ -152,13 +170,13 @@ class PythonConfigProperties(PythonClass, ConfigPropertyFilter):
 
 
 class PythonPolicy(PythonClass, ReplicationPolicy):
-    """A `ReplicationPolicy`. One that inherits from those of MM2 is made with the separator of the file."""
+    """A user's `ReplicationPolicy`. A class that inherits from MM2's is made with the separator of the file."""
 
     methods = POLICY_METHODS
 
     @property
     def keeps_names(self) -> bool | None:
-        """What the class says of itself (`policy.keeps_names`)."""
+        """The class's own answer whether it keeps names (`policy.keeps_names`); None if it has none."""
         own = getattr(self.made, "keeps_names", None)
         return None if own is None else bool(own)
 
@@ -218,7 +236,11 @@ class PythonPolicy(PythonClass, ReplicationPolicy):
 
 
 def import_class(reference: str) -> type:
-    """The class that `package.module:Class` names. Raises BadValue."""
+    """Return the class that `package.module:Class` names.
+
+    Raises:
+        BadValue: There is no such class, or its module cannot be imported.
+    """
     module_name, colon, name = reference.strip().partition(":")
     parts = (*module_name.split("."), name)
     if not colon or not all(part.isidentifier() for part in parts):
@@ -247,7 +269,7 @@ def import_class(reference: str) -> type:
 
 
 def read_own_keys(reference: str) -> Collection[str]:
-    """The properties that a class takes besides MM2's (`own_keys`); none where there is no such class."""
+    """Return the properties that a class takes besides MM2's (`own_keys`); none if there is no such class."""
     try:
         named = getattr(import_class(reference), "own_keys", ())
     except BadValue:

@@ -1,4 +1,7 @@
-"""Java classes that a file names and that cannot run here: what is said of them, and what does the same. Pure."""
+"""Java classes that a file names and that cannot run here: the message about them, and what has the same effect.
+
+This module is pure.
+"""
 
 from lockstep_config.keys.key_types import Key
 from lockstep_config.keys.mm2_keys import IDENTITY_POLICIES
@@ -16,12 +19,15 @@ KNOWN_TO_KEEP_NAMES = frozenset(
         "com.redhat.mronconi.kafka.connect.mirror.IdentityReplicationPolicy",
     }
 )
-"""Published classes that leave each topic its name. Those that extend `DefaultReplicationPolicy` leave `heartbeats` its
-name as well, which `IdentityReplicationPolicy` does not."""
+"""Published classes that keep the names of topics.
+
+Those that extend `DefaultReplicationPolicy` keep the name of `heartbeats` as well, which `IdentityReplicationPolicy`
+does not.
+"""
 
 
 def refused_class(value: str, key: Key) -> str:
-    """Why a key that takes only what does nothing does not take `value`; empty where it does."""
+    """Return why a key does not take the Java class `value`; empty if it does."""
     value = value.strip()
     if not value or value in key.choices:
         return ""

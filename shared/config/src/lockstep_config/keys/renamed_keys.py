@@ -1,6 +1,6 @@
-"""Names of earlier versions, of other clients, and of common mistakes, with what to write instead. Pure.
+"""Names of earlier versions, of other clients, and of common mistakes, each with what to write instead.
 
-Each replacement loads and does what was meant. Where there is none, a note says why.
+Each replacement loads and does what was meant. If there is none, a note says why. This module is pure.
 """
 
 import re
@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 @dataclass(frozen=True, slots=True)
 class RenamedKey:
-    """All the `keys` to write in the same place, and a note besides.
+    """The keys to write in place of one, all of them in the same place, and a note.
 
     `matters` says that the key was meant to decide what is copied, or how safely.
     """
@@ -73,7 +73,7 @@ RENAMED_KEYS: Mapping[str, RenamedKey] = MappingProxyType(
             "config.properties.whitelist config.properties.include config.properties.included",
             "all configs of a topic are copied but those in config.properties.exclude",
         ),
-        # How topics are named.
+        # Names of topics.
         **_write(
             "replication.policy.class",
             "replication.policy replication.class policy.class replication.policy.classname",
@@ -86,7 +86,7 @@ RENAMED_KEYS: Mapping[str, RenamedKey] = MappingProxyType(
             "org.apache.kafka.connect.mirror.IdentityReplicationPolicy keeps the names",
             matters=True,
         ),
-        # What runs.
+        # Switches of flows and features.
         **_write("enabled", "replication.enabled mirror.enabled mirroring.enabled flow.enabled active"),
         **_write("emit.heartbeats.enabled", "emit.heartbeats heartbeats.enabled heartbeat.emit.enabled"),
         **_write("emit.checkpoints.enabled", "emit.checkpoints checkpoints.enabled checkpoint.emit.enabled"),
@@ -110,7 +110,7 @@ RENAMED_KEYS: Mapping[str, RenamedKey] = MappingProxyType(
             matters=True,
         ),
         **_write("sync.group.offsets.interval.seconds", "sync.consumer.group.offsets.interval.seconds"),
-        # How much, how often, how safely.
+        # Amounts, intervals and replication.
         **_write("tasks.max", "max.tasks task.count num.tasks tasks.count tasks num.streams"),
         **_write(_FACTORS, "internal.topic.replication.factor internal.topics.replication.factor"),
         **_write("replication.factor", "topic.replication.factor remote.topic.replication.factor"),
@@ -159,7 +159,7 @@ RENAMED_KEYS: Mapping[str, RenamedKey] = MappingProxyType(
             )
         },
         **_write("", "readahead.queue.capacity", "it was proposed in KIP-382 and never came: nothing reads ahead"),
-        # Connections, by the names of other clients.
+        # Connections, by names of other clients.
         **_write(
             "bootstrap.servers",
             "cluster.bootstrap.servers brokers "
@@ -194,7 +194,7 @@ RENAMED_KEYS: Mapping[str, RenamedKey] = MappingProxyType(
         ),
     }
 )
-"""By the name as it is mostly written. `find_renamed` finds other marks between its words as well."""
+"""The replacements by the name as it is mostly written. `find_renamed` also finds other marks between its words."""
 
 
 def _plain(name: str) -> str:
@@ -205,5 +205,5 @@ _PLAIN = MappingProxyType({_plain(name): renamed for name, renamed in RENAMED_KE
 
 
 def find_renamed(name: str) -> RenamedKey | None:
-    """Return the entry of an old name, however its words are put together."""
+    """Return the entry of an old name, whatever marks are between its words."""
     return _PLAIN.get(_plain(name))

@@ -1,4 +1,7 @@
-"""Where the slots run, and which of Spark's own settings a file may choose (`kafka-wire.md` §6). Pure."""
+"""The master that the slots run on, and Spark's own settings that a file may choose (`kafka-wire.md` §6).
+
+This module is pure.
+"""
 
 import re
 from collections.abc import Mapping
@@ -9,10 +12,13 @@ from lockstep_config.text.values import BadValue, integer
 
 MASTER = "lockstep.spark.master"
 CONF_PREFIX = "lockstep.spark.conf."
-"""What follows is Spark's own key."""
+"""The prefix of lines with Spark's settings. Spark's own key follows it."""
 
 SECRET = "spark.authenticate.secret"  # noqa: S105 a key, no secret
-"""What both sides of a connection between Spark's parts know. Spark makes it on this machine and on Kubernetes."""
+"""The secret that both sides of a connection between Spark's parts know.
+
+Spark makes it itself on this machine and on Kubernetes.
+"""
 
 ENCRYPTION = "spark.network.crypto.enabled"
 
@@ -25,7 +31,11 @@ _KUBERNETES = re.compile(r"k8s://\S+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSettings:
-    """`master`: Spark's own form; empty is a local one with a core for each slot. `conf`: Spark's keys and values."""
+    """Spark's master and its settings.
+
+    `master` has Spark's own form; empty means a local one with a core for each slot. `conf` has Spark's keys and
+    values.
+    """
 
     master: str = ""
     conf: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
@@ -33,7 +43,7 @@ class SparkSettings:
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """A setting of Spark's that a file cannot change. `value` None: it stays unset."""
+    """A setting of Spark's that a file cannot change. If `value` is None it stays unset."""
 
     value: str | None
     why: str
@@ -77,11 +87,15 @@ PINNED: Mapping[str, Pinned] = MappingProxyType(
         "spark.api.mode": Pinned(None, "Spark Connect has no job groups and ends long tasks"),
     }
 )
-"""Fixed settings, before the file, the environment and `spark-defaults.conf`, and why."""
+"""Fixed settings of Spark, with reasons. They go before the file, the environment and `spark-defaults.conf`."""
 
 
 def parse_master(text: str) -> str:
-    """Return the master. Raises BadValue, a sentence that says what it may be, for one on which slots cannot run."""
+    """Return the master.
+
+    Raises:
+        BadValue: Slots cannot run on it; the sentence says what it may be.
+    """
     master = text.strip()
     if any(form.fullmatch(master) for form in (_LOCAL, _STANDALONE, _KUBERNETES)):
         return master
@@ -97,11 +111,15 @@ def parse_master(text: str) -> str:
 
 
 def check_conf(key: str, value: str) -> None:
-    """Raises BadValue where Spark's setting `key` is none, or is pinned to something else."""
+    """Check one of Spark's settings.
+
+    Raises:
+        BadValue: `key` is no setting of Spark, or is fixed to something else.
+    """
     if not key.startswith("spark."):
         raise BadValue(f"names no setting of Spark: write {CONF_PREFIX}spark....")
     if key == "spark.executor.cores":
-        integer(value, 1)  # how many executors there are to be is counted with it
+        integer(value, 1)  # the number of executors is computed with it
     pinned = PINNED.get(key)
     if pinned is not None and value.strip() != pinned.value:
         stays = "stays unset" if pinned.value is None else f"is always {pinned.value}"
@@ -109,7 +127,11 @@ def check_conf(key: str, value: str) -> None:
 
 
 def check_together(master: str, conf: Mapping[str, str]) -> None:
-    """Raise BadValue where a master needs a setting that `conf` does not have, or has otherwise."""
+    """Check that `conf` has the settings that a master needs.
+
+    Raises:
+        BadValue: A setting is missing, or has another value.
+    """
     if master.startswith("k8s://") and IMAGE not in conf:
         raise BadValue(f"needs {CONF_PREFIX}{IMAGE}: the image of the pods in which the slots run")
     if master.startswith("spark://") and not conf.get(SECRET, "").strip():

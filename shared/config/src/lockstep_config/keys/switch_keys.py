@@ -17,8 +17,10 @@ def _hook(name: str, when: str) -> Key:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchSettings:
-    """What `lockstep.switch.*` says about a switch of clients to the target: a field for each key, with its type and
-    its default."""
+    """Settings of `lockstep.switch.*` about a switch of clients to the target.
+
+    There is a field for each key, with its type and its default.
+    """
 
     max_lag: timedelta = key_field(
         interval(

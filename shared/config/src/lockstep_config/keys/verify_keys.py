@@ -8,7 +8,7 @@ from lockstep_config.keys.key_values import key_field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifySettings:
-    """How copies are compared with their source (`docs/guides/verify.md`): a field for each key."""
+    """Settings of the comparison of copies with their source (`docs/guides/verify.md`), a field for each key."""
 
     enabled: bool = key_field(
         flag("lockstep.verify.enabled", "false", "compare each copy with its source all the time, as it grows")

@@ -1,1 +1,1 @@
-"""A configuration file read, resolved and checked: the way in."""
+"""The entry of the package: a configuration file is read, resolved and checked."""

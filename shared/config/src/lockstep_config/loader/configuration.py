@@ -1,5 +1,7 @@
-"""A configuration file, mm2.properties or a Strimzi resource, read, resolved and checked: a `Configuration`, or one
-`ConfigurationError` with all its mistakes."""
+"""The reader of a configuration file: mm2.properties or a Strimzi resource.
+
+It is read, resolved and checked. The result is a `Configuration`, or one `ConfigurationError` with all its mistakes.
+"""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -50,7 +52,7 @@ from lockstep_config.text.templates import find_template
 from lockstep_config.text.values import split_list
 
 MOST_CLUSTERS = 100
-"""Each two of them are a flow, at least of heartbeats."""
+"""The most clusters of one file. Each two of them are a flow, at least of heartbeats."""
 _UNREADABLE: Mapping[type[OSError], str] = {
     FileNotFoundError: "there is no such file: name the configuration file to use",
     IsADirectoryError: "is a folder: name the configuration file in it "
@@ -60,26 +62,43 @@ _UNREADABLE: Mapping[type[OSError], str] = {
 
 
 def load(path: Path, environment: Mapping[str, str]) -> Configuration:
-    """Read a file: mm2.properties, or YAML with one of Strimzi's resources. `environment` is what `${env:...}` may
-    name; LOCKSTEP_SECRETS_DIR in it says where secrets are (`providers.secrets_folder`), LOCKSTEP_SETTINGS names a file
-    of settings on top (`settings_file`). Nothing else is taken from outside but files the file names.
+    """Read a file: mm2.properties, or YAML with one of Strimzi's resources.
 
-    Raises `ConfigurationError` with every mistake that could be found, each with its line and what to do.
+    Nothing is taken from outside but `environment` and the files that the file names.
+
+    Args:
+        path: The file.
+        environment: The variables that `${env:...}` may name. LOCKSTEP_SECRETS_DIR names the folder of secrets
+            (`config_providers.secrets_folder`), LOCKSTEP_SETTINGS a file of settings on top (`settings_file`).
+
+    Raises:
+        ConfigurationError: The file has mistakes. Every mistake that could be found is named, with its line and what
+            to do.
     """
     return build_configuration(read(path, environment), path, environment)
 
 
 def read(path: Path, environment: Mapping[str, str], document: str = "") -> PropertiesText:
-    """The lines of a file unchanged, those of a resource as the lines they mean. On top of these are the settings that
-    the environment names. Of several resources, `document` names the one that is meant. Raises `ConfigurationError`
-    where a file cannot be read at all; what is wrong with the lines is in what is returned."""
+    """Return the lines of a file, or those that a resource means, with the settings of the environment on top.
+
+    Mistakes in the lines are in the result.
+
+    Args:
+        path: The file.
+        environment: Names the file of settings.
+        document: The name of the resource that is meant, if the file has several.
+
+    Raises:
+        ConfigurationError: A file cannot be read at all.
+    """
     return with_overrides(_read(path, document), environment)
 
 
 def with_overrides(text: PropertiesText, environment: Mapping[str, str]) -> PropertiesText:
     """Return the lines with those of the settings file on top, if the environment names one.
 
-    Raises `ConfigurationError` where that file cannot be read.
+    Raises:
+        ConfigurationError: The settings file cannot be read.
     """
     named = environment.get(SETTINGS_VARIABLE, "").strip()
     if not named or (text.problems and not text.entries):  # an unreadable file is the only problem reported
@@ -100,7 +119,7 @@ def _read_form(data: bytes, path: Path, document: str) -> PropertiesText:
     text = None if is_resource(data, path) else read_properties(data, path)
     if text is not None and not is_connector(text.entries):
         return text
-    # Here, for it brings PyYAML along, which most never need.
+    # Imported here because it loads PyYAML, which most files do not need.
     from lockstep_config.strimzi.resource import read_connector, read_resource
 
     return read_resource(data, path, document) if text is None else read_connector(text, path)
@@ -119,7 +138,9 @@ def build_configuration(
     """Resolve and check lines that were read already, from any form.
 
     Args:
+        text: The lines.
         path: The place of a mistake without a line.
+        environment: The variables that references may name.
         alone: Read no other file, and leave out the lines that depend on one. That is for reporting mistakes, not for
             running.
 
@@ -139,13 +160,13 @@ def build_configuration(
     findings.unknown_keys = _unknown_keys(layers, environment)
     unresolved = {problem.key for problem in findings.problems if problem.line}
     for cell in cells:
-        if cell.entry.shown not in unresolved:  # or what would be judged is the reference
+        if cell.entry.shown not in unresolved:  # else the reference itself would be judged
             check_line(cell, aliases, findings, classes)
     if stated:
         _check_bootstrap(layers, aliases, findings)
 
-    # What is wrong by itself is left out of what must fit together, so that one call finds both kinds of mistake.
-    # An option of a command has no line, and a file of its own.
+    # A line that is wrong by itself does not take part in the checks of several lines. So one call finds both kinds.
+    # An option of a command has no line, but a file of its own.
     reported = {problem.key for problem in findings.problems if problem.line or problem.file != path}
     wrong = {entry.key for entry in entries if entry.shown in reported} | outside
     sound = precedence.layered(cell for cell in cells if cell.entry.key not in wrong)
@@ -184,7 +205,10 @@ def _still_lacking(text: PropertiesText) -> list[Problem]:
 
 
 def _unknown_keys(layers: Layers, environment: Mapping[str, str]) -> str:
-    """An explicit option goes before the file. A word that is no level is reported with its line."""
+    """Return `error` or `warn` for unknown keys, or an empty text if neither is stated.
+
+    The command's option goes before the file. A word that is no level is reported with its line.
+    """
     option = environment.get(UNKNOWN_VARIABLE, "").strip().lower()
     if option:
         return option if option in KEYS[UNKNOWN_KEYS].choices else ""
@@ -193,7 +217,11 @@ def _unknown_keys(layers: Layers, environment: Mapping[str, str]) -> str:
 
 
 def read_config_file(path: Path) -> bytes:
-    """A file of the configuration. Raises `ConfigurationError`."""
+    """Read a file of the configuration.
+
+    Raises:
+        ConfigurationError: The file cannot be read.
+    """
     try:
         return read_content(path)
     except OSError as exc:
@@ -213,8 +241,10 @@ def _resolved(entries: Sequence[Entry], environment: Mapping[str, str], findings
 
 
 def _aliases(entries: Sequence[Entry], findings: Diagnostics) -> tuple[tuple[str, ...], bool]:
-    """The file's clusters, and whether it states them; otherwise those that its lines suggest, so that these can be
-    judged."""
+    """Return the file's clusters, and whether it states them.
+
+    If it does not, the clusters are those that its lines suggest, so that these lines can be judged.
+    """
     listed = next((entry for entry in entries if entry.key == "clusters"), None)
     suggested = tuple(
         dict.fromkeys(e.key.removesuffix(".bootstrap.servers") for e in entries if e.key.endswith(".bootstrap.servers"))
@@ -225,7 +255,7 @@ def _aliases(entries: Sequence[Entry], findings: Diagnostics) -> tuple[tuple[str
         findings.problem("clusters", message)
         return suggested, False
     if any(problem.line and problem.key == listed.shown for problem in findings.problems):
-        return suggested, False  # what would be judged is the reference
+        return suggested, False  # the reference itself would be judged
     aliases = split_list(listed.value)
     if not aliases:
         findings.problem(listed, f"is empty: list the clusters' aliases, for example clusters = {for_example}")
@@ -245,7 +275,7 @@ def _aliases(entries: Sequence[Entry], findings: Diagnostics) -> tuple[tuple[str
 
 def _check_bootstrap(layers: Layers, aliases: Sequence[str], findings: Diagnostics) -> None:
     for alias in aliases:
-        # An alias that may not be one cannot have lines of its own either; one sentence about it is enough.
+        # A refused alias cannot have lines of its own either. One sentence about it is enough.
         if ALIAS.fullmatch(alias) and "bootstrap.servers" not in precedence.connection(layers, alias):
             message = f"is missing: say where cluster {alias} is, HOST:PORT, several between commas"
             findings.problem(f"{alias}.bootstrap.servers", message)
@@ -269,7 +299,7 @@ def _check_certificates(layers: Layers, flows: Iterable[FlowSettings], findings:
 
 
 def _clients(settings: FlowSettings) -> Iterator[tuple[Side, str, Mapping[str, str]]]:
-    """Of the connectors that run: on which side, what the client is, and its properties."""
+    """Yield the side, the name and the properties of each client of the connectors that run."""
     others = {"checkpoint": settings.checkpoint.enabled, "heartbeat": settings.heartbeat.enabled}
     every = [settings, *(settings.as_seen_by(name) for name in CONNECTORS if others.get(name))]
     for one, side in product(every, SIDES):
@@ -326,7 +356,7 @@ def _remark(layers: Layers, flows: Sequence[FlowSettings], findings: Diagnostics
 
 
 def _is_echo(problem: Problem, wrong: Iterable[str]) -> bool:
-    """True for a missing key that is missing only because its line is wrong and was left out."""
+    """Return whether a key is missing only because its line is wrong and was left out."""
     alias, _, name = problem.key.partition(".")
     return not problem.line and any(
         key in (problem.key, name) or (key.endswith(f".{name}") and (key.startswith(f"{alias}.") or "->" in key))

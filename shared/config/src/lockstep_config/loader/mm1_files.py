@@ -1,7 +1,7 @@
-"""MirrorMaker 1's two property files and its options as the lines of a legacy flow (`docs/guides/migrate-from-mm1.md`).
+"""MirrorMaker 1's two files and its options as lines of a legacy flow (`docs/guides/migrate-from-mm1.md`).
 
-The consumer's file describes the source, the producer's the target. Each line keeps its key and its place here, so that
-a mistake is reported in its author's words. Each line goes through the checks of mm2.properties.
+The consumer's file describes the source, the producer's the target. Each line keeps its key and its place, so that a
+mistake is reported in its author's words. Each line goes through the checks of mm2.properties.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,14 +29,17 @@ from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.text.properties import Entry, PropertiesText, read_properties
 
 COMMAND = Path("lockstep legacy")
-"""In front of what is said of an option."""
+"""The place of a mistake in an option."""
 
 Side = Literal["consumer", "producer"]
 
 
 @dataclass(frozen=True, slots=True)
 class LegacyFiles:
-    """A MirrorMaker 1 by what it is started with. `options`: those that were given, by their names without dashes."""
+    """The files and options with which a MirrorMaker 1 is started.
+
+    `options` are those that were given, by their names without dashes.
+    """
 
     consumer: Path
     producer: Path
@@ -44,17 +47,26 @@ class LegacyFiles:
 
 
 def load_legacy(files: LegacyFiles, environment: Mapping[str, str]) -> Configuration:
-    """The configuration of its one flow, `source->target`. Raises ConfigurationError as `load`."""
+    """Return the configuration of the one flow of a MirrorMaker 1, `source->target`.
+
+    Raises:
+        ConfigurationError: As `load`.
+    """
     return build_configuration(with_overrides(legacy_text(files), environment), files.consumer, environment)
 
 
 def legacy_text(files: LegacyFiles) -> PropertiesText:
-    """The lines of an mm2.properties file that means the same. Raises ConfigurationError where a file cannot be read;
-    what is wrong in them is among the problems, here or once the lines are checked."""
+    """Return the lines of an mm2.properties file that means the same.
+
+    Mistakes in the lines are among the problems of the result, or show when the lines are checked.
+
+    Raises:
+        ConfigurationError: A file cannot be read.
+    """
     lines = _Lines(COMMAND)
     lines.add_entry(Entry("clusters", f"{FLOW.source}, {FLOW.target}"))
     lines.add_entry(Entry(f"{FLOW}.enabled", "true"))
-    # Without a line of its own the opposite pair of clusters would have heartbeats, as in MM2.
+    # Without this line the opposite pair of clusters would have heartbeats, as in MM2.
     lines.add_entry(Entry(f"{OPPOSITE}.emit.heartbeats.enabled", "false"))
     sides: tuple[tuple[Side, Path], ...] = (("consumer", files.consumer), ("producer", files.producer))
     for side, path in sides:
@@ -100,14 +112,14 @@ def _add_entries(side: Side, path: Path, entries: Iterable[Entry], lines: _Lines
         else:
             _place(replace(entry, key=_mm2_key(side, alias, line.key)), lines)
     if "bootstrap.servers" not in there:
-        # Empty: the line's own check says what to write.
+        # The line is empty: its check says what to write.
         lines.add_entry(Entry(f"{alias}.bootstrap.servers", "", file=path, written="bootstrap.servers"))
     if side == "consumer" and "group.id" not in there:
         lines.add_entry(Entry(f"{FLOW}.{LEGACY_GROUP}", "", file=path, written="group.id"))
 
 
 def _mm2_key(side: Side, alias: str, name: str) -> str:
-    """What a line of MirrorMaker 1 is called in mm2.properties."""
+    """Return the key in mm2.properties of a line of MirrorMaker 1."""
     if name == "group.id" and side == "consumer":
         return f"{FLOW}.{LEGACY_GROUP}"
     if name in CONNECTION:

@@ -1,7 +1,7 @@
 """A file of settings on top of the configuration: an mm2.properties of what the configuration itself cannot say.
 
-A Strimzi resource has no place for keys at the top of an mm2.properties, as where Spark runs. If the resource is
-deployed unchanged, they are written beside it. Pure.
+A Strimzi resource has no place for keys at the top of an mm2.properties, such as Spark's master. If the resource is
+deployed unchanged, they are written beside it. This module is pure.
 """
 
 from dataclasses import replace
@@ -12,15 +12,25 @@ from lockstep_config.text.config_providers import with_usual_providers
 from lockstep_config.text.properties import PropertiesText
 
 SETTINGS_VARIABLE = "LOCKSTEP_SETTINGS"
-"""Names the file, for every process that a command starts."""
+"""The variable with the settings file, for every process that a command starts."""
 UNKNOWN_VARIABLE = "LOCKSTEP_UNKNOWN_KEYS"
-"""`error` or `warn`, before what `lockstep.unknown.keys` says; for every process that a command starts as well."""
+"""The variable with `error` or `warn`, which goes before `lockstep.unknown.keys`.
+
+It is for every process that a command starts as well.
+"""
 
 
 def with_settings(text: PropertiesText, settings: PropertiesText, file: Path) -> PropertiesText:
-    """The lines of the configuration with those of the settings, read from `file`, which count where both say
-    something. References to the usual providers need no `config.providers`. What is noteworthy stays with its file; a
-    line that does not count any more is noted."""
+    """Return the lines of the configuration with those of the settings, which count if both have a key.
+
+    References to the usual providers need no `config.providers`. Remarks stay with their file. A line of the
+    configuration that no longer counts is noted.
+
+    Args:
+        text: The configuration.
+        settings: The settings.
+        file: The file of the settings.
+    """
     entries = {entry.key: entry for entry in text.entries}
     over = {entry.key: replace(entry, file=file) for entry in settings.entries}
     notes = [

@@ -1,4 +1,7 @@
-"""Prepare a configuration for a check where its secrets, files, environment and Python classes are missing. Pure."""
+"""The preparation of a configuration for a check without its secrets, files, environment and Python classes.
+
+This module is pure.
+"""
 
 import re
 from dataclasses import replace
@@ -39,7 +42,10 @@ def _is_outside(entry: Entry, python: set[str]) -> bool:
 
 
 def _last(key: str, among: dict[str, str]) -> str:
-    """The name that a key ends with, of a flow or at the top; "" for none. A Java class's key is the end of ours."""
+    """Return the name of a table that a key ends with, or an empty text.
+
+    The key may be a flow's or at the top. A Java class's key is the end of Lockstep's key.
+    """
     found = [name for name in among if key == name or key.endswith(f".{name}")]
     own = [name for name in found if among is PYTHON_KEYS or not key.endswith(f"lockstep.{name}")]
     return own[0] if own else ""

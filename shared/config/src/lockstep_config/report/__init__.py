@@ -1,1 +1,1 @@
-"""What is said of a configuration: effective values, lines without effect, replication cycles."""
+"""Reports about a configuration: effective values, lines without effect, replication cycles."""

@@ -1,4 +1,4 @@
-"""What counts for a flow in the end, and which line says so. Pure; secrets are masked here already."""
+"""The effective settings of a flow, and the line of each. Secrets are masked. This module is pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -21,8 +21,11 @@ from lockstep_state.names import Flow
 
 @dataclass(frozen=True, slots=True, order=True)
 class Setting:
-    """One value. `file`, `line` and `stated` (the whole key as its author wrote it) are None, 0 and "" for a default.
-    A secret is `MASK`, and what a config provider brings is shown as the reference to it."""
+    """One effective value, with its place.
+
+    `file`, `line` and `stated` (the whole key as its author wrote it) are None, 0 and "" for a default. A secret is
+    `MASK`, and a value of a config provider is shown as the reference to it.
+    """
 
     key: str
     value: str
@@ -33,8 +36,10 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class FlowView:
-    """A flow's settings in the order of their keys, and by client what is said of it: `source consumer`, ...,
-    `mirrored records` for the producer of those."""
+    """A flow's settings in the order of their keys, and those of each of its clients.
+
+    `clients` has the names `source consumer`, ..., and `mirrored records` for the producer of the mirrored records.
+    """
 
     flow: Flow
     enabled: bool
@@ -44,7 +49,7 @@ class FlowView:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A whole file: what holds for all of it, its clusters' connections, its flows."""
+    """The effective settings of a whole file: its own, its clusters' connections, its flows."""
 
     file: tuple[Setting, ...]
     clusters: Mapping[str, tuple[Setting, ...]]
@@ -52,7 +57,14 @@ class View:
 
 
 def view(text: PropertiesText, layers: Layers, path: Path, flows: Iterable[FlowSettings]) -> View:
-    """`text` are the lines as in the file at `path`, `layers` the same with references resolved."""
+    """Return the effective settings of a file.
+
+    Args:
+        text: The lines as in the file.
+        layers: The same lines with references resolved.
+        path: The file.
+        flows: Its flows.
+    """
     raw = {entry.key: entry for entry in text.entries}
     shown = _Shown(raw, path)
     flows = tuple(flows)
@@ -92,7 +104,7 @@ def _flow(layers: Layers, settings: FlowSettings, shown: _Shown) -> FlowView:
         if not _counts(key) or key.renamed_to or key.scopes == {KeyLevel.TOP}:
             continue
         if (ours := f"lockstep.{name}") in KEYS and connector.cell(ours):
-            continue  # a Python class has its place
+            continue  # a Python class replaces it
         found = (connector if KeyLevel.FLOW in key.scopes else worker).entry(name)
         lines.append(shown.line(name, found) if found else Setting(name, defaults.get(name, _default(name, settings))))
     own = {key for key in layers.flow_lines(flow) if key not in KEYS and not _is_client_key(key)}
@@ -107,7 +119,7 @@ def _flow(layers: Layers, settings: FlowSettings, shown: _Shown) -> FlowView:
 
 
 def _counts(key: Key) -> bool:
-    """A key that is refused for other values than its choices counts with those."""
+    """Return whether a key counts. A key that is refused for other values than its choices counts with those."""
     return key.status is Status.USED or (key.status is Status.REFUSED and bool(key.choices))
 
 
@@ -117,7 +129,7 @@ def _is_client_key(key: str) -> bool:
 
 
 def _default(name: str, settings: FlowSettings) -> str:
-    """As it holds for the flow: some defaults are other settings, or depend on the version."""
+    """Return the default of a key for the flow: some defaults are other settings, or depend on the version."""
     by_version = {
         "topics.exclude": settings.rules.topics_exclude,
         "config.properties.exclude": settings.rules.config_properties_exclude,

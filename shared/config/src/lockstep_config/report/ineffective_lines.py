@@ -1,5 +1,7 @@
-"""Lines that are right and still do not do what their author may think: a line beside them counts, or nothing goes that
-way. Pure; all of it is remarks."""
+"""Lines that are right and still do not do what their author may think.
+
+A line beside them counts, or no flow goes that way. All reports are notes. This module is pure.
+"""
 
 from collections.abc import Iterable, Sequence
 
@@ -19,7 +21,7 @@ OF_READING = frozenset(
 
 
 def remark(layers: Layers, flows: Sequence[FlowSettings], findings: Diagnostics) -> None:
-    """All of a file that can be used."""
+    """Note all ineffective lines of a file."""
     enabled = [settings for settings in flows if settings.enabled]
     for settings in enabled:
         _beaten(layers, settings, findings)
@@ -29,7 +31,7 @@ def remark(layers: Layers, flows: Sequence[FlowSettings], findings: Diagnostics)
 
 
 def _beaten(layers: Layers, settings: FlowSettings, findings: Diagnostics) -> None:
-    """`S->T.consumer.x` ranks below `S.consumer.x`, which people expect the other way round."""
+    """Note lines `S->T.consumer.x` that rank below `S.consumer.x`, which people expect the other way round."""
     flow, of_source = settings.flow, layers.cluster_lines(settings.flow.source)
     for key, cell in layers.flow_lines(flow).items():
         entry, above = cell.entry, of_source[key].entry if key in of_source else None

@@ -1,6 +1,6 @@
-"""Find two aliases of a file that are one cluster, as far as their addresses show it. Pure.
+"""A check for two aliases of a file that are one cluster, as far as their addresses show it.
 
-Where the addresses differ only the brokers know (`lockstep probe`).
+If the addresses differ only the brokers know (`lockstep probe`). This module is pure.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,8 +15,10 @@ from lockstep_config.text.properties import Entry
 def check_addresses(
     layers: Layers, aliases: Sequence[str], flows: Sequence[FlowSettings], findings: Diagnostics
 ) -> None:
-    """Note aliases that have an address in common, and refuse a flow between them that would copy a topic onto
-    itself."""
+    """Note aliases that have an address in common.
+
+    A flow between them that would copy a topic onto itself is refused.
+    """
     onto_itself = {
         frozenset((settings.flow.source, settings.flow.target)): settings.flow
         for settings in flows
@@ -36,7 +38,7 @@ def check_addresses(
 
 
 def _shared(layers: Layers, aliases: Sequence[str]) -> Iterator[tuple[Entry, str, str, str]]:
-    """Return the line of the later alias, the address, and both aliases."""
+    """Yield the line of the later alias, the address, and both aliases."""
     seen: dict[str, str] = {}
     for alias in aliases:
         servers = precedence.connection(layers, alias).get("bootstrap.servers")

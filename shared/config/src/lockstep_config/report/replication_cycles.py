@@ -1,8 +1,8 @@
-"""Flows between which a topic would be mirrored for ever, each time under a longer name. Pure.
+"""A check for flows between which a topic would be mirrored for ever, each time under a longer name.
 
 MM2 sees a circle by names alone: `A.t` on B came from A. A flow back with another separator, or another policy, does
-not read that name as it was meant, and MM2 then fills both clusters. Where names are kept, producer ids tell instead
-(`provenance`).
+not read that name as it was meant, and MM2 then fills both clusters. If names are kept, producer ids tell instead
+(`provenance`). This module is pure.
 """
 
 from collections import deque
@@ -18,14 +18,14 @@ from lockstep_config.resolve.precedence import Layers
 from lockstep_rules.filters import NameFilter, Names
 
 MOST_STEPS = 500
-"""Names that are followed from one flow on: a file of many clusters has very many ways."""
+"""The most names that are followed from one flow on: a file of many clusters has very many ways."""
 
 Step = tuple[FlowSettings, str]
 """A flow, and a topic of its source that it mirrors."""
 
 
 def check_cycles(layers: Layers, flows: Sequence[FlowSettings], findings: Diagnostics) -> None:
-    """Each circle is a problem of the line that makes the difference, where one does."""
+    """Report each circle as a problem of the line that makes the difference, if there is one."""
     try:
         found = list(_find_cycles(flows))
     except ClassFailed as exc:
@@ -40,8 +40,10 @@ def check_cycles(layers: Layers, flows: Sequence[FlowSettings], findings: Diagno
 
 
 def _find_cycles(flows: Sequence[FlowSettings]) -> Iterable[tuple[tuple[Step, ...], str]]:
-    """For each flow the first way by which one of its topics comes back under a name that it mirrors again, with that
-    name."""
+    """Yield for each flow the first way by which one of its topics comes back, with the name that it then has.
+
+    The flow would mirror that name again.
+    """
     running = [settings for settings in flows if settings.enabled and not settings.keeps_names]
     for first in running:
         found = next((way for probe in _probes(first) if (way := _round(first, probe, running))), None)
@@ -69,7 +71,7 @@ def _round(first: FlowSettings, probe: str, running: Sequence[FlowSettings]) -> 
 
 
 def _probes(settings: FlowSettings) -> list[str]:
-    """Topics of the source that the flow mirrors, one or so for each of its patterns."""
+    """Return topics of the source that the flow mirrors, one or so for each of its patterns."""
     return [name for name in dict.fromkeys(_likely(settings.topics)) if settings.replicates(name)]
 
 

@@ -1,1 +1,1 @@
-"""Which of several lines counts, whether each is right, and what was meant by an unknown key."""
+"""The line that counts among several, the check of each line, and what an unknown key was meant to be."""

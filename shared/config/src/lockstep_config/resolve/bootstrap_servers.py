@@ -1,4 +1,4 @@
-"""Parse `bootstrap.servers`. Pure."""
+"""The parser of `bootstrap.servers`. This module is pure."""
 
 import re
 
@@ -6,11 +6,15 @@ from lockstep_config.resolve.value_typos import find_placeholder
 from lockstep_config.text.values import BadValue, split_list
 
 HOST = re.compile(r"\[?[0-9A-Za-z._%:-]+\]?")
-"""As in Kafka's `Utils.HOST_PORT_PATTERN`."""
+"""The form of a host, as in Kafka's `Utils.HOST_PORT_PATTERN`."""
 
 
 def parse_servers(text: str) -> tuple[str, ...]:
-    """Return the addresses. Raises BadValue where there is none, or one is no HOST:PORT."""
+    """Return the addresses.
+
+    Raises:
+        BadValue: There is no address, or one is no HOST:PORT.
+    """
     servers = split_list(text)
     if not servers:
         raise BadValue("is empty: write HOST:PORT, several between commas")

@@ -1,6 +1,6 @@
-"""Take a file's lines apart: where each belongs, and its value as its key declares it. Every line is parsed here, once.
+"""The parser of a file's lines: the place where each belongs, and its value as its key declares it.
 
-Pure, but for the import of a Python class that a line names.
+Every line is parsed here, once. This module is pure, but for the import of a Python class that a line names.
 """
 
 import re
@@ -21,12 +21,12 @@ from lockstep_state.names import Flow
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 ALIAS = re.compile(r"[A-Za-z0-9_-]+")
-"""What a cluster may be called."""
+"""The form of a cluster's alias."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyScope:
-    """Where a line belongs: to a flow, to a cluster (by alias), or, with neither, to the top of the file.
+    """The place where a line belongs: a flow, a cluster (by alias), or, with neither, the top of the file.
 
     `key` is without prefix.
     """
@@ -40,8 +40,8 @@ class KeyScope:
 class Cell:
     """A line of a file with its scope and its typed value.
 
-    `refusal` says why the key does not take the value, which is None then. A line of no table and a class of Java's
-    have their text as value. It may be a secret.
+    `refusal` says why the key does not take the value, which is None then. A line that is in no table, or names a
+    Java class, has its text as value. It may be a secret.
     """
 
     entry: Entry

@@ -1,4 +1,7 @@
-"""Properties of clients and of connections, each on its own: is it known, is its value one it takes? Pure."""
+"""The check of each property of a client or a connection: its name is known, and its value is one that it takes.
+
+This module is pure.
+"""
 
 from lockstep_config.clients.tls import remark_on
 from lockstep_config.keys.client_keys import (
@@ -25,7 +28,7 @@ _ON_NO_RESET = (
 
 
 def does_nothing(kind: str, name: str) -> str:
-    """Return why a property of a client, or of a `cluster`, has no effect anywhere; empty where it has one."""
+    """Return why a property of a client, or of a `cluster`, has no effect anywhere; empty if it has one."""
     if name in CONNECTION:
         return CONNECTION_WITHOUT_EFFECT.get(name, "")
     key = CLIENT[kind].get(name) if kind in KINDS else None
@@ -33,10 +36,13 @@ def does_nothing(kind: str, name: str) -> str:
 
 
 def only_connection(side: str, kind: ClientKind, name: str, before: str = "") -> str:
-    """Say what to write for a client's property behind `source.cluster.` or `target.cluster.`.
+    """Return what to write for a client's property behind `source.cluster.` or `target.cluster.`.
 
     Args:
-        before: what stands before a key in the file: the flow and a dot, or nothing in a connector's own config.
+        side: `source` or `target`.
+        kind: The kind of client.
+        name: The property.
+        before: The text before a key in the file: the flow and a dot, or nothing in a connector's own config.
     """
     every = f"{before}{side}.cluster.{name} for every client, or " if name in CONNECTION else ""
     return f"MirrorMaker reads only the connection there: write {every}{before}{side}.{kind}.{name}"

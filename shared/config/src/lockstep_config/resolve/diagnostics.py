@@ -1,4 +1,4 @@
-"""What comes to light about a file: mistakes, what has no effect, what deserves a second look."""
+"""The findings about a file: mistakes, lines without effect, and what deserves a second look."""
 
 import re
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ _WORDS = re.compile(r"[\s,;=\"']+")
 
 @dataclass(slots=True)
 class Diagnostics:
-    """What came to light: `problems` stop the start, `unused` and `notes` are shown once."""
+    """The findings about a file. `problems` stop the start, `unused` and `notes` are shown once."""
 
     file: Path
     problems: list[Problem] = field(default_factory=list)
@@ -23,27 +23,35 @@ class Diagnostics:
     stated: frozenset[str] = frozenset()
     """Every key of the file."""
     unknown_keys: str = ""
-    """`error` or `warn`: what each unknown key is; else `unknown_key` gets it."""
+    """The result for each unknown key, `error` or `warn`; if it is empty `unknown_key` decides by the key."""
     refused_keys: list[Problem] = field(default_factory=list)
-    """Those of `problems` that are unknown keys, which `warn` would let pass."""
+    """The members of `problems` that are unknown keys, which `warn` would let pass."""
 
     def problem(self, about: Entry | str, message: str) -> None:
-        """Of a line, with the slip of writing by which its value came to be wrong, if it has one. Or of a key that has
-        no line."""
+        """Add a problem of a line, or of a key that has no line.
+
+        If a slip of writing made the value of the line wrong, it is named.
+        """
         why = ""
         if isinstance(about, Entry) and not about.referenced:
             why = find_unfilled(about.value) if is_secret(about.key) else find_typo(about.value)
         self.plain_problem(about, f"{message}; {why}" if why and why not in message else message)
 
     def plain_problem(self, about: Entry | str, message: str) -> None:
-        """The same without the slip, for what is wrong with every value."""
+        """Add a problem without the slip, for what is wrong with every value."""
         self.problems.append(self._about(about, _sentence(about, message)))
 
     def without_effect(self, entry: Entry, why: str) -> None:
         self.unused.append(self._about(entry, f"has no effect: {why}"))
 
     def unknown_key(self, entry: Entry, message: str, *, near: bool) -> None:
-        """`near`: to one that decides what is copied, so that it is a mistake where nothing else is asked for."""
+        """Report an unknown key.
+
+        Args:
+            entry: The line.
+            message: The sentence about it.
+            near: The key is near to one that decides what is copied, so that it is a mistake unless `warn` is stated.
+        """
         if self.unknown_keys == "error" or (near and self.unknown_keys != "warn"):
             self.plain_problem(entry, message)
             self.refused_keys.append(self.problems[-1])
@@ -54,7 +62,7 @@ class Diagnostics:
         self.notes.append(self._about(about, _sentence(about, message)))
 
     def where(self, entry: Entry) -> str:
-        """`FILE:LINE: KEY`."""
+        """Return the place of a line: `FILE:LINE: KEY`."""
         return str(self._about(entry, "")).removesuffix(": ")
 
     def _about(self, about: Entry | str, message: str) -> Problem:
@@ -64,7 +72,7 @@ class Diagnostics:
 
 
 def _sentence(about: Entry | str, message: str) -> str:
-    """The message, unless it shows something that a config provider brought: that may be a secret, under any key."""
+    """Return the message, unless it shows a value of a config provider, which may be a secret under any key."""
     if isinstance(about, str) or not about.referenced:
         return message
     lowered = message.casefold()

@@ -1,7 +1,7 @@
-"""Suggest what an unknown key was probably meant to be, and say whether that key decides what is copied. Pure.
+"""Suggestions of what an unknown key was probably meant to be, and whether that key decides what is copied.
 
-A key is suggested only where following the advice does what was meant: the table of old names has it, or `difflib`
-finds one misspelt word.
+A key is suggested only if following the advice does what was meant: the table of old names has it, or `difflib` finds
+one misspelt word. This module is pure.
 """
 
 import difflib
@@ -19,12 +19,14 @@ from lockstep_config.keys.renamed_keys import RenamedKey, find_renamed
 
 KINDS: tuple[ClientKind, ...] = get_args(ClientKind)
 LONGEST = 120
-"""Characters of the longest key that is compared with others; a longer one is no misspelling."""
+"""The most characters of a key that is compared with others; a longer one is no misspelling."""
 SIMILARITY, SIMILARITY_OF_THREE = 0.75, 0.66
-"""difflib's ratio from which two words are alike: `levl` and `level`, but not `include` and `exclude`. Three letters
-are alike where two are the same."""
+"""difflib's ratio from which two words are alike: `levl` and `level`, but not `include` and `exclude`.
+
+Words of three letters are alike if two letters are the same.
+"""
 ANY_WORD = "*"
-"""Stands for the one word of a key that is misspelt or missing."""
+"""The placeholder for the one word of a key that is misspelt or missing."""
 NOTHING_LIKE_IT = "nothing like it is known: remove it"
 
 _NEVER_MEANT = frozenset({"omit"})
@@ -38,8 +40,8 @@ _BETWEEN = re.compile(r"(?:[^A-Za-z0-9]+(?:to|TO|2)?|to|TO|2)[^A-Za-z0-9]*")
 class KeySuggestion:
     """The advice on an unknown key.
 
-    `keys` are what to write in the same place. `matters` says that they decide what is copied, where from, under which
-    names, or how safely. `misspelt` is False where the table of old names has the key.
+    `keys` are what to write in the same place. `matters` says that they decide what is copied, where from, under
+    which names, or how safely. `misspelt` is False if the table of old names has the key.
     """
 
     advice: str
@@ -114,7 +116,7 @@ def _from_misspelt(candidates: Sequence[str], scope: KeyLevel) -> KeySuggestion 
 
 
 def _prefix(keys: Iterable[str], scope: KeyLevel) -> str:
-    """Return what goes in front of a suggested key. `enabled` and `bootstrap.servers` do nothing at the top."""
+    """Return the text in front of a suggested key. `enabled` and `bootstrap.servers` do nothing at the top."""
     if scope is KeyLevel.TOP:
         return {"enabled": "SOURCE->TARGET.", "bootstrap.servers": "ALIAS."}.get(next(iter(keys), ""), "{prefix}")
     return "{prefix}"
@@ -155,7 +157,7 @@ def _split_client(name: str) -> tuple[ClientKind | None, str]:
 
 
 def _without_prefix(name: str) -> str | None:
-    """Return the client's property where `name` is one that lacks `consumer.`, `producer.` or `admin.`."""
+    """Return the client's property if `name` is one that lacks `consumer.`, `producer.` or `admin.`, or None."""
     bare = name.removeprefix("override.").removeprefix("source.").removeprefix("target.")
     return bare if any(bare in CLIENT[kind] for kind in KINDS) else None
 
@@ -201,7 +203,7 @@ def near(name: str, candidates: tuple[str, ...]) -> tuple[str, ...]:
 def _index(names: tuple[str, ...]) -> Mapping[str | tuple[str, ...], Mapping[str, str]]:
     """Return the keys by their letters, by their words in any order, and by all of their words but one.
 
-    With each key is its word in the place of ANY_WORD.
+    Each key has the word that stands in the place of ANY_WORD.
     """
     index: dict[str | tuple[str, ...], dict[str, str]] = defaultdict(dict)
     for name in names:
@@ -223,7 +225,7 @@ def _singular(word: str) -> str:
 
 
 def like_alias(alias: str, aliases: Iterable[str]) -> str | None:
-    """Return the alias that `alias` is a misspelling of. `dc3` is none of `dc1`."""
+    """Return the alias that `alias` is a misspelling of, or None. `dc3` is no misspelling of `dc1`."""
     plain = {re.sub(r"[_-]", "", other.casefold()): other for other in reversed(tuple(aliases))}
     wanted = re.sub(r"[_-]", "", alias.casefold())
     digits = re.sub(r"[^0-9]", "", wanted)

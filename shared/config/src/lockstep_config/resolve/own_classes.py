@@ -1,4 +1,4 @@
-"""What the Python classes that a file names change about its lines. Pure, but for the import of those."""
+"""The changes that the Python classes of a file make to its lines. This module is pure, but for their import."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,14 +11,20 @@ from lockstep_state.names import Flow
 
 @dataclass(frozen=True, slots=True)
 class OwnClasses:
-    """What the Python classes of a file change about its lines. `stood_in`: the keys whose Java class one replaces;
-    `keys`: the properties they take besides MM2's. Both by flow, None is the top of the file."""
+    """The keys that the Python classes of a file replace or take.
+
+    `stood_in` are the keys whose Java class a Python class replaces, `keys` the properties that the classes take
+    besides MM2's. Both are by flow; None is the top of the file.
+    """
 
     stood_in: Mapping[Flow | None, frozenset[str]] = field(default_factory=dict)
     keys: Mapping[Flow | None, frozenset[str]] = field(default_factory=dict)
 
     def stand_in(self, flow: Flow | None, key: str) -> bool:
-        """At the top of the file: for some flow; what becomes of the others is said flow by flow (`filters`)."""
+        """Return whether a Python class replaces the Java class of this key.
+
+        At the top of the file it is enough that some flow has one. The other flows are judged one by one (`filters`).
+        """
         return _has(self.stood_in, flow, key)
 
     def claim(self, flow: Flow | None, key: str) -> bool:
@@ -35,7 +41,7 @@ def _has(keys: Mapping[Flow | None, frozenset[str]], flow: Flow | None, key: str
 
 
 def own_classes(layers: Layers) -> OwnClasses:
-    """Those that the lines of a file name. A class that cannot be had takes no keys."""
+    """Return the changes by the Python classes that a file names. A class that cannot be imported takes no keys."""
     stood_in: dict[Flow | None, frozenset[str]] = {}
     keys: dict[Flow | None, frozenset[str]] = {}
     for flow, lines in ((None, layers.top), *layers.flows.items()):

@@ -1,6 +1,6 @@
-"""Which of several lines counts: MM2's layering of a file, as pure functions (`mm2-behaviour.md` §5.4 and §5.5).
+"""MM2's layering of a file, which decides the line that counts (`mm2-behaviour.md` §5.4 and §5.5).
 
-Three kinds of values, layered differently, the first that is set wins:
+Each kind of value is layered differently; the first that is set wins:
 
     of a connector      S->T.lockstep.connector.NAME.x, S->T.x   x
     of its aliases      S->T.source.cluster.alias   S.alias   source.cluster.alias
@@ -12,9 +12,9 @@ Three kinds of values, layered differently, the first that is set wins:
     of the producer of  S->T.producer.override.x   T.producer.x   K only: T.x   K only: x
     mirrored records
 
-(K: the connection properties.) So `consumer.x` at the top of a file counts for nothing, and `S->T.source.cluster.x`
-only where neither `S.x` nor `x` is set. A cluster's `S.consumer.x` beats the flow's `S->T.consumer.x`: MM2's own rules,
-to the letter.
+K are the connection properties. So `consumer.x` at the top of a file counts for nothing, and `S->T.source.cluster.x`
+only if neither `S.x` nor `x` is set. A cluster's `S.consumer.x` beats the flow's `S->T.consumer.x`. These are MM2's own
+rules, to the letter. The functions are pure.
 """
 
 from collections.abc import Iterable, Mapping
@@ -66,9 +66,11 @@ def layered(cells: Iterable[Cell]) -> Layers:
 
 
 def connector(layers: Layers, flow: Flow, key: str, name: ConnectorName | None = None) -> Cell | None:
-    """A setting of the flow's connectors: the flow's own line, else the one at the top. Before both, with `name`, the
-    line for that connector alone. `A.alias` is the same line as `source.cluster.alias` of the flows from A, and as
-    `target.cluster.alias` of those to it. It goes before the top."""
+    """Return the line of a setting of the flow's connectors: the flow's own, else the one at the top.
+
+    With `name` the line for that connector alone goes before both. `A.alias` is the same line as
+    `source.cluster.alias` of the flows from A, and as `target.cluster.alias` of those to it. It goes before the top.
+    """
     own = _first(connector_prefix(name) + key, layers.flow_lines(flow)) if name else None
     own = own or _first(key, layers.flow_lines(flow))
     if own is None and key in ALIAS_KEYS:
@@ -77,7 +79,7 @@ def connector(layers: Layers, flow: Flow, key: str, name: ConnectorName | None =
 
 
 def aliases(layers: Layers, flow: Flow) -> Flow:
-    """The flow by the aliases that names of topics, heartbeats and progress are made of. Either may be empty."""
+    """Return the flow by the aliases that make names of topics, heartbeats and progress. Either may be empty."""
     source, target = (connector(layers, flow, key) for key in ALIAS_KEYS)
     return Flow(_text(source, flow.source), _text(target, flow.target))
 
@@ -87,22 +89,24 @@ def _text(cell: Cell | None, default: str) -> str:
 
 
 def every_alias(layers: Layers, flow: Flow) -> frozenset[str]:
-    """Those by which a topic of the file's clusters may be called, and the flow's own as names have them."""
+    """Return the aliases that names of topics may have: of all clusters of the file, and of the flow as in names."""
     named = aliases(layers, flow)
     ours = {alias for one in layers.flows for alias in (one.source, one.target)}
     return frozenset({*ours, *layers.clusters, flow.source, flow.target, named.source, named.target} - {""})
 
 
 def worker(layers: Layers, flow: Flow, key: str) -> Cell | None:
-    """A setting of the Connect worker on the target: the target's own line; for storage topics the top of the file
-    goes first."""
+    """Return the line of a setting of the Connect worker on the target: the target's own.
+
+    For storage topics the top of the file goes first.
+    """
     if key.startswith(STORAGE_PREFIXES):
         return _first(key, layers.top, layers.cluster_lines(flow.target))
     return _first(key, layers.cluster_lines(flow.target))
 
 
 def connection(layers: Layers, alias: str, flow: Flow | None = None) -> dict[str, Cell]:
-    """The connection properties (K) of a cluster; with `flow`, those of the cluster as a side of that flow."""
+    """Return the connection properties (K) of a cluster; with `flow`, of the cluster as a side of that flow."""
     found = _matching(layers.top, "", CONNECTION) | _matching(layers.cluster_lines(alias), "", CONNECTION)
     if flow is None:
         return found
@@ -111,7 +115,7 @@ def connection(layers: Layers, alias: str, flow: Flow | None = None) -> dict[str
 
 
 def client(layers: Layers, flow: Flow, side: Side, kind: ClientKind, name: ConnectorName = "source") -> dict[str, Cell]:
-    """All properties of one of the clients of a connector of the flow, under Java's names.
+    """Return all properties of one of the clients of a connector of the flow, under Java's names.
 
     Checkpoints and heartbeats are written as by Kafka Connect: the connector's own `producer.override.*` goes above
     all.
@@ -133,7 +137,7 @@ def client(layers: Layers, flow: Flow, side: Side, kind: ClientKind, name: Conne
 
 
 def record_producer(layers: Layers, flow: Flow) -> dict[str, Cell]:
-    """The producer of the mirrored records: the worker's, with the flow's overrides."""
+    """Return the properties of the producer of the mirrored records: the worker's, with the flow's overrides."""
     return (
         connection(layers, flow.target)
         | _matching(layers.cluster_lines(flow.target), "producer.")
@@ -147,11 +151,11 @@ def _first(key: str, *layers: Mapping[str, Cell]) -> Cell | None:
 
 
 def _matching(layer: Mapping[str, Cell], prefix: str, keys: frozenset[str] | None = None) -> dict[str, Cell]:
-    """The lines of a layer whose keys begin with `prefix`, without it; with `keys`, only those."""
+    """Return the lines of a layer whose keys begin with `prefix`, without it; with `keys`, only those."""
     found: dict[str, Cell] = {}
     for key, cell in layer.items():
         name = key.removeprefix(prefix)
-        # `producer.override.x` is a prefix of its own, no property `override.x` of the producer.
+        # `producer.override.` is a prefix of its own: the producer has no property `override.x`.
         if key.startswith(prefix) and not name.startswith("override.") and (keys is None or name in keys):
             found[name] = cell
     return found

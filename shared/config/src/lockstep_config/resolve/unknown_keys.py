@@ -1,4 +1,4 @@
-"""Report keys that neither MirrorMaker nor Lockstep knows, and keys of no cluster or flow of the file.
+"""Reports of keys that neither MirrorMaker nor Lockstep knows, and of keys of no cluster or flow of the file.
 
 Each is a mistake, or a line without effect (`Diagnostics.unknown_key`).
 """

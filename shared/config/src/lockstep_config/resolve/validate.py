@@ -1,6 +1,6 @@
-"""Each line of a file on its own: is the key known, is it allowed there, is its value one it takes?
+"""The check of each line of a file on its own: its key is known and allowed there, and takes the value.
 
-Pure. What several lines must agree on is checked in `cross_checks`.
+What several lines must agree on is checked in `cross_checks`. This module is pure.
 """
 
 import re
@@ -40,7 +40,7 @@ PARSED_LOOSELY = frozenset({"enabled", "emit.heartbeats.enabled"})
 SAID_FOR_FALSE = frozenset({"", "false", "no", "off", "0", "f", "n"})
 QUOTES = "\"'\u2018\u2019\u201c\u201d\u201e"
 AS_IF_OF_RECORDS = frozenset({"max.request.size", "delivery.timeout.ms"})
-"""So too, but they do nothing to them here."""
+"""Properties that people also set for the mirrored records, but that do nothing to them."""
 OVERRIDES_NOT_READ = ("consumer.override.", "admin.override.")
 ROLES = ("lockstep", "source", "target")
 LISTS = (Kind.LIST, Kind.PATTERNS)
@@ -113,8 +113,10 @@ def _check_flow_line(cell: Cell, findings: Diagnostics, classes: OwnClasses) -> 
 
 
 def _check_side_line(cell: Cell, side: str, findings: Diagnostics) -> None:
-    """Check a line of one side. `source.cluster.x` is the connection's. MirrorMaker reads neither `source.x` nor a
-    client's property there."""
+    """Check a line of one side.
+
+    `source.cluster.x` is the connection's. MirrorMaker reads neither `source.x` nor a client's property behind it.
+    """
     entry, inner = cell.entry, cell.scope.key.removeprefix(f"{side}.")
     name = inner.removeprefix("cluster.")
     if name == inner:
@@ -196,7 +198,7 @@ def _check_cluster_override(cell: Cell, kind: ClientKind, findings: Diagnostics)
 def _check_top_line(cell: Cell, aliases: Sequence[str], findings: Diagnostics, classes: OwnClasses) -> None:
     entry, key = cell.entry, cell.scope.key
     if key.startswith("config.providers."):
-        return  # the providers' own check (`config_providers.read_providers`)
+        return  # `config_providers.read_providers` checks these lines
     if classes.claim(None, key) or _check_known(cell, key, KeyLevel.TOP, findings, classes.stand_in(None, key)):
         return
     if key in CONNECTION:
@@ -236,7 +238,7 @@ def _check_top_line(cell: Cell, aliases: Sequence[str], findings: Diagnostics, c
 
 
 def _check_unknown_dropped(entry: Entry, kind: ClientKind, name: str, findings: Diagnostics) -> None:
-    """Report an unknown property of a client at the top of the file, where a known one would have no effect either."""
+    """Report an unknown client property at the top of the file, where a known one would have no effect either."""
     guess = suggest_key(name, KeyLevel.CLUSTER, (*CLIENT[kind], *sorted(CONNECTION)))
     instead = f"did you mean ALIAS.{kind}.{guess.keys[0]}?" if guess.keys else guess.advice
     findings.unknown_key(entry, f"{IS_UNKNOWN}; {instead}", near=False)
@@ -250,7 +252,7 @@ def _is_known_of_cluster(rest: str) -> bool:
 
 
 def _check_known(cell: Cell, name: str, scope: KeyLevel, findings: Diagnostics, stood_in_for: bool = False) -> bool:
-    """Judge the line by the tables of MM2's properties and of ours; False when they do not know the name."""
+    """Judge a line by the tables of MM2's and Lockstep's properties; return False if they do not know the name."""
     entry = cell.entry
     if name.startswith(CONF_PREFIX):
         _check_spark(entry, name, scope, findings)
@@ -288,7 +290,7 @@ def _check_key(cell: Cell, key: Key, findings: Diagnostics, stood_in_for: bool) 
     value = entry.value.strip()
     if key.status is Status.REFUSED:
         if (refusal := refused_class(value, key)) and not stood_in_for:
-            # That it is no class that runs here would not be what is wrong with it.
+            # If the value has a slip of writing, the slip is reported and not the refusal of the class.
             findings.problem(entry, f"is {value!r}, which is no class" if find_typo(value) else refusal)
         return
     if key.renamed_to:
@@ -312,7 +314,7 @@ def _check_key(cell: Cell, key: Key, findings: Diagnostics, stood_in_for: bool) 
 
 
 def _check_loosely(entry: Entry, findings: Diagnostics) -> None:
-    """MM2 takes everything but `true` as not enabled, and goes on with the rest of the file."""
+    """Judge a value that is no boolean: MM2 takes everything but `true` as not enabled, and reads on."""
     bare = re.split(r"(?:^|\s)#", entry.value.strip())[0].strip().strip(QUOTES)
     word = (re.match(r"\w+", bare) or [bare])[0]
     why = find_typo(entry.value)

@@ -1,6 +1,6 @@
-"""Find mistakes of writing in a value: a comment behind it, typographic quotes, an unfilled placeholder. Pure.
+"""Mistakes of writing in a value: a comment behind it, typographic quotes, an unfilled placeholder.
 
-Each function returns the end of a sentence about the value, or an empty text.
+Each function returns the end of a sentence about the value, or an empty text. This module is pure.
 """
 
 import re
@@ -34,7 +34,7 @@ EVENT_HUBS_USER = "$ConnectionString"
 
 
 def find_placeholder(text: str) -> str:
-    """Say what in a text a shell, a template or a build should have filled in."""
+    """Return what in a text a shell, a template or a build should have filled in; empty if there is nothing."""
     for form, what in _FORMS:
         if found := form.search(text):
             return f"{found[0]} is {what}"
@@ -42,24 +42,24 @@ def find_placeholder(text: str) -> str:
 
 
 def find_unfilled(text: str) -> str:
-    """Say that the whole of a secret is a placeholder, without repeating it."""
+    """Return a remark if the whole of a secret is a placeholder, without repeating it; else an empty text."""
     bare = text.strip().strip(_QUOTES).strip()
     return next((f"it looks like {what}" for form, what in _FORMS if form.fullmatch(bare)), "")
 
 
 def find_typo(text: str) -> str:
-    """Say the first mistake of writing that a value has."""
+    """Return the first mistake of writing that a value has; empty if it has none."""
     commented = "# begins a comment only at the start of a line" if _COMMENT.search(text) else ""
     return find_placeholder(text) or commented or typographic(text) or _quoted(text.strip())
 
 
 def in_connection(name: str, text: str) -> Iterator[str]:
-    """Remarks on the value of a connection property; of a secret nothing is repeated."""
+    """Yield remarks on the value of a connection property. No secret is repeated."""
     if name == JAAS:
         try:
             options = parse_jaas(text).options
         except NotJaas:
-            return  # which is reported with the connection that needs it
+            return  # the connection that needs the line reports it
         if options.get("username") == EVENT_HUBS_USER and not options.get("password", "").startswith("Endpoint="):
             yield f"has the username {EVENT_HUBS_USER}, whose password is Event Hubs' whole connection string: Endpoint=sb://..."
         for option, value in options.items():
@@ -75,7 +75,7 @@ def in_connection(name: str, text: str) -> Iterator[str]:
 def remark_patterns(text: str, key: Key) -> Iterator[str]:
     """Yield remarks on patterns that select nothing, or not what they seem to select.
 
-    A group may be called anything, so only the content of its patterns is reported.
+    A group may have any name, so of its patterns only mistakes of writing are reported.
     """
     if _LIST.fullmatch(text.strip()) and not key.per_topic and key.kind is Kind.PATTERNS:
         yield (
@@ -119,7 +119,7 @@ def _needed(pattern: str) -> tuple[str, ...]:
     try:
         return needed_but_illegal(pattern)
     except UntranslatablePattern:
-        return ()  # a part of one that has a comma: `(a,b)` is `(a|b)`
+        return ()  # a part of a pattern that has a comma: `(a,b)` is `(a|b)`
 
 
 def _quoted(text: str) -> str:

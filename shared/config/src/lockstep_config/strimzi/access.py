@@ -1,7 +1,7 @@
-"""How a cluster is reached: `tls` and `authentication` of a resource as Java's connection properties. Pure.
+"""The `tls` and `authentication` of a resource's cluster as Java's connection properties.
 
-Secrets become references, `${strimzisecrets:NAMESPACE/NAME:KEY}`. Their values are read where all references are, and a
-later check for changes finds their files there.
+Secrets become references, `${strimzisecrets:NAMESPACE/NAME:KEY}`. Their values are read where all references are, and
+a later check for changes finds their files there. This module is pure.
 """
 
 from collections.abc import Mapping
@@ -30,8 +30,8 @@ _CUSTOM_PREFIXES = ("ssl.keystore.", "sasl.")
 
 
 def add_connection(cluster: Part, alias: str, namespace: str, lines: Lines) -> None:
-    """The lines `ALIAS.bootstrap.servers`, `ALIAS.security.protocol`, `ALIAS.ssl.*` and `ALIAS.sasl.*`."""
-    # Where it is missing the line is empty, and its own check says what to write.
+    """Add the lines `ALIAS.bootstrap.servers`, `ALIAS.security.protocol`, `ALIAS.ssl.*` and `ALIAS.sasl.*`."""
+    # If the field is missing the line is empty, and the check of the line says what to write.
     lines.add_line(f"{alias}.bootstrap.servers", cluster.text("bootstrapServers"), cluster.place("bootstrapServers"))
     tls, authentication = cluster.part("tls"), cluster.part("authentication")
     kind = authentication.text("type") if authentication else ""
@@ -77,14 +77,14 @@ def add_connection(cluster: Part, alias: str, namespace: str, lines: Lines) -> N
 
 
 def _reference(secret: Part, name_of_key: str, namespace: str) -> str:
-    """ "" where the secret is not complete (which is a mistake that is reported already)."""
+    """Return the reference to a secret, or an empty text if it is not complete, which is reported already."""
     name, key = secret.text("secretName"), secret.text(name_of_key)
     place = f"{namespace}/{name}" if namespace else name
     return f"${{{STRIMZI_SECRETS}:{place}:{key}}}" if name and key else ""
 
 
 def _certificates(section: Part, field: str, namespace: str, lines: Lines) -> str:
-    """References to all certificates of a list, one after the other."""
+    """Return references to all certificates of a list, one after the other."""
     found = []
     for secret in section.parts(field):
         keys = [key for key in ("certificate", "pattern") if secret.text(key)]
@@ -132,7 +132,7 @@ def _password_options(section: Part, kind: str, namespace: str, lines: Lines) ->
 
 
 def _oauth_options(section: Part, namespace: str, lines: Lines) -> dict[str, str]:
-    """The options of Strimzi's own OAuth login, under its names."""
+    """Return the options of Strimzi's own OAuth login, under its names."""
     options = {
         field.option: _quotable(section.text(name))
         for name, field in AUTHENTICATION.items()
@@ -179,5 +179,5 @@ def _add_custom(section: Part, alias: str, lines: Lines) -> None:
 
 
 def _quotable(value: str) -> str:
-    """As between the quotes of a JAAS line."""
+    """Return a value as it is written between the quotes of a JAAS line."""
     return value.replace("\\", "\\\\").replace('"', '\\"')

@@ -14,7 +14,7 @@ ALPHA, BETA1, BETA, V1 = "v1alpha1", "v1beta1", "v1beta2", "v1"
 VERSIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {MIRROR_MAKER_2: (ALPHA, BETA, V1), MIRROR_MAKER: (ALPHA, BETA1, BETA)}
 )
-"""Strimzi's, the oldest first."""
+"""The API versions of Strimzi's resources, the oldest first."""
 
 API_VERSIONS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
@@ -25,7 +25,10 @@ API_VERSIONS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         for kind, versions in VERSIONS.items()
     }
 )
-"""The values of `apiVersion`, and the version of Strimzi whose fields it has. IBM's own v1beta1 came before v1beta2."""
+"""The values of `apiVersion`, each with the version of Strimzi whose fields it has.
+
+IBM's own v1beta1 came before v1beta2.
+"""
 
 OLD = frozenset({ALPHA, BETA1})
 BEFORE_V1 = frozenset({ALPHA, BETA})

@@ -1,8 +1,8 @@
-"""MirrorMaker 2's connectors on a Kafka Connect of one's own, as the lines of an mm2.properties file. Pure.
+"""MirrorMaker 2's connectors on an existing Kafka Connect, as the lines of an mm2.properties file.
 
-Connect's REST API takes and prints them as JSON (`{"name", "config"}`, the map of `config` alone, and a map of both by
-names). Strimzi has a `KafkaConnector` for each. Those with the same two aliases are one flow. The settings of Connect's
-workers are elsewhere: only a `KafkaConnect` beside them has them.
+Connect's REST API takes and prints them as JSON (`{"name", "config"}`, the map of `config` alone, and a map of both
+by names). Strimzi has a `KafkaConnector` for each. Those with the same two aliases are one flow. The settings of
+Connect's workers are elsewhere: only a `KafkaConnect` beside them has them. This module is pure.
 """
 
 import difflib
@@ -34,14 +34,16 @@ _OF_WORKER = (
     "exactly.once.source.support",
 )
 _WORKER_DEFAULT = "connect-cluster-offsets"
-"""Of Strimzi's `KafkaConnect`, where its `config` does not say."""
+"""The topic for offsets of Strimzi's `KafkaConnect`, if its `config` names none."""
 _CLUSTER_LABELS = tuple(f"{group}/cluster" for group in ("strimzi.io", *IBMS))
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectorResource:
-    """One of MM2's three, with the mapping that holds its `config`. `name` is what Connect calls it, `worker` the
-    KafkaConnect it belongs to, "" if unknown."""
+    """One of MM2's three connectors, with the mapping that holds its `config`.
+
+    `name` is what Connect calls it. `worker` is the KafkaConnect that it belongs to, empty if unknown.
+    """
 
     kind: ConnectorName
     part: Part
@@ -54,12 +56,12 @@ class ConnectorResource:
         return self.settings[key].value.strip() if key in self.settings else ""
 
     def place(self, key: str) -> Placed:
-        """The setting, or where it is missing."""
+        """Return the place of a setting, or the place where it is missing."""
         return self.settings.get(key) or Place(self.part.in_config(key), self.part.line)
 
     @property
     def aliases(self) -> tuple[str, ...]:
-        """The source's and the target's; MM2's own, where it has none."""
+        """The source's and the target's alias; `source` and `target`, as in MM2, if it has none."""
         return tuple(
             self.text(key) if key in self.settings else side for side, key in zip(SIDES, ALIAS_KEYS, strict=True)
         )
@@ -71,7 +73,7 @@ class ConnectorResource:
 
 
 def recognise_connector(root: Part) -> ConnectorResource | None:
-    """The connector of a mapping, in any of its forms; None if it is no connector of MM2."""
+    """Return the connector of a mapping, in any of its forms; None if it is no connector of MM2."""
     spec, config = root.part("spec"), root.part("config")
     if root.text("kind") == "KafkaConnector" and spec is not None:
         worker = next(filter(None, (root.text("metadata", "labels", label) for label in _CLUSTER_LABELS)), "")
@@ -86,14 +88,14 @@ def recognise_connector(root: Part) -> ConnectorResource | None:
 
 
 def connectors_by_name(root: Part) -> Iterator[Part]:
-    """The connectors of `GET /connectors?expand=info`, a map by their names; nothing where it is none."""
+    """Yield the connectors of `GET /connectors?expand=info`, a map by their names; nothing for any other map."""
     found = [info for name in root.node.items if (part := root.part(name)) and (info := part.part("info"))]
     if len(found) == len(root.node.items):
         yield from found
 
 
 def nearest_class(java: str) -> str:
-    """The class of MM2 that somebody has misspelt; "" where it is another one, or none."""
+    """Return the class of MM2 that somebody has misspelt; empty if it is another class."""
     package, _, simple = java.strip().rpartition(".")
     if f"{package}." not in (MIRROR, ".") or simple in CLASSES.values():
         return ""
@@ -114,7 +116,7 @@ def _made(part: Part, java: str, name: str, worker: str = "", *, is_strimzi: boo
 
 
 def add_connect(connectors: Sequence[ConnectorResource], workers: Sequence[Part], lines: Lines) -> None:
-    """All lines of connectors, and of the workers that they belong to."""
+    """Add all lines of connectors, and of the workers that they belong to."""
     flows: dict[Flow, dict[ConnectorName, ConnectorResource]] = {}
     for one in connectors:
         flow = _flow(one, lines)
@@ -141,12 +143,15 @@ def add_connect(connectors: Sequence[ConnectorResource], workers: Sequence[Part]
                 _add_clusters(present[kind], flow, lines)
                 _add_aliases(present[kind], flow, lines)
         _add_flow(flow, present, workers, lines)
-    # Without it every pair of clusters would have heartbeats, as in an mm2.properties file.
+    # Without this line every pair of clusters would have heartbeats, as in an mm2.properties file.
     lines.add_line("emit.heartbeats.enabled", "false", connectors[0].part)
 
 
 def _flow(one: ConnectorResource, lines: Lines) -> Flow | None:
-    """Named by the aliases. Where one cannot name a cluster of a file, the side does, and the alias is the flow's."""
+    """Return the flow of a connector, named by its aliases.
+
+    If an alias cannot name a cluster of a file, the side names it, and the alias is the flow's.
+    """
     named: dict[str, str] = {}
     for side, key, alias in zip(SIDES, ALIAS_KEYS, one.aliases, strict=True):
         if not LEGAL_IN_TOPIC.fullmatch(alias):
@@ -192,7 +197,7 @@ def _add_flow(
 
 
 def _without(one: ConnectorResource) -> Part:
-    """The connector without the settings that are its place, not its work."""
+    """Return the connector without the settings that say its place and not its work."""
     config = one.part.node.items.get("config")
     if not isinstance(config, MapNode):
         return one.part
@@ -209,8 +214,11 @@ def _without(one: ConnectorResource) -> Part:
 
 
 def _add_clusters(one: ConnectorResource, flow: Flow, lines: Lines) -> None:
-    """Where its clusters are: the first connector that says it says it for all, and the others' own differences are
-    their clients'."""
+    """Add the connections of a connector's clusters.
+
+    The first connector that states one states it for all. If another connector's connection differs, the difference
+    goes to its own clients.
+    """
     for side, alias in zip(SIDES, (flow.source, flow.target), strict=True):
         _add_misnamed_address(one, side, alias, lines)
         of_clients: dict[ClientKind, list[ConfigSetting]] = {}
@@ -248,8 +256,10 @@ def _add_connection(connector: ConnectorResource, side: Side, flow: Flow, settin
 
 
 def _add_misnamed_address(connector: ConnectorResource, side: Side, alias: str, lines: Lines) -> None:
-    """Handle `source.bootstrap.servers`, where a connector has `source.cluster.bootstrap.servers`. It is a mistake:
-    without an address no connector starts in Kafka Connect either."""
+    """Report `source.bootstrap.servers` in place of `source.cluster.bootstrap.servers`.
+
+    It is a mistake: without an address no connector starts in Kafka Connect either.
+    """
     setting, right = connector.settings.get(f"{side}.bootstrap.servers"), f"{side}.cluster.bootstrap.servers"
     if setting is not None and right not in connector.settings:
         lines.problem(setting, f"is no key of a connector, and {right} is missing: write {right}")
@@ -266,14 +276,17 @@ def _report_clients(side: Side, kind: ClientKind, settings: Sequence[ConfigSetti
 
 
 def _add_aliases(one: ConnectorResource, flow: Flow, lines: Lines) -> None:
-    """Those that are no names of clusters here."""
+    """Add the aliases that are no names of clusters here."""
     for key, alias, cluster in zip(ALIAS_KEYS, one.aliases, (flow.source, flow.target), strict=True):
         if alias != cluster:
             lines.add_line(f"{flow}.{key}", alias, one.place(key))
 
 
 def _add_worker(source: ConnectorResource, flow: Flow, workers: Sequence[Part], lines: Lines) -> None:
-    """Where Connect's workers keep progress. The connector's own topic counts before theirs (KIP-618)."""
+    """Add the topic in which Connect's workers keep progress.
+
+    The connector's own topic counts before theirs (KIP-618).
+    """
     key = f"{flow.target}.{OFFSETS}"
     if own := source.text("offsets.storage.topic"):
         lines.add_line(key, own, source.place("offsets.storage.topic"))
@@ -295,8 +308,11 @@ def _add_worker(source: ConnectorResource, flow: Flow, workers: Sequence[Part], 
 
 
 def _check_records_go_there(source: ConnectorResource, flow: Flow, lines: Lines) -> None:
-    """A worker writes records to the cluster that it keeps its own topics on, unless the connector sends them
-    elsewhere. Then its progress is not on the target."""
+    """Check that the connector's records go to the flow's target.
+
+    A worker writes records to the cluster that has its own topics, unless the connector sends them elsewhere. Then
+    its progress is not on the target.
+    """
     key = "producer.override.bootstrap.servers"
     servers, target = source.text(key), source.text("target.cluster.bootstrap.servers")
     if not servers:

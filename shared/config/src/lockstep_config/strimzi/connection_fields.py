@@ -1,4 +1,4 @@
-"""The fields by which a resource says how a cluster is reached: `tls`, `authentication` and what surrounds them."""
+"""The fields of a resource about a cluster's connection: `tls`, `authentication` and what surrounds them."""
 
 from functools import partial
 from types import MappingProxyType

@@ -1,7 +1,8 @@
-"""Find what the connectors of one flow name differently in MirrorMaker, where a setting differs between them. Pure.
+"""Names that the connectors of one flow have in MirrorMaker, if their settings differ.
 
-Each connector has a `config` of its own there. The source connector names copies and offset syncs by its own, and the
-checkpoint connector looks for them by its own. Here a flow has one value, and the source connector's counts.
+In MirrorMaker each connector has a `config` of its own. The source connector names copies and offset syncs by its
+own, and the checkpoint connector looks for them by its own. In Lockstep a flow has one value, and the source
+connector's counts. This module is pure.
 """
 
 from collections.abc import Mapping
@@ -26,7 +27,8 @@ NAMING_KEYS = (POLICY, SEPARATOR, INTERNAL_SEPARATOR, LOCATION, *ALIAS_KEYS)
 class ConnectorNames:
     """The names that one connector uses in MirrorMaker.
 
-    `offset_syncs` is the topic's name and the side it is on, `copy` what the topic `orders` is called on the target.
+    `offset_syncs` is the topic's name and the side that it is on, `copy` the name of the topic `orders` on the
+    target.
     """
 
     offset_syncs: tuple[str, str]
@@ -35,18 +37,20 @@ class ConnectorNames:
 
 
 def default_value(key: str, flow: Flow) -> str:
-    """Return what a connector has where its `config` does not set `key`."""
+    """Return the value that a connector has if its `config` does not set `key`."""
     if key in ALIAS_KEYS:
         return flow.source if key == ALIAS_KEYS[0] else flow.target
     return (KEYS[key].default if key in KEYS else None) or ""
 
 
 def connector_names(settings: Mapping[str, str], flow: Flow, version: str) -> ConnectorNames | None:
-    """Return the names that a connector with these settings uses, or None if its policy is not one of MirrorMaker's.
+    """Return the names that a connector uses, or None if its policy is not one of MirrorMaker's.
 
     Args:
-        settings: values by key; what is missing has its default.
-        version: MirrorMaker's, as in `lockstep.mm2.version`; one whose rules are not known counts as the default.
+        settings: The connector's values by key. A missing key has its default.
+        flow: The flow, whose aliases are defaults.
+        version: MirrorMaker's, as in `lockstep.mm2.version`. A version whose rules are not known counts as the
+            default.
     """
     said = {key: string(settings.get(key, default_value(key, flow))) for key in NAMING_KEYS}
     policy = _policy(said, version)
@@ -75,7 +79,7 @@ def _policy(said: Mapping[str, str], version: str) -> ReplicationPolicy | None:
 def explain_difference(
     source: ConnectorNames | None, checkpoint: ConnectorNames | None, targets: str, version: str
 ) -> str:
-    """Return the sentence about what MirrorMaker does where its source and its checkpoint connector use these names."""
+    """Return the sentence about MirrorMaker's behaviour if its source and checkpoint connector use these names."""
     if source is None or checkpoint is None:
         return "In MirrorMaker the checkpoint connector then names topics by another rule than the source connector."
     if source.offset_syncs != checkpoint.offset_syncs:

@@ -1,8 +1,8 @@
-"""A mirror's three connectors as the lines of one flow. Pure.
+"""A mirror's three connectors as the lines of one flow.
 
-In Strimzi each connector has a `config` of its own; in mm2.properties a flow has one. So a key counts where a connector
-reads it. Where several read it and differ, the source connector's value counts, with a note. If they may differ, it is
-the connector's own (`lockstep.connector.NAME.KEY`).
+In Strimzi each connector has a `config` of its own; in mm2.properties a flow has one. So a key counts if the
+connector reads it. If several read it and differ, the source connector's value counts, with a note. If they may
+differ, it is the connector's own (`lockstep.connector.NAME.KEY`). This module is pure.
 """
 
 from collections.abc import Iterator, Mapping
@@ -35,7 +35,7 @@ VERSION = "lockstep.mm2.version"
 
 
 class AliasesOf(Enum):
-    """Where a connector's `source.cluster.alias` is another than its cluster's: which of the two Strimzi takes."""
+    """The alias that Strimzi takes if a connector's `source.cluster.alias` is another than its cluster's."""
 
     CLUSTER = "before v1beta2"
     EITHER = "v1beta2, which versions of both kinds read"
@@ -43,8 +43,8 @@ class AliasesOf(Enum):
 
 
 def add_connectors(mirror: Part, flow: Flow, lines: Lines, aliases: AliasesOf = AliasesOf.CONNECTOR) -> None:
-    """The lines of a flow of a KafkaMirrorMaker2. A connector that is absent does not run."""
-    # `sourceConnector:` with nothing behind it is there too, as an empty one.
+    """Add the lines of a flow of a KafkaMirrorMaker2. A connector that is absent does not run."""
+    # `sourceConnector:` without a value is present too, as an empty mapping.
     present = {name: part for name in CONNECTORS if (part := mirror.part(CONNECTOR_FIELDS[name])) is not None}
     if not present:
         lines.note(mirror, f"has no connector, so nothing runs for {flow}")
@@ -54,8 +54,11 @@ def add_connectors(mirror: Part, flow: Flow, lines: Lines, aliases: AliasesOf = 
 
 @dataclass(frozen=True, slots=True)
 class Connectors:
-    """The connectors of one flow, each as the mapping with its `config`, and what they are `called`. Also the path for
-    one that is absent, the line of them all, and whose aliases count."""
+    """The connectors of one flow.
+
+    `present` has the mapping with the `config` of each, `called` its name, and `absent` its path if it is absent.
+    `line` is the line of them all, and `aliases` says whose aliases count.
+    """
 
     present: Mapping[ConnectorName, Part]
     called: Mapping[ConnectorName, str]
@@ -65,7 +68,14 @@ class Connectors:
 
 
 def add_flow(connectors: Connectors, flow: Flow, lines: Lines, patterns: Part | None = None) -> None:
-    """The lines of a flow; `patterns` holds a mirror's topics and groups. A connector that is absent does not run."""
+    """Add the lines of a flow. A connector that is absent does not run.
+
+    Args:
+        connectors: The connectors of the flow.
+        flow: The flow.
+        lines: Takes the lines and findings.
+        patterns: The mirror, with its topics and groups; None if there is none.
+    """
     present = connectors.present
     runs = "source" in present or "checkpoint" in present
     lines.add_line(f"{flow}.enabled", str(runs).lower(), Place(patterns.path if patterns else "", connectors.line))
@@ -86,7 +96,7 @@ def add_flow(connectors: Connectors, flow: Flow, lines: Lines, patterns: Part | 
     for key, each in said.items():
         _add_shared(key, each, present, flow, lines)
     _compare_with_source(said, present, flow, lines)
-    # The top of the lines switches heartbeats off, for the pairs of clusters that nothing names.
+    # A line at the top switches heartbeats off for the pairs of clusters without a flow.
     if (heartbeat := present.get("heartbeat")) is not None:
         lines.add_line(f"{flow}.emit.heartbeats.enabled", "true", heartbeat)
 
@@ -106,7 +116,7 @@ def _add_own(name: ConnectorName, part: Part, flow: Flow, lines: Lines) -> None:
         lines.add_line(f"{own}lockstep.auto.restart.enabled", str(enabled).lower(), restart)
         if most and enabled:
             lines.add_line(f"{own}lockstep.auto.restart.max", str(most), restart.place("maxRestarts"))
-    state = part.text("state") if part.text("state") in KEYS[STATE].choices else ""  # any other is reported as such
+    state = part.text("state") if part.text("state") in KEYS[STATE].choices else ""  # another value is reported
     if part.flag("pause") is not None and state:
         lines.without_effect(part.place("pause"), "state counts, as in Strimzi")
     if state:
@@ -132,7 +142,10 @@ def _add_patterns(mirror: Part, flow: Flow, lines: Lines) -> None:
 def _settings(
     name: ConnectorName, part: Part, connectors: Connectors, flow: Flow, lines: Lines
 ) -> Iterator[ConfigSetting]:
-    """The keys of a connector's `config` that it reads and that others may read too; the rest is added or reported."""
+    """Yield the keys of a connector's `config` that it reads and that others may read too.
+
+    The other keys are added or reported.
+    """
     called = connectors.called
     for one in part.settings():
         key = one.key
@@ -159,7 +172,7 @@ def _settings(
 
 
 def _report_arrow(key: str, name: ConnectorName, said: ConfigSetting, part: Part, lines: Lines) -> None:
-    """A line of an mm2.properties among a connector's own: Connect leaves it out, so nothing comes of what it says."""
+    """Report a line of an mm2.properties among a connector's own. Connect leaves it out, so it has no effect."""
     why = "a line of an mm2.properties, which no connector reads"
     reads = key in KEYS and key != "enabled" and name in connectors_reading(key)
     states = any(key == one.key for one in part.settings())
@@ -170,7 +183,7 @@ def _report_arrow(key: str, name: ConnectorName, said: ConfigSetting, part: Part
 
 
 def _counts(said: ConfigSetting, flow: Flow, aliases: AliasesOf, lines: Lines) -> bool:
-    """Whether a connector's alias of a cluster is read at all; what is not certain is a problem."""
+    """Return whether a connector's alias of a cluster is read at all. What is not certain is a problem."""
     clusters = flow.source if said.key == ALIAS_KEYS[0] else flow.target
     if aliases is AliasesOf.CONNECTOR or said.value == clusters:
         return aliases is AliasesOf.CONNECTOR
@@ -192,11 +205,11 @@ def _is_client(key: str) -> bool:
 
 
 def _add_client(name: ConnectorName, said: ConfigSetting, flow: Flow, lines: Lines) -> None:
-    """A property of the connector's clients. The source connector's are where mm2.properties has them."""
+    """Add a property of the connector's clients. The source connector's are where mm2.properties has them."""
     own = f"{flow}." if name == "source" else f"{flow}.{connector_prefix(name)}"
     kind, _, inner = said.key.partition(".")
     if kind in _KINDS and inner in CONNECTION:
-        # Of a flow, mm2.properties takes connection properties only for one side by name, above the cluster's own.
+        # A flow's connection properties go above the cluster's own only if the key names the side.
         for side in ("source", "target"):
             lines.add_line(f"{own}{side}.{said.key}", said.value, said)
     else:
@@ -215,7 +228,7 @@ def _add_shared(
         for name, one in said.items():
             lines.add_line(f"{flow}.{connector_prefix(name)}{key}", one.value, one)
         return
-    # A key that no table has may be read by a Python class, whichever connector it is written for.
+    # A Python class may read a key that no table has, whichever connector has the key.
     is_of_all = key not in NAMING_KEYS and connectors_reading(key) == CONNECTORS
     leading = next(name for name in present if name in (said if is_of_all else connectors_reading(key)))
     if (counts := said.get(leading)) is not None:
@@ -228,8 +241,10 @@ def _compare_with_source(
     flow: Flow,
     lines: Lines,
 ) -> None:
-    """Note each setting in which a connector differs from the one that counts, the source connector where there is
-    one, with what MirrorMaker does then."""
+    """Note each setting in which a connector differs from the one that counts, with what MirrorMaker does then.
+
+    The source connector counts if there is one.
+    """
     if not present:
         return
     leading, *others = present
@@ -252,7 +267,7 @@ def _compare(
     leading, other = pair
     default = default_value(key, flow)
     ours, theirs = (string(said[name].value) if name in said else default for name in pair)
-    # Where heartbeats go does not depend on the policy, and what is not mirrored has no checkpoints.
+    # Heartbeats do not depend on these keys, and a topic that is not mirrored has no checkpoints.
     is_independent = other == "heartbeat" and key not in ALIAS_KEYS
     if ours == theirs or is_independent or (other not in said and key not in NAMING_KEYS):
         return

@@ -1,5 +1,7 @@
-"""What a resource may hold, as declared fields, and a resource judged by them: all its mistakes, each with its YAML
-path. Pure."""
+"""The fields that a resource may hold, and the check of a resource by them.
+
+All its mistakes are reported, each with its YAML path. This module is pure.
+"""
 
 import difflib
 from collections.abc import Mapping
@@ -10,11 +12,11 @@ from lockstep_config.strimzi.lines import Lines, Part, Place
 from lockstep_config.text.yaml_nodes import Leaf, ListNode, MapNode, Node, join_path
 
 LIKENESS = 0.6
-"""difflib's ratio from which on a known field is worth naming beside an unknown one."""
+"""difflib's ratio from which on a known field is named beside an unknown one."""
 
 
 class Use(Enum):
-    """What becomes of a field."""
+    """The use that Lockstep makes of a field."""
 
     USED = "used"
     CHART = "the Helm chart's"
@@ -22,7 +24,7 @@ class Use(Enum):
 
 
 class Form(Enum):
-    """What a field is made of; the value is the words for people."""
+    """The form of a field's value. The enum's value is the words for people."""
 
     TEXT = "a text"
     NAME = "a name, in quotes where it has only digits"
@@ -36,11 +38,12 @@ class Form(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field. `becomes` says for people what it turns into. `versions` empty: every API version has it.
+    """One field of a resource.
 
-    `fields` are those of a mapping, or of each element of a list; a list without them holds anything. A field that is
-    not `USED` is reported once: `why` is the reason. `choices` are the only values; limits are inclusive. `option`: of
-    Strimzi's own OAuth login, that the value of the field, or of the secret that it names, is.
+    `becomes` says for people what it turns into. If `versions` is empty every API version has it. `fields` are those
+    of a mapping, or of each element of a list; a list without them holds anything. A field that is not `USED` is
+    reported once: `why` is the reason. `choices` are the only values; limits are inclusive. `option` is the option of
+    Strimzi's OAuth login that takes the field's value, or the value of the secret that it names.
     """
 
     form: Form
@@ -59,8 +62,11 @@ Fields = Mapping[str, Field]
 
 
 def check_fields(part: Part, fields: Fields, version: str, lines: Lines) -> list[Place]:
-    """Judge a mapping of a resource of an API `version`. Returns what is there for the Helm chart, and has nothing more
-    to be said of."""
+    """Judge a mapping of a resource of an API `version`.
+
+    Returns:
+        The places of the fields that only the Helm chart uses, and that have no reason of their own.
+    """
     chart = []
     for name, value in part.node.items.items():
         place, known = part.place(name), fields.get(name)
@@ -115,7 +121,10 @@ def check_config(config: Part, lines: Lines) -> None:
 
 
 def _placeholder(node: Node) -> str:
-    """What is wrong with a mapping that was meant for a text, as `{NAME}` is for YAML, and `{{ NAME }}` within one."""
+    """Return what is wrong with a mapping that was meant for a text, or an empty text.
+
+    YAML reads `{NAME}` as a mapping, and `{{ NAME }}` as one within one.
+    """
     if not isinstance(node, MapNode) or len(node.items) != 1:
         return ""
     ((name, value),) = node.items.items()
@@ -140,7 +149,7 @@ def _wrong_form(node: Node, known: Field) -> str:
         case Form.NUMBER:
             right = isinstance(node, Leaf) and isinstance(node.value, int) and not isinstance(node.value, bool)
         case Form.TEXT:
-            # A version such as 3.8 is a number to YAML: who writes it means the text.
+            # YAML reads a version such as 3.8 as a number, but the text is meant.
             right = isinstance(node, Leaf) and not isinstance(node.value, bool)
         case Form.NAME:  # Kubernetes takes no resource with a number there
             right = isinstance(node, Leaf) and isinstance(node.value, str)
@@ -158,7 +167,7 @@ def _is_empty(node: Node) -> bool:
 
 
 def _named(node: Node) -> str:
-    """The kind of value, never its content: a password may be there instead of a reference to one."""
+    """Return the kind of value, never its content: a password may be there instead of a reference to one."""
     if isinstance(node, ListNode):
         return "a list"
     if isinstance(node, MapNode):
@@ -172,7 +181,7 @@ def _unknown(name: str, fields: Fields, version: str, path: str) -> str:
     candidates = [known for known, one in fields.items() if not one.versions or version in one.versions]
     nearest = difflib.get_close_matches(name, candidates, 1, LIKENESS)
     if not nearest:
-        # Capitals and dashes are the usual mistakes, and cost more likeness than they should.
+        # Capitals and dashes are usual mistakes, and lower difflib's ratio too much.
         nearest = [known for known in candidates if _plain(known) == _plain(name)]
     instead = f"did you mean {join_path(path, nearest[0])}?" if nearest else f"known here are {', '.join(candidates)}"
     return f"is no field that Strimzi has there; {instead}"

@@ -1,4 +1,7 @@
-"""The lines that a resource becomes, while it is being read, and short ways through its nodes. Pure."""
+"""The lines that a resource becomes, while it is being read, and short ways through its nodes.
+
+This module is pure.
+"""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,24 +14,24 @@ from lockstep_config.text.yaml_nodes import Leaf, ListNode, MapNode, join_path
 FORBIDDEN_EXCEPT = frozenset(
     {"ssl.endpoint.identification.algorithm", "ssl.cipher.suites", "ssl.protocol", "ssl.enabled.protocols"}
 )
-"""What Strimzi lets through of the prefixes that it keeps for itself."""
+"""Keys with one of the prefixes that Strimzi keeps for itself, which it lets through."""
 SET_BY_STRIMZI = "is ignored, as Strimzi does: it sets what begins so itself, from the other fields"
 
 
 def forbidden(key: str, prefixes: tuple[str, ...]) -> bool:
-    """Whether Strimzi ignores a key of a `config`, as one that it sets itself."""
+    """Return whether Strimzi ignores a key of a `config`, because it sets the key itself."""
     return key.lower().startswith(prefixes) and key not in FORBIDDEN_EXCEPT
 
 
 def _value_text(leaf: Leaf) -> str:
-    """A value as in a properties file."""
+    """Return a value as in a properties file."""
     if isinstance(leaf.value, bool):
         return str(leaf.value).lower()
     return str(leaf.value) if isinstance(leaf.value, int) else leaf.text
 
 
 class Place(NamedTuple):
-    """Where something is written, or is missing."""
+    """The place where something is written, or is missing."""
 
     path: str
     line: int
@@ -46,13 +49,13 @@ class ConfigSetting:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A mapping of the resource with its place. What has the wrong form counts as absent: its mistake is reported."""
+    """A mapping of the resource with its place. A value of a wrong form counts as absent: it is reported."""
 
     node: MapNode
     path: str
     line: int
     config_at: str | None = None
-    """The place of its settings, if not `config`."""
+    """The path of its settings, if it is not `config`."""
 
     @classmethod
     def root(cls, node: MapNode) -> "Part":
@@ -62,11 +65,11 @@ class Part:
         return join_path(self.path, name)
 
     def place(self, name: str) -> Place:
-        """Of a field; where there is none, the line is that of the mapping."""
+        """Return the place of a field; if there is none, the line is that of the mapping."""
         return Place(self.at(name), self.node.lines.get(name, self.line))
 
     def has(self, name: str) -> bool:
-        """Whether something is there, be it empty."""
+        """Return whether the field is there, be it empty."""
         return name in self.node.items
 
     def leaf(self, name: str) -> Leaf | None:
@@ -74,7 +77,7 @@ class Part:
         return found if isinstance(found, Leaf) and found.value is not None else None
 
     def text(self, *names: str) -> str:
-        """Of a field, or of one in a mapping by the names that lead to it; "" where nothing is set."""
+        """Return the text of a field, which is the last of the names that lead to it; empty if nothing is set."""
         *outer, name = names
         part: Part | None = self
         for one in outer:
@@ -94,7 +97,7 @@ class Part:
         return Part(found, *self.place(name)) if isinstance(found, MapNode) else None
 
     def parts(self, name: str) -> "list[Part]":
-        """The mappings of a list."""
+        """Return the mappings of a list."""
         found = self.node.items.get(name)
         items = found.items if isinstance(found, ListNode) else ()
         return [
@@ -104,11 +107,11 @@ class Part:
         ]
 
     def in_config(self, key: str) -> str:
-        """The path of a setting."""
+        """Return the path of a setting."""
         return join_path(self.at("config") if self.config_at is None else self.config_at, key)
 
     def settings(self, name: str = "config") -> list[ConfigSetting]:
-        """Of a mapping of settings."""
+        """Return the settings of a mapping of settings."""
         inner = self.part(name)
         if inner is None:
             return []
@@ -118,12 +121,12 @@ class Part:
 
 
 Placed = Part | ConfigSetting | Place
-"""What has a path in the resource, and a line of the file."""
+"""A value with a path in the resource, and a line of the file."""
 
 
 @dataclass(slots=True)
 class Lines:
-    """What was found so far. A line added again under its key is not: the first one counts."""
+    """The lines and findings so far. The first line of a key counts; a later one is not added."""
 
     file: Path
     entries: dict[str, Entry] = field(default_factory=dict)
@@ -145,7 +148,7 @@ class Lines:
         self.unused.append(Problem(self.file, at.line, at.path, f"{whose}: {why}"))
 
     def lacks(self, key: str, message: str) -> None:
-        """A line that the settings beside the file may still bring."""
+        """Report a missing line that the settings beside the file may still bring."""
         self.lacking.append(Problem(self.file, 0, key, message))
 
     def text(self) -> PropertiesText:

@@ -1,4 +1,7 @@
-"""`KafkaMirrorMaker`, which runs MirrorMaker 1, as the lines of a legacy flow from `source` to `target`. Pure."""
+"""`KafkaMirrorMaker`, which runs MirrorMaker 1, as the lines of a legacy flow from `source` to `target`.
+
+This module is pure.
+"""
 
 from typing import Literal
 
@@ -15,10 +18,10 @@ _FORBIDDEN = {
 
 
 def add_mirror_maker(spec: Part, namespace: str, lines: Lines) -> None:
-    """All lines of a resource whose fields have been judged; what is wrong with it goes into `lines` too."""
+    """Add all lines of a resource whose fields have been judged. Its mistakes go into `lines` too."""
     lines.add_line("clusters", f"{FLOW.source}, {FLOW.target}", spec)
     lines.add_line(f"{FLOW}.enabled", "true", spec)
-    # Without a line of its own the opposite pair of clusters would have heartbeats, as in an mm2.properties file.
+    # Without this line the opposite pair of clusters would have heartbeats, as in an mm2.properties file.
     lines.add_line(f"{OPPOSITE}.emit.heartbeats.enabled", "false", spec)
     consumer, producer = spec.part("consumer"), spec.part("producer")
     if consumer is not None:

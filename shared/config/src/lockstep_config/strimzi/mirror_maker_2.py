@@ -1,8 +1,8 @@
-"""`KafkaMirrorMaker2` as the lines of an mm2.properties file. Pure.
+"""`KafkaMirrorMaker2` as the lines of an mm2.properties file.
 
-The result of Strimzi's operator for the resource. The target's `config` is the Connect worker's, a source's is its
-connection's, and each mirror has the connectors that it names. v1 has the target once and each mirror's source in the
-mirror. Before it clusters had a list, and mirrors named them.
+The lines have the effect that Strimzi's operator gives the resource. The target's `config` is the Connect worker's. A
+source's `config` is its connection's. Each mirror has the connectors that it names. v1 has the target once and each
+mirror's source in the mirror. Before v1 clusters had a list, and mirrors named them. This module is pure.
 """
 
 import difflib
@@ -28,7 +28,7 @@ FORBIDDEN = (
 
 GROUP = "mirrormaker2-cluster"
 WORKER_DEFAULTS = {"group.id": GROUP, "offset.storage.topic": f"{GROUP}-offsets"}
-"""What Strimzi sets where the target's `config` does not, as far as it matters here (v1 has fields for it)."""
+"""The settings of Strimzi if the target's `config` has none, as far as they matter here (v1 has fields for them)."""
 
 _WORKER_FIELDS = {
     "groupId": "group.id",
@@ -50,9 +50,9 @@ class _Mirror:
 
 
 def add_mirror_maker_2(spec: Part, namespace: str, lines: Lines, version: str) -> None:
-    """All lines of a resource whose fields have been judged; what is wrong with it goes into `lines` too."""
+    """Add all lines of a resource whose fields have been judged. Its mistakes go into `lines` too."""
     in_mirrors = spec.has("target")
-    # What v1 came with reads `target` first and reads connectors' own aliases.
+    # The Strimzi versions that have v1 read `target` first, and the connectors' own aliases.
     either = AliasesOf.CLUSTER if version in OLD else AliasesOf.EITHER
     aliases = AliasesOf.CONNECTOR if in_mirrors else either
     worker = spec.part("target") if in_mirrors else _connect_cluster(spec, lines)
@@ -73,7 +73,7 @@ def add_mirror_maker_2(spec: Part, namespace: str, lines: Lines, version: str) -
         if worker is not None:
             _add_worker(worker, alias, in_mirrors, lines)
     _add_version(spec, lines)
-    # Without it every pair of clusters would have heartbeats, as in an mm2.properties file.
+    # Without this line every pair of clusters would have heartbeats, as in an mm2.properties file.
     lines.add_line("emit.heartbeats.enabled", "false", spec.place("mirrors"))
     for one in mirrors:
         flow = one.flow
@@ -83,7 +83,7 @@ def add_mirror_maker_2(spec: Part, namespace: str, lines: Lines, version: str) -
 
 
 def _with_target(spec: Part, target: Part | None, lines: Lines) -> list[_Mirror]:
-    """The mirrors where each has its own source and all have one target."""
+    """Return the mirrors of a resource in which each has its own source and all have one target."""
     for name in ("connectCluster", "clusters"):
         if spec.has(name):
             lines.problem(spec.place(name), f"is there beside {spec.at('target')}: keep one of the two")
@@ -103,7 +103,7 @@ def _with_target(spec: Part, target: Part | None, lines: Lines) -> list[_Mirror]
 
 
 def _with_aliases(spec: Part, worker: Part | None, lines: Lines) -> list[_Mirror]:
-    """The mirrors where `clusters` has them all and each mirror names two."""
+    """Return the mirrors of a resource in which `clusters` has all clusters and each mirror names two."""
     clusters = _clusters(spec, lines)
     found = []
     used = {worker.text("alias") if worker else ""}
@@ -138,7 +138,7 @@ def _clusters(spec: Part, lines: Lines) -> dict[str, Part]:
 
 
 def _named(part: Part, name: str, clusters: dict[str, Part], spec: Part, what: str, lines: Lines) -> Part | None:
-    """The cluster that a field names; `what` says what to write where it names none."""
+    """Return the cluster that a field names; `what` is the message if it names none."""
     alias = part.text(name)
     if not alias:
         lines.problem(part.place(name), f"is missing: {what}")
@@ -156,7 +156,7 @@ def _connect_cluster(spec: Part, lines: Lines) -> Part | None:
 
 
 def _is_target(one: _Mirror, worker: Part | None, lines: Lines) -> bool:
-    """Connect's worker writes to the cluster it keeps its topics on, so that must be the target."""
+    """Return whether a mirror's target is the cluster of Connect's worker, which is the cluster it writes to."""
     if worker is None:
         return True
     connect, target = worker.text("alias"), one.target.text("alias")
@@ -198,8 +198,11 @@ def _has_names(one: _Mirror, lines: Lines) -> bool:
 
 
 def _add_source_config(cluster: Part, alias: str, lines: Lines) -> None:
-    """Strimzi hands it to the connectors as `source.cluster.KEY`, above what `tls` and `authentication` say. MM2 reads
-    connection properties there and nothing else."""
+    """Add the lines of a source's `config`.
+
+    Strimzi hands it to the connectors as `source.cluster.KEY`, above what `tls` and `authentication` say. Of these
+    keys MM2 reads only connection properties.
+    """
     for one in cluster.settings():
         if one.key in CONNECTION or one.key == ALIAS_OF_CLUSTER:
             lines.add_line(f"{alias}.{one.key}", one.value, one)
@@ -212,7 +215,7 @@ def _add_source_config(cluster: Part, alias: str, lines: Lines) -> None:
 
 
 def _add_worker(worker: Part, alias: str, in_mirrors: bool, lines: Lines) -> None:
-    """The target's `config`: Kafka Connect's own."""
+    """Add the lines of the target's `config`, which is Kafka Connect's own."""
     for one in worker.settings():
         key = one.key
         if forbidden(key, FORBIDDEN):
@@ -233,7 +236,7 @@ def _add_worker(worker: Part, alias: str, in_mirrors: bool, lines: Lines) -> Non
 
 
 def _add_worker_fields(worker: Part, alias: str, lines: Lines) -> None:
-    """Those of v1, which count before the target's `config`."""
+    """Add the lines of v1's fields, which count before the target's `config`."""
     for field, key in _WORKER_FIELDS.items():
         value, written = worker.text(field), lines.entries.get(f"{alias}.{key}")
         if not value:
@@ -260,7 +263,7 @@ def _add_version(spec: Part, lines: Lines) -> None:
 def _nearest_rules(version: str) -> tuple[str, str]:
     parts = version.split(".")
     if len(parts) < 2 or not all(part.isascii() and part.isdigit() and len(part) < 6 for part in parts[:2]):
-        return version, ""  # its own check says what a version looks like
+        return version, ""  # the check of the line says what a version looks like
     at = int(parts[0]), int(parts[1])
     for bound, is_beyond, word in ((OLDEST, at < OLDEST, "oldest"), (NEWEST, at > NEWEST, "newest")):
         if is_beyond:

@@ -1,4 +1,4 @@
-"""A resource as YAML of its own, which Helm reads as it is read here. Pure."""
+"""A resource as YAML of its own, which Helm reads as it is read here. This module is pure."""
 
 import re
 from typing import Any
@@ -8,19 +8,19 @@ import yaml
 from lockstep_config.text.yaml_nodes import Leaf, ListNode, MapNode, Node
 
 _EXACT = 2**53
-"""Beyond it Helm, whose numbers are 64-bit floats, does not keep a number."""
+"""The number from which on Helm does not keep a number: its numbers are 64-bit floats."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
 _WORDS = frozenset(["y", "n", "yes", "no", "on", "off", "true", "false", "null"])
 
 
 def as_yaml(resource: MapNode) -> str:
-    """The text. Numbers that Helm would change, as fractions and very large ones, are texts."""
+    """Return the text of a resource. Numbers that Helm would change, as fractions and very large ones, are texts."""
     text: str = yaml.dump(_plain(resource), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10_000)
     return text
 
 
 def plain_yaml(body: Any) -> str:
-    """Plain values as YAML: what JSON has, with the same keys in the same order."""
+    """Return plain values as YAML: what JSON has, with the same keys in the same order."""
     text: str = yaml.dump(body, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10_000)
     return text
 
@@ -46,7 +46,7 @@ def _text(dumper: yaml.representer.BaseRepresenter, text: str) -> yaml.Node:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes each text that some reader of YAML might take for something else, and writes no anchors."""
+    """A writer that quotes each text that a reader of YAML might take for something else, and writes no anchors."""
 
     yaml_representers = {**yaml.SafeDumper.yaml_representers, str: _text}  # noqa: RUF012 - as PyYAML declares it
 

@@ -1,5 +1,7 @@
-"""Whether a file is a resource or a connector at all. Apart from their reading, which most never need and which brings
-PyYAML along."""
+"""The test whether a file is a resource or a connector at all.
+
+It is apart from the reading of resources, which most files do not need and which loads PyYAML.
+"""
 
 import re
 from pathlib import Path
@@ -12,8 +14,10 @@ _JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[\s*[{\[\]])")
 
 
 def is_resource(data: bytes, file: Path) -> bool:
-    """Whether a file is to be read as YAML or JSON. It is if its suffix says so, it begins as JSON does, or it names an
-    apiVersion and a kind."""
+    """Return whether a file is to be read as YAML or JSON.
+
+    It is if its suffix says so, if it begins as JSON does, or if it names an apiVersion and a kind.
+    """
     return (
         file.suffix.lower() in (*YAML_SUFFIXES, ".json")
         or begins_as_json(data)
@@ -26,6 +30,6 @@ def begins_as_json(data: bytes) -> bool:
 
 
 def is_connector(entries: tuple[Entry, ...]) -> bool:
-    """Whether the lines of a properties file are one connector's, as `connect-standalone` takes them."""
+    """Return whether the lines of a properties file are one connector's, as `connect-standalone` takes them."""
     keys = {entry.key for entry in entries}
     return "connector.class" in keys and "clusters" not in keys

@@ -1,7 +1,7 @@
 """A YAML or JSON text with a Strimzi resource, or with connectors, as the lines of an mm2.properties file.
 
-As `kubectl get -o yaml` prints it: `status` and what Kubernetes adds to `metadata` are accepted. A text may hold other
-resources beside it (users, secrets, clusters): they are noted and left alone.
+It may be as `kubectl get -o yaml` prints it: `status` and what Kubernetes adds to `metadata` are accepted. A text may
+hold other resources beside it (users, secrets, clusters): they are noted and left alone.
 """
 
 import difflib
@@ -46,9 +46,16 @@ _LOG4J_KEY = "log4j.properties"
 
 
 def read_resource(data: bytes, file: Path, document: str = "") -> PropertiesText:
-    """The one resource of the text as lines, each with the YAML path as what its author calls it. Also what is wrong
-    with it, what is worth a warning, and what is without effect. No entries where it cannot be understood at all. Of
-    several resources, `document` is the name of the one that is meant."""
+    """Return the one resource of the text as lines, with its mistakes, remarks and lines without effect.
+
+    Each line has the YAML path as the key that its author knows. There are no entries if the text cannot be
+    understood at all.
+
+    Args:
+        data: The text.
+        file: Its file.
+        document: The name of the resource that is meant, if the text has several.
+    """
     documents, problems, form = _documents(data, file)
     lines = Lines(file, problems=list(problems))
     _add_documents(documents, lines, form, document)
@@ -57,7 +64,7 @@ def read_resource(data: bytes, file: Path, document: str = "") -> PropertiesText
 
 
 def find_resource(data: bytes, file: Path, document: str = "") -> MapNode | None:
-    """The one resource of a text whose lines `read_resource` took without a problem; None where it has connectors."""
+    """Return the one resource of a text that `read_resource` took without a problem; None if it has connectors."""
     found = _sorted(_documents(data, file)[0], Lines(file))
     return next((one.node for one in _meant(found.ours, document)), None)
 
@@ -69,7 +76,7 @@ def _documents(data: bytes, file: Path) -> tuple[tuple[Node, ...], tuple[Problem
 
 
 def read_connector(text: PropertiesText, file: Path) -> PropertiesText:
-    """The properties file of one connector, as `connect-standalone` takes it; `text` is what it says."""
+    """Return the lines of the properties file of one connector, as `connect-standalone` takes it."""
     items: dict[str, Node] = {entry.key: Leaf(entry.value, entry.value, entry.line) for entry in text.entries}
     lines = Lines(file, problems=list(text.problems), notes=list(text.notes))
     _add_documents([MapNode(items, {entry.key: entry.line for entry in text.entries}, 1)], lines, "a connector")
@@ -77,7 +84,7 @@ def read_connector(text: PropertiesText, file: Path) -> PropertiesText:
 
 
 def _add_documents(documents: Sequence[Node], lines: Lines, form: str, document: str = "") -> None:
-    """The lines of a text's documents, which are written in `form`."""
+    """Add the lines of a text's documents, which are written in `form`."""
     found = _sorted(documents, lines)
     ours = _meant(found.ours, document)
     if not found.ours and not found.connectors and not lines.problems:
@@ -120,7 +127,7 @@ def _several(ours: Sequence[Part]) -> str:
 
 
 def _names(ours: Sequence[Part]) -> list[str]:
-    """How each is distinguished from the others: its name, with the namespace where the name alone is not unique."""
+    """Return the name of each, with the namespace if the name alone is not unique."""
     names = [one.text("metadata", "name") for one in ours]
     return [_full_name(one) if names.count(name) > 1 else name for one, name in zip(ours, names, strict=True)]
 
@@ -155,7 +162,7 @@ def _sorted(documents: Sequence[Node], lines: Lines) -> _Found:
 
 
 def _items(document: Node, lines: Lines) -> Iterator[Part]:
-    """The mappings that a document holds: itself, what it lists, or connectors by their names."""
+    """Yield the mappings that a document holds: itself, what it lists, or connectors by their names."""
     if isinstance(document, ListNode):
         for index, item in enumerate(document.items):
             if isinstance(item, MapNode):
@@ -221,17 +228,17 @@ def _add_resource(root: Part, lines: Lines) -> None:
         if len(lines.problems) == before and not lines.problems:
             lines.problem(spec.place("mirrors"), "is empty: write at least one mirror")
         return
-    for one in root.settings("settings"):  # of the chart's values file: they count there as well
+    for one in root.settings("settings"):  # `settings` of the chart's values file, which the services read too
         lines.entries[one.key] = Entry(one.key, one.value, one.line, written=one.path)
 
 
 def _version(root: Part, kind: str, lines: Lines) -> str:
-    """The API version by which the fields are judged; where it is wrong, the one that the resource was written for."""
+    """Return the API version by which the fields are judged; if it is wrong, that of the resource's form."""
     known = API_VERSIONS[kind]
     text = root.text("apiVersion")
     if text in known:
         return known[text]
-    if not isinstance(root.node.items.get("apiVersion"), MapNode | ListNode):  # that is reported with the other fields
+    if not isinstance(root.node.items.get("apiVersion"), MapNode | ListNode):  # the check of the fields reports it
         what = f"is {text!r}" if text else "is missing"
         versions = ", ".join(f"{STRIMZI}/{one}" for one in VERSIONS[kind])
         message = f"{what}: {kind} has {versions}, and the same of {' and '.join(IBMS)}"
@@ -263,7 +270,7 @@ def _add_tracing(spec: Part, lines: Lines) -> None:
 
 
 def _add_logging(spec: Part, lines: Lines) -> None:
-    """`spec.logging`: levels in the resource, or the file that a ConfigMap is mounted as."""
+    """Add the log levels of `spec.logging`, or the file as which a ConfigMap is mounted."""
     logging = spec.part("logging")
     if logging is None:
         return
@@ -295,7 +302,7 @@ def _add_external(logging: Part, lines: Lines) -> None:
 
 
 def _java(one: Part) -> str:
-    """The class of a connector; "" where it is none."""
+    """Return the class of a connector; empty for other resources."""
     if one.has("spec") and one.text("kind") == "KafkaConnector":
         return one.text("spec", "class")
     return one.text("config", "connector.class") or one.text("connector.class")

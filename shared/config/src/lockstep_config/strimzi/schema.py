@@ -1,7 +1,7 @@
-"""Every field of Strimzi's `KafkaMirrorMaker2` and `KafkaMirrorMaker`, in each API version, and what it becomes here.
+"""Every field of Strimzi's `KafkaMirrorMaker2` and `KafkaMirrorMaker`, in each API version, and what it becomes.
 
-After Strimzi's CRDs of 0.18 (v1alpha1, v1beta1), 0.45 and 0.49 (v1beta2) and 1.2 (v1). `strimzi.md` has this table
-unchanged, and the messages about unknown fields come from it.
+The fields are those of Strimzi's CRDs of 0.18 (v1alpha1, v1beta1), 0.45 and 0.49 (v1beta2) and 1.2 (v1). `strimzi.md`
+has this table unchanged, and the messages about unknown fields come from it.
 """
 
 from collections.abc import Mapping
@@ -240,7 +240,10 @@ CHART_VALUES = (
     "revisionHistoryLimit",
     "extraManifests",
 )
-"""What a values file of the Helm chart may have beside its resource, and `settings`, which the services read too."""
+"""Values that a values file of the Helm chart may have beside its resource.
+
+It may have `settings` too, which the services also read.
+"""
 
 
 def _resource(spec: Fields) -> Fields:

@@ -1,1 +1,4 @@
-"""Texts into plain values that know their line: properties, YAML, JSON, JAAS, keystores, config providers."""
+"""Readers from texts to plain values that know their line.
+
+They read properties, YAML, JSON, JAAS, keystores and config providers.
+"""

@@ -1,6 +1,6 @@
-"""What can be wrong with a configuration, said so that its author can mend it.
+"""Mistakes in a configuration, in words by which its author can mend it.
 
-Everything wrong with a file is collected first and raised once, as one `ConfigurationError`. So a file is mended in one
+All mistakes of a file are collected first and raised once, as one `ConfigurationError`. So a file is mended in one
 round, not in ten.
 """
 
@@ -11,10 +11,10 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """One thing about one key. `line` is 1-based, 0 when no line is to blame (a missing key); `message` says what to
-    do.
+    """One finding about one key.
 
-    A message never contains the value of a key that may hold a secret (`lockstep_config.text.secrets`).
+    `line` is 1-based, and 0 if no line is to blame (a missing key). `message` says what to do. It never contains the
+    value of a key that may hold a secret (`lockstep_config.text.secrets`).
     """
 
     file: Path
@@ -28,11 +28,11 @@ class Problem:
 
 
 class ConfigurationError(Exception):
-    """The configuration cannot be used. `problems` has all of them, in the order of the file, never none.
+    """The configuration cannot be used.
 
-    `notes` and `unused` are its warnings, and `unknown` are those problems that are unknown keys. `str()` is the text
-    for the terminal: one line for each problem, then for each warning, and the way out last. Commands exit with code 2
-    after it.
+    `problems` has all of its mistakes, in the order of the file, and is never empty. `notes` and `unused` are its
+    warnings, and `unknown` are those problems that are unknown keys. `str()` is the text for the terminal: one line
+    for each problem, then for each warning, and the way out last. Commands exit with code 2 after it.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class ConfigurationError(Exception):
 
     @property
     def way_out(self) -> str:
-        """Say how the unknown keys become warnings; empty if there are none."""
+        """The sentence that says how the unknown keys become warnings; empty if there are none."""
         if not self.unknown:
             return ""
         if len(self.unknown) == len(self.problems):
@@ -69,7 +69,7 @@ class ConfigurationError(Exception):
 
 
 class UnknownFlow(LookupError):
-    """Somebody asked for a flow that the file does not run; the message names the flows there are."""
+    """The file does not run the flow that was asked for. The message names the flows that it runs."""
 
     def __init__(self, flow: str, known: Iterable[str], file: Path) -> None:
         self.flow = flow

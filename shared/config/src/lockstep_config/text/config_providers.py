@@ -1,8 +1,9 @@
-"""Values from elsewhere: `${file:PATH:KEY}`, `${env:NAME}`, `${dir:PATH:KEY}` (Kafka's config providers), and
-`${secrets:NAMESPACE/NAME:KEY}`, `${configmaps:NAMESPACE/NAME:KEY}` (Strimzi's).
+"""Config providers, which bring values from elsewhere.
 
-The providers are known by their class names; `config.providers` gives them the names used behind `${`. As in Kafka a
-value may hold several references and text around them, and what a reference brings in is not looked through again.
+They are Kafka's `${file:PATH:KEY}`, `${env:NAME}` and `${dir:PATH:KEY}`, and Strimzi's
+`${secrets:NAMESPACE/NAME:KEY}` and `${configmaps:NAMESPACE/NAME:KEY}`. The providers are known by their class names;
+`config.providers` gives them the names used behind `${`. As in Kafka a value may hold several references and text
+around them, and what a reference brings in is not looked through again.
 
 Nothing here asks Kubernetes. Secrets and config maps are the files that are mounted of them, under one folder
 (`_mounted`). So the same file works outside of Kubernetes.
@@ -32,11 +33,11 @@ SECRETS_CLASS = f"{STRIMZI}KubernetesSecretConfigProvider"
 
 GLOB = "*?["
 _OF_A_SHELL = re.compile(r"[-=?+]")
-"""Behind the colon of `${NAME:-default}`."""
+"""The text behind the colon of a shell's `${NAME:-default}`."""
 
 SECRETS_VARIABLE = "LOCKSTEP_SECRETS_DIR"
 SECRETS_FOLDER = Path("/opt/lockstep/secrets")
-"""Where secrets are looked for when neither `--secrets-dir` nor the environment variable says so."""
+"""The folder of secrets if neither `--secrets-dir` nor the environment variable names one."""
 
 
 STRIMZI_SECRETS = "strimzisecrets"
@@ -57,17 +58,23 @@ _USUAL = {
 
 
 class Unresolvable(LookupError):
-    """A reference whose value cannot be had; the text is a sentence about it that names no value."""
+    """A reference has no value. The text is a sentence about it that names no value."""
 
 
 Read = tuple[str, tuple[Path, ...]]
-"""A value, and the files that have a say in it."""
+"""A value, and the files that decide it."""
 Provider = Callable[[str, str], Read]
-"""Reads the value of a key at a path: `provider(path, key)`. Raises `Unresolvable`."""
+"""A function that reads the value of a key at a path: `provider(path, key)`. It raises `Unresolvable`."""
 
 
 def _in_properties(allowed: tuple[Path, ...], path: str, key: str) -> Read:
-    """Kafka's FileConfigProvider: `path` is a properties file, which it reads as UTF-8. `allowed` empty: any path."""
+    """Read a value as Kafka's FileConfigProvider, from a properties file in UTF-8.
+
+    Args:
+        allowed: The folders in which files may be; empty for any.
+        path: The properties file.
+        key: The key in it.
+    """
     file = _allowed(Path(path), allowed)
     try:
         values: dict[str, str] = javaproperties.loads(_text_in(file))
@@ -81,8 +88,13 @@ def _in_properties(allowed: tuple[Path, ...], path: str, key: str) -> Read:
 
 
 def _in_folder(allowed: tuple[Path, ...], path: str, key: str) -> Read:
-    """Kafka's DirectoryConfigProvider: `path` is a folder, `key` a file in it, whose text is the value, line ends
-    included."""
+    """Read a value as Kafka's DirectoryConfigProvider: the text of a file, line ends included.
+
+    Args:
+        allowed: The folders in which files may be; empty for any.
+        path: The folder.
+        key: The name of the file in it.
+    """
     folder = _allowed(Path(path), allowed)
     if not key or Path(key).name != key:
         raise Unresolvable(f"{key!r} is no name of a file in {folder}")
@@ -93,7 +105,7 @@ def _in_folder(allowed: tuple[Path, ...], path: str, key: str) -> Read:
 
 
 def _in_environment(environment: Mapping[str, str], allowed: re.Pattern[str] | None, path: str, key: str) -> Read:
-    """Kafka's EnvVarConfigProvider: an environment variable whose name matches `allowed` as a whole."""
+    """Read a value as Kafka's EnvVarConfigProvider: an environment variable whose whole name matches `allowed`."""
     if path:
         raise Unresolvable("an environment variable has no path: write ${NAME_OF_PROVIDER:VARIABLE}")
     if allowed is not None and not allowed.fullmatch(key):
@@ -104,8 +116,10 @@ def _in_environment(environment: Mapping[str, str], allowed: re.Pattern[str] | N
 
 
 def _mounted(folder: Path, path: str, key: str) -> Read:
-    """Strimzi's KubernetesSecretConfigProvider and KubernetesConfigMapConfigProvider, by files: `path` is the secret's
-    NAME or NAMESPACE/NAME, its files lie in `folder/NAMESPACE/NAME` where that is there, else in `folder/NAME`.
+    """Read a value as Strimzi's providers of secrets and config maps, from mounted files.
+
+    They are KubernetesSecretConfigProvider and KubernetesConfigMapConfigProvider. `path` is the secret's NAME or
+    NAMESPACE/NAME. Its files lie in `folder/NAMESPACE/NAME` if that exists, else in `folder/NAME`.
 
     A key with `*`, `?` or `[` is a glob: the files that match, in the order of their names, one after the other. Line
     ends at the end of a file do not belong to the value, as editors and `kubectl create secret` add them.
@@ -122,7 +136,7 @@ def _mounted(folder: Path, path: str, key: str) -> Read:
         # Kubernetes keeps the versions of a mounted secret in folders that begin with two dots.
         names = sorted(file.name for file in inner.iterdir() if not file.name.startswith(".."))
         if found := [inner / file for file in names if fnmatchcase(file, key)]:
-            # Another file in the folder would count as well.
+            # The folder too: another file in it would count as well.
             return "\n".join(_text_in(file).rstrip("\r\n") for file in found), (*found, inner)
     except OSError as exc:
         raise Unresolvable(_missing(name, key, inner, exc)) from exc
@@ -142,14 +156,14 @@ def _missing(name: str, key: str, inner: Path, exc: OSError) -> str:
 
 
 def secrets_folder(environment: Mapping[str, str]) -> Path:
-    """The one folder of secrets and config maps: each is a folder in it, with a file for each of its keys."""
+    """Return the one folder of secrets and config maps: each is a folder in it, with a file for each of its keys."""
     return Path(environment.get(SECRETS_VARIABLE, "").strip() or SECRETS_FOLDER)
 
 
 def read_providers(
     top: Mapping[str, Entry], file: Path, environment: Mapping[str, str]
 ) -> tuple[dict[str, Provider], list[Problem]]:
-    """The providers that `config.providers` names, by name, from the lines at the top of a file."""
+    """Return the providers that `config.providers` names, by name, from the lines at the top of a file."""
     providers: dict[str, Provider] = {}
     problems: list[Problem] = []
     listed = top.get(PROVIDERS_KEY)
@@ -174,7 +188,7 @@ def read_providers(
 
 
 def resolved(entry: Entry, providers: Mapping[str, Provider], file: Path) -> tuple[Entry, list[Problem]]:
-    """The entry with every reference replaced; references that cannot be are left as they are and are problems."""
+    """Return the entry with every reference replaced; a reference that has no value stays, and is a problem."""
     problems: list[Problem] = []
     read: dict[Path, None] = {}
     referenced = False
@@ -200,7 +214,7 @@ def resolved(entry: Entry, providers: Mapping[str, Provider], file: Path) -> tup
             return reference
         referenced = True
         read.update(dict.fromkeys(files))
-        # Text in quotes of a JAAS line cannot go over a line end; certificates may as well have blanks.
+        # A quoted text of a JAAS line cannot have a line end. Certificates may have blanks instead.
         return value.replace("\r", "").replace("\n", " ") if in_jaas else value
 
     value = "".join(replaced(part) if is_reference else part for part, is_reference in _parts(entry.value))
@@ -208,8 +222,10 @@ def resolved(entry: Entry, providers: Mapping[str, Provider], file: Path) -> tup
 
 
 def _parts(value: str) -> Iterator[tuple[str, bool]]:
-    """The text and the references, `${NAME:KEY}` or `${NAME:PATH:KEY}`, of a value, in one pass, however long it is. A
-    path may hold colons; nothing in a reference may hold a `}`."""
+    """Yield the texts and the references of a value, in one pass, however long it is.
+
+    A reference is `${NAME:KEY}` or `${NAME:PATH:KEY}`. A path may hold colons; nothing in a reference may hold a `}`.
+    """
     text_from = at = 0
     while (begin := value.find("${", at)) >= 0 and (end := value.find("}", begin)) >= 0:
         name, colon, _ = value[begin + 2 : end].partition(":")
@@ -245,8 +261,14 @@ def _provider(class_name: str, parameters: Mapping[str, str], environment: Mappi
 
 
 def with_usual_providers(entries: Mapping[str, Entry], used_in: Mapping[str, Entry] | None = None) -> dict[str, Entry]:
-    """The lines, with declarations of the usual providers in front. These are the providers which the values of
-    `used_in` (all lines) name. The lines' own declarations stay as they are."""
+    """Return the lines, with declarations in front of the usual providers that they use.
+
+    The lines' own declarations stay as they are.
+
+    Args:
+        entries: The lines.
+        used_in: The lines whose values are searched for references; None for all.
+    """
     listed = entries.get(PROVIDERS_KEY)
     own = split_list(listed.value) if listed else ()
     values = [entry.value for entry in (entries if used_in is None else used_in).values()]

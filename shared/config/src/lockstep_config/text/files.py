@@ -1,5 +1,7 @@
-"""Files that a configuration names or is: regular ones of a sensible size. A device or a pipe would be read for
-ever."""
+"""Files that a configuration names or is: regular ones of a sensible size.
+
+A device or a pipe would be read for ever.
+"""
 
 import errno
 import os
@@ -7,15 +9,19 @@ import stat
 from pathlib import Path
 
 LARGEST = 16 * 1024 * 1024
-"""Bytes; the largest configurations and certificate bundles have a hundredth of it."""
+"""The most bytes of a file. The largest configurations and certificate bundles have a hundredth of it."""
 
 
 class Unreadable(OSError):
-    """`strerror` says why, so that "FILE cannot be read: ..." is a sentence."""
+    """A file cannot be read. `strerror` says why, so that "FILE cannot be read: ..." is a sentence."""
 
 
 def read_content(path: Path, largest: int = LARGEST) -> bytes:
-    """Return all of a regular file of at most `largest` bytes. Raises OSError, with a `strerror`."""
+    """Return all of a regular file of at most `largest` bytes.
+
+    Raises:
+        OSError: The file cannot be read; it has a `strerror`.
+    """
     try:
         # To open a pipe waits for its writer, unless O_NONBLOCK is set.
         opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK)

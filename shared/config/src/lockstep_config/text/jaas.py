@@ -1,4 +1,4 @@
-"""A `sasl.jaas.config` line taken apart as Kafka's own `JaasConfig` does: `MODULE FLAG name="value" ...;`.
+"""The parser of a `sasl.jaas.config` line, as Kafka's own `JaasConfig`: `MODULE FLAG name="value" ...;`.
 
 No message repeats the text: it holds passwords.
 """
@@ -12,7 +12,7 @@ MARKS = (("=", False), (";", False))
 FLAGS = frozenset({"required", "requisite", "sufficient", "optional"})
 
 # Java's StreamTokenizer: quoted text ends at its quote (a line end there is an error), comments are as in Java. Bare
-# words may here hold more than Java's, which stops at `/` and takes a number for none: nothing is read differently.
+# words may hold more than Java's, which end at `/` and are no numbers: nothing that Java takes is read differently.
 _TOKEN = re.compile(
     r"""\s+ | //[^\n]* | /\*.*?\*/
     | (?P<quoted>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
@@ -29,19 +29,19 @@ _TYPOGRAPHIC = re.compile("[\u2018-\u201f\u00ab\u00bb\u2039\u203a\x91-\x94]")
 
 
 class NotJaas(ValueError):
-    """The text is no JAAS entry; the message says where it stops being one, and what to write."""
+    """The text is no JAAS entry. The message says where it stops being one, and what to write."""
 
 
 @dataclass(frozen=True, slots=True)
 class JaasEntry:
-    """A login module's class and its options; of an option written twice the last counts."""
+    """A login module's class and its options. If an option is written twice, the last counts."""
 
     module: str
     options: Mapping[str, str] = field(repr=False)
 
 
 def typographic(text: str) -> str:
-    """What is wrong with the quotes of a text; empty: nothing is."""
+    """Return what is wrong with the quotes of a text; empty if nothing is."""
     marks = dict.fromkeys(_TYPOGRAPHIC.findall(text))
     if not marks:
         return ""
@@ -50,8 +50,12 @@ def typographic(text: str) -> str:
 
 
 def parse_jaas(text: str) -> JaasEntry:
-    """The one entry of the text. Raises NotJaas."""
-    # In straight quotes others are a part of a value; elsewhere somebody meant straight ones.
+    """Return the one entry of the text.
+
+    Raises:
+        NotJaas: The text is no JAAS entry, or has several.
+    """
+    # Within straight quotes other quotes are part of a value. Elsewhere straight quotes were meant.
     outside = "".join(part for part in _TOKEN.split(text) if part and not part.startswith(("'", '"')))
     if wrong := typographic(outside):
         raise NotJaas(f"cannot be read: {wrong}")
@@ -82,7 +86,7 @@ def parse_jaas(text: str) -> JaasEntry:
 
 
 def _tokens(text: str) -> Iterator[tuple[str, bool]]:
-    """Each token, and whether it was in quotes."""
+    """Yield each token, and whether it was in quotes."""
     at = 0
     while at < len(text):
         match = _TOKEN.match(text, at)

@@ -1,5 +1,7 @@
-"""JSON text read into the nodes of `yaml_nodes`, which know their line. Several values may follow each other, as `cat`
-puts them together."""
+"""The reader of JSON text into the nodes of `yaml_nodes`, which know their line.
+
+Several values may follow each other, as `cat` puts them together.
+"""
 
 import json
 import re
@@ -15,7 +17,7 @@ _SAYS = {"true": True, "false": False, "null": None}
 
 
 def read_json(data: bytes, file: Path) -> tuple[tuple[Node, ...], tuple[Problem, ...]]:
-    """The values of a text, and what is wrong with it: as `yaml_nodes.read_yaml`."""
+    """Return the values of a text, and its problems, as `yaml_nodes.read_yaml` does."""
     if len(data) > MOST_BYTES:
         return (), (Problem(file, 0, "", f"has {len(data)} bytes: connectors have at most {MOST_BYTES}"),)
     try:
@@ -29,7 +31,7 @@ def read_json(data: bytes, file: Path) -> tuple[tuple[Node, ...], tuple[Problem,
 
 
 def _refuse(constant: str) -> None:
-    """NaN and the infinities, which Python's reader takes."""
+    """Refuse NaN and the infinities, which Python's reader takes."""
     raise ValueError(constant)
 
 
@@ -109,7 +111,7 @@ class _Reader:
         return found
 
     def _more(self, end: str, begun: bool) -> bool:
-        """Whether another element comes; the text before it is read."""
+        """Return whether another element comes; the text before it is read."""
         following = self._peek()
         if following == end:
             self._at += 1

@@ -1,12 +1,12 @@
 """Keystores and truststores as Java takes them, read into PEM: JKS, PKCS12, PEM.
 
 JKS is Java's own format: a list of entries, each a private key with its chain or a trusted certificate. The layout is
-that of `sun.security.provider.JavaKeyStore`, the protection of keys that of its `KeyProtector`. Both are SHA-1 over the
-password and are obfuscation rather than encryption, as Java itself says. What is read is certain: the digest at the end
-covers the whole file and the password.
+that of `sun.security.provider.JavaKeyStore`, the protection of keys that of its `KeyProtector`. Both are SHA-1 over
+the password and are obfuscation rather than encryption, as Java itself says. What is read is certain: the digest at
+the end covers the whole file and the password.
 
 Since Java 9 the content of a file counts and not only its declared type: `JKS` may be PKCS12 and the other way round.
-So here.
+It is so here too.
 """
 
 import hashlib
@@ -44,19 +44,26 @@ _PROTECTED = bytes.fromhex("300e060a2b060104012a021101010500")
 
 
 class BadStore(OSError):
-    """A store cannot be used; the text says why and what to do, without the file's name."""
+    """A store cannot be used. The text says why and what to do, without the file's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyEntry:
-    """A private key and its certificates in DER, our own first. `protected` is as in the store."""
+    """A private key and its certificates in DER, its own certificate first.
+
+    `protected` is the key as the store protects it.
+    """
 
     alias: str
     chain: tuple[bytes, ...]
     protected: bytes = field(repr=False)
 
     def key(self, password: str) -> PKCS12PrivateKeyTypes:
-        """Raises BadStore for another password than the key's."""
+        """Return the private key.
+
+        Raises:
+            BadStore: The key has another password, or is of an unknown kind.
+        """
         plain = _recovered(self.protected, password)
         try:
             return load_der_private_key(plain, None)  # type: ignore[return-value]  # TLS takes the kinds that PKCS12 has
@@ -66,7 +73,7 @@ class KeyEntry:
 
 @dataclass(frozen=True, slots=True)
 class JksStore:
-    """Entries in the order of the file."""
+    """The entries of a JKS store, in the order of the file."""
 
     keys: tuple[KeyEntry, ...]
     trusted: tuple[bytes, ...]
@@ -75,14 +82,19 @@ class JksStore:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Our certificates, our own first, and the private key of it, not encrypted; both PEM."""
+    """A client's certificates, its own first, and its private key, not encrypted; both are PEM."""
 
     chain_pem: str
     key_pem: str = field(repr=False)
 
 
 def load_trusted(file: str, kind: str, password: str | None) -> str:
-    """All certificates of a truststore, as PEM. Raises BadStore, which names the file, and OSError."""
+    """Return all certificates of a truststore, as PEM.
+
+    Raises:
+        BadStore: The store cannot be used; the error names the file.
+        OSError: The file cannot be read.
+    """
     content = read_content(Path(file))
     try:
         certificates = _trusted(content, kind, password)
@@ -94,9 +106,15 @@ def load_trusted(file: str, kind: str, password: str | None) -> str:
 
 
 def load_identity(file: str, kind: str, password: str | None, key_password: str | None) -> Identity:
-    """The key and chain of a keystore; of several keys the first counts, which is in a JKS store the first alias by
-    name. Java's rule: a key without a password of its own has the store's. Raises BadStore, which names the file, and
-    OSError."""
+    """Return the key and the chain of a keystore.
+
+    Of several keys the first counts; in a JKS store that is the first alias by name. As in Java a key without a
+    password of its own has the store's.
+
+    Raises:
+        BadStore: The store cannot be used; the error names the file.
+        OSError: The file cannot be read.
+    """
     content = read_content(Path(file))
     try:
         return _identity(content, kind, password, key_password)
@@ -105,7 +123,11 @@ def load_identity(file: str, kind: str, password: str | None, key_password: str 
 
 
 def identity_of_pem(chain_pem: str, key_pem: str, password: str | None) -> Identity:
-    """The same of texts; the certificates are put in the order in which TLS sends them. Raises BadStore."""
+    """Return the key and the chain of PEM texts. Certificates are put in the order in which TLS sends them.
+
+    Raises:
+        BadStore: The key or a certificate cannot be used.
+    """
     try:
         key = load_pem_private_key(key_pem.encode(), None if password is None else password.encode())
     except TypeError as exc:
@@ -124,7 +146,7 @@ def _trusted(content: bytes, kind: str, password: str | None) -> Sequence[Certif
         return _certificates(content)
     if content[:4] == MAGIC:
         store = read_jks(content, password)
-        # As Java: our own certificate is trusted, too, where a keystore serves as truststore.
+        # As in Java: if a keystore serves as truststore, the certificate of its key is trusted too.
         return _loaded((*store.trusted, *(entry.chain[0] for entry in store.keys if entry.chain)))
     return _pkcs12(content, password)[1]
 
@@ -190,7 +212,7 @@ def _build_identity(key: PrivateKeyTypes, certificates: Sequence[Certificate]) -
 
 
 def _chain(own: Certificate, certificates: Sequence[Certificate]) -> list[Certificate]:
-    """From our own towards the root, as far as the certificates lead; others of the store are left out."""
+    """Return the chain from a certificate towards the root, as far as the certificates lead, without the others."""
     chain = [own]
     while chain[-1].issuer != chain[-1].subject:
         above = next((one for one in certificates if one.subject == chain[-1].issuer and one not in chain), None)
@@ -205,7 +227,11 @@ def _pem(certificates: Iterable[Certificate]) -> str:
 
 
 def read_jks(content: bytes, password: str | None) -> JksStore:
-    """Java's rule: without a password nothing is verified, with one the store's digest must agree. Raises BadStore."""
+    """Read a JKS store. As in Java nothing is verified without a password; with one the store's digest must agree.
+
+    Raises:
+        BadStore: The store cannot be used.
+    """
     if content[:4] != MAGIC:
         raise BadStore("is no JKS store")
     body, digest = content[:-DIGEST_BYTES], content[-DIGEST_BYTES:]
@@ -235,7 +261,7 @@ def read_jks(content: bytes, password: str | None) -> JksStore:
 
 
 class _Cursor:
-    """Reads big-endian numbers and what is as long as they say."""
+    """A reader of big-endian numbers, and of content whose length they give."""
 
     def __init__(self, content: bytes, at: int) -> None:
         self._content = content
@@ -289,7 +315,7 @@ def _recovered(protected: bytes, password: str) -> bytes:
 
 
 def _length(der: bytes, at: int) -> tuple[int, int] | None:
-    """Where the content of the OCTET STRING at this place begins, and its size."""
+    """Return the begin and the size of the content of the OCTET STRING at this place; None if there is none."""
     if der[at : at + 1] != b"\x04":
         return None
     first = der[at + 1]

@@ -1,12 +1,12 @@
-"""`java.util.Properties` text read into entries that know their line.
+r"""The reader of `java.util.Properties` text into entries that know their line.
 
-The syntax is Java's. There are `#` and `!` comments, and keys end at the first unescaped `=`, `:` or blank. A backslash
-is an escape (so `a\\.b` in the file is `a.b`, and `a\\\\.b` is the regular expression `a\\.b`). A trailing backslash
-continues a line.
+The syntax is Java's. There are `#` and `!` comments, and keys end at the first unescaped `=`, `:` or blank. A
+backslash is an escape (so `a\.b` in the file is `a.b`, and `a\\.b` is the regular expression `a\.b`). A trailing
+backslash continues a line.
 
-Encoding. Java reads ISO-8859-1 with `\\uXXXX` for the rest. Editors write UTF-8. Bytes that are valid UTF-8 are
-therefore read as UTF-8, which is what their author saw. A key or value in which that makes a difference is noted; all
-others are ISO-8859-1.
+Java reads ISO-8859-1, with `\uXXXX` for other characters, but editors write UTF-8. So bytes that are valid UTF-8 are
+read as UTF-8, which is what their author saw. A key or value in which that makes a difference is noted; all other
+bytes are ISO-8859-1.
 """
 
 import io
@@ -25,9 +25,9 @@ UTF8_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 class Entry:
     """One key with its value, unescaped, and the line (from 1) on which the key begins.
 
-    `referenced`: a config provider brought the value or a part of it, so it is not shown to people. `read`: the files
-    it was brought from. `file` and `written` are for inputs other than one mm2.properties file. `file` is the one of
-    several that has the line. `written` is what the key is called there.
+    If `referenced` is True a config provider brought the value or a part of it, so it is not shown to people. `read`
+    are the files that it was brought from. `file` and `written` are for inputs other than one mm2.properties file:
+    `file` is the one of several that has the line, `written` is its key there.
     """
 
     key: str
@@ -46,9 +46,12 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class PropertiesText:
-    """The content of a file. The entries that count, by key, in the order of the file; what is wrong with it; what
-    deserves a warning. Inputs that know before their lines are checked also have what is without effect. `lacking` is
-    what is wrong unless a line with that key comes from elsewhere."""
+    """The content of a file.
+
+    `entries` are the entries that count, in the order of the file, each key once. `problems` are mistakes, and
+    `notes` deserve a warning. Inputs that know it before their lines are checked also have `unused`, the lines
+    without effect. `lacking` are problems unless a line with that key comes from elsewhere.
+    """
 
     entries: tuple[Entry, ...]
     problems: tuple[Problem, ...] = ()
@@ -58,8 +61,11 @@ class PropertiesText:
 
 
 class _CountedLines:
-    """Text by its logical lines, that knows how many lines were read from it. javaproperties reads exactly the lines of
-    one entry before it yields, but joins continued lines in a time that grows with their square."""
+    """A text by its logical lines, which counts the lines that were read from it.
+
+    javaproperties reads exactly the lines of one entry before it yields, but joins continued lines in a time that
+    grows with their square.
+    """
 
     def __init__(self, text: str) -> None:
         self._lines = io.StringIO(text, newline="")
@@ -87,9 +93,9 @@ def _is_continued(line: str) -> bool:
 
 
 def read_properties(data: bytes, file: Path) -> PropertiesText:
-    """Read the bytes of a properties file; `file` is only named in problems and notes.
+    r"""Read the bytes of a properties file; `file` is only named in problems and notes.
 
-    A key written twice counts with its last value, as in Java, and is noted. A malformed `\\uXXXX` is a problem of its
+    A key written twice counts with its last value, as in Java, and is noted. A malformed `\uXXXX` is a problem of its
     line and reading goes on behind it.
     """
     text, is_utf8 = _decoded(data.removeprefix(UTF8_BYTE_ORDER_MARK))
@@ -100,7 +106,7 @@ def read_properties(data: bytes, file: Path) -> PropertiesText:
     while True:
         begins = lines.lines_read + 1
         try:
-            # Asked anew for each element, so that a bad escape ends one generator and not the reading.
+            # Each element has its own generator, so that a bad escape ends that one and not the reading.
             element = next(javaproperties.parse(cast(IO[str], lines)), None)
         except javaproperties.InvalidUEscapeError as exc:
             message = f"{exc.escape!r} is no Unicode escape: write \\uXXXX with hexadecimal digits, or \\\\u for \\u"

@@ -1,4 +1,4 @@
-"""Lines from any form of input as an mm2.properties file. Pure."""
+"""The writer of lines from any form of input as an mm2.properties file. This module is pure."""
 
 import re
 from collections.abc import Iterable
@@ -15,13 +15,16 @@ _REFERENCES = re.compile(r"\s*(?:\$\{[^}]*\}\s*)+")
 _JAAS_SECRET = re.compile(
     r"""\w*(?:password|passphrase|secret|token|key|assertion)\w*\s*=\s*("(?:[^"\\]|\\.)*"|[^\s;]+)""", re.IGNORECASE
 )
-"""Options whose names end with such a word: `oauth.client.assertion.location` names a file."""
+"""Secret options of a JAAS line, by the end of their names. `oauth.client.assertion.location` names a file."""
 _NOT_PRINTABLE = re.compile("[^ -~]")
 
 
 def as_properties(entries: Iterable[Entry], path: Path) -> str:
-    """A file that loads to the same model as the entries; references stay references. Above each line is its origin;
-    `path` is the file of those that name none. The text is ASCII, so that Java reads it as we do."""
+    """Return a file that loads to the same model as the entries; references stay references.
+
+    Above each line is its origin; `path` is the file of entries that name none. The text is ASCII, so that Java reads
+    it as Lockstep does.
+    """
     lines = [f"# From {_comment(str(path))}", ""]
     for entry in entries:
         place = f"{entry.file or path}:{entry.line}" if entry.line else str(entry.file or path)
@@ -31,7 +34,7 @@ def as_properties(entries: Iterable[Entry], path: Path) -> str:
 
 
 def plain_secrets(entries: Iterable[Entry], path: Path) -> tuple[Problem, ...]:
-    """The lines in which a secret is written out, instead of a reference to where it is."""
+    """Return the lines in which a secret is written out, instead of a reference to it."""
     message = (
         "holds a secret that is written out, so the output would have it too. Put it into a file and refer to it, "
         "as in ${file:/run/secrets/kafka.properties:password}, or say --with-secrets"

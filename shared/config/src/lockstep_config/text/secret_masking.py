@@ -1,7 +1,7 @@
-"""Secrets taken out of a text that somebody else wrote: the answer of a server, the output of a command. Pure.
+"""The masking of secrets in a text that somebody else wrote: the answer of a server, the output of a command.
 
 A secret comes back in many forms: as it is, in a URL, in JSON and in base64. In base64 it may begin in the middle of
-three bytes, as `Authorization: Basic` has the user before the password.
+three bytes, as `Authorization: Basic` has the user before the password. This module is pure.
 """
 
 import base64
@@ -13,7 +13,7 @@ from urllib.parse import quote, quote_plus
 from lockstep_config.text.secrets import MASK
 
 SHORTEST = 4
-"""Characters of a secret that is looked for: what is shorter is in every text."""
+"""The fewest characters of a secret that is looked for: shorter texts are in every text."""
 
 _VALUE = r"(?:\"[^\"]*\"|'[^']*'|[^\s\"'&;,]+)"
 _AFTER = (
@@ -26,7 +26,7 @@ _AFTER = (
     re.compile(rf"(?:^|\s)--?(?:password|pass|passwd|token|secret|api-key|apikey)(?:\s+|=)({_VALUE})", re.IGNORECASE),
     re.compile(rf"(?:^|\s)(?:-u|--user|--proxy-user)(?:\s+|=)?[\"']?[^\s:\"']+:({_VALUE})"),
 )
-"""Where a command line, a URL or a header has a secret."""
+"""The places of secrets in a command line, a URL or a header."""
 
 
 def shown_credentials(text: str) -> frozenset[str]:
@@ -36,7 +36,7 @@ def shown_credentials(text: str) -> frozenset[str]:
 
 
 class SecretMask:
-    """Takes secrets out of texts, in every form in which they are likely to come back."""
+    """A mask that takes secrets out of texts, in every form in which they are likely to come back."""
 
     def __init__(self, secrets: Iterable[str | None]) -> None:
         forms = {form for secret in secrets if secret and len(secret) >= SHORTEST for form in _forms(secret)}

@@ -1,4 +1,4 @@
-"""Which keys hold secrets, and what is shown in their place."""
+"""The keys that hold secrets, and the text that is shown in place of a secret."""
 
 import re
 
@@ -13,11 +13,13 @@ _PUBLIC = re.compile(r"token\.endpoint\.url$|(?:location|enabled|class|retry\.ba
 
 
 def is_secret(key: str) -> bool:
-    """True when the value of `key` must never be printed, logged or put into a message. In doubt it is a secret."""
+    """Return whether the value of `key` must never be printed, logged or put into a message; True in doubt."""
     return bool(_SECRET.search(key)) and not _PUBLIC.search(key)
 
 
 def masked(key: str, value: str) -> str:
-    """`value` as it may be shown to people: itself, or `MASK` where `key` holds a secret. An empty secret stays
-    empty."""
+    """Return `value` as it may be shown to people: `MASK` if `key` holds a secret, else itself.
+
+    An empty secret stays empty.
+    """
     return MASK if value and is_secret(key) else value

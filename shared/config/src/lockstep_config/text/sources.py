@@ -1,7 +1,8 @@
-"""Where a configuration came from: its lines with all references resolved, and the files that have a say in it. Pure.
+"""The sources of a configuration: its lines with all references resolved, and the files that decide them.
 
 A certificate is named by a file, a password by a reference to one: both change without the configuration's own file.
-Files with access tokens are not among them: each request for a token reads them (`token_source`).
+Files with access tokens are not among them: each request for a token reads them (`token_source`). This module is
+pure.
 """
 
 import re
@@ -19,14 +20,14 @@ _IN_JAAS = re.compile(r"""\bssl\.[a-z]+\.location\s*=\s*["']?([^"';\s]+)""")
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """`files`: everything on disk that the configuration came from. `entries`: its lines as they were understood."""
+    """The files on disk that a configuration came from, and its lines with references resolved."""
 
     files: frozenset[Path] = frozenset()
     entries: tuple[Entry, ...] = ()
 
 
 def config_sources(path: Path, entries: Iterable[Entry]) -> Sources:
-    """Of lines whose references have been replaced; `path` is the configuration's own file."""
+    """Return the sources of lines whose references have been replaced; `path` is the configuration's own file."""
     every = tuple(entries)
     files = {path, *(entry.file for entry in every if entry.file is not None)}
     for entry in every:
@@ -35,7 +36,7 @@ def config_sources(path: Path, entries: Iterable[Entry]) -> Sources:
 
 
 def named_files(properties: Mapping[str, str]) -> frozenset[Path]:
-    """The certificates, keys and stores that connection properties name, with any prefix of their keys."""
+    """Return the certificates, keys and stores that connection properties name, with any prefix of their keys."""
     found: set[str] = set()
     for key, value in properties.items():
         if FILE_KEY.search(key):

@@ -1,4 +1,7 @@
-"""Files that a template engine should have rendered first: Helm, Jinja (Ansible), ERB (Puppet, Chef). Pure."""
+"""Files that a template engine should have rendered first: Helm, Jinja (Ansible), ERB (Puppet, Chef).
+
+This module is pure.
+"""
 
 import re
 from pathlib import Path
@@ -7,7 +10,7 @@ from lockstep_config.text.config_errors import Problem
 
 _MARK = re.compile(r"\{\{.*?(?:\}\}|$)|\{%.*?(?:%\}|$)|<%.*?(?:%>|$)")
 _CONTROL = re.compile(r"\s*(?:\{%|\{#|<%|\{\{-|\{\{\s*(?:if|with|range|else|end|define|include|template)\b)")
-"""A line that begins with a statement of an engine is none of the file's own."""
+"""Lines that begin with a statement of an engine. They are no lines of the file itself."""
 _HELM = re.compile(r"\{\{-?\s*(?:(?:if|with|range|include|template|toYaml|tpl|end|else|define)\b|/\*|\$?\.)")
 _JINJA_SUFFIXES = (".j2", ".jinja", ".jinja2")
 _RENDERED_BY = {

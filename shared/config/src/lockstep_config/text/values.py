@@ -1,4 +1,4 @@
-"""Text to typed values by Kafka's rules (`ConfigDef.parseType`): blanks around a value never count.
+"""Conversions of text to typed values by Kafka's rules (`ConfigDef.parseType`): blanks around a value never count.
 
 Each function raises `BadValue` whose text completes the sentence "KEY ..." and says what would be right.
 """
@@ -10,40 +10,48 @@ from datetime import datetime
 from lockstep_rules.versions import RuleSet, UnknownVersion, find_rules
 
 LONGEST_NUMBER = 30
-"""Digits; Java's own numbers have 19."""
+"""The most digits of a number. Java's own numbers have 19."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 
 LONGEST_TOPIC = 249
-"""Characters of a topic's name, at most."""
+"""The most characters of a topic's name."""
 
 LEGAL_IN_TOPIC = re.compile(r"[A-Za-z0-9._-]*")
-"""What a part of a topic's name may be, with that an alias of the connectors: nothing is a part too."""
+"""The form of a part of a topic's name, and so of an alias of the connectors. It may be empty."""
 
 
 class BadValue(ValueError):
-    """A value that its key does not take; the text says what the key takes."""
+    """A key does not take a value. The text says what the key takes."""
 
 
 def string(text: str) -> str:
-    """Kafka trims strings too."""
+    """Return the text without blanks around it: Kafka trims strings too."""
     return text.strip()
 
 
 def boolean(text: str, shown: str | None = None) -> bool:
-    """`true` or `false` in any case; nothing else, unlike `Boolean.parseBoolean`."""
+    """Return True for `true` and False for `false`, in any case.
+
+    Raises:
+        BadValue: The text is another one, which `Boolean.parseBoolean` would take as false.
+    """
     if text.strip().lower() in ("true", "false"):
         return is_true(text)
     raise BadValue(f"is {shown or text!r}, which is no boolean: write true or false")
 
 
 def is_true(text: str) -> bool:
-    """As `Boolean.parseBoolean`, to which everything else is false. Blanks do not count."""
+    """Return whether the text is `true`, as `Boolean.parseBoolean`, but blanks around it do not count."""
     return text.strip().lower() == "true"
 
 
 def integer(text: str, minimum: int | None = None, maximum: int | None = None) -> int:
-    """A whole number within the limits, both inclusive."""
+    """Return a whole number within the limits, both inclusive.
+
+    Raises:
+        BadValue: The text is no whole number, or is out of range.
+    """
     if not _INTEGER.fullmatch(text.strip()):
         raise BadValue(f"is {text!r}, which is no whole number")
     if len(text.strip()) > LONGEST_NUMBER:
@@ -57,7 +65,11 @@ def integer(text: str, minimum: int | None = None, maximum: int | None = None) -
 
 
 def choice(text: str, choices: Sequence[str]) -> str:
-    """One of `choices`, compared without regard to case, as it is spelled there."""
+    """Return one of `choices`, compared without regard to case, as it is spelled there.
+
+    Raises:
+        BadValue: The text is none of them.
+    """
     for candidate in choices:
         if candidate.lower() == text.strip().lower():
             return candidate
@@ -65,7 +77,11 @@ def choice(text: str, choices: Sequence[str]) -> str:
 
 
 def moment(text: str) -> int:
-    """A point in time as Unix milliseconds: those themselves, or a date and time with its offset from UTC."""
+    """Return a point in time as Unix milliseconds, from milliseconds or a date and time with an offset from UTC.
+
+    Raises:
+        BadValue: The text is no such time, or is before 1970.
+    """
     if _INTEGER.fullmatch(text.strip()):
         return integer(text, 0)
     try:
@@ -80,7 +96,11 @@ def moment(text: str) -> int:
 
 
 def progress_topic(text: str) -> str:
-    """The name of the topic with the progress, by the brokers' rule for names of topics."""
+    """Return the name of the topic with the progress, by the brokers' rule for names of topics.
+
+    Raises:
+        BadValue: No topic may have that name.
+    """
     name = string(text)
     if not name:
         raise BadValue("is empty, and progress needs a topic: name one, or remove the line")
@@ -93,7 +113,11 @@ def progress_topic(text: str) -> str:
 
 
 def version(text: str) -> RuleSet:
-    """The rules of a version of MirrorMaker 2."""
+    """Return the rules of a version of MirrorMaker 2.
+
+    Raises:
+        BadValue: The version is not known.
+    """
     try:
         return find_rules(text)
     except UnknownVersion as exc:
@@ -101,13 +125,15 @@ def version(text: str) -> RuleSet:
 
 
 def split_list(text: str) -> tuple[str, ...]:
-    """Elements between commas, each once. What is empty between commas is no element, as in MirrorMaker before 4.2;
-    `list_remark` reports it."""
+    """Return the elements between commas, each once.
+
+    An empty element does not count, as in MirrorMaker before 4.2; `list_remark` reports it.
+    """
     return tuple(dict.fromkeys(filter(None, _between_commas(text))))
 
 
 def list_remark(text: str) -> str:
-    """What is worth a second look in a list that can be used, as the end of the sentence "KEY ..."; else empty."""
+    """Return a remark on a list that can be used, as the end of the sentence "KEY ..."; empty if there is none."""
     elements = _between_commas(text)
     repeated = sorted({element for element in elements if element and elements.count(element) > 1})
     remarks = [f"names {', '.join(map(repr, repeated))} more than once: it counts once"] if repeated else []

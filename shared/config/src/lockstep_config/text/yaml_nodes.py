@@ -1,4 +1,4 @@
-"""YAML text read into plain nodes that know their line.
+"""The reader of YAML text into plain nodes that know their line.
 
 PyYAML composes its nodes and constructs nothing: duplicate keys show, and no class is ever instantiated. What anchors
 and aliases make of a small text has a limit. Scalars are read as Kubernetes reads them (YAML 1.1: `yes` and `off` are
@@ -17,7 +17,7 @@ from yaml.composer import Composer
 from lockstep_config.text.config_errors import Problem
 
 MOST_BYTES = 2 * 1024 * 1024
-"""More than Kubernetes stores of one resource (1.5 MiB)."""
+"""The most bytes of a text: more than Kubernetes stores of one resource (1.5 MiB)."""
 MOST_NODES = 50_000
 MOST_DEPTH = 60
 
@@ -33,12 +33,12 @@ _WRONG_ALIASES = {
     _NOWHERE: "names the anchor {!r}, which is nowhere before it",
     _LOOP: "contains itself by the anchor {!r}",
 }
-"""By the tag of the node that stands for the alias."""
+"""Messages about an alias, by the tag of the node that stands for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A scalar: what YAML makes of it, and the text that was written."""
+    """A scalar: the value that YAML makes of it, and the text that was written."""
 
     value: str | int | float | bool | None = field(repr=False)
     text: str = field(repr=False)
@@ -70,10 +70,10 @@ def join_path(path: str, name: str) -> str:
 
 
 def read_yaml(data: bytes, file: Path) -> tuple[tuple[Node, ...], tuple[Problem, ...]]:
-    """The documents of a YAML text (an empty one is left out), and what is wrong with it.
+    """Return the documents of a YAML text, without empty ones, and its problems.
 
-    A text that is no YAML, or is too large or too deep to be meant, has one problem and no document. Duplicate keys and
-    unknown tags are problems beside the documents, each with its line. The first of duplicate keys counts.
+    A text that is no YAML, or is too large or too deep to be meant, has one problem and no document. Duplicate keys
+    and unknown tags are problems beside the documents, each with its line. The first of duplicate keys counts.
     """
     if len(data) > MOST_BYTES:
         message = f"has {len(data)} bytes: a resource has at most {MOST_BYTES}"
@@ -110,7 +110,7 @@ class _Loader(Composer, yaml.CSafeLoader):
         Composer.__init__(self)
         self._depth = self._count = 0
         self._sizes: dict[str | None, int] = {}
-        """How many values each anchor stands for, aliases counted each time, once its node has ended."""
+        """The number of values that each anchor stands for, aliases counted each time, once its node has ended."""
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         event: Any = self.peek_event()
@@ -118,7 +118,7 @@ class _Loader(Composer, yaml.CSafeLoader):
         if is_alias := isinstance(event, yaml.AliasEvent):
             self._count += self._sizes.get(anchor, 1)
         else:
-            self._count += index is not None  # neither a key nor the document
+            self._count += index is not None  # a key and the document do not count
             # Of two anchors with one name, the last before an alias counts.
             self.anchors.pop(anchor, None)
             self._sizes.pop(anchor, None)
@@ -130,7 +130,7 @@ class _Loader(Composer, yaml.CSafeLoader):
             self.get_event()
             return yaml.ScalarNode(_LOOP if anchor in self.anchors else _NOWHERE, anchor, event.start_mark)
         if isinstance(event, yaml.ScalarEvent) and event.tag == "!":
-            event.tag = _TEXT  # to Kubernetes too, and not to PyYAML
+            event.tag = _TEXT  # Kubernetes takes it as a text, PyYAML alone does not
         self._depth += 1
         node = super().compose_node(parent, index)
         self._depth -= 1
@@ -144,7 +144,7 @@ _Loader.yaml_implicit_resolvers = {None: [(_PLAIN, re.compile(""))]}
 
 
 class _Document:
-    """PyYAML's nodes of one document, made ours. An alias is the very node of its anchor, and is read once."""
+    """A converter of PyYAML's nodes of one document. An alias is the very node of its anchor, and is read once."""
 
     def __init__(self, file: Path, problems: list[Problem]) -> None:
         self._file, self._problems = file, problems
@@ -189,7 +189,7 @@ class _Document:
                 self._problem(at, where, f"is set twice, first in line {lines[key]}: keep one")
             else:
                 items[key], lines[key] = value, at
-        # A mapping's own entries beat what is merged in; of several merged ones, the first.
+        # A mapping's own entries go before merged entries. Of several merged mappings the first counts.
         for other in merged:
             for key, value in other.items.items():
                 items.setdefault(key, value)
@@ -201,10 +201,10 @@ class _Document:
 
 
 def _value(text: str) -> str | int | float | bool | None:
-    """What a scalar is whose text is plain."""
+    """Return the value of a scalar whose text is plain."""
     if text in _CONSTANTS or text in ("", "~"):
         return _CONSTANTS.get(text)
-    # Longer ones are no numbers of anything here, and Python takes no more than 4,300 digits.
+    # A longer text is no number of a resource, and Python takes no more than 4,300 digits.
     if len(text) >= 40:
         return text
     if _INTEGER.fullmatch(text):
