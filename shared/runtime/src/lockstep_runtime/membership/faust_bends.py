@@ -1,4 +1,6 @@
-"""What is bent in Faust, and in aiokafka which it brings, and why. Contract tests hold the names.
+"""Subclasses and wrappers that bend Faust, and aiokafka which it brings, with the reason for each.
+
+Contract tests hold the private names that are used.
 
 Faust and aiokafka wake several times a second whether there is anything to do or not, in a thread of each app. They do
 not log in again before a session ends (KIP-368), know no new versions of requests, and tell nobody when a group last
@@ -28,27 +30,30 @@ from lockstep_kafka.wire.paused_opening import open_with_pause
 from lockstep_runtime.membership.aiokafka_requests import in_all_versions
 
 _log = logging.getLogger("aiokafka.client")
-"""Of what is in its place."""
+"""The logger of aiokafka's client, whose connections are replaced here."""
 
 SUPERVISOR = CrashingSupervisor
-"""What Faust does about an agent that fails: it ends the app with it."""
+"""Ends the app when an agent fails."""
 
 WAITS_S = 3.0
-"""How long a broker may keep a request of Faust's consumers for records that do not come. Only then does it read later
-requests on the same connection, and it ends the connection if the session is over by that time."""
+"""Seconds for which a broker may hold a fetch request of Faust's consumers when no records come.
+
+Until then the broker reads no later request on the same connection. If the SASL session ends in that time, it closes
+the connection.
+"""
 
 ASK_EVERY_S = 3.0
-"""Longest wait of Faust for records in its consumer's thread; by default a second.
+"""Longest wait of Faust for records in its consumer's thread, in seconds. Faust's default is a second.
 
-Records end the wait. A newly assigned partition is read when the wait is over, so it is no longer.
+Records end the wait. A newly assigned partition is first read when the wait is over.
 """
 
 CHECK_INTERVAL_S = 3.0
-"""Seconds between two checks of aiokafka's fetcher for work that it was not woken for; by default 0.2."""
+"""Seconds between two checks of aiokafka's fetcher for work without a notification. Its default is 0.2."""
 
 
 def _library_logger(part: str) -> logging.Logger:
-    """Return a logger of Faust for a subclass: mode would choose one of our module, which is not silent."""
+    """Return a logger of Faust for a subclass. mode would choose a logger of this module, which is not silent."""
     return logging.getLogger(f"faust.{part}")
 
 
@@ -82,7 +87,7 @@ class Thread(driver.AIOKafkaConsumerThread):
 
 
 class Consumer(driver.Consumer):
-    """A consumer with such a thread."""
+    """A consumer whose thread is a `Thread`."""
 
     logger = _library_logger("consumer")
 
@@ -94,13 +99,13 @@ class Consumer(driver.Consumer):
 
 
 class Transport(driver.Transport):
-    """A transport with such consumers."""
+    """A transport whose consumers are `Consumer`s."""
 
     Consumer = Consumer
 
 
 class Unmeasured(faust.Monitor):
-    """Faust's monitor without its averages of every second, which are not read here."""
+    """Faust's monitor without its averages of every second, which Lockstep does not read."""
 
     logger = _library_logger("sensors")
 
@@ -110,7 +115,7 @@ class Unmeasured(faust.Monitor):
 
 
 class App(faust.App):
-    """A Faust app that writes nothing to disk: without tables its data folder would stay empty.
+    """A Faust app that writes nothing to disk. It has no tables, so its data folder would stay empty.
 
     `listen` gets aiokafka's consumer before it joins its group, in the consumer's thread.
     """
@@ -118,7 +123,7 @@ class App(faust.App):
     logger = _library_logger("app")
     listen: Callable[[Any], None]
     connection_settings: Mapping[str, Any]
-    """Keyword arguments of each connection to a broker."""
+    """Keyword arguments of `Connection`, for each connection to a broker."""
 
     def _create_directories(self) -> None:
         return
@@ -147,7 +152,7 @@ class App(faust.App):
 
 
 class _Answer:
-    """How an answer to a request of aiokafka is read. `note_code` is given its error code, if it has one."""
+    """The format of an answer to a request of aiokafka. It passes the answer's error code, if any, to `note_code`."""
 
     def __init__(self, struct: Any, note_code: Callable[[int], None]) -> None:
         self._struct = struct
@@ -155,7 +160,7 @@ class _Answer:
         self.is_flexible = bool(struct.FLEXIBLE_VERSION)
 
     def read_answer(self, frame: memoryview) -> Any:
-        """Return aiokafka's answer."""
+        """Return the answer as aiokafka's class for it."""
         content = BytesIO(frame)
         self._struct.parse_response_header(content)
         answer = self._struct.RESPONSE_TYPE.decode(content)
@@ -165,7 +170,7 @@ class _Answer:
 
 
 class AiokafkaConnection:
-    """One of our connections, as aiokafka's client uses one of its own."""
+    """A `Connection` with the interface of aiokafka's own connections."""
 
     def __init__(
         self,
@@ -189,11 +194,15 @@ class AiokafkaConnection:
             self._on_closed(self, reason)
 
     def connected(self) -> bool:
-        """Return whether it is open."""
+        """Return whether the connection is open."""
         return not self._connection.closed
 
     def send(self, request: Any, expect_response: bool = True) -> Awaitable[Any]:  # it only consumes
-        """Send a request of aiokafka at once, and return what waits for its answer. Raises KafkaConnectionError."""
+        """Send a request of aiokafka at once, and return an awaitable of its answer.
+
+        Raises:
+            KafkaConnectionError: The connection has ended, or ends before the answer.
+        """
         struct = in_all_versions(request).prepare(self._connection.versions)
         answer_format = _Answer(struct, self._note_code)
         encoded = EncodedRequest(struct.API_KEY, struct.API_VERSION, (struct.encode(),), format=answer_format)
@@ -211,23 +220,30 @@ class AiokafkaConnection:
             raise KafkaConnectionError(str(exc)) from exc
 
     def close(self, reason: CloseReason | None = None) -> asyncio.Future[None]:
-        """Close it. Returns a future that is done when the socket is closed."""
+        """Close the connection. Return a future that is done when the socket is closed."""
         if reason is CloseReason.CONNECTION_TIMEOUT and self.connected():
             self._report(reason)
         return self._connection.close()
 
 
 class OurClient(AIOKafkaClient):  # type: ignore[misc]  # aiokafka ships no types
-    """aiokafka's client over our connections, which log in again before a session ends, and wait a little before they
-    connect again to a broker that refuses: aiokafka tries ten times a second."""
+    """aiokafka's client over Lockstep's connections.
+
+    They log in again before a SASL session ends (KIP-368). They pause before they connect again to a broker that
+    refuses, where aiokafka would try ten times a second.
+    """
 
     connection_settings: Mapping[str, Any]
     unnamed_code = 0
-    """The error code of the last answer if aiokafka has no name for it. It calls each such error UnknownError."""
+    """The error code of the last answer, if aiokafka has no name for it and raises UnknownError. Otherwise 0."""
     _sync_task: "asyncio.Task[None] | None"
 
     async def bootstrap(self) -> None:
-        """Learn the brokers from the first bootstrap server that answers. Raises KafkaConnectionError."""
+        """Learn the brokers from the first bootstrap server that answers.
+
+        Raises:
+            KafkaConnectionError: No bootstrap server answers.
+        """
         for host, port, _ in self.hosts:
             try:
                 connection = await self._open(host, port, None)
@@ -280,7 +296,7 @@ class OurClient(AIOKafkaClient):  # type: ignore[misc]  # aiokafka ships no type
 
 
 def _use_our_connections(client: Any, settings: Mapping[str, Any]) -> None:
-    """Let a client that aiokafka's consumer made for itself have our connections. It takes no other one."""
+    """Give our connections to the client that aiokafka's consumer has made. The consumer accepts no other client."""
     client.__class__ = OurClient
     client.connection_settings = settings
 
@@ -293,31 +309,33 @@ UNKNOWN_MEMBER = ""
 
 
 class GroupListener(Protocol):
-    """Who is told what the group says."""
+    """The receiver of what a group's coordinator answers."""
 
     def now(self) -> float:
-        """Return the moment of a clock that does not go back."""
+        """Return the seconds of a monotonic clock."""
 
     def heartbeat_answered(self, asked_at: float) -> None:
-        """Note that the group counts us, asked at that moment."""
+        """Note that the coordinator has answered the heartbeat sent at that moment of `now`."""
 
     def place_is_taken(self) -> bool:
-        """Note that the group knows our member no more. Return whether another has our instance's place."""
+        """Note that the group has removed this member. Return whether another member has its instance id."""
 
     def group_failed(self, error: BaseException, unnamed_code: int) -> None:
-        """Note an error of the group that ends the membership. `unnamed_code`: as `OurClient.unnamed_code`."""
+        """Note an error of the group that ends the membership, with `OurClient.unnamed_code`."""
 
     def reading_failed(self, error: BaseException) -> None:
-        """Note that records are read no more. The member stays in its group."""
+        """Note that reading has ended with an error. The member stays in its group."""
 
 
 def listen_to_group(consumer: Any, listener: GroupListener) -> None:
-    """Let aiokafka's consumer tell what its group says, before it joins.
+    """Make aiokafka's consumer report to the listener what its group answers. Call this before the consumer joins.
 
-    aiokafka does not report when its group last answered, nor that another member has taken its place. So its heartbeat
-    is wrapped. It raises an error of the group in the read that waits at that moment, and does nothing until then.
-    Faust reads the records by another way. If nothing waits, as before the first assignment, the error is lost. The
-    member sends no heartbeat and does not join again. So the method that gives the error away is wrapped too.
+    aiokafka does not report when its group last answered, nor that another member has its instance id. So its heartbeat
+    is wrapped.
+
+    aiokafka raises an error of the group in the read that waits at that moment. If none waits, as before the first
+    assignment, the error is lost: the member sends no heartbeat and does not join again. So the method that raises the
+    error is wrapped too.
     """
     coordinator = consumer._coordinator
     beat, push = coordinator._do_heartbeat, coordinator._push_error_to_user
@@ -347,17 +365,22 @@ def listen_to_group(consumer: Any, listener: GroupListener) -> None:
 
 
 def leave_with_a_word(app: App) -> None:
-    """Let the group know that we leave, when the app stops. A static member of aiokafka leaves without a request, and
-    its partitions wait for its session's end. A member without an instance id sends one."""
+    """Make the app's member send LeaveGroup when the app stops.
+
+    A static member of aiokafka leaves without a request, and its partitions wait until its session ends. A member
+    without an instance id sends the request.
+    """
     coordinator = getattr(getattr(_thread_of(app), "_consumer", None), "_coordinator", None)
     if coordinator is not None:  # the consumer has started
         coordinator._group_instance_id = None
 
 
 def go_without_the_thread(app: App) -> None:
-    """Let the app stop without its consumer's thread. A Faust app that stops blocks while it waits for it, and our loop
-    with it. It blocks for as long as aiokafka takes to close connections, and for ever where that hangs. The thread
-    ends without us."""
+    """Make the app stop without waiting for its consumer's thread, which ends by itself.
+
+    A Faust app that stops blocks the event loop until the thread has ended. That takes as long as aiokafka needs to
+    close its connections, and never ends if closing hangs.
+    """
     worker = getattr(_thread_of(app), "_thread", None)
     if worker is not None:
         worker.stop = lambda: None
