@@ -3,4 +3,4 @@
 import time
 
 STARTED_MS = round(time.time() * 1000)
-"""When the process began to load the command, Unix milliseconds."""
+"""The time when the process began to load the command, in Unix milliseconds."""

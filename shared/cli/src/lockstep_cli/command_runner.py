@@ -1,4 +1,4 @@
-"""How commands end: what went wrong as a sentence on standard error, and an exit code."""
+"""The end of commands: a sentence on standard error about what went wrong, and an exit code."""
 
 import asyncio
 import signal
@@ -15,8 +15,10 @@ P = ParamSpec("P")
 
 
 def exit_with(work: Coroutine[Any, Any, int]) -> None:
-    """Run `work`, and end the process with the exit code it returns, or with that of what went wrong. Ctrl-C ends it
-    without a traceback."""
+    """Run `work`, and end the process with the exit code that it returns, or with that of its error.
+
+    Ctrl-C ends it without a traceback.
+    """
     from lockstep_config import ConfigurationError
     from lockstep_config.keys.python_classes import ClassFailed
     from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, NotAppended, TopicMissing
@@ -40,8 +42,12 @@ def exit_with(work: Coroutine[Any, Any, int]) -> None:
 
 
 def confirmed(question: str) -> bool:
-    """The answer of the person at the terminal. Raises KeyboardInterrupt on Ctrl-C: the handler of asyncio would only
-    cancel a task, and nothing wakes a thread that waits for the terminal."""
+    """Return the answer of the person at the terminal.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C. The handler of asyncio would only cancel a task, and nothing wakes a thread that
+            waits for the terminal.
+    """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return click.confirm(question, err=True)
@@ -54,7 +60,7 @@ def confirmed(question: str) -> bool:
 
 
 def asynchronous(command: Callable[P, Coroutine[Any, Any, int]]) -> Callable[P, None]:
-    """A command that is a coroutine, and returns its exit code (`exit_with`)."""
+    """Make a command of a coroutine function that returns the exit code (`exit_with`)."""
 
     @wraps(command)
     def ending(*args: P.args, **kwargs: P.kwargs) -> None:

@@ -50,7 +50,7 @@ Exit codes:
 
 
 WITHIN_S = 3.0
-"""How long the state topic may take. What it has not said by then is not completed."""
+"""The seconds that the state topic may take. What was not read by then is not completed."""
 
 BASH = """\
 %(complete_func)s() {
@@ -93,7 +93,7 @@ class ScopedBashComplete(BashComplete):
 
 
 def last_word(line: str) -> str:
-    """Return the unfinished word at the end of a command line, with its quotes; "" behind a blank."""
+    """Return the unfinished word at the end of a command line, with its quotes, or "" behind a blank."""
     begin, quote = 0, ""
     for place, char in enumerate(line):
         if quote:
@@ -144,7 +144,10 @@ def _starting(incomplete: str, names: Iterable[str]) -> list[CompletionItem]:
 
 
 def _state_names(ctx: click.Context) -> Iterator[tuple[str, str]]:
-    """Yield kinds and names of what a flow's state topic has. A process of its own reads it, which can be ended."""
+    """Yield kinds and names of what a flow's state topic has.
+
+    A process of its own reads the topic, because a process can be ended.
+    """
     file, flows = ctx.params.get("file"), ctx.params.get("flows") or ctx.params.get("flow") or ()
     if not isinstance(file, Path):
         return

@@ -33,7 +33,7 @@ def scope_names(rows: Mapping[str, Row]) -> Iterator[str]:
 
 
 async def _print_names(file: Path, flows: list[str]) -> None:
-    """Print the names of these flows of a file; without any, of all that are enabled."""
+    """Print the names of these flows of a file, or of all enabled ones if none is given."""
     for settings in chosen(load(file, os.environ), flows, every=not flows):
         rows, _ = await read_rows(settings, WITHIN_S)
         for line in scope_names(rows):

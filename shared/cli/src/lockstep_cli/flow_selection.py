@@ -1,4 +1,4 @@
-"""Which flows of a file a command is about. Pure, but for reading the file."""
+"""The flows of a file that a command is about. Pure, but for reading the file."""
 
 import os
 from collections.abc import Sequence
@@ -10,19 +10,25 @@ from lockstep_state.names import Flow
 
 
 def choose_flows(file: Path, named: Sequence[str], every: bool = False) -> tuple[FlowSettings, ...]:
-    """The flows of `file` that are meant (`chosen`). Raises ConfigurationError too."""
+    """Return the flows of `file` that are meant (`chosen`).
+
+    Raises:
+        CannotUse: As `chosen`.
+        ConfigurationError: The file has mistakes.
+    """
     return chosen(load(file, os.environ), named, every)
 
 
 def choose_one_flow(file: Path, named: str | None) -> FlowSettings:
-    """The one flow that is meant. Raises as `choose_flows`."""
+    """Return the one flow that is meant. Raises as `choose_flows`."""
     return choose_flows(file, [named] if named else [])[0]
 
 
 def chosen(configuration: Configuration, named: Sequence[str], every: bool = False) -> tuple[FlowSettings, ...]:
-    """The flows named (`A->B`), each once; with `every` all that are enabled; else the only one that is enabled.
+    """Return the named flows (`A->B`), each once; with `every` all that are enabled; else the only one that is enabled.
 
-    Raises CannotUse with the names there are.
+    Raises:
+        CannotUse: It is not clear which flows are meant. The message has their names.
     """
     if named and every:
         raise CannotUse("--flow and --all-flows exclude each other")

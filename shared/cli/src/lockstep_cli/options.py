@@ -43,13 +43,17 @@ def file_before(takes_next: TakesNext | None) -> Callable[[F], F]:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A configuration by what names it: a file, or MirrorMaker 1's two; then `path` is the consumer's."""
+    """A configuration by its files: one file, or MirrorMaker 1's two. In the second case `path` is the consumer's."""
 
     path: Path
     legacy: "LegacyFiles | None" = None
 
     def read(self, document: str = "") -> "PropertiesText":
-        """Its lines; of several resources, those of the one called `document`. Raises ConfigurationError."""
+        """Return the lines of the file, or those of the resource called `document` of several.
+
+        Raises:
+            ConfigurationError: The file cannot be read as a configuration.
+        """
         from lockstep_config.loader.configuration import read, with_overrides
         from lockstep_config.loader.mm1_files import legacy_text
 
@@ -107,12 +111,12 @@ output_option = output_of()
 
 
 def echo_json(body: Any) -> None:
-    """What `--output json` prints."""
+    """Print a value as `--output json` does."""
     click.echo(json.dumps(body, indent=2, ensure_ascii=False))
 
 
 def echo_body(body: Any, output: str) -> None:
-    """What `--output json` or `--output yaml` prints."""
+    """Print a value as `--output json` or `--output yaml` does."""
     if output == "json":
         echo_json(body)
         return
@@ -122,8 +126,11 @@ def echo_body(body: Any, output: str) -> None:
 
 
 def gathered(name: str, kind: type[Any], *options: Callable[[Any], Any]) -> Callable[[Callable[..., Any]], Any]:
-    """Options that make one value. The command takes `name`, a dataclass with a field for each of them, and perhaps for
-    some that the command has anyhow."""
+    """Make one value of several options.
+
+    The command takes `name`, a dataclass `kind` with a field for each of them. It may have fields for some options that
+    the command has anyhow.
+    """
 
     def decorate(command: Callable[..., Any]) -> Any:
         @wraps(command)
@@ -140,8 +147,10 @@ def gathered(name: str, kind: type[Any], *options: Callable[[Any], Any]) -> Call
 
 
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add what commands have that run services in this terminal: where their pages are, `--log-level` and
-    `--log-format`."""
+    """Add the options of commands that run services in this terminal.
+
+    They are where the pages are, `--log-level` and `--log-format`.
+    """
     level = click.option(
         "--log-level",
         type=click.Choice(["debug", "info", "warning", "error"]),
@@ -168,12 +177,14 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 CLUSTERS_S, SERVICES_S, STEP_S = 10.0, 30.0, 300.0
-"""How long an answer may take: of clusters; of services, of which another replica may have to take over first; and of a
-step of a switch, which waits until records are copied."""
+"""The seconds within which clusters, services and steps of a switch have to answer.
+
+A service may have to be taken over by another replica first. A step of a switch waits until records are copied.
+"""
 
 
 def timeout_option(default_s: float) -> Callable[[F], F]:
-    """Return `--timeout`, whose default is the slowest of what the command waits for."""
+    """Return `--timeout`. Its default is that of the slowest answer that the command waits for."""
     return click.option(
         "--timeout",
         metavar="SECONDS",

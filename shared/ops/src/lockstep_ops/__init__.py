@@ -1,1 +1,1 @@
-"""What the `lockstep` command does, without its command line: plan, doctor, status, switch, takeover, verify."""
+"""The work of the `lockstep` command without its command line: plan, doctor, status, switch, takeover, verify."""

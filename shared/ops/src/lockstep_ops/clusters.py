@@ -10,9 +10,9 @@ from lockstep_kafka.admin.admin import Admin
 
 
 def source_client(settings: FlowSettings, *, ends_at: float = inf) -> Admin:
-    """Return a client of the flow's source. Nothing is asked of the cluster yet; nor by `target_client`.
+    """Return a client of the flow's source. The cluster is not asked anything yet; the same holds for `target_client`.
 
-    Its requests end at `ends_at` (of `time.monotonic`).
+    The client's requests end at `ends_at` (of `time.monotonic`).
     """
     return Admin(
         settings.flow.source,
@@ -35,7 +35,7 @@ def target_client(settings: FlowSettings, *, ends_at: float = inf) -> Admin:
 
 
 def connection_client(settings: FlowSettings, alias: str, properties: Mapping[str, str]) -> Admin:
-    """Asks that cluster of the flow over a connection with these properties."""
+    """Return a client of a cluster of the flow, over a connection with these properties."""
     grants = needed_access(settings, alias).grants
     access = Access(properties, properties.get("bootstrap.servers", ""), grants)
     conf = client_settings.connection_admin(settings, properties)

@@ -1,4 +1,4 @@
-"""Append a command and wait for the events that answer it."""
+"""A client that appends a command and waits for the events that answer it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Sequence
@@ -30,11 +30,13 @@ async def ask(settings: FlowSettings, reply: CommandReply, within: float) -> Non
 
 
 async def ask_all(settings: FlowSettings, replies: Sequence[CommandReply], within: float) -> None:
-    """Ask the services of a flow several things at once, and fold the answers into `replies` until all are there or
-    `within` seconds are over.
+    """Ask the services of a flow several things at once, and fold the answers into `replies`.
 
-    Of those that are missing then a reply says how many replicas run. What a cluster did not do is in the replies too,
-    so that other flows are asked all the same. Raises NewerVersion for an answer of a newer release.
+    It returns when all answers are there, or after `within` seconds. For services that did not answer, a reply says how
+    many replicas run. Failures of a cluster are in the replies too, so that other flows are asked all the same.
+
+    Raises:
+        NewerVersion: An answer is of a newer release.
     """
     if not replies:
         return
@@ -88,7 +90,7 @@ async def _ask_all(settings: FlowSettings, replies: Sequence[CommandReply], with
 
 @asynccontextmanager
 async def producing(settings: FlowSettings, within: float, side: Side = "target") -> AsyncIterator[ControlProducer]:
-    """A producer on one side; what is not acknowledged `within` seconds raises NotAppended."""
+    """Give a producer on one side. It raises NotAppended for what is not acknowledged in `within` seconds."""
     if side == "target":
         alias, conf = settings.flow.target, client_settings.target_producer(settings, "commands")
     else:
@@ -102,7 +104,7 @@ async def producing(settings: FlowSettings, within: float, side: Side = "target"
 
 
 async def wait_for_answer(answered: asyncio.Event, failed: Coroutine[Any, Any, None], within: float) -> None:
-    """Return when it is answered, or after `within` seconds; what `failed` raises meanwhile gets out."""
+    """Return when the answer is there, or after `within` seconds. It raises what `failed` raises in that time."""
     try:
         async with asyncio.timeout(within) as limit:
             await unless_set(answered, failed)

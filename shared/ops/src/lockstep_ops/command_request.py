@@ -1,4 +1,4 @@
-"""A command of an operator and what the services answer: who is asked, who has answered, what that comes to."""
+"""A command of an operator and its answers: who is asked, who has answered, and the exit code."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -19,8 +19,11 @@ REFUSED = "CommandRefused"
 
 @dataclass(frozen=True, slots=True)
 class CommandRequest:
-    """A command for one flow. `services` are those whose answers are awaited, `absent` those that would answer but have
-    no work in this flow, by the file."""
+    """A command for one flow.
+
+    `services` are those whose answers are awaited. `absent` are those that would answer but have no work in this
+    flow, by the file.
+    """
 
     flow: Flow
     command: Command
@@ -31,7 +34,11 @@ class CommandRequest:
 
 
 def command_scope(text: str) -> Scope:
-    """The scope that is written on the command line. Raises CannotUse."""
+    """Return the scope that is written on the command line.
+
+    Raises:
+        CannotUse: It is no scope.
+    """
     try:
         return Scope.parse(text)
     except ValueError as exc:
@@ -46,8 +53,18 @@ def command_request(
     *,
     commands_partition: int | None = None,
 ) -> CommandRequest:
-    """A new request, and the services that answer it. `commands_partition`: that of the replica that is meant; None:
-    the scope's. Raises CannotUse if the verb is not for such a scope, or no service would answer."""
+    """Return a new request, with the services that answer it.
+
+    Args:
+        settings: The flow.
+        verb: The verb.
+        scope: The scope.
+        arguments: The command's arguments.
+        commands_partition: The partition of the replica that is meant. None: that of the scope.
+
+    Raises:
+        CannotUse: The verb is not for such a scope, or no service would answer.
+    """
     try:
         services = asked(verb, scope)
     except ValueError as exc:
@@ -67,15 +84,15 @@ def command_request(
 
 @dataclass(slots=True)
 class CommandReply:
-    """What was heard so far. Feed it every event; one fed twice changes nothing."""
+    """The answers that were heard so far. Feed it every event; one fed twice changes nothing."""
 
     question: CommandRequest
     heard: dict[str, Event] = field(default_factory=dict)
     """The first answer of each service."""
     members: dict[str, int] = field(default_factory=dict)
-    """Replicas that were found in the groups of services that did not answer."""
+    """The replicas that were found in the groups of services that did not answer."""
     trouble: str = ""
-    """Why no service could be asked; then nothing is known of what was done."""
+    """The reason why no service could be asked. Then nothing is known of what was done."""
     denied: bool = False
     """The cluster answered, and did not let us ask."""
 
@@ -85,7 +102,7 @@ class CommandReply:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Services that have not answered."""
+        """Return the services that have not answered."""
         return tuple(sorted(self.question.services - self.heard.keys()))
 
     @property
@@ -93,7 +110,7 @@ class CommandReply:
         return tuple(event for event in self.heard.values() if event.kind == REFUSED)
 
     def as_json(self) -> dict[str, Any]:
-        """For programs: what was asked, each answer, and who did not answer."""
+        """Return as JSON values what was asked, each answer, and who did not answer."""
         command = self.question.command
         return {
             "flow": str(self.question.flow),
@@ -109,7 +126,7 @@ class CommandReply:
         }
 
     def as_lines(self) -> list[str]:
-        """For people: a line for each service that was asked."""
+        """Return a line for each service that was asked."""
         if self.trouble:
             return [f"{self.question.flow}  {self.trouble}"]
         return [self._line(name) for name in sorted(self.question.services)]
@@ -140,7 +157,7 @@ class CommandReply:
 
 
 def exit_code(replies: Sequence[CommandReply]) -> Exit:
-    """0 when everybody did as asked, 1 when somebody refused, 3 when somebody did not answer."""
+    """Return 0 if everybody did as asked, 1 if somebody refused, 3 if somebody did not answer."""
     if any(reply.refusals or reply.denied for reply in replies):
         return Exit.TROUBLE
     return Exit.NO_ANSWER if any(reply.missing for reply in replies) else Exit.FINE

@@ -4,8 +4,11 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """`TROUBLE` is also that of a command that was refused. `NOT_VERIFIED`: nothing is wrong as far as was seen, but
-    not everything was. `NOT_REACHED`: the desired state was not reached in time."""
+    """The exit codes of all commands.
+
+    `TROUBLE` is also that of a command that was refused. With `NOT_VERIFIED` nothing that was seen is wrong, but not
+    everything was seen. With `NOT_REACHED` the desired state was not reached in time.
+    """
 
     FINE = 0
     TROUBLE = 1
@@ -16,15 +19,17 @@ class Exit(IntEnum):
 
 
 CHANGES = 2
-"""With `--detailed-exitcode`: there is something to do."""
+"""The exit code with `--detailed-exitcode` if there is something to do."""
 
 INTERRUPTED = 130
-"""After Ctrl-C, the shell's for SIGINT."""
+"""The exit code after Ctrl-C, as the shell has it for SIGINT."""
 
 TERMINATED = 143
-"""After SIGTERM, the shell's for it."""
+"""The exit code after SIGTERM, as the shell has it."""
 
 
 class CannotUse(Exception):
-    """What was written on the command line, or in the file, cannot be meant; the message is a sentence. Nothing was
-    done."""
+    """The command line or the file asks for something impossible.
+
+    The message is a sentence. Nothing was done.
+    """

@@ -4,18 +4,21 @@ import unicodedata
 from datetime import UTC, datetime
 
 _UNSEEN = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
-"""Unicode's categories of what moves the cursor, turns the line round, or shows nothing."""
+"""Unicode's categories of characters that move the cursor, turn the line round, or show nothing."""
 
 
 def visible(text: str) -> str:
-    """The text with each character that would break a line or hide something written as Python writes it (`\\t`)."""
+    r"""Return the text with each unseen character as Python writes it (`\t`).
+
+    Unseen characters would break a line or hide something written.
+    """
     return "".join(
         one.encode("unicode_escape").decode() if unicodedata.category(one) in _UNSEEN else one for one in text
     )
 
 
 def without_name(why: str, kind: str, name: str) -> str:
-    """A reason without the prefix that is shown anyhow: the name of its subject."""
+    """Return a reason without the name of its subject in front, which is shown anyhow."""
     for before in (f"{kind} {name}: ", f"{name}: "):
         if why.startswith(before):
             return why.removeprefix(before)
@@ -27,12 +30,12 @@ _BYTES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
 def count_text(count: int, one: str, many: str = "") -> str:
-    """`1 topic`, `2,000 topics`."""
+    """Return a number with its noun: `1 topic`, `2,000 topics`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def in_time(ms: int) -> str:
-    """A duration in its largest unit: `350 ms`, `2.4 s`, `12 min`."""
+    """Return a duration in its largest unit: `350 ms`, `2.4 s`, `12 min`."""
     for size, unit in _TIMES:
         if ms >= size:
             amount = ms / size
@@ -41,12 +44,15 @@ def in_time(ms: int) -> str:
 
 
 def lasting(since_ms: int, now_ms: int) -> str:
-    """How long something has lasted; clocks of two machines may differ, and nothing began in the future."""
+    """Return how long something has lasted.
+
+    The clocks of two machines may differ, so a time in the future counts as now.
+    """
     return in_time(max(0, now_ms - since_ms))
 
 
 def ago(then_ms: int, now_ms: int) -> str:
-    """How long ago something was; "" for what never was."""
+    """Return how long ago something was, or "" if it never was."""
     return f"{lasting(then_ms, now_ms)} ago" if then_ms > 0 else ""
 
 
@@ -56,7 +62,7 @@ def utc_moment(ms: int) -> str:
 
 
 def in_bytes(size: int) -> str:
-    """`512 B`, `1.5 MiB`."""
+    """Return a size as a text: `512 B`, `1.5 MiB`."""
     for unit_size, unit in _BYTES:
         if size >= unit_size:
             return f"{size / unit_size:.1f} {unit}"

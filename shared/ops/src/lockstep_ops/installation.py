@@ -1,4 +1,7 @@
-"""What is installed for the Python that runs `lockstep`: services, Spark. Nothing of it is imported."""
+"""The packages that are installed for the Python that runs `lockstep`: services and PySpark.
+
+None of them is imported.
+"""
 
 import importlib.util
 from collections.abc import Iterable
@@ -8,7 +11,7 @@ from lockstep_ops.services import module_name
 
 
 def spark_version() -> str:
-    """Of PySpark. "": it is not installed."""
+    """Return the version of PySpark, or "" if it is not installed."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -18,7 +21,15 @@ def spark_version() -> str:
 
 
 def require_services(path: object, names: Iterable[str]) -> None:
-    """Raises CannotUse with a sentence that names the services that are not installed. `path`: of the configuration."""
+    """Check that the packages of these services are installed.
+
+    Args:
+        path: The configuration, for the message.
+        names: The services.
+
+    Raises:
+        CannotUse: Some are missing. The message names them.
+    """
     missing = [name for name in names if importlib.util.find_spec(module_name(name)) is None]
     if missing:
         raise CannotUse(

@@ -2,5 +2,5 @@
 
 FINE, WARNING, FAILED = "✓", "!", "✗"
 NOT_DONE = "-"
-"""Not checked, or not begun."""
+"""The mark of what was not checked, or has not begun."""
 UNDER_WAY, TAKEN_BACK = "…", "↶"

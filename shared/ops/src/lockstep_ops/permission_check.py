@@ -1,4 +1,4 @@
-"""Which of the declared permissions we have, by what brokers say that we may do (KIP-430). Pure."""
+"""Checks which of the declared permissions we have, by what brokers say that we may do (KIP-430). Pure."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -8,9 +8,11 @@ from lockstep_config.credentials.permissions import EVERY, PREFIXED, Grant
 
 @dataclass(frozen=True, slots=True)
 class HeldPermissions:
-    """Operations that we may do, in Kafka's upper-case words: on the cluster, on topics, on groups. Nothing may be done
-    with a topic that we may not describe. A topic or group that is absent was not asked about, or is not there: nothing
-    can be said of it. The same counts for the cluster if `cluster` is None."""
+    """Operations that we may do on the cluster, on topics and on groups, in Kafka's upper-case words.
+
+    Nothing may be done with a topic that we may not describe. Of a topic or group that is absent nothing can be said:
+    it was not asked about, or does not exist. The same holds for the cluster if `cluster` is None.
+    """
 
     cluster: frozenset[str] | None = frozenset()
     topics: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -19,30 +21,40 @@ class HeldPermissions:
 
 @dataclass(frozen=True, slots=True)
 class MissingPermission:
-    """A grant that is missing on these resources, by name; the cluster has none."""
+    """A grant that is missing on these resources, by name. A grant on the cluster has none."""
 
     grant: Grant
     names: tuple[str, ...] = ()
 
 
 def topics_for(grants: Iterable[Grant], there: Collection[str], every: Collection[str]) -> frozenset[str]:
-    """The topics that the grants are about; `every` are those that `*` stands for. `there` are those that the cluster
-    lists. Brokers hide what we may not describe, so topics that are known by name are asked about in any case."""
+    """Return the topics that the grants are about.
+
+    Brokers hide what we may not describe, so topics that are known by name are asked about in any case.
+
+    Args:
+        grants: The grants.
+        there: Topics that the cluster lists.
+        every: Topics that `*` stands for.
+    """
     about = [grant for grant in grants if grant.resource == "topic"]
     known = {*there, *every, *(one.name for one in about if one.name != EVERY and one.pattern != PREFIXED)}
     return frozenset(name for grant in about for name in _names(grant, known, every))
 
 
 def named_groups(grants: Iterable[Grant]) -> frozenset[str]:
-    """The groups that grants name; those of a `*` are not named."""
+    """Return the groups that grants name. Groups of a `*` are not named."""
     return frozenset(one.name for one in grants if one.resource == "group" and one.name != EVERY)
 
 
 def missing_permissions(
     grants: Iterable[Grant], held: HeldPermissions, every: Iterable[str]
 ) -> tuple[MissingPermission, ...]:
-    """Which of the grants are missing, in their order. Create counts where either the cluster or the topic has it.
-    Grants that cannot be checked (transactional ids, topics that are not there yet) are not missing."""
+    """Return which of the grants are missing, in their order.
+
+    Create counts if either the cluster or the topic has it. Grants that cannot be checked are not missing: those of
+    transactional ids, and of topics that do not exist yet.
+    """
     missing = []
     for grant in grants:
         operation = _upper(grant.operation)
@@ -75,5 +87,5 @@ def _names(grant: Grant, there: Collection[str], every: Iterable[str]) -> list[s
 
 
 def _upper(operation: str) -> str:
-    """`DescribeConfigs` as `DESCRIBE_CONFIGS`."""
+    """Return an operation in Kafka's upper-case form: `DescribeConfigs` becomes `DESCRIBE_CONFIGS`."""
     return "".join(f"_{letter}" if at and letter.isupper() else letter.upper() for at, letter in enumerate(operation))

@@ -1,4 +1,4 @@
-"""Which permissions a flow lacks on one of its clusters: brokers are asked what we may do there."""
+"""Reads which permissions a flow lacks on one of its clusters. Brokers are asked what we may do."""
 
 from collections.abc import Collection, Sequence
 
@@ -13,9 +13,19 @@ NO_TOPIC = "lockstep-no-topic"
 async def missing_rights(
     cluster: Admin, grants: Sequence[Grant], every: Sequence[str], there: Collection[str]
 ) -> tuple[Remedy, ...]:
-    """Return who lacks what, and the command that grants it. `every`: the topics that `*` stands for;
-    `there`: the topics that the cluster lists. Nothing can be said of topics that we may describe and that are not
-    there, nor of transactional ids. Raises ClusterError."""
+    """Return who lacks which right, and the command that grants it.
+
+    Nothing can be said of topics that we may describe and that do not exist, nor of transactional ids.
+
+    Args:
+        cluster: The cluster.
+        grants: The rights.
+        every: Topics that `*` stands for.
+        there: Topics that the cluster lists.
+
+    Raises:
+        ClusterError: The cluster does not answer, or refuses.
+    """
     topics = await cluster.topic_operations(topics_for(grants, there, every))
     groups = await cluster.group_operations(named_groups(grants))
     hidden = dict.fromkeys(topics.denied, frozenset[str]())
@@ -31,8 +41,13 @@ async def missing_rights(
 
 
 async def unknown_rights(cluster: Admin) -> str:
-    """Return a sentence if the brokers of a cluster do not say what we may do, else "". Then no right is missing, as
-    far as anybody can know. Raises ClusterError."""
+    """Return a sentence if the brokers of a cluster do not say what we may do, else "".
+
+    With a sentence no right is missing as far as anybody can know.
+
+    Raises:
+        ClusterError: The cluster does not answer, or refuses.
+    """
     if await cluster.cluster_operations() is not None:
         return ""
     return f"rights on {cluster.alias} are not checked: its brokers do not say what a client may do"
@@ -41,8 +56,12 @@ async def unknown_rights(cluster: Admin) -> str:
 async def hidden_topics(source: Admin, there: Collection[str]) -> Remedy | None:
     """Return why the flow selects no topic of those that its source lists.
 
-    None where the source lists all of its topics: then it has none. Brokers list only topics that we may describe.
-    They refuse any other one by its name, also one that does not exist. Raises ClusterError."""
+    It returns None if the source lists all of its topics: then it has none that is selected. Brokers list only topics
+    that we may describe. They refuse any other one by its name, also one that does not exist.
+
+    Raises:
+        ClusterError: The source does not answer, or refuses.
+    """
     asked = await source.topic_operations([NO_TOPIC])
     if not asked.denied:
         return None

@@ -1,6 +1,6 @@
-"""Records of every topic that a flow keeps, ours and MM2's, as lines for people and values for programs. Pure.
+"""Decodes records of every topic that a flow keeps, ours and MM2's, for people and for programs. Pure.
 
-Nothing raises: what a record is not is said in its line.
+Nothing raises: if a record cannot be read, its line says so.
 """
 
 import json
@@ -25,12 +25,12 @@ LONGEST = 80
 UNSAID = frozenset(
     {"version", "at_ms", "term", "asked_ms", "age_window", "latency_window", "commit_window", "sync_window"}
 )
-"""Fields of a row that change with each writing and say nothing about its state; not in lines for people."""
+"""Fields of a row that change with each writing and say nothing about its state. Lines for people leave them out."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecodedRecord:
-    """A record understood: what `kind` of fact, `about` what, in words, and as JSON values."""
+    """A record that was read: the kind of fact, its subject (`about`), a text, and JSON values."""
 
     kind: str
     about: str
@@ -39,7 +39,11 @@ class DecodedRecord:
 
 
 def decode(role: str, key: bytes | None, value: bytes | None) -> DecodedRecord:
-    """What a record of the topic with this role (`ROLES`) says. Of state rows it says all; `RowChanges` what is new."""
+    """Decode a record of the topic with this role, which is a key of `ROLES`.
+
+    It never raises: a record that cannot be read is of kind `UNDECODED`. Of a state row it gives everything;
+    `RowChanges` gives what is new.
+    """
     try:
         seen = ROLES[role](key, value)
         return DecodedRecord(_printable(str(seen.kind)), _printable(str(seen.about)), seen.text, seen.detail)
@@ -48,13 +52,13 @@ def decode(role: str, key: bytes | None, value: bytes | None) -> DecodedRecord:
 
 
 class RowChanges:
-    """Rows of one state topic, each as what it changes. Feed it every record in log order."""
+    """The rows of one state topic, each as what it changes. Feed it every record in log order."""
 
     def __init__(self) -> None:
         self._rows: dict[str, Mapping[str, Any]] = {}
 
     def decode(self, key: bytes | None, value: bytes | None) -> DecodedRecord | None:
-        """What the record changes, None when it says again what was so."""
+        """Return what the record changes, or None if it changes nothing."""
         seen = decode("state", key, value)
         if seen.kind == UNDECODED:
             return seen
@@ -151,7 +155,7 @@ ROLES: Mapping[str, Callable[[bytes | None, bytes | None], DecodedRecord]] = Map
         "quarantine": _quarantined,
     }
 )
-"""What a flow keeps topics for, and how their records are read."""
+"""The decoders of records, by the role of the topic."""
 
 
 def _undecoded(key: bytes | None, value: bytes | None, why: str) -> DecodedRecord:
@@ -178,12 +182,12 @@ def _fields(values: Mapping[str, Any]) -> str:
 
 
 def _printable(text: str) -> str:
-    """The text on one line, without what a terminal would obey."""
+    """Return the text without characters that a terminal would obey."""
     return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
 
 
 def _short(value: object) -> str:
-    """A value in few printable characters."""
+    """Return a value in few printable characters."""
     if isinstance(value, bytes):
         text = value.hex()
     elif isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Which services a configuration needs, for which flows, and how each is started (`architecture.md` §4). Pure."""
+"""The services that a configuration needs, their flows, and how each is started (`architecture.md` §4). Pure."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ SERVICES: dict[str, Callable[[FlowSettings], bool]] = {
 """Each service and the flows it is needed for, in the order in which they are started and shown."""
 
 SHARED_PROCESS = "lockstep_runtime.service.shared_process"
-"""What `python -m` runs for several services."""
+"""The module that `python -m` runs for several services."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,24 +32,27 @@ class ServicePlan:
 
 @dataclass(frozen=True, slots=True)
 class ProcessPlan:
-    """One process to run: its name, that of its service if it has one only, and its services, never none."""
+    """One process to run.
+
+    Its name is that of its service if it has only one. It has at least one service.
+    """
 
     name: str
     services: tuple[ServicePlan, ...]
 
 
 def module_name(service: str) -> str:
-    """What `python -m` runs for a service."""
+    """Return the module that `python -m` runs for a service."""
     return "lockstep_" + service.replace("-", "_")
 
 
 def served_flows(configuration: Configuration) -> tuple[FlowSettings, ...]:
-    """The flows that some service is needed for: those that are enabled, and those with heartbeats alone."""
+    """Return the flows that need a service: those that are enabled, and those with heartbeats alone."""
     return tuple(one for one in configuration.flows if any(needed(one) for needed in SERVICES.values()))
 
 
 def plan_services(configuration: Configuration) -> tuple[ServicePlan, ...]:
-    """Each service that some flow needs; a service that no flow needs is left out."""
+    """Return each service that some flow needs."""
     plans = []
     for name, needed in SERVICES.items():
         flows = tuple(settings.flow for settings in configuration.flows if needed(settings))
@@ -59,7 +62,10 @@ def plan_services(configuration: Configuration) -> tuple[ServicePlan, ...]:
 
 
 def plan_processes(services: Sequence[ServicePlan], *, apart: bool) -> tuple[ProcessPlan, ...]:
-    """Which services share a process: all but the data plane, which has Spark to itself. `apart`: none does."""
+    """Return the processes: all services but the data plane share one, because Spark has its process to itself.
+
+    With `apart` each service has its own.
+    """
     control = tuple(plan for plan in services if plan.name != DATA_PLANE)
     if apart or len(control) < 2:
         return tuple(ProcessPlan(plan.name, (plan,)) for plan in services)
@@ -70,12 +76,19 @@ def plan_processes(services: Sequence[ServicePlan], *, apart: bool) -> tuple[Pro
 def arguments(
     process: ProcessPlan, *, config: Sequence[str], instance: str, access: AccessPolicy, debug: bool
 ) -> Sequence[str]:
-    """The command line of a process behind `python -m`. `config`: the options that name its configuration. Port
-    0: each service takes a free one and says which.
+    """Return the command line of a process behind `python -m`.
 
-    A token that is not in a file comes to it through the environment, which no other user of the machine can read.
-    Never quieter than info: the run listens for the address, and leaves out itself what is below its level. Remarks on
-    the configuration are the run's own.
+    A token that is not in a file comes to the process through the environment, which no other user of the machine can
+    read. The log level is never quieter than info: the run listens for the address, and leaves out itself what is
+    below its level. Remarks on the configuration are the run's own. With port 0 each service takes a free one and
+    logs it.
+
+    Args:
+        process: The process.
+        config: The options that name its configuration.
+        instance: The instance's name.
+        access: The access policy of its HTTP port.
+        debug: Whether it logs at level debug.
     """
     modules = [module_name(plan.name) for plan in process.services]
     program = modules if len(modules) == 1 else [SHARED_PROCESS, *(f"--service={module}" for module in modules)]

@@ -1,4 +1,4 @@
-"""How far a work is, and how long the rest of it takes. Pure."""
+"""The progress of a work, and how long the rest of it takes. Pure."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ LEAST_SEEN_S = 0.5
 
 @dataclass(slots=True)
 class WorkProgress:
-    """What is being done. A total of 0 is one that is not known; an end of 0 is none."""
+    """The state of a work. A total of 0 is not known; an end of 0 means that there is none."""
 
     text: str = ""
     done: float = 0.0
@@ -19,7 +19,7 @@ class WorkProgress:
     """The moment at which the step ends at the latest, on the clock of the display."""
 
     def begin(self, text: str, steps: float) -> None:
-        """A part of the work with so many more steps."""
+        """Begin a part of the work that has this many steps."""
         self.text = text
         self.total += steps
 
@@ -28,18 +28,21 @@ class WorkProgress:
 
     @property
     def fraction(self) -> float | None:
-        """From 0 to 1; None where the total is not known."""
+        """Return the share that is done, from 0 to 1, or None if the total is not known."""
         return min(1.0, self.done / self.total) if self.total > 0 else None
 
 
 class TimeLeft:
-    """Estimates the end by what was done since the first estimate: a work may continue an earlier one."""
+    """An estimate of the time that a work still takes.
+
+    It counts what was done since the first estimate, because a work may continue an earlier one.
+    """
 
     def __init__(self, progress: WorkProgress, now: float) -> None:
         self._began, self._done = now, progress.done
 
     def words(self, progress: WorkProgress, now: float) -> str:
-        """`12 s left`, `at most 8 s left`; else how long it has lasted."""
+        """Return `12 s left` or `at most 8 s left`, or else how long the work has lasted."""
         if progress.ends_at > now:
             return f"at most {_in_seconds(progress.ends_at - now)} left"
         seen, moved = now - self._began, progress.done - self._done
@@ -50,5 +53,5 @@ class TimeLeft:
 
 
 def _in_seconds(seconds: float) -> str:
-    """Whole seconds: a line that changes faster cannot be read."""
+    """Return whole seconds from 10 s on, because a line that changes faster cannot be read."""
     return in_time(round(seconds) * 1000) if seconds >= 10 else f"{seconds:.0f} s"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lockstep_config.report.effective import FlowView, Setting, View
 
 RESOURCE = Path("resource")
-"""What --to takes in the place of a file; a file of that name is ./resource."""
+"""The word that --to takes instead of a file. A file of that name is ./resource."""
 EXIT_CODES = """\b
 Exit codes:
   0  FILE can be used
@@ -206,7 +206,11 @@ async def convert(given: Given, to: Path | None, document: str, with_secrets: bo
 
 
 def _resource(given: Given, document: str) -> str:
-    """The one resource of a file whose lines were read already. Raises ConfigurationError where it has none."""
+    """Return the one resource of a file whose lines were read already, as YAML.
+
+    Raises:
+        ConfigurationError: The file has no resource.
+    """
     from lockstep_config import ConfigurationError, Problem
     from lockstep_config.loader.configuration import read_config_file
     from lockstep_config.strimzi.printing import as_yaml

@@ -45,7 +45,7 @@ WAIT_EXIT_CODES = f"""{EXIT_CODES}
   5    with --wait: the desired state was not reached in time (the line says what is outstanding)"""
 
 REACHED = {PAUSE: "paused", RESUME: "running", STOP: "stopped", RESTART: "restarted"}
-"""What a part is after a verb, for `--wait`."""
+"""The state of a part after a verb, for `--wait`."""
 
 NAMED = 5
 """Partitions and slots that a line names."""

@@ -129,7 +129,7 @@ async def _examine(
 
 
 async def _end_in_order(work: Coroutine[Any, Any, int]) -> int:
-    """SIGTERM ends the work as Ctrl-C does: what it created is removed."""
+    """Run the work so that SIGTERM ends it as Ctrl-C does: what it created is removed."""
     task = asyncio.ensure_future(work)
     is_terminated = asyncio.Event()
 

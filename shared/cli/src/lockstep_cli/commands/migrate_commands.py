@@ -42,7 +42,7 @@ Exit codes:
 
 @dataclass(frozen=True, slots=True)
 class LocationOptions:
-    """What a command line says of where a MirrorMaker 2 keeps its offsets."""
+    """The place of MM2's offsets, as the command line names it."""
 
     origin: str | None
     offsets_topic: str | None
@@ -74,14 +74,18 @@ class LocationOptions:
         return self.watched(place)
 
     def watched(self, place: "OffsetLocation") -> "OffsetLocation":
-        """The same place, whose workers are watched unless only the connector has stopped."""
+        """Return the same place, whose workers are watched unless only the connector has stopped.
+
+        Raises:
+            CannotUse: `--connector-stopped` is not for this kind of MM2.
+        """
         if self.connector_stopped and place.origin != "connect":
             raise CannotUse("--connector-stopped is for a Connect cluster, whose workers run other connectors too")
         return replace(place, watched=not self.connector_stopped)
 
 
 def _location_options(way: str, about: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """`way`: the option that names the kind of MirrorMaker 2, from which or to which the flow goes."""
+    """Return the options of the place of MM2's offsets. `way` is the option that names the kind of MM2."""
     return gathered(
         "named",
         LocationOptions,
@@ -100,24 +104,34 @@ def _location_options(way: str, about: str) -> Callable[[Callable[..., Any]], Ca
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """Whether a plan is to be carried out, and how it is shown."""
+    """The consent to a plan, and how the plan is shown."""
 
     dry_run: bool
     yes: bool
     output: str
 
     def check(self) -> None:
-        """Raises CannotUse at once, not below a long plan, if an answer is needed and the terminal cannot give one."""
+        """Check that a terminal can give the answer if one is needed.
+
+        It is called at the beginning, so that the error does not come below a long plan.
+
+        Raises:
+            CannotUse: Nobody can be asked.
+        """
         if not (self.dry_run or self.yes) and (self.output != "text" or not sys.stdin.isatty()):
             raise CannotUse("nobody can be asked here, and nothing was done: say --yes, or --dry-run to look only")
 
     def confirm(self, question: str) -> None:
-        """Raises CannotUse on a no."""
+        """Ask a question unless the command line consents already.
+
+        Raises:
+            CannotUse: The answer is no.
+        """
         if not self.yes and not confirmed(question):
             raise CannotUse("nothing was done")
 
     def is_given(self, plan: "TakeoverPlan | HandBack", shown: "Iterable[RenderableType]", question: str) -> bool:
-        """Show a plan to people, and whether it is to be carried out. Raises as `confirm`."""
+        """Show a plan to people, and return whether it is to be carried out. Raises as `confirm`."""
         from lockstep_cli.rendering.console import console
 
         if self.output == "text":
@@ -130,7 +144,7 @@ class Consent:
         return True
 
     def end(self, plan: "TakeoverPlan | HandBack", done_text: str = "") -> int:
-        """`done_text`: the message when it is done."""
+        """Print the end of the command, and return its exit code. `done_text` is the message when the plan is done."""
         from lockstep_state.reasons.reason_catalogue import format_sentence
 
         if self.output != "text":

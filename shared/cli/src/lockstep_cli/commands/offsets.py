@@ -35,7 +35,7 @@ SOURCE = "MirrorSourceConnector"
 
 @dataclass(frozen=True, slots=True)
 class OffsetsOptions:
-    """What is asked about offsets: of which connector of which flow, and how the answer is shown."""
+    """The options of a command about offsets: which connector of which flow, and how the answer is shown."""
 
     file: Path
     flow: str | None
@@ -64,7 +64,7 @@ class OffsetsOptions:
         return reply
 
     def show(self, reply: "CommandReply") -> int:
-        """Print what came, and return the exit code."""
+        """Print the reply, and return the exit code."""
         from lockstep_ops.command_request import exit_code
 
         if self.output != "text":
@@ -118,7 +118,6 @@ async def list_(given: OffsetsOptions) -> int:
     \b
       lockstep offsets list mm2.properties --output json > offsets.json
     """
-
     settings = given.settings()
     reply = await given.ask(settings, OFFSETS_LIST)
     answers = [event for event in reply.heard.values() if event not in reply.refusals]
@@ -197,8 +196,19 @@ def reset(given: OffsetsOptions, topic: str | None, partition: int | None, dry_r
 def build_request(
     connector: "Connector", source: str, body: str | None, topic: str | None, partition: int | None, offset: int | None
 ) -> dict[str, Any] | None:
-    """The request that is meant, checked by MM2's rules: `body` as JSON, or one partition (offset None resets it), or
-    None for everything there is. Raises CannotUse."""
+    """Return the request that is meant, checked by MM2's rules, or None for all offsets.
+
+    Args:
+        connector: The connector.
+        source: The alias of the source.
+        body: The request as JSON, if one was given.
+        topic: The topic of one partition, if one was given.
+        partition: The number of that partition.
+        offset: The offset of that partition. None resets it.
+
+    Raises:
+        CannotUse: The request is wrong.
+    """
     from lockstep_state.codecs.connect_offsets import RefusedOffsets, parse_changes
 
     if body is not None:

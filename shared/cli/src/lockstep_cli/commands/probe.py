@@ -1,5 +1,8 @@
-"""`lockstep probe`: can a flow's clusters be reached with what the configuration says, may we do there what it needs,
-and does something arrive? Its checks are `lockstep doctor`'s."""
+"""The command `lockstep probe`, whose checks are those of `lockstep doctor`.
+
+It checks that a flow's clusters can be reached with the configuration, that Lockstep has the rights that it needs, and
+that something arrives.
+"""
 
 import asyncio
 import time
@@ -39,15 +42,15 @@ Exit codes:
   3  a cluster cannot be reached, or does not answer in time"""
 
 GRACE_S = 0.2
-"""Seconds by which a check may outlast its time, so that it can say itself what it waited for."""
+"""The seconds by which a check may outlast its time, so that its own message says what it waited for."""
 
 Check = tuple[str, Awaitable[str]]
-"""What is checked, and the work that returns what came of it."""
+"""The name of a check, and the work that returns its result."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeFinding:
-    """What came of one look. `ok` None: there was nothing to look at, and `detail` says why."""
+    """The result of one check. `ok` is None if there was nothing to check; `detail` says why."""
 
     flow: str
     check: str
@@ -56,7 +59,7 @@ class ProbeFinding:
 
 
 def exit_code(findings: Sequence[ProbeFinding], is_away: bool) -> Exit:
-    """Return what the findings come to; `is_away`: a cluster did not answer a question."""
+    """Return the exit code of the findings. With `is_away` a cluster did not answer."""
     if is_away:
         return Exit.NO_ANSWER
     return Exit.TROUBLE if any(one.ok is False for one in findings) else Exit.FINE
@@ -102,8 +105,10 @@ async def command(file: Path, flows: tuple[str, ...], canary_topic: str | None, 
 
 
 class FlowProbe:
-    """The checks of one flow. All of them end at `ends_at` (of `time.monotonic`), `timeout` seconds after the first
-    one began."""
+    """The checks of one flow.
+
+    All of them end at `ends_at` (of `time.monotonic`), `timeout` seconds after the first one began.
+    """
 
     def __init__(
         self,
@@ -123,8 +128,10 @@ class FlowProbe:
         """A cluster was not reached, or did not answer a question."""
 
     async def run(self) -> None:
-        """Report each check, in the same order always. Both clusters are asked at once, and nothing more is asked
-        where one of them cannot be reached."""
+        """Report each check, always in the same order.
+
+        Both clusters are asked at once. If one of them cannot be reached, nothing more is asked.
+        """
         from lockstep_ops.clusters import source_client, target_client
         from lockstep_ops.doctor import cluster_checks as checks
 

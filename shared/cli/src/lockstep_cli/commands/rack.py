@@ -14,7 +14,7 @@ from lockstep_cli.command_group import CliCommand
 from lockstep_ops.exit_codes import CannotUse, Exit
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""Where a pod finds its token and the API server's certificate."""
+"""The folder in which a pod finds its token and the API server's certificate."""
 
 WITHIN_S = 20.0
 
@@ -53,8 +53,12 @@ def command(topology_key: str, node: str, to: Path) -> None:
 
 
 def read_rack(server: str, node: str, topology_key: str, account: Path) -> str:
-    """The label's value. Raises CannotUse with a sentence where the node or the label is not there, or may not be asked
-    for. Raises OSError where the server does not answer."""
+    """Return the value of a node's label.
+
+    Raises:
+        CannotUse: The node or the label does not exist, or the pod may not ask. The message is a sentence.
+        OSError: The server does not answer.
+    """
     context = ssl.create_default_context(cafile=str(account / "ca.crt"))
     token = (account / "token").read_text(encoding="ascii").strip()
     request = urllib.request.Request(  # noqa: S310  # https, of the pod's own cluster

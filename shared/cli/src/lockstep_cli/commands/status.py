@@ -90,7 +90,7 @@ async def command(
 async def _watch(
     meant: "Sequence[FlowSettings]", sections: Sequence[str], only_trouble: bool, timeout: float, output: str
 ) -> int:
-    """Show the status again and again until SIGINT or SIGTERM. Return the exit code of what was shown last."""
+    """Show the status again and again until SIGINT or SIGTERM, and return the exit code of the last one."""
     from lockstep_kafka.common.asyncio_util import unless_set
 
     code: int = Exit.FINE
@@ -119,12 +119,12 @@ async def _watch(
 
 @dataclass(slots=True)
 class _Answer:
-    """What the clusters say of flows: reports, and flows of which nothing is known, with the reason."""
+    """The answers of the clusters about flows: reports, and flows of which nothing is known, with the reason."""
 
     reports: "list[Report]" = field(default_factory=list)
     unknown: "dict[str, tuple[str, tuple[Blocker, ...]]]" = field(default_factory=dict)
     fails: bool = False
-    """A flow of which nothing is known cannot begin as it is."""
+    """True if a flow of which nothing is known cannot begin as it is."""
 
     @property
     def exit_code(self) -> Exit:
@@ -133,7 +133,7 @@ class _Answer:
         return Exit.TROUBLE if any(report.troubles for report in self.reports) else Exit.FINE
 
     def show(self, sections: Sequence[str], *, only_trouble: bool, output: str, one_line: bool = False) -> None:
-        """Print it. `one_line`: JSON is one line."""
+        """Print the answer. With `one_line` JSON is one line."""
         from rich.text import Text
 
         from lockstep_cli.rendering.console import console
@@ -163,7 +163,11 @@ class _Answer:
 
 
 async def _read_status(meant: "Sequence[FlowSettings]", timeout: float) -> _Answer:
-    """Ask for all flows at the same time. Raises NewerVersion."""
+    """Read the status of all flows at the same time.
+
+    Raises:
+        NewerVersion: A row is of a newer release.
+    """
     from lockstep_kafka.common.errors import ClusterError, TopicMissing
     from lockstep_ops.status.flow_report import read_report
     from lockstep_ops.status.readiness import blockers_without_rows

@@ -1,4 +1,4 @@
-"""`lockstep switchover`, `failover` and `failback`: move applications to the other cluster, and back."""
+"""The commands `lockstep switchover`, `failover` and `failback`: move applications to the other cluster, and back."""
 
 import os
 from collections.abc import Callable
@@ -40,7 +40,7 @@ Exit codes:
 
 @dataclass(frozen=True, slots=True)
 class SwitchArguments:
-    """What all three commands take."""
+    """The options that all three commands take."""
 
     topics: tuple[str, ...]
     cutoff: str | None
@@ -62,7 +62,11 @@ class SwitchArguments:
     output: str
 
     def check(self) -> None:
-        """Raises CannotUse where options exclude each other, or no terminal can give a needed answer."""
+        """Check that the options fit together, and that a terminal can give the answers that are needed.
+
+        Raises:
+            CannotUse: They do not, or it cannot.
+        """
         import sys
 
         if self.force:
@@ -80,7 +84,11 @@ class SwitchArguments:
 
     @property
     def scheduled_ms(self) -> int:
-        """When to begin, Unix milliseconds; 0: now. Raises CannotUse for a time that is none."""
+        """Return when to begin, in Unix milliseconds; 0 means now.
+
+        Raises:
+            CannotUse: The option is no time.
+        """
         return _moment(self.scheduled, "--scheduled")
 
     def options(
@@ -92,7 +100,11 @@ class SwitchArguments:
         allow_stale_groups: bool = False,
         diverged: str = "",
     ) -> SwitchOptions:
-        """Raises CannotUse for a time that is none."""
+        """Return the options of a switch.
+
+        Raises:
+            CannotUse: An option is no time.
+        """
         given_options = {
             Allowance.SOON: self.allow_soon,
             Allowance.NOT_READY: self.allow_not_ready,
@@ -311,7 +323,11 @@ async def _command(file: Path, flow: str | None, arguments: SwitchArguments, opt
 def _flows(
     configuration: "Configuration", named: "FlowSettings", verb: Verb
 ) -> "tuple[FlowSettings, FlowSettings | None]":
-    """The flow by which the applications move, and the opposite one. Raises CannotUse."""
+    """Return the flow by which the applications move, and the opposite one.
+
+    Raises:
+        CannotUse: A failback has no opposite flow.
+    """
     from lockstep_config import UnknownFlow
     from lockstep_state.names import Flow
 

@@ -1,4 +1,4 @@
-"""One run of a command that switches sides: what it shows, asks and writes to files."""
+"""One run of a switch command: what it shows, asks and writes to files."""
 
 import asyncio
 import json
@@ -52,13 +52,21 @@ if TYPE_CHECKING:
 
 
 REJOINED_WITHIN_S = 15.0
-"""A service whose cluster is back is in its group again after some seconds."""
+"""The seconds within which a service whose cluster is back is in its group again."""
 
 CHECKS_AGAIN_S = 0.25
 
 
 class SwitchSession:
-    """Of the flow by which the applications move. `opposite`: the flow in the other direction, if the file has one."""
+    """One run of a switch command for the flow by which the applications move.
+
+    Args:
+        file: The configuration file.
+        settings: The flow.
+        opposite: The flow in the other direction, if the file has one.
+        arguments: The options on the command line.
+        options: The options of the switch.
+    """
 
     def __init__(
         self,
@@ -81,7 +89,13 @@ class SwitchSession:
         self._switcher = Switcher(self._log, self._opposite, self._progress, self._on_step, options.within_s)
 
     async def run(self) -> int:
-        """Do what the command line says. Returns the exit code. Raises CannotUse, ClusterError and NewerVersion."""
+        """Do what the command line asks for, and return the exit code.
+
+        Raises:
+            CannotUse: The command line asks for something impossible.
+            ClusterError: A cluster does not answer, or refuses.
+            NewerVersion: A row is of a newer release.
+        """
         async with self._log.following(), self._opposite or nullcontext():
             try:
                 with self._display:
@@ -124,8 +138,11 @@ class SwitchSession:
         return await self._carry_out(await begin(self._log, plan.opposite, row))
 
     async def _plan(self) -> SwitchPlan:
-        """What to do, and what speaks against it. What may be over in some seconds is waited for. Raises
-        SwitchRefused."""
+        """Return the plan of the switch. Refusals that may be over in some seconds are waited for.
+
+        Raises:
+            SwitchRefused: The switch may not begin.
+        """
         deadline = time.monotonic() + REJOINED_WITHIN_S
         while True:
             try:
@@ -165,7 +182,7 @@ class SwitchSession:
         return await self._switcher.abort(row)
 
     async def _end(self, row: Switch) -> int:
-        """Show what came of it, and write the evidence."""
+        """Show the result of the switch, and write the evidence."""
         evidence = await self._switcher.evidence(row)
         self._print(*evidence_shown(evidence))
         self._write_evidence(evidence)
@@ -184,7 +201,7 @@ class SwitchSession:
         return Exit.TROUBLE if row.phase in UNDER_WAY else Exit.FINE
 
     async def _wait_until(self, moment_ms: int) -> bool:
-        """Whether there was anything to wait for."""
+        """Wait until a moment, and return whether there was anything to wait for."""
         waited = False
         while (left_ms := moment_ms - now_ms()) > 0:
             waited = True
@@ -202,8 +219,10 @@ class SwitchSession:
         return Exit.TROUBLE
 
     def _checked(self, reasons: Sequence[Refusal], row: Switch | None) -> dict[str, object]:
-        """Return what speaks against the switch, and up to when it is known what the source had, for programs. `row`:
-        as it was planned."""
+        """Return as JSON values what speaks against the switch, and up to when it is known what the source had.
+
+        `row` is the switch as it was planned.
+        """
         body: dict[str, object] = {
             "flow": str(self._settings.flow),
             "verb": str(self._options.verb),
@@ -215,7 +234,7 @@ class SwitchSession:
         return body
 
     async def _fail(self, why: str) -> int:
-        """A step did not end, or another command goes on."""
+        """End after a step that did not end, or because another command goes on. Return the exit code."""
         click.echo(why, err=True)
         row = self._log.switch
         if row is not None:

@@ -34,7 +34,7 @@ DEPTHS = ("count", "crc", "bytes", "record")
 
 POLL_S = 1.0
 WAIT_S = 60.0
-"""If nothing is compared for so long, the command ends and says so. The comparison itself goes on."""
+"""The seconds without a compared record after which the command ends with a message. The comparison itself goes on."""
 
 EXIT_CODES = """\b
 Exit codes:
@@ -77,7 +77,7 @@ Batches that are not equal as a whole are compared by record at every depth but 
 
 
 class _DefaultCommand(CommandGroup):
-    """A group whose command is `run` where none is named."""
+    """A group whose command is `run` if none is named."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -235,7 +235,7 @@ async def show(
 async def _request(
     settings: "FlowSettings", arguments: Mapping[str, Any], timeout: float
 ) -> "tuple[str, Sequence[str]] | Exit":
-    """Ask the data plane. The request's id and the topics that it is about; or how the command ends."""
+    """Ask the data plane, and return the request's id and the topics that it is about, or the exit code."""
     from lockstep_cli.rendering.progress_display import progress_display
     from lockstep_ops.command_client import ask
     from lockstep_ops.command_request import CommandReply, command_request, exit_code
@@ -319,7 +319,11 @@ def _report(
 
 
 def _matching(rows: "Mapping[str, Row]", patterns: Sequence[str]) -> tuple[str, ...]:
-    """The mirrored topics that the patterns name. Raises CannotUse where none is."""
+    """Return the mirrored topics that the patterns name.
+
+    Raises:
+        CannotUse: There is none, or a pattern is wrong.
+    """
     import re
 
     from lockstep_state.rows.state_rows import MirroredTopic

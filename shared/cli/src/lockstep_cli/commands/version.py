@@ -27,8 +27,11 @@ Exit codes:
 
 @dataclass(frozen=True, slots=True)
 class InstalledVersions:
-    """`spark` "": it is not installed. `java_path` "": there is no Java. `java` "": that Java does not say its
-    version."""
+    """The installed versions.
+
+    `spark` is "" if it is not installed. `java_path` is "" if there is no Java. `java` is "" if that Java does not name
+    its version.
+    """
 
     lockstep: str
     python: str
@@ -37,12 +40,12 @@ class InstalledVersions:
     java_path: str
 
     def as_json(self) -> dict[str, str | None]:
-        """What `--output json` prints: null for what is not there."""
+        """Return what `--output json` prints, with null for what is not there."""
         named = (("lockstep", self.lockstep), ("python", self.python), ("spark", self.spark), ("java", self.java))
         return {name: version or None for name, version in (*named, ("java_path", self.java_path))}
 
     def as_text(self) -> str:
-        """One line for each, without a newline at the end."""
+        """Return one line for each program, without a newline at the end."""
         java = f"{self.java or 'unknown version'} at {self.java_path}" if self.java_path else "not found"
         lines = (
             ("lockstep", self.lockstep),
@@ -72,7 +75,7 @@ def command(output: str) -> None:
 
 
 def read_versions(environment: Mapping[str, str]) -> InstalledVersions:
-    """Starts a JVM only if its folder does not say the version."""
+    """Read the installed versions. A JVM is started only if its folder does not name the version."""
     import importlib.metadata
     import platform
 

@@ -27,7 +27,7 @@ TOPICS = ("events", "state", "commands", "checkpoints", "offset-syncs", "heartbe
 """`record_decoder.ROLES`, which is not imported for --help."""
 
 RECHECK_INTERVAL_S = 2.0
-"""Until a topic that is not there is looked for again."""
+"""The seconds after which a topic that does not exist is looked for again."""
 
 HELP = """\
 Show what happens in flows: each record of every topic that Lockstep and MirrorMaker 2 keep, decoded, until Ctrl-C.
@@ -127,10 +127,12 @@ class _View:
     from_beginning: bool
     rows: "RowChanges"
     showing: bool = False
-    """Whether what comes is shown. Rows that were there before are taken in silently: what comes is compared with
-    them."""
+    """True once records are shown.
+
+    Rows that the topic had before are only read: what comes later is compared with them.
+    """
     denied: bool = False
-    """Whether the topic may not be read."""
+    """True if the topic may not be read."""
 
     def apply(self, records: "Sequence[Record]") -> None:
         from lockstep_ops.record_decoder import decode
@@ -144,7 +146,7 @@ class _View:
                 self.screen.show(str(self.settings.flow), self.role, record, seen)
 
     def _is_ours(self, seen: "DecodedRecord") -> bool:
-        """All flows into a cluster, and all of MM2's, beat in one topic."""
+        """Return whether a record is of this flow. All flows into a cluster, and all of MM2's, beat in one topic."""
         return self.role != "heartbeats" or seen.kind != "heartbeat" or seen.about == str(self.settings.aliases)
 
 
@@ -175,7 +177,7 @@ def _views(settings: "FlowSettings", roles: Sequence[str], screen: "_Screen", fr
 
 
 async def _missing_topics(views: Sequence[_View]) -> frozenset[tuple[str, str]]:
-    """Return those clusters and topics that do not exist, as far as these clusters say so now."""
+    """Return the clusters and topics of these that do not exist, as far as the clusters answer."""
     from lockstep_kafka.common.errors import ClusterError
     from lockstep_ops.clusters import source_client, target_client
 
@@ -206,7 +208,7 @@ def _what_is_watched(views: Sequence[_View], missing: frozenset[tuple[str, str]]
 
 
 async def _show(view: _View, no_follow: bool) -> None:
-    """Follow one topic, also one that is made, or made anew, later."""
+    """Follow one topic, also if it is created, or created again, later."""
     from lockstep_config.credentials.permissions import needed_access
     from lockstep_kafka.common.errors import LogTruncated, NotPermitted, TopicMissing
     from lockstep_kafka.topics.topic_follower import TopicFollower
@@ -251,7 +253,7 @@ class _Screen:
 
     output: str
     kinds: frozenset[str]
-    """Shown; none: all."""
+    """The kinds that are shown. Empty: all."""
     several_flows: bool
     closed: asyncio.Event = field(default_factory=asyncio.Event)
 

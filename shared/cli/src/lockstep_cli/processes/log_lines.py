@@ -1,4 +1,4 @@
-"""Read a service's JSON log line, and write it into the log of a run, for people or for programs. Pure."""
+"""The lines of a run's log, for people or for programs, made of services' JSON log lines. Pure."""
 
 import json
 from dataclasses import dataclass, field
@@ -13,14 +13,14 @@ _WIDTH = max(map(len, SERVICES))
 
 
 _NOISE = ("WARNING: Using incubator modules",)
-"""What Spark's JVM says at each start and what no operator can act on."""
+"""The warnings of Spark's JVM at each start about which no operator can do anything."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One event: when (ISO 8601 with its offset), who, about which flow (empty: none), and what.
+    """One event: when (ISO 8601 with its offset), which service, which flow (empty: none), and what happened.
 
-    `message` is constant for a kind of event, `text` says the rest to people, `keys` to programs.
+    `message` is constant for a kind of event. `text` tells the rest to people, `keys` to programs.
     """
 
     at: str
@@ -33,7 +33,7 @@ class LogLine:
 
 
 def parse(process: str, text: str, now: str) -> LogLine:
-    """The event behind a line that a process wrote, of the service that the line names.
+    """Return the event of a line that a process wrote, of the service that the line names.
 
     A line that is no JSON log line (a traceback, a warning of the JVM) is its own message, at the time it was read.
     """
@@ -56,7 +56,10 @@ def as_json(line: LogLine) -> str:
 
 
 def as_text(line: LogLine, *, flow_width: int, colours: bool, zone: tzinfo | None = None) -> str:
-    """Time of day (in `zone`, else the local one), service, flow, what happened; below it a traceback, if any."""
+    """Return an event as a line: time of day, service, flow, what happened, and below it a traceback, if any.
+
+    The time is in `zone`, else in the local one.
+    """
 
     def painted(code: str, text: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if colours and code and text.strip() else text

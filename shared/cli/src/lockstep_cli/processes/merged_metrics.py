@@ -1,4 +1,4 @@
-"""Make one page of the metrics of several services. Pure."""
+"""One page of the metrics of several services. Pure."""
 
 import re
 from collections.abc import Mapping

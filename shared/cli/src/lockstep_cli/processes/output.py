@@ -1,4 +1,4 @@
-"""Where a run's one log goes: every service's lines and the run's own, on standard output."""
+"""The one log of a run: every service's lines and the run's own, on standard output."""
 
 import os
 import sys
@@ -10,18 +10,23 @@ from lockstep_cli.processes.supervisor import Heard
 from lockstep_runtime.telemetry.log import utc_text
 
 RUN = "run"
-"""The service column of what the run itself says."""
+"""The text in the service column for events of the run itself."""
 
 ONCE = "once"
-"""The key of a line that each process may write: of those with the same value the first is shown."""
+"""The key of a line that each process may write. Of the lines with the same value only the first is shown."""
 
 LEVELS = ("debug", "info", "warning", "error", "critical")
 
 
 class RunOutput:
-    """Writes one line per event as it comes, of `level` and graver, or of its service's own level in `levels`.
+    """The log of a run, with one line per event as it comes.
 
-    `flow_width`: of the column, in the text form."""
+    Args:
+        level: The least level that is written.
+        json_lines: Whether a line is JSON.
+        flow_width: The width of the column of flows, in the text form.
+        levels: The least levels of services that have their own.
+    """
 
     def __init__(
         self, *, level: str, json_lines: bool, flow_width: int, levels: Mapping[str, str] | None = None
@@ -36,18 +41,23 @@ class RunOutput:
         self._written: set[str] = set()
 
     def when_closed(self, end: Callable[[], None]) -> None:
-        """Calls `end` when the log has no reader any more (`lockstep run FILE | head`), at once if so already."""
+        """Call `end` when the log has no reader any more, at once if it has none already.
+
+        An example is `lockstep run FILE | head`.
+        """
         self._on_closed = end
         if self._closed:
             end()
 
     def info(self, level: str, message: str, flow: str = "") -> None:
-        """An event of the run itself."""
+        """Write an event of the run itself."""
         self._write(LogLine(_now(), level, RUN, flow, message))
 
     def add_line(self, process: str, text: str) -> Heard | None:
-        """A line that a process wrote. Returns the address of a service's pages (`http://host:port`, or `https`) if the
-        line has it."""
+        """Write a line of a process, and return the address of a service's pages if the line has it.
+
+        The address is `http://host:port`, or `https`.
+        """
         if not text.strip():
             return None
         line = parse(process, text, _now())

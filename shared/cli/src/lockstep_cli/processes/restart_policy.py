@@ -1,4 +1,4 @@
-"""What to do when a service has ended by itself: start it again after a while, or end the run. Pure."""
+"""The decision after a service has ended by itself: start it again after a while, or end the run. Pure."""
 
 import signal
 from dataclasses import dataclass
@@ -7,17 +7,24 @@ from datetime import timedelta
 from lockstep_runtime.util.process_restarts import ProcessRestarts
 
 BAD_CONFIGURATION = 2
-"""The exit code of a service whose configuration cannot be used. Starting it again cannot help, unless an earlier start
-could use it. Then a file is being replaced just now."""
+"""The exit code of a service whose configuration cannot be used.
+
+Starting it again cannot help, unless an earlier start could use it. Then a file is being replaced just now.
+"""
 
 SHUTDOWN_REQUESTED = 3
-"""The exit code by which a service says that its configuration asks the whole run to end
-(`lockstep.legacy.abort.on.send.failure`)."""
+"""The exit code of a service whose configuration asks the whole run to end.
+
+The key is `lockstep.legacy.abort.on.send.failure`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class StartAgain:
-    """Start the service again after `delay`; it is the `time`-th start after a crash in a row (1-based)."""
+    """The decision to start the service again after `delay`.
+
+    It is the `time`-th start after a crash in a row (1-based).
+    """
 
     delay: timedelta
     time: int
@@ -25,7 +32,7 @@ class StartAgain:
 
 @dataclass(frozen=True, slots=True)
 class EndRun:
-    """Stop every service and end with `exit_code`."""
+    """The decision to stop every service and end with `exit_code`."""
 
     exit_code: int
 
@@ -39,11 +46,11 @@ def decide(
     """Decide what follows on the end of a service that was not asked to end. Exit code 0 is a crash as well.
 
     Args:
-        crashes_before: Crashes in a row until now.
-        exit_code: Negative for a signal, as in `subprocess`.
-        lived: Time since the start.
-        worked: Time since the service was ready; zero if it never was.
-        served: An earlier start in this run could use the configuration.
+        crashes_before: The crashes in a row until now.
+        exit_code: The exit code, negative for a signal as in `subprocess`.
+        lived: The time since the start.
+        worked: The time since the service was ready, or zero if it never was.
+        served: Whether an earlier start in this run could use the configuration.
     """
     if exit_code == SHUTDOWN_REQUESTED or (exit_code == BAD_CONFIGURATION and not served):
         return EndRun(exit_code)
@@ -53,7 +60,7 @@ def decide(
 
 
 def ending(service: str, exit_code: int, decision: StartAgain | EndRun) -> str:
-    """The sentence for the log: `data-plane ended with exit code 1, starting again in 2 s (2nd time)`."""
+    """Return the sentence for the log: `data-plane ended with exit code 1, starting again in 2 s (2nd time)`."""
     how = f"was killed by {_signal_name(-exit_code)}" if exit_code < 0 else f"ended with exit code {exit_code}"
     match decision:
         case StartAgain(delay, time):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lockstep_cli.processes.run_pages import RunPages
 
 PORT = 9404
-"""Where the pages of a run are, unless another port is asked for."""
+"""The port of the pages of a run, unless another one is asked for."""
 
 MOST_RUNS = 100
 """Runs beside each other on one host that get a number."""
@@ -33,9 +33,9 @@ MOST_RUNS = 100
 
 @contextmanager
 def held_instance_name(folder: Path | None = None) -> Iterator[str]:
-    """A name no other run on this host has, for as long as the context lasts.
+    """Give a name that no other run on this host has, for as long as the context lasts.
 
-    A file lock holds it, which the operating system lets go of when this process ends, however it ends.
+    A file lock holds it. The operating system releases the lock when this process ends, however it ends.
     """
     folder = folder or Path(tempfile.gettempdir())
     host = socket.gethostname().partition(".")[0] or "localhost"
@@ -53,7 +53,7 @@ def held_instance_name(folder: Path | None = None) -> Iterator[str]:
 
 
 def _lock(file: Path) -> int | None:
-    """A descriptor that holds the file's lock, or None when it belongs to another run or another user."""
+    """Return a descriptor that holds the file's lock, or None if another run or another user has it."""
     try:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError:  # not ours, or the folder cannot be written
@@ -67,10 +67,11 @@ def _lock(file: Path) -> int | None:
 
 
 def check(file: Path | LegacyFiles, environment: Mapping[str, str]) -> tuple[Configuration, tuple[ServicePlan, ...]]:
-    """Read the file, or MirrorMaker 1's two, and see that what it needs is there, before anything is started.
+    """Read the file, or MirrorMaker 1's two, and check that what it needs is there, before anything is started.
 
-    Raises ConfigurationError with everything that is wrong with the file, and CannotUse with the sentence about a
-    service that is not installed, or about Java.
+    Raises:
+        ConfigurationError: The file has mistakes. The error has all of them.
+        CannotUse: A service is not installed, Java is missing, or there is nothing to run.
     """
     configuration = load_legacy(file, environment) if isinstance(file, LegacyFiles) else load(file, environment)
     services = plan_services(configuration)
@@ -91,10 +92,19 @@ async def run(
     log_format: str,
     apart: bool = False,
 ) -> int:
-    """Run everything for `file` until asked to end; returns the exit code. `apart`: each service in a process of its
-    own. `port`: of the pages of all services; None is `PORT`, or a free one where that is taken.
+    """Run everything for `file` until asked to end, and return the exit code.
 
-    Raises CannotUse and ConfigurationError before any process.
+    Args:
+        file: The file, or MirrorMaker 1's two.
+        access: The access policy of the pages.
+        port: The port of the pages of all services. None: `PORT`, or a free one if that is taken.
+        log_level: The least level of the log. None: that of the configuration.
+        log_format: The form of the log.
+        apart: Whether each service is in a process of its own.
+
+    Raises:
+        CannotUse: It cannot run. No process was started.
+        ConfigurationError: The file has mistakes. No process was started.
     """
     configuration, services = check(file, os.environ)
     try:
@@ -148,8 +158,11 @@ async def run(
 
 
 async def _open_pages(pages: "RunPages", access: AccessPolicy, port: int | None, say: Say) -> str:
-    """Open the pages and return their address. Raises CannotUse where they cannot be, and for a taken port that was
-    asked for."""
+    """Open the pages and return their address.
+
+    Raises:
+        CannotUse: They cannot be opened, or the port that was asked for is taken.
+    """
     try:
         try:
             return await pages.open(replace(access, port=PORT if port is None else port))

@@ -15,7 +15,7 @@ SERVICE_UP = METRICS.gauge(
 
 
 def page_of_run(answered: Mapping[str, bool]) -> str:
-    """Return the run's own page, in Prometheus' text format. `answered`: whether each service did, by its name."""
+    """Return the run's own page, in Prometheus' text format. `answered` tells by name which services answered."""
     metrics = Metrics()
     metrics.ask(lambda: [Sample(SERVICE_UP, (service,), float(did)) for service, did in answered.items()])
     return metrics.exposition().decode()

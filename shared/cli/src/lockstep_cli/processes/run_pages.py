@@ -24,7 +24,7 @@ ANSWER_WITHIN_S = 4.0
 
 @dataclass(frozen=True, slots=True)
 class ServicePage:
-    """Hold what a service answered. Status 503 and a sentence: it did not."""
+    """The answer of a service. It is status 503 and a sentence if it did not answer."""
 
     status: HTTPStatus
     body: bytes
@@ -54,7 +54,12 @@ class RunPages:
         self._session: ClientSession | None = None
 
     async def open(self, access: AccessPolicy) -> str:
-        """Listen and return the address, as `http://host:port`. Raises PagesUnusable, PortInUse for a taken port."""
+        """Listen and return the address, as `http://host:port`.
+
+        Raises:
+            PagesUnusable: The pages cannot be opened.
+            PortInUse: The port is taken.
+        """
         address = await self._server.open(access)
         # Our own services on this machine, whose certificate names the outside.
         tls = ssl._create_unverified_context() if access.certificate else True  # noqa: S323

@@ -1,4 +1,4 @@
-"""One service as a child process: started, read, asked whether it is ready, ended. It never outlives the run.
+"""One service as a child process: started, read, asked for /ready, ended. It never outlives the run.
 
 A child leads a session of its own, so that the terminal's Ctrl-C reaches only the run. So everything that it has
 started itself (Spark's JVM and workers) can be found and ended with it.
@@ -35,7 +35,7 @@ class Child:
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._process.wait)
 
     async def lines(self) -> AsyncIterator[str]:
-        """What the service and all it has started write, line by line, until the last of them has closed its output."""
+        """Yield the lines of the service and of all it has started, until the last of them has closed its output."""
         rest = b""
         while chunk := await self._output.read(65536):
             *whole, rest = (rest + chunk).split(b"\n")
@@ -53,7 +53,7 @@ class Child:
             self._process.send_signal(signal.SIGTERM)
 
     def kill(self) -> int:
-        """End the service and everything left in its session at once; returns how many processes that were."""
+        """End the service and everything left in its session at once, and return how many processes that were."""
         killed = 0
         for pid in _session_members(self.pid):
             try:
@@ -84,10 +84,9 @@ async def start(name: str, arguments: Sequence[str], threads: Executor) -> Child
 
 
 async def answers_ready(address: str) -> bool:
-    """Does `address` (`http://host:port`, or `https`) answer /ready with 200? False as well without an answer within
-    two seconds.
+    """Return whether `address` (`http://host:port`, or `https`) answers /ready with 200 within two seconds.
 
-    By hand over a socket: an HTTP library would be most of what the run imports.
+    It uses a socket: an HTTP library would be most of what the run imports.
     """
     scheme, _, place = address.rstrip("/").partition("://")
     host, _, port = place.rpartition(":")
@@ -107,7 +106,7 @@ async def answers_ready(address: str) -> bool:
 
 
 def _end_with_parent(parent: int) -> Callable[[], None]:
-    """What a child does before it becomes the service: ask for SIGTERM when the run dies, however it dies."""
+    """Return what a child does before it becomes the service: it asks for SIGTERM when the run dies."""
     prctl = ctypes.CDLL(None, use_errno=True).prctl
 
     def ask() -> None:

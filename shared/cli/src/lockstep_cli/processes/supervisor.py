@@ -1,5 +1,7 @@
-"""Keep every process of a run alive until somebody ends it (decisions: `restart_policy.py`; processes:
-`service_process.py`)."""
+"""Keeps every process of a run alive until somebody ends it.
+
+The decisions are in `restart_policy.py`, the processes in `service_process.py`.
+"""
 
 import asyncio
 import signal
@@ -14,13 +16,13 @@ from lockstep_kafka.common.asyncio_util import set_within
 from lockstep_ops.exit_codes import INTERRUPTED
 
 GRACE = timedelta(seconds=9.5)
-"""How long services may drain: they end within nine seconds, and everything together is promised within ten."""
+"""The time in which services may drain. They end within nine seconds, and everything is promised within ten."""
 
 UNCLEAN = 1
 """Exit code when a service had to be killed."""
 
 _LAST_WORDS = timedelta(seconds=3)
-"""How long what a service leaves behind may take to end: Spark's JVM ends when it sees that its driver has."""
+"""The time in which what a service leaves behind may end. Spark's JVM ends when it sees that its driver has."""
 
 _ASK_READY_EVERY = timedelta(milliseconds=200)
 
@@ -30,19 +32,26 @@ Say = Callable[[str, str], None]
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A service, and where its pages are."""
+    """A service, and the address of its pages."""
 
     service: str
     address: str
 
 
 Hear = Callable[[str, str], Heard | None]
-"""(process, line): takes a line that a process wrote; returns the address of a service's pages if the line has it."""
+"""A function that takes a process and a line of it, and returns a service and its address if the line has them."""
 
 
 class Supervisor:
-    """All the processes of one run. `commands` maps a process to what `python -m` starts for it, `services` to the
-    services in it. `forget` hears of the services of a process that has ended."""
+    """All the processes of one run.
+
+    Args:
+        commands: What `python -m` starts, by process.
+        services: The services in a process, by process.
+        say: It writes an event of the run.
+        hear: It takes a line that a process wrote.
+        forget: It is called with the services of a process that has ended.
+    """
 
     def __init__(
         self,
@@ -88,7 +97,7 @@ class Supervisor:
         return self._exit_code
 
     def stop(self, exit_code: int = 0) -> None:
-        """Let every service drain and end; the run then ends with `exit_code`. A second call changes nothing."""
+        """Let every service drain and end. The run then ends with `exit_code`. A second call changes nothing."""
         if not self._stopping.is_set():
             self._exit_code = exit_code
             self._stopping.set()
@@ -149,7 +158,7 @@ class Supervisor:
             await set_within(self._stopping, decision.delay.total_seconds())
 
     async def _watch_until_ended(self, child: Child) -> int:
-        """Listen to a service until it has ended and nothing is left of it; returns its exit code."""
+        """Listen to a service until it has ended and nothing is left of it, and return its exit code."""
         listening = asyncio.ensure_future(self._listen(child))
         try:
             exit_code = await child.ended()

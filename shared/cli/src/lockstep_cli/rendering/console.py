@@ -1,4 +1,4 @@
-"""Show tables on a terminal of its own width, or as lines for a file or another program."""
+"""The console for tables: on a terminal of its own width, or as lines for a file or another program."""
 
 import re
 import sys
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 WIDE = 4_000
-"""Columns where there is no terminal: no cell is folded, and no word is broken."""
+"""The width of the output if it is no terminal: no cell is folded, and no word is broken."""
 _TRAILING = re.compile(r"[ \t]+(?=\n|$)")
 
 

@@ -1,4 +1,4 @@
-"""Make the lines of findings, and of what a code means: for a terminal, and for what is none. Nothing is printed."""
+"""The lines of findings, and of the meaning of a code, for a terminal or a file. Nothing is printed."""
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,13 +21,13 @@ STYLES = {
 }
 
 WIDTH = 100
-"""Columns of what `lockstep explain` prints."""
+"""The columns of a terminal that `lockstep explain` fills."""
 
 SHOWN_FIX = (Result.WARNING, Result.FAILED, Result.UNKNOWN)
 
 
 def _lines(finding: CheckFinding) -> Iterator[str]:
-    """What is below the line of a finding."""
+    """Yield the lines below a finding."""
     if finding.fix and finding.result in SHOWN_FIX:
         yield f"fix: {visible(finding.fix)}"
     if finding.result in (Result.WARNING, Result.FAILED):
@@ -35,7 +35,7 @@ def _lines(finding: CheckFinding) -> Iterator[str]:
 
 
 def _gathered(findings: Iterable[CheckFinding]) -> Iterator[Sequence[CheckFinding]]:
-    """Findings one by one; those that one failure ended for one subject come together."""
+    """Yield findings one by one. Those that one failure ended for one subject come together."""
     for (ended_by, _), some in groupby(findings, key=lambda one: (one.ended_by, one.ended_by and one.subject)):
         if ended_by:
             yield list(some)
@@ -44,7 +44,7 @@ def _gathered(findings: Iterable[CheckFinding]) -> Iterator[Sequence[CheckFindin
 
 
 def _text(findings: Sequence[CheckFinding]) -> tuple[str, str, str]:
-    """Codes, subject and detail of one line. Lines about this machine need no subject."""
+    """Return codes, subject and detail of one line. Lines about this machine need no subject."""
     first, last = findings[0], findings[-1]
     codes = first.check.code if len(findings) == 1 else f"{first.check.code}-{last.check.code.removeprefix('LD')}"
     title = f"{first.check.title}: " if len(findings) == 1 else f"{count_text(len(findings), 'check')}: "
@@ -53,7 +53,10 @@ def _text(findings: Sequence[CheckFinding]) -> tuple[str, str, str]:
 
 
 def plain_lines(category: CategoryFindings) -> Iterator[str]:
-    """For what is no terminal: nothing is wrapped, and no column depends on another line."""
+    """Yield the lines of a category for a file or another program.
+
+    Nothing is wrapped, and no column depends on another line.
+    """
     yield category.category.heading
     for some in _gathered(category.findings):
         codes, subject, text = _text(some)
@@ -63,7 +66,10 @@ def plain_lines(category: CategoryFindings) -> Iterator[str]:
 
 
 def styled_lines(category: CategoryFindings) -> Iterator[Text]:
-    """For a terminal: in columns, with colours. The terminal itself wraps them, so that a command can be copied."""
+    """Yield the lines of a category for a terminal, in columns and colours.
+
+    The terminal itself wraps them, so that a command can be copied.
+    """
     yield Text(category.category.heading, "bold")
     every = [(some, *_text(some)) for some in _gathered(category.findings)]
     widths = [max((len(row[at]) for row in every), default=0) for at in (1, 2)]
@@ -83,7 +89,7 @@ def styled_lines(category: CategoryFindings) -> Iterator[Text]:
 
 
 def verdict(report: DoctorReport) -> str:
-    """The last line."""
+    """Return the last line of the report."""
     counts = report.counts
     words = [
         f"{counts[Result.FAILED]:,} failed" if counts[Result.FAILED] else "",

@@ -30,7 +30,7 @@ from lockstep_ops.plan.rules.rate import rate_text, size_text
 from lockstep_ops.status.report import PausedPart
 
 SHOWN = 40
-"""Lines of a section on a terminal; elsewhere all of them are written."""
+"""The number of lines of a section on a terminal. Elsewhere all of them are written."""
 
 SMALL = 100
 """A growth below this part of the rate changes nothing."""
@@ -67,14 +67,17 @@ Parts = Iterator[RenderableType]
 
 
 def plan_parts(plan: Plan, *, terminal: bool) -> Parts:
-    """The whole plan, with its last line."""
+    """Yield the whole plan, with its last line."""
     for flow in plan.flows:
         yield from _flow_parts(flow, terminal=terminal)
     yield Text(summary_line(plan), "bold")
 
 
 def summary_line(plan: Plan) -> str:
-    """`Plan: 12 to create, 3 to alter, 0 to delete; 41.2 GB to copy in about 14 min at 50 MB/s; 2 hazards`."""
+    """Return the last line of a plan.
+
+    An example is `Plan: 12 to create, 3 to alter, 0 to delete; 41.2 GB to copy in about 14 min at 50 MB/s; 2 hazards`.
+    """
     one = plan.summary
     parts = [f"{one.create:,} to create, {one.alter:,} to alter, {one.delete:,} to delete"]
     if one.records == 0:
@@ -96,7 +99,7 @@ def summary_line(plan: Plan) -> str:
 
 
 def comparison_parts(comparison: PlanComparison, *, terminal: bool) -> Parts:
-    """What differs, and a last line that counts it."""
+    """Yield the differences, and a last line that counts them."""
     line = partial(_line, terminal=terminal)
     if comparison.settings:
         yield Text(f"Settings: {comparison.this} -> {comparison.other}", "bold")
@@ -140,14 +143,14 @@ def _flow_parts(flow: FlowPlan, *, terminal: bool) -> Parts:
 
 
 def _line(text: str, indent: int = 2, style: str = "", *, terminal: bool) -> RenderableType:
-    """A line of a section. On a terminal what does not fit goes on below its beginning."""
+    """Return a line of a section. On a terminal what does not fit goes on below its beginning."""
     if not terminal:
         return Text(" " * indent + visible(text))
     return IndentedText(Text(visible(text), style), indent)
 
 
 def _cut(lines: Sequence[RenderableType], count: int, *, terminal: bool) -> Parts:
-    """Those that are shown of `count` lines, and how many more there are."""
+    """Yield the lines that are shown of `count` lines, and how many more there are."""
     shown = lines[:SHOWN] if terminal else lines
     yield from shown
     if count > len(shown):

@@ -21,7 +21,7 @@ TOPICS = (
 
 
 def plan_shown(plan: TakeoverPlan) -> Iterator[RenderableType]:
-    """What taking over would do, without the reasons why it is refused."""
+    """Yield what taking over would do, without the reasons why it is refused."""
     state, target = plan.found, plan.found.flow.target
     yield Text.assemble((str(state.flow), "bold"), f"  take over from MirrorMaker 2 ({state.place.origin})")
     found = count_text(plan.row.partitions, "partition")
@@ -53,7 +53,7 @@ def plan_shown(plan: TakeoverPlan) -> Iterator[RenderableType]:
 
 
 def hand_back_shown(plan: HandBack) -> Iterator[RenderableType]:
-    """What handing back would do, without the reasons why it is refused."""
+    """Yield what handing back would do, without the reasons why it is refused."""
     held = plan.held
     yield Text.assemble((str(held.flow), "bold"), f"  hand back to MirrorMaker 2 ({held.place.origin})")
     to_write = f"{count_text(len(plan.writes), 'offset')} to write" if plan.writes else "all written"

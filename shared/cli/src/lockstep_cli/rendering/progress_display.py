@@ -1,4 +1,4 @@
-"""What a command does or waits for, on the last line of a terminal. Elsewhere nothing is shown."""
+"""The work or the wait of a command, on the last line of a terminal. Elsewhere nothing is shown."""
 
 import asyncio
 import sys
@@ -17,15 +17,17 @@ if TYPE_CHECKING:
     from lockstep_ops.command_request import CommandReply
 
 PATIENCE_S = 0.5
-"""What is done by then shows nothing."""
+"""The seconds after which the line is shown. Work that is done by then shows nothing."""
 
 REFRESHES_A_SECOND = 5.0
 BAR_WIDTH = 30
 
 
 class ProgressDisplay:
-    """Shows the progress that a function returns, on standard error, while the context lasts. A thread draws it, so the
-    function only reads. Call every method within the event loop."""
+    """A display of the progress that a function returns, on standard error, while the context lasts.
+
+    A thread draws it, so the function may only read. Call every method within the event loop.
+    """
 
     def __init__(self, progress: Callable[[], WorkProgress]) -> None:
         self._progress = progress
@@ -40,13 +42,13 @@ class ProgressDisplay:
         self.hide()
 
     def show(self) -> None:
-        """Shows the line after `PATIENCE_S`, unless it is hidden before. A line that is shown stays."""
+        """Show the line after `PATIENCE_S`, unless it is hidden before. A line that is shown stays."""
         if self._waiting is None and self._live is None and sys.stderr.isatty():
             left = TimeLeft(self._progress(), time.monotonic())
             self._waiting = asyncio.get_running_loop().call_later(PATIENCE_S, self._start, left)
 
     def hide(self) -> None:
-        """Clears the line. Do so before anything else is printed."""
+        """Clear the line. Do so before anything else is printed."""
         if self._waiting is not None:
             self._waiting.cancel()
             self._waiting = None
@@ -86,7 +88,7 @@ def _line(progress: WorkProgress, left: TimeLeft, spinner: "RenderableType") -> 
 
 @contextmanager
 def progress_display(replies: "Sequence[CommandReply]") -> Iterator[None]:
-    """Shows which replies are outstanding."""
+    """Show which replies are outstanding."""
 
     def outstanding() -> WorkProgress:
         missing = [f"{reply.question.flow} {name}" for reply in replies for name in reply.missing]

@@ -34,13 +34,13 @@ from lockstep_rules.switch.switch_sentences import format_blocker
 from lockstep_state.reasons.switch_reason import Blocker
 
 FEW = 20
-"""Lines of a kind that are shown unasked; of more only what they come to."""
+"""The most lines of a kind that are shown unasked. If there are more, only their sum is shown."""
 
 PASSED_OVER = ("quarantined", "given_up", "target_lost")
-"""Counts of a `PartitionLine` of what never comes to the target."""
+"""The counts of a `PartitionLine` of records that never come to the target."""
 
 NAMES = ("service", "topic", "remote topic", "partition", "group")
-"""Columns whose cells stay on one line, however narrow the terminal."""
+"""The columns whose cells stay on one line, however narrow the terminal."""
 
 PLAIN = (
     *("flow", "at_ms", "fine", "lag_records", "lag_at_least", "lag_unknown", "lag_ms"),
@@ -54,7 +54,7 @@ RESTRAINED, BAD, GOOD = "yellow", "red", "green"
 
 
 def as_json(report: Report, sections: Collection[str], *, only_trouble: bool) -> dict[str, Any]:
-    """The report for programs: its sums, its troubles, and the lines of `sections` (none named: of all)."""
+    """Return the report as JSON values: sums, troubles, and the lines of `sections`, or of all if none is named."""
     body: dict[str, Any] = {name: getattr(report, name) for name in PLAIN}
     body["switch_ready"] = report.switch_ready
     body["switch_blockers"] = blockers_as_json(report.switch_blockers)
@@ -73,7 +73,7 @@ def _line_as_json(line: Any) -> dict[str, Any]:
 
 
 def _headline(report: Report) -> Text:
-    """One line that says how the flow is."""
+    """Return one line that says how the flow is."""
     mirrored = [line for line in report.topics if line.phase == "mirrored"]
     counts = (
         f"{count_text(len(mirrored), 'topic')}, {count_text(len(report.partitions), 'partition')}, {_behind(report)}: "
@@ -101,7 +101,7 @@ def _verdict(report: Report) -> Text:
 
 
 def _readiness(ready: bool, blockers: Sequence[Blocker]) -> Text:
-    """One line that says whether clients can move to the target, and the first reason why not."""
+    """Return one line that says if clients can move to the target, and the first reason why not."""
     shown = [one for one in blockers if one.blocks is not ready]
     more = f" (and {len(shown) - 1:,} more)" if len(shown) > 1 else ""
     why = f"{visible(format_blocker(shown[0]))}{more}" if shown else ""
@@ -111,8 +111,10 @@ def _readiness(ready: bool, blockers: Sequence[Blocker]) -> Text:
 
 
 def as_tables(report: Report, sections: Collection[str], *, only_trouble: bool) -> Iterator[RenderableType]:
-    """The report for a person: the headline, the sections asked for, and what is in trouble. If none is named, it has
-    the total of each section, and those that are short."""
+    """Yield the report for a person: the headline, the sections asked for, and what is in trouble.
+
+    If no section is named, it has the total of each section, and the short ones.
+    """
     yield _headline(report)
     if report.switch_ready is not None:
         yield _readiness(report.switch_ready, report.switch_blockers)
@@ -176,7 +178,7 @@ def _sums(report: Report) -> RenderableType:
 
 
 def _appends(report: Report) -> Text:
-    """Return what keeps records from being on the target twice, and whether the copy is exact."""
+    """Return the means that keep records from being on the target twice, and whether the copy is exact."""
     modes = ", ".join(
         mode if len(report.appends) == 1 else f"{mode} ({count:,})" for mode, count in report.appends.items()
     )
@@ -189,8 +191,10 @@ def _appends(report: Report) -> Text:
 
 
 def _unreadable(topics: Iterable[UnreadableTopic]) -> str:
-    """Return how many records of each topic were passed over. Several replicas read the same ones, so the highest count
-    is taken."""
+    """Return how many records of each topic were passed over.
+
+    Several replicas read the same ones, so the highest count is taken.
+    """
     counts: dict[str, int] = {}
     for line in topics:
         counts[line.topic] = max(line.count, counts.get(line.topic, 0))
@@ -213,12 +217,12 @@ def _by_word(words: Iterable[str]) -> str:
 
 
 def _add_row(table: RowTable, *cells: str | Text) -> None:
-    """Add a row whose texts are shown as they are, for names may look like markup."""
+    """Add a row whose texts are shown as they are, because names may look like markup."""
     table.add_row(*(visible(cell) if isinstance(cell, str) else cell for cell in cells))
 
 
 def _why(line: TopicLine | PartitionLine | GroupLine, kind: str, name: str, otherwise: str = "") -> Text:
-    """The last cell: what is wrong, or what else is to be said."""
+    """Return the last cell: what is wrong, or what else is to be said."""
     why = visible(without_name(line.trouble or otherwise, kind, name))
     return Text(why, BAD if line.cause else FAINT)
 
@@ -269,7 +273,7 @@ def _partition(report: Report, line: PartitionLine) -> Cells:
 
 
 def _lag(line: TopicLine | PartitionLine) -> tuple[str, str]:
-    """In records and in time; `?` for what is unknown."""
+    """Return the lag in records and in time, with `?` for what is unknown."""
     if line.lag_records is None:
         return "?", "?"
     if not line.lag_records:
@@ -291,12 +295,12 @@ def _group(report: Report, line: GroupLine) -> Cells:
 
 
 class Section(NamedTuple):
-    """What can be asked for: the lines of a report, and how they are shown."""
+    """A section of a report: its lines, and how they are shown."""
 
     lines: Callable[[Report], Sequence[Any]]
     columns: tuple[str, ...]
     numbers: tuple[str, ...]
-    """Columns that are aligned to the right."""
+    """The columns that are aligned to the right."""
     cells: Callable[[Report, Any], Cells]
 
     def table(self, title: str, report: Report, lines: Sequence[Any]) -> RowTable:

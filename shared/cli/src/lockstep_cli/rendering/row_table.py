@@ -1,7 +1,7 @@
 """Tables whose names and words are whole, however long they are and however narrow the terminal. Pure.
 
-Where the columns do not fit, each row has the line of its names alone, and the other columns below it. Texts that do
-not fit there have lines of their own. What is longer than a line even so goes beyond it, and the terminal wraps it.
+If the columns do not fit, each row has the line of its names alone, and the other columns below it. Texts that do not
+fit below have lines of their own. A word that is longer than a line goes beyond it, and the terminal wraps it.
 """
 
 import re
@@ -13,23 +13,25 @@ from rich.text import Text
 
 FAINT = "dim"
 INDENT = 4
-"""Blanks before what is below a name."""
+"""The blanks before the columns that are below a name."""
 GAP = "  "
-"""What is between two columns."""
+"""The blanks between two columns."""
 _WORDS = re.compile(r"\S+\s*|\s+")
 _ITEMS = re.compile(r"[^,]*,?")
 
 
 class Column(NamedTuple):
-    """A column of a table. A `name` is on one line always, and a `number` is aligned to the right. A `text` is broken
-    between its words."""
+    """A column of a table.
+
+    A `name` is on one line always, and a `number` is aligned to the right. A `text` is broken between its words.
+    """
 
     title: str
     kind: Literal["name", "number", "text"] = "text"
 
 
 class RowTable:
-    """Rows of cells under the titles of their columns. Without any title there is no heading."""
+    """A table: rows of cells under the titles of their columns. Without any title it has no heading."""
 
     def __init__(self, columns: Sequence[Column], *, title: str = "") -> None:
         self._columns = columns
@@ -46,7 +48,7 @@ class RowTable:
             yield line
 
     def lines(self, width: int) -> Iterator[Text]:
-        """Yield the lines of the table for so many columns of a terminal."""
+        """Yield the lines of the table for this number of columns of a terminal."""
         if self._title:
             yield from Text(self._title, "bold").split("\n", allow_blank=True)
         headings = [Text(column.title, FAINT) for column in self._columns]
@@ -72,7 +74,7 @@ class RowTable:
             yield from (Text.assemble(" " * INDENT, line) for line in lines if line)
 
     def _widths(self, columns: Sequence[int], rows: Sequence[Sequence[Text]], width: int) -> dict[int, int] | None:
-        """Return how wide each column is; None: they do not fit with their names and words whole."""
+        """Return how wide each column is, or None if they do not fit with their names and words whole."""
         wanted = {index: _longest(row[index] for row in rows) for index in columns}
         widths = {
             index: wanted[index]
@@ -120,8 +122,11 @@ class IndentedText:
 
 
 def wrapped(text: Text, width: int) -> list[Text]:
-    """Return the lines of a text, broken between words, and behind the commas of a word that is longer than a line.
-    What has neither stays in one piece, however long it is."""
+    """Return the lines of a text, broken between words.
+
+    A word that is longer than a line is broken behind its commas. Without commas it stays in one piece, however long it
+    is.
+    """
     pieces = [
         piece
         for word in _WORDS.findall(text.plain)

@@ -1,4 +1,4 @@
-"""A switch as people read it: what it would do, how far it is, and what came of it."""
+"""A switch as people read it: its plan, its progress, and its result."""
 
 from collections.abc import Iterator
 
@@ -23,19 +23,19 @@ MARKS = {
 
 
 def _step_line(one: StepState) -> Text:
-    """One step that has begun or ended, as a line."""
+    """Return one step that has begun or ended, as a line."""
     mark, colour = MARKS.get(one.state, (marks.NOT_DONE, "dim"))
     lasted = in_time(one.ended_ms - one.began_ms) if one.ended_ms and one.began_ms else ""
     return Text.assemble((mark, colour), f" {one.step:<9}", (f"{lasted:>8}  ", "dim"), visible(one.text))
 
 
 def last_line(row: Switch, step: Step) -> Text:
-    """The line of a step."""
+    """Return the line of a step."""
     return next(_step_line(one) for one in step_states(row) if one.step is step)
 
 
 def plan_shown(plan: SwitchPlan, flow: str) -> Iterator[Text | RowTable]:
-    """The steps that a switch would do, and what speaks against it."""
+    """Yield the steps that a switch would do, and what speaks against it."""
     row = plan.row
     drill = " (drill: without hooks, and the flow goes on afterwards)" if row.drill else ""
     yield Text.assemble((flow, "bold"), f"  {row.verb}{drill}")
@@ -56,7 +56,7 @@ def report_shown(report: Report) -> Text:
 
 
 def evidence_shown(evidence: Evidence) -> Iterator[Text]:
-    """What came of a switch, in few lines."""
+    """Yield the result of a switch in few lines."""
     row = evidence.row
     lasted = in_time(row.ended_ms - row.began_ms) if row.ended_ms else "not ended"
     colour = "green" if row.phase == "done" and not (row.lost or row.late or evidence.lost_unknown) else "yellow"
@@ -76,12 +76,12 @@ def evidence_shown(evidence: Evidence) -> Iterator[Text]:
 
 
 def begun_words(row: Switch) -> str:
-    """Return the id of a switch that is about to begin, and what it is for."""
+    """Return the id of a switch that is about to begin, and how to use it."""
     return f"id {row.id}: if this command ends, go on with --continue --id {row.id}"
 
 
 def next_words(row: Switch, flow: Flow, file: str) -> str:
-    """What an operator does next, as sentences. `flow`: the one by which the applications moved."""
+    """Return what an operator does next, as sentences. `flow` is the one by which the applications moved."""
     back = f"lockstep failback {file} --flow '{flow}'"
     if row.verb == Verb.FAILBACK:
         back = f"lockstep switchover {file} --flow '{flow.target}->{flow.source}'"

@@ -1,4 +1,4 @@
-"""What a flow carries over its links in a day, as lines that people read. Pure."""
+"""The traffic of a flow over its links in a day, as lines that people read. Pure."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ BASES = {
 
 
 def traffic_lines(traffic: TrafficForecast) -> Iterator[str]:
-    """Yield what producers add in a day, what goes over each link, and what is not counted."""
+    """Yield the bytes that producers add in a day, the bytes over each link, and what is not counted."""
     if not traffic.partitions:
         yield f"not known: {_uncounted(traffic)}"
         return
@@ -41,7 +41,7 @@ def _link(link: LinkTraffic) -> str:
 
 
 def _share(traffic: TrafficForecast) -> str:
-    """Return how far compression makes the records smaller, as the end of a line; "" where that is not known."""
+    """Return how far compression makes the records smaller, as the end of a line, or "" if that is not known."""
     stored, records = traffic.source.bytes_a_day, traffic.record_bytes_a_day
     return f", {stored / records:.0%} of the uncompressed bytes" if stored and records else ""
 

@@ -13,18 +13,18 @@ from lockstep_ops.verify.verification_report import BeyondCopy, FoundDifference,
 from lockstep_state.reasons.verification_reason import NotComparedReason
 
 SHOWN = 20
-"""Differences, and stretches, that are shown one by one; JSON has all that are kept."""
+"""The number of differences, and of stretches, that are shown one by one. JSON has all that are kept."""
 
 HEADINGS = ("topic", "records", "bytes", "differ", "missing", "extra", "not-verified", "verified-to", "seconds")
 
 KINDS: Mapping[str, Literal["name", "text"]] = {"topic": "name", "verified-to": "text"}
-"""Of the headings of what is no number."""
+"""The kinds of the columns that are no numbers, by heading."""
 
 SHORT_REASONS = {reason.value: reason.short for reason in NotComparedReason}
 
 
 def _table_cells(report: VerificationReport) -> list[tuple[str, ...]]:
-    """A line for each topic, as texts under `HEADINGS`."""
+    """Return a line for each topic, as texts under `HEADINGS`."""
     return [
         (
             visible(one.topic),
@@ -42,7 +42,7 @@ def _table_cells(report: VerificationReport) -> list[tuple[str, ...]]:
 
 
 def verdict(report: VerificationReport) -> str:
-    """The sentence of the whole flow."""
+    """Return the sentence about the whole flow."""
     records = sum(one.records for one in report.topics)
     wrong = sum(topic.differ + topic.missing + topic.extra + topic.beyond for topic in report.topics)
     left = sum(one.not_verified + one.behind for one in report.topics)
@@ -57,7 +57,7 @@ def verdict(report: VerificationReport) -> str:
 
 
 def difference_text(one: FoundDifference) -> str:
-    """`orders-3  missing  source 1,234`."""
+    """Return a difference as a text: `orders-3  missing  source 1,234`."""
     places = [
         f"{log} {offset:,}"
         for log, offset in (("source", one.source_offset), ("target", one.target_offset))
@@ -75,14 +75,14 @@ def _beyond_text(beyond: BeyondCopy) -> str:
 
 
 def _stretch_text(one: UnverifiedStretch) -> str:
-    """`orders-3  120 to 130: quarantined or skipped by a policy (11)`."""
+    """Return a stretch as a text: `orders-3  120 to 130: quarantined or skipped by a policy (11)`."""
     where = f"source {one.first:,} to {one.last:,}" if one.first >= 0 else "records of the target"
     reason = SHORT_REASONS.get(one.reason, one.reason)
     return f"{visible(one.topic)}-{one.partition}  {where}: {reason} ({one.records:,})"
 
 
 def verification_shown(report: VerificationReport) -> Iterator[RenderableType]:
-    """For a terminal, and for whole lines elsewhere."""
+    """Yield the report for a terminal, or as whole lines for a file."""
     table = RowTable([Column(heading, KINDS.get(heading, "number")) for heading in HEADINGS])
     for cells in _table_cells(report):
         table.add_row(*cells)
@@ -108,7 +108,7 @@ def _details(report: VerificationReport) -> Iterator[str]:
 
 
 def as_markdown(report: VerificationReport) -> str:
-    """As a page: the evidence of a verification."""
+    """Return the report as a page: the evidence of a verification."""
     lines = [f"# Verification of {report.flow}", "", verdict(report), ""]
     lines += [f"| {' | '.join(HEADINGS)} |", f"|{'---|' * len(HEADINGS)}"]
     lines += [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |" for cells in _table_cells(report)]

@@ -43,9 +43,16 @@ CLIENT_ID = f"{OURS}|doctor"
 
 
 class AccessReader:
-    """Reads the way to one cluster as clients with these connection properties go, each attempt within `within_s`.
-    `subject` is what findings call it. `required`: the requests that it must know.
-    `session` is open after `read` if the login succeeded: close it."""
+    """A reader of the way to one cluster, as clients with these connection properties go.
+
+    `session` is open after `read` if the login succeeded: close it.
+
+    Args:
+        subject: The name of the cluster in findings.
+        properties: The connection properties.
+        within_s: The seconds of each attempt.
+        required: The requests that the cluster must know.
+    """
 
     def __init__(
         self, subject: str, properties: Mapping[str, str], within_s: float, required: Collection[str] = OF_BOTH
@@ -57,13 +64,13 @@ class AccessReader:
         self.session: BrokerSession | None = None
 
     async def read_names(self) -> None:
-        """Resolves the bootstrap servers."""
+        """Resolve the bootstrap servers."""
         servers = [_server(entry) for entry in self._properties["bootstrap.servers"].split(",") if entry.strip()]
         hosts = await asyncio.gather(*(self._resolve(host, port) for host, port in servers))
         self.facts = replace(self.facts, hosts=tuple(hosts))
 
     async def read(self) -> None:
-        """Goes as far as the cluster lets us."""
+        """Read names, connections, TLS, login and brokers, as far as the cluster allows."""
         await self.read_names()
         if not any(host.addresses for host in self.facts.hosts):
             return
@@ -80,7 +87,7 @@ class AccessReader:
             await self._read_brokers(self.session, set(open_at))
 
     async def close(self) -> None:
-        """Closes what is open."""
+        """Close the connection if it is open."""
         await _close(self.session)
 
     async def _resolve(self, host: str, port: int) -> HostAddresses:
@@ -101,7 +108,10 @@ class AccessReader:
         return AddressConnection(host.host, address, host.port, why or "", (time.perf_counter() - began) * 1e3)
 
     async def _read_tls(self, places: Sequence[tuple[str, int]]) -> bool:
-        """Whether a login can be tried: the stores serve, and some port speaks TLS."""
+        """Read stores and certificates. Return whether a login can be tried.
+
+        It can if the stores can be read, and some port speaks TLS.
+        """
         try:
             ends = await asyncio.to_thread(connection_ends, self.facts.alias, [self._properties])
         except OSError as exc:
@@ -117,7 +127,7 @@ class AccessReader:
         return any(not one.fault for one in self.facts.certificates)
 
     async def _read_certificates(self, places: Iterable[tuple[str, int]]) -> None:
-        """Adds what these ports serve."""
+        """Add the certificates that these ports serve."""
         tls, bound = read_tls(self._properties), asyncio.Semaphore(AT_ONCE)
 
         async def one(host: str, port: int) -> Any:
@@ -182,7 +192,7 @@ class AccessReader:
             await self._read_certificates(others)
 
     async def _read_broker(self, broker: AdvertisedBroker, bound: asyncio.Semaphore) -> BrokerFacts:
-        """Connects to the broker, and logs in there if it can be reached."""
+        """Connect to the broker, and log in if it can be reached."""
         facts = BrokerFacts(broker.id, broker.host, broker.port)
         async with bound:
             if why := await connects(broker.host, broker.port, timedelta(seconds=self._within)):
@@ -200,13 +210,13 @@ class AccessReader:
 
 
 async def _close(session: BrokerSession | None) -> None:
-    """Waits a little for the end of the connection: under TLS it is up to the broker."""
+    """Close a connection, and wait a little for its end. With TLS that depends on the broker."""
     closing = None if session is None else session.close()
     if closing is not None:
         await asyncio.wait({closing}, timeout=CLOSED_WITHIN_S)
 
 
 def _server(entry: str) -> tuple[str, int]:
-    """`PLAINTEXT://host:port` too, as Kafka takes it."""
+    """Return host and port of a bootstrap server. As in Kafka, `PLAINTEXT://host:port` is one too."""
     host, _, port = entry.strip().rpartition(":")
     return host.rpartition("://")[2].strip("[]"), int(port)

@@ -1,5 +1,8 @@
-"""`lockstep doctor --bandwidth`: a scratch topic on the target that is written, read and removed, and what the source
-has to read. The topic is removed however the measurement ends; what a killed run left goes first."""
+"""The measurement of `lockstep doctor --bandwidth`.
+
+A scratch topic on the target is written, read and removed. Then the source is read. The scratch topic is removed
+however the measurement ends. Topics that a killed run left are removed first.
+"""
 
 import asyncio
 import os
@@ -43,7 +46,7 @@ OPERATIONS = ("Create", "Write", "Read", "Delete")
 
 
 class BandwidthReader:
-    """Measures one flow, whose clusters both let us in."""
+    """A measurement of one flow, both clusters of which accept the login."""
 
     def __init__(self, settings: FlowSettings, source: Admin, target: Admin) -> None:
         self._settings = settings
@@ -51,7 +54,7 @@ class BandwidthReader:
         self._target = target
         self._stopping = threading.Event()
         self._is_dated = True
-        """Whether the target dates the records of the scratch topic, by which its clock is read."""
+        """True if the target gives records of the scratch topic their append time, by which its clock is read."""
         self._run = ScratchRun(socket.gethostname().partition(".")[0], os.getpid(), round(time.time() * 1e3))
         self._facts = BandwidthFacts(
             flow=str(settings.flow),
@@ -64,7 +67,7 @@ class BandwidthReader:
         )
 
     async def read(self) -> BandwidthFacts:
-        """Takes about three seconds."""
+        """Measure the rates. It takes about three seconds."""
         try:
             leftovers = leftover_topics(await self._target.topic_names(), self._run, _is_alive)
             self._facts = replace(self._facts, leftovers=leftovers)
@@ -122,7 +125,7 @@ class BandwidthReader:
             return MeasuredRate(trouble=str(exc))
 
     async def _largest_partitions(self) -> Sequence[TopicPartition]:
-        """Those with the most records, from their beginning."""
+        """Return the mirrored partitions with the most records, from their begin offsets."""
         counts = await self._source.topic_names()
         mirrored = mirrored_topics(self._settings, counts, await self._target.topic_names())
         every = [(name, number) for name in sorted(mirrored) for number in range(counts[name])]
@@ -132,7 +135,7 @@ class BandwidthReader:
         return [TopicPartition(topic, number, begins[topic, number]) for topic, number in largest]
 
     async def _remove(self, topics: Sequence[str]) -> None:
-        """Deletes each topic; one that is not there is fine."""
+        """Delete each topic. A topic that does not exist is no fault."""
         outcome = await self._target.delete_topics(topics)
         for name, trouble in outcome.troubles().items():
             if isinstance(trouble, RequestRefused) and trouble.code == KafkaError.UNKNOWN_TOPIC_OR_PART:

@@ -1,7 +1,8 @@
-"""The checks that `lockstep probe` and `lockstep doctor` have in common: a cluster is reached, two clusters differ,
-rights are there, a heartbeat and a canary arrive. Each returns what it found, or raises.
+"""The checks that `lockstep probe` and `lockstep doctor` have in common.
 
-All raise ClusterError; what is there and not as it has to be is a `PathFault`.
+They are: a cluster is reached, two clusters differ, the rights are granted, a heartbeat and a canary arrive. Each
+returns a text about what it found, or raises. All raise ClusterError. They raise PathFault if something answers and
+is not as it has to be.
 """
 
 import asyncio
@@ -25,12 +26,18 @@ LEAST_PROBE_S = 0.5
 
 
 class PathFault(Exception):
-    """Something is not as it has to be; the message says what, and what to do."""
+    """Something is not as it has to be. The message says what it is, and what to do."""
 
 
 async def reach_cluster(cluster: Admin, within: float) -> str:
-    """Return the bootstrap servers, once the cluster answers and each broker accepts a connection where it is
-    advertised. All of it takes `within` seconds at most."""
+    """Return the bootstrap servers, once the cluster answers and each broker accepts connections.
+
+    Brokers are reached at their advertised addresses. All of it takes `within` seconds at most.
+
+    Raises:
+        PathFault: Some brokers cannot be reached.
+        ClusterError: The cluster does not answer.
+    """
     ends_at = time.monotonic() + within
     try:
         await cluster.probe(min(PROBE, timedelta(seconds=within)))
@@ -51,7 +58,11 @@ async def reach_cluster(cluster: Admin, within: float) -> str:
 
 
 async def compare_clusters(source: Admin, target: Admin) -> str:
-    """Both cluster ids. Raises PathFault where both aliases lead to one."""
+    """Return both cluster ids as a text.
+
+    Raises:
+        PathFault: Both aliases lead to one cluster.
+    """
     ids = await asyncio.gather(source.cluster_id(), target.cluster_id())
     if ids[0] == ids[1]:
         places = f"{source.alias} at {source.bootstrap} and {target.alias} at {target.bootstrap}"
@@ -65,7 +76,14 @@ async def compare_clusters(source: Admin, target: Admin) -> str:
 async def check_source_rights(
     source: Admin, settings: FlowSettings, names: Sequence[str], there: Collection[str]
 ) -> str:
-    """As `check_rights`, of the flow's source; `names`: those that are mirrored, of the topics that it lists."""
+    """Check the rights on the flow's source, as `check_rights`.
+
+    Args:
+        source: The source.
+        settings: The flow.
+        names: Topics that are mirrored, of those that the source lists.
+        there: All topics that the source lists.
+    """
     sentence = await check_rights(source, source_grants(settings), names, there)
     if settings.enabled and not names and (hidden := await hidden_topics(source, there)):
         raise PathFault(str(hidden))
@@ -73,8 +91,17 @@ async def check_source_rights(
 
 
 async def check_rights(cluster: Admin, grants: Sequence[Grant], every: Sequence[str], there: Collection[str]) -> str:
-    """How many rights are needed. Raises PathFault with a line for each that is missing. `every`: topics that `*`
-    names; `there`: those that the cluster lists."""
+    """Return how many rights are needed, as a text.
+
+    Args:
+        cluster: The cluster.
+        grants: The rights.
+        every: Topics that `*` names.
+        there: Topics that the cluster lists.
+
+    Raises:
+        PathFault: Rights are missing. The message has a line for each.
+    """
     if missing := await missing_rights(cluster, grants, every, there):
         raise PathFault("\n    ".join(map(str, missing)))
     if unknown := await unknown_rights(cluster):
@@ -83,7 +110,11 @@ async def check_rights(cluster: Admin, grants: Sequence[Grant], every: Sequence[
 
 
 async def await_heartbeat(settings: FlowSettings, within: float) -> str:
-    """How long a heartbeat of the flow took to arrive on the target."""
+    """Wait for a heartbeat of the flow on the target, and return how long it took, as a text.
+
+    Raises:
+        PathFault: None came in time.
+    """
     aliases = settings.aliases
 
     def ours(record: Record) -> bool:
@@ -102,7 +133,11 @@ async def await_heartbeat(settings: FlowSettings, within: float) -> str:
 
 
 async def send_canary(settings: FlowSettings, topic: str, within: float) -> str:
-    """How long a record that is written to a topic of the source took to arrive on the target."""
+    """Write a record to a topic of the source, and return how long it took to arrive on the target, as a text.
+
+    Raises:
+        PathFault: The flow does not mirror the topic, or the record did not arrive in time.
+    """
     alias, flow = settings.flow.source, settings.flow
     if not settings.replicates(topic):
         raise PathFault(f"{flow} does not mirror {topic}: name a topic that it does")
@@ -126,9 +161,22 @@ async def _arrival(
     within: float,
     begin: Callable[[float], Awaitable[None]] | None = None,
 ) -> float | None:
-    """Return the seconds until a record that is meant arrives in a topic of the target, after `begin`. None: not
-    `within`. `begin` is given the seconds that are left. All of it takes `within` seconds at most.
-    Raises TimeoutError, and ClusterError, TopicMissing among them."""
+    """Return the seconds from `begin` until a meant record arrives in a topic of the target.
+
+    Args:
+        settings: The flow.
+        topic: The topic of the target.
+        is_meant: It tells whether a record is the one.
+        within: The seconds that all of it may take.
+        begin: It is called with the seconds that are left, once the topic's end is reached.
+
+    Returns:
+        None if no such record arrives in time.
+
+    Raises:
+        TimeoutError: The topic's end is not reached in time.
+        ClusterError: The cluster does not answer, or TopicMissing.
+    """
     arrived = asyncio.Event()
 
     def hear(records: Sequence[Record]) -> None:

@@ -1,6 +1,6 @@
-"""In how many ways the clients of some flows connect to each cluster. Pure.
+"""The connections of the clients of some flows to each cluster. Pure.
 
-Usually there is one: the cluster's own settings. Settings of a client (`A.consumer.security.protocol`,
+Usually a cluster has one: its own settings. Settings of a client (`A.consumer.security.protocol`,
 `producer.override.sasl.jaas.config`) make others.
 """
 
@@ -14,7 +14,7 @@ from lockstep_config.resolve.precedence import SIDES, Side
 from lockstep_rules.clusters.cluster_capabilities import Role, needed_apis
 
 WORDS = {"data_producer": "record producer"}
-"""Of clients that are not called as their kind is."""
+"""The words for clients whose name differs from their kind."""
 
 ConnectionKey = tuple[str, frozenset[tuple[str, str]]]
 """The alias of the cluster, and the connection's settings."""
@@ -22,8 +22,11 @@ ConnectionKey = tuple[str, frozenset[tuple[str, str]]]
 
 @dataclass(frozen=True, slots=True)
 class ClusterConnection:
-    """One way in which clients connect to a cluster. `settings` and `side` are those of the first flow that has it.
-    `is_main`: the cluster's lines without the name of a client are about this one."""
+    """One way in which clients connect to a cluster.
+
+    `settings` and `side` are those of the first flow that connects so. With `is_main` it is the connection that
+    findings about the cluster without a client's name are about.
+    """
 
     subject: str
     settings: FlowSettings
@@ -50,23 +53,26 @@ class _Use:
 
 
 def _alias(settings: FlowSettings, side: Side) -> str:
-    """The cluster on one side of a flow."""
+    """Return the alias of the cluster on one side of a flow."""
     return settings.flow.source if side == "source" else settings.flow.target
 
 
 def _key(settings: FlowSettings, side: Side, properties: Mapping[str, str]) -> ConnectionKey:
-    """The same for all clients that connect alike."""
+    """Return the key of a connection. It is the same for all clients that connect alike."""
     return _alias(settings, side), frozenset(connection_properties(properties).items())
 
 
 def main_key(settings: FlowSettings, side: Side) -> ConnectionKey:
-    """Of the flow's admin client: what is asked of a cluster is asked by it."""
+    """Return the key of the flow's admin client, which asks the cluster everything."""
     clients = settings.clients
     return _key(settings, side, clients.source_admin if side == "source" else clients.target_admin)
 
 
 def cluster_connections(flows: Sequence[FlowSettings]) -> dict[ConnectionKey, ClusterConnection]:
-    """Of all clients, in the order of the flows; the main one of each cluster before its others."""
+    """Return the connections of all clients by key, in the order of the flows.
+
+    The main one of each cluster comes before its others.
+    """
     uses: dict[ConnectionKey, list[_Use]] = {}
     for settings in flows:
         for side in SIDES:
@@ -97,7 +103,7 @@ def required_requests(flows: Iterable[FlowSettings], alias: str) -> frozenset[st
 
 
 def _clients(uses: Iterable[_Use], every: Sequence[_Use]) -> str:
-    """Their names, with the flow where the clients of other flows connect otherwise."""
+    """Return the names of clients, each with its flow if clients of other flows connect otherwise."""
     flows: dict[str, list[str]] = {}
     for use in uses:
         flows.setdefault(use.client, []).append(str(use.settings.flow))

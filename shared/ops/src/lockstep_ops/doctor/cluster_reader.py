@@ -1,4 +1,4 @@
-"""What a cluster that lets us in says of itself: its brokers, its clock, its id."""
+"""Reads the answers of a cluster that accepts the login: its brokers, its clock, its id."""
 
 from lockstep_config.credentials.permissions import THE_CLUSTER
 from lockstep_kafka.admin.admin import Admin
@@ -15,8 +15,14 @@ BANDWIDTH_HELPS = "With --bandwidth a record on the target shows the clock of a 
 async def read_cluster(
     reading: AccessReader, admin: Admin, within_s: float, *, is_measured_later: bool
 ) -> ClusterFacts:
-    """Asks by Lockstep's own client, and then on the open connection. `is_measured_later`: the scratch topic shows the
-    clock."""
+    """Ask the cluster with Lockstep's own admin client, and then on the open connection.
+
+    Args:
+        reading: The way to the cluster, with the open connection.
+        admin: The admin client.
+        within_s: The seconds that it may take.
+        is_measured_later: The scratch topic shows the clock, so it is not read now.
+    """
     reached, trouble, is_fatal = "", "", False
     try:
         reached = await reach_cluster(admin, within_s)
@@ -34,7 +40,7 @@ async def read_cluster(
 
 
 async def compare_two_clusters(flow: str, source: Admin, target: Admin) -> CheckFinding:
-    """Whether the flow's aliases lead to two clusters."""
+    """Return the finding whether the flow's aliases lead to two clusters."""
     try:
         return judge_two_clusters(flow, await compare_clusters(source, target), "")
     except (PathFault, ClusterError) as exc:

@@ -1,4 +1,4 @@
-"""The categories of `lockstep doctor` in their order: reads what each needs, and has it judged.
+"""Examines the categories of `lockstep doctor` in their order: reads what each needs, and has it judged.
 
 A failure that ends a category for a cluster ends the later ones for it too, and for its flows.
 """
@@ -55,8 +55,12 @@ class _Cluster:
 
 
 class Examination:
-    """Examines some flows of a file. `on_category` is called with each category when it is complete, and `on_step` with
-    what is being done, and how many seconds it may last."""
+    """An examination of some flows of a file.
+
+    Args:
+        on_category: It is called with each category when that is complete.
+        on_step: It is called with the text of each step, and with the seconds that the step may last.
+    """
 
     def __init__(
         self,
@@ -75,7 +79,10 @@ class Examination:
         self._targets = {settings.flow.target for settings in flows}
 
     async def run(self) -> DoctorReport:
-        """All categories that were asked for, in their order. What they need is read too, and not shown."""
+        """Examine all categories that were asked for, in their order.
+
+        Categories that these need are read too, and are not in the report.
+        """
         shown = []
         async with AsyncExitStack() as stack:
             for category in self._needed():
@@ -96,7 +103,7 @@ class Examination:
                 yield category
 
     async def _read_access(self, stack: AsyncExitStack) -> None:
-        """Goes the way to each cluster, all of them at once."""
+        """Connect to each cluster on each of its connections, all at once."""
         for key, connection in cluster_connections(self._flows).items():
             required = required_requests(self._flows, key[0])
             reading = AccessReader(connection.subject, connection.properties, self._options.within_s, required)
@@ -119,7 +126,10 @@ class Examination:
         return found
 
     async def _examine_clusters(self, category: Category) -> Sequence[CheckFinding]:
-        """About each cluster in the order of the flows; then about each flow, where the category has such a check."""
+        """Return findings about each cluster in the order of the flows, then those about each flow.
+
+        Only a category with the check `TWO_CLUSTERS` has findings about a flow.
+        """
         checks = [one for one in registry.checks_in(category) if one is not registry.TWO_CLUSTERS]
         found: list[CheckFinding] = []
         for cluster in self._clusters.values():
@@ -158,23 +168,26 @@ class Examination:
         return judge_cluster(replace(await read, other_id=other_id))
 
     def _roles(self, alias: str) -> frozenset[Role]:
-        """What a cluster is in the flows that are examined."""
+        """Return the roles of a cluster in the flows that are examined."""
         sides = ((Role.SOURCE, settings.flow.source) for settings in self._flows)
         others = ((Role.TARGET, settings.flow.target) for settings in self._flows)
         return frozenset(role for role, cluster in (*sides, *others) if cluster == alias)
 
     def _main(self, cluster: _Cluster) -> _Cluster:
-        """The same cluster as its main clients reach it."""
+        """Return the same cluster as its main clients reach it."""
         alias = cluster.connection.alias
         return next(one for one in self._clusters.values() if one.connection.is_main and one.connection.alias == alias)
 
     def _has_names_of_main(self, cluster: _Cluster) -> bool:
-        """Nothing more would be said of its names."""
+        """Return whether the main connection of this cluster has the same bootstrap servers.
+
+        Checks of their names would say nothing more.
+        """
         main = self._main(cluster)
         return cluster is not main and cluster.connection.bootstrap == main.connection.bootstrap
 
     def _side(self, settings: FlowSettings, side: Side) -> _Cluster:
-        """A cluster of a flow, as the flow asks it."""
+        """Return a cluster of a flow, on the connection of the flow's admin client."""
         return self._clusters[main_key(settings, side)]
 
     async def _compare(self, settings: FlowSettings) -> CheckFinding:
@@ -184,7 +197,7 @@ class Examination:
         return await compare_two_clusters(str(settings.flow), source, target)
 
     def _ended(self, settings: FlowSettings) -> CheckFinding | None:
-        """The finding that ended the checks of one of the flow's clusters."""
+        """Return the finding that ended the checks of one of the flow's clusters."""
         both = (self._side(settings, side).ended_by for side in SIDES)
         return next((one for one in both if one is not None), None)
 
@@ -207,7 +220,7 @@ class Examination:
             return [check.unknown(flow, str(exc)) for check in checks]
 
     def _flow_checks(self, category: Category) -> Sequence[DoctorCheck]:
-        """Those that would be made, the options considered."""
+        """Return the checks of a category that these options ask for."""
         checks = registry.checks_in(category)
         if category is not Category.FLOW:
             return checks

@@ -9,7 +9,7 @@ from lockstep_ops.doctor.access_reader import AccessReader
 
 @dataclass(frozen=True, slots=True)
 class FlowClusters:
-    """A flow whose clusters both let us in, and the ways to them."""
+    """A flow both clusters of which accept the login, and the connections to them."""
 
     settings: FlowSettings
     source: Admin

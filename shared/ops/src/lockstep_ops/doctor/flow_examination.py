@@ -1,4 +1,4 @@
-"""Rights of a flow on both clusters; and the flow itself: a heartbeat, a canary, the rate that it may have."""
+"""Examines the rights of a flow on both clusters, and the flow itself: a heartbeat, a canary, the rate of copying."""
 
 from collections.abc import Awaitable, Callable
 
@@ -19,11 +19,15 @@ from lockstep_ops.permission_reader import hidden_topics, missing_rights, unknow
 HEARTBEAT_SERVICE = "heartbeat"
 
 BANDWIDTH_S = 5.0
-"""A measurement usually lasts so long, with what is created and removed."""
+"""The seconds that a measurement usually lasts, with what is created and removed."""
 
 
 async def examine_rights(clusters: FlowClusters) -> list[CheckFinding]:
-    """A finding for each right that is missing, or one for each cluster that grants all. Raises ClusterError."""
+    """Return a finding for each missing right, or one for each cluster that grants all.
+
+    Raises:
+        ClusterError: A cluster does not answer, or refuses.
+    """
     settings = clusters.settings
     flow, found = str(settings.flow), list[CheckFinding]()
     on_source, on_target = await clusters.source.topic_names(), await clusters.target.topic_names()
@@ -48,7 +52,11 @@ async def examine_rights(clusters: FlowClusters) -> list[CheckFinding]:
 async def examine_flow(
     clusters: FlowClusters, options: DoctorOptions, on_step: Callable[[str, float], None]
 ) -> list[CheckFinding]:
-    """What arrives, and how much could. Raises ClusterError."""
+    """Return the findings about heartbeat, canary and bandwidth of a flow.
+
+    Raises:
+        ClusterError: A cluster does not answer, or refuses.
+    """
     settings, within = clusters.settings, options.within_s
     flow = str(settings.flow)
     on_step(f"{flow}: a heartbeat", within)

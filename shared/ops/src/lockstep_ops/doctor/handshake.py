@@ -8,14 +8,17 @@ from lockstep_kafka.common.auth_errors import refused_login
 from lockstep_ops.doctor.checks.access_facts import ServedCertificate, TlsFault
 
 _FAULTS = {9: TlsFault.NOT_YET, 10: TlsFault.EXPIRED, 62: TlsFault.NAME, 64: TlsFault.NAME}
-"""By OpenSSL's code of a verification (X509_V_ERR_*); every other one is about the chain."""
+"""The faults by OpenSSL's code of a verification (X509_V_ERR_*). Every other code is about the chain."""
 
 
 CLOSED = "the connection was closed during the handshake: most likely the port does not speak TLS"
 
 
 def read_certificate(host: str, port: int, settings: TlsSettings, within_s: float) -> ServedCertificate:
-    """What the port serves to a client with these settings. It blocks: call it from a thread."""
+    """Return the certificate that the port serves to a client with these settings.
+
+    It blocks: call it from a thread.
+    """
     try:
         der = _handshake(host, port, ssl_context(settings), within_s)
     except ssl.SSLCertVerificationError as exc:
@@ -41,7 +44,7 @@ def _handshake(host: str, port: int, context: ssl.SSLContext, within_s: float) -
 
 
 def _unverified(host: str, port: int, settings: TlsSettings, within_s: float) -> bytes | None:
-    """The certificate that was refused; nothing else is sent on that connection."""
+    """Return the certificate that was refused, in DER. Nothing else is sent on that connection."""
     context = ssl_context(settings)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

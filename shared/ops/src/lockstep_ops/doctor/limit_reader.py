@@ -1,4 +1,4 @@
-"""What both clusters of a flow say of their limits: brokers' configs, quotas, and the configs of topics and copies."""
+"""Reads the limits of both clusters of a flow: brokers' configs, quotas, and the configs of topics and copies."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
@@ -34,7 +34,11 @@ FIRST_SLOT = 0
 
 
 async def read_limits(clusters: FlowClusters) -> FlowLimits:
-    """Of one flow whose clusters both let us in. Raises ClusterError when a cluster does not answer."""
+    """Read the limits of one flow, both clusters of which accept the login.
+
+    Raises:
+        ClusterError: A cluster does not answer.
+    """
     settings, source, target = clusters.settings, clusters.source, clusters.target
     reading, writing = settings.clients.source_consumer, settings.clients.data_producer
     size = writing.get("max.request.size", "").strip()
@@ -128,8 +132,10 @@ def _user(properties: Mapping[str, str]) -> str:
 
 
 def created_factors(settings: FlowSettings, alias: str) -> dict[str, int]:
-    """Replication factors of topics that are created on that cluster, by their keys; without those that are left to
-    its brokers."""
+    """Return the replication factors of topics that the flow creates on a cluster, by the keys of the configuration.
+
+    Factors that are left to the brokers are not in it.
+    """
     found: dict[str, int] = {}
     if alias == settings.flow.target:
         found["replication.factor"] = settings.topic_sync.replication_factor
@@ -148,7 +154,15 @@ def created_factors(settings: FlowSettings, alias: str) -> dict[str, int]:
 async def _pairs(
     settings: FlowSettings, source: Admin, target: Admin, names: Iterable[str], there: Collection[str]
 ) -> tuple[TopicPair, ...]:
-    """Topics whose configs may be read, with their copies; `there`: the target's topics."""
+    """Return the topics whose configs may be read, with their copies.
+
+    Args:
+        settings: The flow.
+        source: The source.
+        target: The target.
+        names: Topics of the source.
+        there: All topics of the target.
+    """
     theirs = await _topic_configs(source, names)
     remote = {name: settings.remote_topic(name) for name in theirs}
     ours = await _topic_configs(target, (copy for copy in remote.values() if copy in there))
@@ -172,7 +186,7 @@ async def _pairs(
 
 
 def _is_copied(settings: FlowSettings, config: TopicConfig) -> bool:
-    """Whether a new copy gets this config of its topic."""
+    """Return whether a new copy gets this config of its topic."""
     wanted = settings.config_properties.should_replicate_config_property(config.name)
     return wanted and config.copyable and not config.is_default
 

@@ -1,4 +1,4 @@
-"""What this machine has: Python, Java, Spark, memory, open files; in a pod its DNS and its mounted files."""
+"""Reads what this machine has: Python, Java, Spark, memory, open files; in a pod its DNS and its mounted files."""
 
 import asyncio
 import resource
@@ -22,7 +22,7 @@ API_SERVER = "kubernetes.default.svc"
 
 
 def read_machine(environment: Mapping[str, str], cgroup: Path = CGROUP) -> MachineFacts:
-    """Starts a JVM only if its folder does not say the version."""
+    """Read the facts of this machine. A JVM is started only if its folder does not name the version."""
     java = find_java(environment)
     trouble = missing_java(environment) or ""
     version = "" if java is None or trouble else f"{java_version(java)} at {java}"
@@ -39,7 +39,13 @@ def read_machine(environment: Mapping[str, str], cgroup: Path = CGROUP) -> Machi
 
 
 async def read_pod(environment: Mapping[str, str], files: Iterable[Path], within_s: float) -> PodFacts | None:
-    """None: this is no pod. `files`: of the configuration, and folders of which it reads several files."""
+    """Return the facts of this pod, or None if this is no pod.
+
+    Args:
+        environment: The environment variables.
+        files: The files of the configuration, and folders of which it reads several files.
+        within_s: The seconds in which DNS has to answer.
+    """
     if "KUBERNETES_SERVICE_HOST" not in environment:
         return None
     every = sorted(files)
@@ -82,7 +88,7 @@ def _open_files() -> int | None:
 
 
 def _memory(cgroup: Path) -> tuple[int, str]:
-    """Bytes that are available, and the container's limit as words where it is what counts."""
+    """Return the available bytes, and the container's limit as words if the limit decides."""
     free = int(psutil.virtual_memory().available)
     limit, used = _number(cgroup / "memory.max"), _number(cgroup / "memory.current")
     if limit is None or used is None or limit - used >= free:
@@ -91,7 +97,7 @@ def _memory(cgroup: Path) -> tuple[int, str]:
 
 
 def _number(file: Path) -> int | None:
-    """None where there is no such file, or it says `max`."""
+    """Return the number in a file, or None if there is no such file or it says `max`."""
     try:
         text = file.read_text(encoding="ascii").strip()
     except OSError:

@@ -64,7 +64,11 @@ class WriteMeter:
         self._trouble = ""
 
     def measure(self, seconds: float) -> tuple[ClockFacts, MeasuredRate]:
-        """The clock of a broker first, while nothing else is under way. Raises ClusterUnreachable."""
+        """Measure the clock of a broker, while nothing else runs, and then the rate of writing.
+
+        Raises:
+            ClusterUnreachable: No client could be created.
+        """
         producer = create_client(Producer, self._conf, self._alias)
         try:
             clock = self._read_clock(producer)
@@ -74,7 +78,10 @@ class WriteMeter:
             producer.flush(FLUSH_S)
 
     def _read_clock(self, producer: Producer) -> ClockFacts:
-        """By the time that a broker gives to a record; the quickest of some answers is the most exact."""
+        """Read the broker's clock by the append time that it gives to a record.
+
+        The quickest of several answers is the most exact.
+        """
         found: list[tuple[float, ClockFacts]] = []
         for _ in range(CLOCK_QUESTIONS):
             times: list[float] = []
@@ -141,7 +148,11 @@ class ReadMeter:
         self._received: list[tuple[float, int]] = []
 
     def measure(self, seconds: float) -> MeasuredRate:
-        """Raises ClusterUnreachable."""
+        """Measure the rate of reading.
+
+        Raises:
+            ClusterUnreachable: No client could be created.
+        """
         consumer = create_client(Consumer, {**self._conf, "stats_cb": self._count}, self._alias)
         try:
             consumer.assign(self._positions)
@@ -153,13 +164,13 @@ class ReadMeter:
         return MeasuredRate(trouble=trouble) if trouble else received_rate(self._received)
 
     def _count(self, text: str) -> None:
-        """librdkafka's statistics: bytes that came from all brokers."""
+        """Note the bytes received from all brokers, out of librdkafka's statistics."""
         body = json.loads(text)
         size = sum(int(broker["rxbytes"]) for broker in body["brokers"].values())
         self._received.append((int(body["ts"]) / 1e6, size))
 
     def _read(self, consumer: Consumer, seconds: float) -> str:
-        """Returns what went wrong, "" where nothing did. The records themselves are dropped."""
+        """Read and drop records. Return an error's text, or "" without an error."""
         began = time.perf_counter()
         while not self._stopping.is_set() and time.perf_counter() - began < seconds:
             for message in consumer.consume(500, 0.1):

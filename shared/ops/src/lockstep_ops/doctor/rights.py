@@ -1,4 +1,4 @@
-"""What is said of rights that are missing. Pure."""
+"""Checks of missing rights. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -9,7 +9,10 @@ from lockstep_ops.doctor.checks.check import CheckFinding
 
 
 def judge_rights(flow: str, alias: str, missing: Iterable[Remedy]) -> Iterator[CheckFinding]:
-    """One finding for each command that grants something. What one command grants belongs together."""
+    """Yield one finding for each command that grants missing rights.
+
+    Rights that one command grants are in one finding.
+    """
     by_command: defaultdict[str, list[str]] = defaultdict(list)
     for remedy in missing:
         by_command[remedy.command].append(remedy.lacks)

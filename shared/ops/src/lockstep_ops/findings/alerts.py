@@ -1,4 +1,4 @@
-"""List the alerts of `deploy/helm/lockstep/rules/lockstep.rules.yaml` with what to do about each.
+"""The alerts of `deploy/helm/lockstep/rules/lockstep.rules.yaml`, with what to do about each.
 
 The sections of `docs/troubleshoot/alerts.md` are made of these.
 """
@@ -11,7 +11,7 @@ from lockstep_ops.findings.finding_kind import FindingKind
 
 @dataclass(frozen=True, slots=True)
 class AlertKind(FindingKind):
-    """Describe an alert. `title` says when it fires."""
+    """An alert. `title` says when it fires."""
 
     FAMILY = "alert"
     PAGE = "docs/troubleshoot/alerts.md"

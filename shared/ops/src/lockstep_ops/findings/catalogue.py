@@ -19,14 +19,14 @@ _DETAIL = re.compile(r"\{(\w+)[^}]*\}")
 
 
 class SwitchReasonKind(FindingKind):
-    """Describe a reason that prevents a switch."""
+    """A reason that prevents a switch."""
 
     FAMILY = "reason why clients cannot move to the target"
     PAGE = "docs/reference/switch.md"
 
 
 class DifferenceEntry(FindingKind):
-    """Describe a difference between a copy and its source."""
+    """A difference between a copy and its source."""
 
     FAMILY = "difference that lockstep verify finds"
     PAGE = "docs/guides/verify.md"
@@ -34,7 +34,7 @@ class DifferenceEntry(FindingKind):
 
 
 class NotComparedEntry(FindingKind):
-    """Describe why records are not compared."""
+    """A reason why records are not compared."""
 
     FAMILY = "reason why lockstep verify does not compare records"
     PAGE = "docs/guides/verify.md"
@@ -42,7 +42,7 @@ class NotComparedEntry(FindingKind):
 
 
 class ReasonKind(FindingKind):
-    """Describe a reason of rows, events, answers and `lockstep status`."""
+    """A reason of rows, events, answers and `lockstep status`."""
 
     FAMILY = "reason in lockstep status, rows and events"
     PAGE = "docs/troubleshoot/README.md"
@@ -50,13 +50,13 @@ class ReasonKind(FindingKind):
 
 
 class RefusalKind(ReasonKind):
-    """Describe why a command does not begin."""
+    """A reason why a command does not begin."""
 
     FAMILY = "reason why a switch, a take-over or a hand-back is refused"
 
 
 class EventEntry(FindingKind):
-    """Describe a kind of event."""
+    """A kind of event."""
 
     FAMILY = "event"
     PAGE = "docs/reference/events.md"
@@ -64,7 +64,7 @@ class EventEntry(FindingKind):
 
 
 class KafkaErrorKind(ReasonKind):
-    """Describe an error code of Kafka that Lockstep handles by itself."""
+    """An error code of Kafka that Lockstep handles by itself."""
 
     FAMILY = "error of Kafka's protocol"
 

@@ -23,13 +23,13 @@ def _without_marks(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FindingKind:
-    """Describe what may be found: what it means, and what to do. Both texts are Markdown.
+    """A kind of finding: what it means, and what to do. Both texts are Markdown.
 
     A code keeps its meaning for ever, and is never used for something else.
     """
 
     FAMILY: ClassVar[str]
-    """What codes of this kind are, as `lockstep explain` names it."""
+    """The name of codes of this kind, as `lockstep explain` shows it."""
     PAGE: ClassVar[str]
     """The page that is made of its entries, or the one that helps."""
     SECTION: ClassVar[str | None] = None
@@ -39,9 +39,9 @@ class FindingKind:
     title: str
     meaning: str
     fix: str
-    """What to do. It is "" if there is nothing to do, or if the title says it."""
+    """The remedy. It is "" if there is nothing to do, or if the title says it."""
     severity: str = ""
-    """How grave it always is. It is "" if each finding has its own."""
+    """The severity of all findings of this kind. It is "" if each finding has its own."""
 
     @property
     def anchor(self) -> str:
@@ -55,16 +55,16 @@ class FindingKind:
 
     @property
     def address(self) -> str:
-        """Return where its section is published."""
+        """Return the address of its published section."""
         return project_address.page(self.page)
 
     @property
     def plain_fix(self) -> str:
-        """Return what to do, as a line of a finding has it."""
+        """Return the fix, as a line of a finding has it."""
         return plain(self.fix)
 
     def links(self) -> tuple[str, ...]:
-        """Return where the links of its texts lead, as paths in the repository."""
+        """Return the targets of the links in its texts, as paths in the repository."""
         return tuple(self._path(target) for _, target in _LINK.findall(f"{self.meaning} {self.fix}"))
 
     def with_paths(self, text: str) -> str:

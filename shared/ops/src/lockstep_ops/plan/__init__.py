@@ -1,1 +1,1 @@
-"""Read what the plan of a flow has to know about its clusters."""
+"""Reads what the plan of a flow needs to know about its clusters."""

@@ -21,7 +21,11 @@ LONG_AGO = float("-inf")
 async def read_acl_facts(
     settings: FlowSettings, source: Admin, target: Admin, topics: TopicReading, rows: Mapping[str, Row]
 ) -> AclFacts:
-    """Raises ClusterUnreachable."""
+    """Read the ACLs of both clusters, and return what acl-sync would change.
+
+    Raises:
+        ClusterUnreachable: A cluster does not answer.
+    """
     asked = settings.acl_sync
     if not asked.enabled:
         return AclFacts(note="ACLs are not copied: sync.topic.acls.enabled is false")

@@ -1,4 +1,4 @@
-"""Which requests the clusters of a flow know, as a plan needs it."""
+"""Reads which requests the clusters of a flow know, as a plan needs it."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ from lockstep_state.kafka.kafka_apis import unfit_requests
 async def add_capabilities(
     settings: FlowSettings, cluster: SharedCluster, state: ClusterState, role: Role
 ) -> tuple[ClusterState, str]:
-    """Return what is known of a cluster with the requests that it knows, and a remark if that cannot be read."""
+    """Return the facts of a cluster with the requests that it knows, and a remark if these cannot be read."""
     clients = settings.clients
     properties = clients.source_admin if role is Role.SOURCE else clients.target_admin
     try:

@@ -1,4 +1,4 @@
-"""What counts of a file for each of its flows, by key, without secrets."""
+"""The effective settings of each flow of a file, by key, without secrets."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,11 @@ class EffectiveSettings:
 
 
 def read_effective(file: Path, environment: Mapping[str, str]) -> EffectiveSettings:
-    """Raises ConfigurationError with all mistakes."""
+    """Read the effective settings of a file.
+
+    Raises:
+        ConfigurationError: The file has mistakes. The error has all of them.
+    """
     text = read(file, environment, "")
     loaded = build_configuration(text, file, environment)
     found = view(text, build_layers(text, file, environment), file, loaded.flows)
@@ -36,7 +40,7 @@ def read_effective(file: Path, environment: Mapping[str, str]) -> EffectiveSetti
 
 
 def _flow(found: FlowView, clusters: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """The settings, and what a client has beside those of its cluster."""
+    """Return the flow's settings, and those of its clients that differ from their cluster's."""
     settings = {one.key: one.value for one in found.settings}
     for client, own in found.clients.items():
         alias = found.flow.source if client.startswith("source") else found.flow.target

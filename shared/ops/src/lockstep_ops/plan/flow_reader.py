@@ -43,12 +43,19 @@ from lockstep_state.offsets import TopicPartition
 T = TypeVar("T")
 
 NOTHING = LogFacts(begin=0, end=0, size=0)
-"""The log of a topic that is not there yet."""
+"""The log of a topic that does not exist yet."""
 
 
 class FlowReader:
-    """Of one flow. `coming`: `coming_topics` of the file. `timeout`: seconds to reach a cluster. `opposite`: the file
-    has the flow in the other direction."""
+    """A reader of the facts of one flow.
+
+    Args:
+        settings: The flow.
+        clusters: The clusters, which all flows share.
+        coming: `coming_topics` of the file.
+        timeout: The seconds to reach a cluster.
+        opposite: Whether the file has the flow in the other direction.
+    """
 
     def __init__(
         self,
@@ -69,12 +76,21 @@ class FlowReader:
         self._remarks: list[str] = []
 
     async def topics(self) -> TopicReading:
-        """The part that a plan relies on. Raises ClusterError."""
+        """Read the topics, which are the part that a plan relies on.
+
+        Raises:
+            ClusterError: A cluster does not answer, or refuses.
+        """
         await asyncio.gather(self.source.probe(self._timeout), self.target.probe(self._timeout))
         return await read_topics(self._settings, self.source, self.target, self._steps, self._coming)
 
     async def read(self) -> FlowFacts:
-        """Everything. Raises ClusterUnreachable and NewerVersion."""
+        """Read all facts of the flow.
+
+        Raises:
+            ClusterUnreachable: A cluster does not answer.
+            NewerVersion: A row is of a newer release.
+        """
         settings = self._settings
         topics = await self.topics()
         names = {settings.flow.source: topics.source.names, settings.flow.target: topics.target.names}
@@ -146,7 +162,7 @@ class FlowReader:
         )
 
     def _nothing_selected(self, topics: TopicReading) -> str:
-        """Why the flow has no topic; "" where it has some."""
+        """Return why the flow has no topic, or "" if it has some."""
         if not self._settings.enabled or topics.selection.topics:
             return ""
         if topics.source.names:
@@ -170,7 +186,7 @@ class FlowReader:
         return {self._settings.flow.source: self.source, self._settings.flow.target: self.target}
 
     async def _unless_denied(self, work: Awaitable[T], otherwise: T) -> T:
-        """What a cluster refuses is a remark."""
+        """Return what `work` gives, or `otherwise` with a remark if a cluster refuses it."""
         try:
             return await work
         except ClusterUnreachable:
@@ -180,7 +196,7 @@ class FlowReader:
             return otherwise
 
     async def _dated(self, logs: Mapping[TopicPartition, LogFacts], positions: Positions) -> dict[TopicPartition, int]:
-        """First offsets by `lockstep.start.timestamp`."""
+        """Return the first offsets by `lockstep.start.timestamp`."""
         moments: dict[int, list[TopicPartition]] = {}
         for tp in logs:
             moment = self._settings.data_plane.start_timestamp.for_topic(tp[0])
@@ -193,7 +209,7 @@ class FlowReader:
         return found
 
     async def _unaccounted(self, topics: TopicReading, positions: Positions) -> dict[str, int]:
-        """Remote topics with records of which no progress is known."""
+        """Return the number of records in remote topics of which no progress is known."""
         reached = {topic for topic, _ in positions.reached} | positions.begun
         remotes = {
             remote: topics.target.topics[remote].partitions
@@ -224,12 +240,12 @@ class FlowReader:
 
 
 def _hidden(topics: TopicReading, hidden: Mapping[str, str]) -> dict[str, str]:
-    """By source topic."""
+    """Return the topics that we may not describe, by source topic."""
     return {name: hidden[remote] for name, remote in topics.selection.topics.items() if remote in hidden}
 
 
 def _distinct(rights: Iterable[MissingRight]) -> tuple[MissingRight, ...]:
-    """One for each command: the right to create a prefix is missing for each of its topics."""
+    """Return one right for each command, because the right to create a prefix is missing for each of its topics."""
     found: dict[tuple[str, str], MissingRight] = {}
     for one in rights:
         found.setdefault((one.cluster, one.command or one.lacks), one)
@@ -237,7 +253,10 @@ def _distinct(rights: Iterable[MissingRight]) -> tuple[MissingRight, ...]:
 
 
 def with_claims(facts: Iterable[FlowFacts]) -> list[FlowFacts]:
-    """Each with the topics of its target that the other flows write to, and with what all flows create."""
+    """Return the facts, each with the topics of its target that other flows write to.
+
+    Each also has what all flows of the file create.
+    """
     every = list(facts)
     file_topics = count_of_file(every)
     return [

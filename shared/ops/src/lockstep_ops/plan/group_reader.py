@@ -41,8 +41,11 @@ class GroupReading:
 async def read_groups(
     settings: FlowSettings, source: SharedCluster, target: Admin, steps: WorkProgress
 ) -> GroupReading:
-    """Every group that reads mirrored topics, sorted; and those of other protocols that the filter selects. Raises
-    ClusterUnreachable."""
+    """Return every group that reads mirrored topics, sorted, and selected groups of other protocols.
+
+    Raises:
+        ClusterUnreachable: The source does not answer.
+    """
     if not settings.checkpoint.enabled:
         return GroupReading(remark="groups are not translated: emit.checkpoints.enabled is false")
     try:
@@ -71,7 +74,7 @@ async def read_groups(
 async def _other_protocols(
     settings: FlowSettings, source: SharedCluster, listed: Mapping[str, str]
 ) -> tuple[Mapping[str, str], str]:
-    """Groups of protocols that are not replicated."""
+    """Return the groups of protocols that are not replicated, and a remark."""
     client_id = client_settings.client_id(settings, "plan", settings.clients.source_admin)
     try:
         found = await source.group_protocols(client_id)
@@ -83,7 +86,7 @@ async def _other_protocols(
 async def _read_readers(
     settings: FlowSettings, source: Admin, names: list[str], steps: WorkProgress
 ) -> list[PlannedGroup]:
-    """Those of the groups that read mirrored topics. Those that the filter selects have no fate yet."""
+    """Return the groups that read mirrored topics. Those that the filter selects have no fate yet."""
     rule = checkpoint_rule(settings)
     found: list[PlannedGroup] = []
     steps.begin(f"{settings.flow}: reading groups", -(-len(names) // GROUPS_A_STEP))
@@ -116,7 +119,7 @@ async def _offsets(source: Admin, group: str) -> Mapping[tuple[str, int], GroupO
 
 
 async def _read_fates(settings: FlowSettings, target: Admin, groups: Collection[str]) -> Mapping[str, PlannedGroup]:
-    """What becomes of groups that are selected."""
+    """Return what becomes of each selected group."""
     if not settings.checkpoint.sync_group_offsets:
         return {group: PlannedGroup(group=group, fate="checkpoints") for group in groups}
     described = await target.describe_groups(groups)

@@ -1,4 +1,4 @@
-"""What the source has of logs: where they begin and end, how old and how large they are; and how fast they are read."""
+"""Reads the source's logs: begin and end offsets, age and size, and the rate at which they are read."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ from lockstep_state import offsets
 from lockstep_state.kafka.librdkafka_errors import error_text
 
 MEASURE_S = 3.0
-"""How long a measurement may take."""
+"""The seconds that a measurement may take."""
 
 MEASURED_PARTITIONS = 16
 LEAST_MEASURED = 16 << 20
@@ -36,8 +36,11 @@ EMPTY_ANSWERS = 4096
 async def read_logs(
     settings: FlowSettings, source: SharedCluster, partitions: Iterable[offsets.TopicPartition], steps: WorkProgress
 ) -> tuple[dict[offsets.TopicPartition, LogFacts], str, str]:
-    """The logs, how their bytes are known (`CopyForecast.bytes_basis`), and a remark about that. Raises
-    ClusterError."""
+    """Return the logs, how their bytes are known (`CopyForecast.bytes_basis`), and a remark about that.
+
+    Raises:
+        ClusterError: The source does not answer, or refuses.
+    """
     every = list(partitions)
     steps.begin(f"{settings.flow}: reading offsets", 4)
     committed = settings.data_plane.isolation_level == "read_committed"
@@ -83,8 +86,13 @@ def _estimated_size(log: LogFacts) -> int | None:
 async def measured_rate(
     settings: FlowSettings, logs: Mapping[offsets.TopicPartition, LogFacts]
 ) -> tuple[CopyRate | None, str]:
-    """What a few seconds of reading from the source give, as bytes on the wire; None, with the reason, where that says
-    nothing. Raises ClusterError."""
+    """Return the rate of a few seconds of reading from the source, in bytes on the wire.
+
+    It returns None, with the reason, if the measurement says nothing.
+
+    Raises:
+        ClusterError: The source does not answer, or refuses.
+    """
     return await asyncio.to_thread(_measured, settings, logs)
 
 

@@ -10,17 +10,21 @@ from lockstep_ops.plan.rules.flow_plan import VERSION, BasisTopic, ClusterBasis,
 
 
 def as_body(plan: Plan) -> dict[str, Any]:
-    """The document (`plan.v1.json` is its schema)."""
+    """Return the plan as a JSON document (`plan.v1.json` is its schema)."""
     return {"version": VERSION, **asdict(plan)}
 
 
 def as_text(plan: Plan) -> str:
-    """As `-o` writes it."""
+    """Return the plan as `-o` writes it."""
     return json.dumps(as_body(plan), indent=2, ensure_ascii=False) + "\n"
 
 
 def read_body(file: Path) -> dict[str, Any]:
-    """The document in a file. Raises CannotUse where it is no plan of this version."""
+    """Read the plan in a file.
+
+    Raises:
+        CannotUse: It is no plan of this version.
+    """
     try:
         body = json.loads(file.read_text(encoding="utf-8"))
     except OSError as exc:
@@ -37,7 +41,11 @@ def read_body(file: Path) -> dict[str, Any]:
 
 
 def read_basis(file: Path, body: Any) -> ClusterBasis:
-    """What a plan relies on of a cluster. Raises CannotUse for what is none."""
+    """Return what a plan relies on of a cluster.
+
+    Raises:
+        CannotUse: The value is no such part of a plan.
+    """
     try:
         return ClusterBasis(
             alias=body["alias"],

@@ -1,4 +1,4 @@
-"""Whether the file and the clusters still are what a plan relies on (`lockstep run --plan`)."""
+"""Checks that the file and the clusters still are what a plan relies on (`lockstep run --plan`)."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -11,18 +11,18 @@ from lockstep_ops.plan.rules.flow_plan import BasisTopic, ClusterBasis
 REACHED_WITHIN_S = 10.0
 
 NAMED_CHANGES = 1
-"""A refusal names the first change; of more it says how many."""
+"""The number of changes that a refusal names. For more it only says how many."""
 
 
 def setting_changes(flow: str, then: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
-    """What differs of the effective settings of a flow."""
+    """Yield the differences of a flow's effective settings."""
     for key in sorted(then.keys() | now.keys()):
         if then.get(key) != now.get(key):
             yield f"{flow}: {key} was {_shown(then.get(key))} and is {_shown(now.get(key))}"
 
 
 def basis_changes(then: ClusterBasis, now: ClusterBasis) -> Iterator[str]:
-    """What differs of a cluster."""
+    """Yield the differences of a cluster."""
     if then.cluster_id != now.cluster_id:
         yield f"{now.alias} was cluster {then.cluster_id} and is cluster {now.cluster_id}"
         return
@@ -51,7 +51,11 @@ def _shown(value: str | None) -> str:
 
 
 async def require_unchanged(plan: Path, file: Path, timeout: float = REACHED_WITHIN_S) -> None:
-    """Raises CannotUse with one sentence that names what has changed since the plan was made."""
+    """Check that nothing has changed since the plan was made.
+
+    Raises:
+        CannotUse: Something has. The message is one sentence that names it.
+    """
     from lockstep_kafka.common.errors import ClusterError
     from lockstep_ops.plan.effective_settings import read_effective
     from lockstep_ops.plan.flow_reader import FlowReader

@@ -20,18 +20,32 @@ from lockstep_state.rows.state_rows import Row, progress_by_partition
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """`begun`: topics of which the flow has rows, also of partitions without a record yet."""
+    """The positions that a flow or an MM2 reached before.
+
+    `begun` are the topics of which the flow has rows, also of partitions without a record yet.
+    """
 
     reached: Mapping[TopicPartition, ReachedPosition] = field(default_factory=dict)
     begun: frozenset[str] = frozenset()
     mirror_makers: tuple[MirrorMakerFacts, ...] = ()
     rows: Mapping[str, Row] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
-    """Sentences about records that were passed over: what they say is in no forecast."""
+    """Sentences about records that were passed over. The forecast does not count them."""
 
 
 async def read_positions(settings: FlowSettings, source: Admin, target: Admin, on_target: Collection[str]) -> Positions:
-    """`on_target`: the topics of the target. Raises ClusterError and NewerVersion."""
+    """Read the positions of a flow.
+
+    Args:
+        settings: The flow.
+        source: The source.
+        target: The target.
+        on_target: The topics of the target.
+
+    Raises:
+        ClusterError: A cluster does not answer, or refuses.
+        NewerVersion: A row is of a newer release.
+    """
     rows: Mapping[str, Row] = {}
     unread, passed_over = PassedOverRecords(), list[str]()
     if state_topic(settings.flow, settings.group_id) in on_target:
@@ -66,7 +80,10 @@ async def _mirror_makers(
     on_target: Collection[str],
     unread: PassedOverRecords,
 ) -> tuple[dict[TopicPartition, ReachedPosition], list[tuple[MirrorMakerFacts, frozenset[TopicPartition]]]]:
-    """What counts at the start, and every place with progress of this source, with its partitions."""
+    """Return the positions of MM2 that count at the start, and every place with progress of this source.
+
+    Each place has the partitions of which it has progress.
+    """
     cluster = settings.aliases.source
     reached: dict[TopicPartition, ReachedPosition] = {}
     found = []
@@ -88,7 +105,7 @@ async def _mirror_makers(
 
 
 async def _members(target: Admin, group: str) -> int:
-    """Of MM2's workers. Of a group that we may not describe nothing is known, and none is assumed."""
+    """Return the number of MM2's workers, or 0 if we may not describe the group."""
     try:
         return await target.count_members(group) if group else 0
     except NotPermitted:
@@ -96,7 +113,7 @@ async def _members(target: Admin, group: str) -> int:
 
 
 def _places(settings: FlowSettings, own: OffsetLocation) -> list[OffsetLocation]:
-    """Where an MM2 of this flow may keep its progress, each place once."""
+    """Return the places where an MM2 of this flow may keep its progress, each once."""
     flow, group_id = settings.flow, settings.group_id
     known = [
         offset_location("dedicated", flow, group_id, progress_topic(flow)),

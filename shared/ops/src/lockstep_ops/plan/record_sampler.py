@@ -1,4 +1,4 @@
-"""How large the records of topics are, by a short fetch of each."""
+"""Measures how large the records of topics are, by a short fetch of each."""
 
 import time
 from collections.abc import Mapping
@@ -14,10 +14,10 @@ from lockstep_ops.plan.rules.flow_facts import LogFacts
 from lockstep_state import offsets
 
 SAMPLED_TOPICS = 100
-"""Of more topics the average of these is taken."""
+"""The most topics that are sampled. Others get the average of these."""
 
 SAMPLE_S = 3.0
-"""How long a sample may take."""
+"""The seconds that a sample may take."""
 
 SAMPLED_RECORDS = 20
 """Records of a topic that are enough for its average."""
@@ -32,10 +32,10 @@ class RecordAverage:
 
     topics: Mapping[str, float]
     overall: float | None
-    """None: no record was read."""
+    """The average size over all topics. None: no record was read."""
 
     def of_topic(self, topic: str) -> float | None:
-        """Return the average of the topic, or of all where it was not sampled."""
+        """Return the average of the topic, or that of all if it was not sampled."""
         return self.topics.get(topic, self.overall)
 
 

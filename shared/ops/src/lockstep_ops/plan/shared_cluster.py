@@ -1,4 +1,4 @@
-"""The clusters of a file, each read once: what one flow has asked is not asked again for the next one."""
+"""The clusters of a file, each read once: an answer counts for all flows."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import timedelta
@@ -27,14 +27,17 @@ PROTOCOLS_WITHIN_S = 10.0
 
 
 class KeptAnswers(Generic[K, T]):
-    """Answers about many things. Each thing is asked about once, also where there is no answer."""
+    """Answers about many things. Each thing is asked about once, also if there is no answer."""
 
     def __init__(self) -> None:
         self._answers: dict[K, T] = {}
         self._asked: set[K] = set()
 
     async def answers(self, wanted: Iterable[K], ask: Callable[[Sequence[K]], Awaitable[Mapping[K, T]]]) -> dict[K, T]:
-        """Those about `wanted`, in that order. What `ask` raises gets out, and is asked again."""
+        """Return the answers about `wanted`, in that order.
+
+        An error of `ask` is not kept: it is raised, and the next call asks again.
+        """
         every = list(dict.fromkeys(wanted))
         new = [one for one in every if one not in self._asked]
         if new:
@@ -44,7 +47,7 @@ class KeptAnswers(Generic[K, T]):
 
 
 class SharedCluster(Admin):
-    """A cluster as the plan of a file asks it: what it has answered counts for all flows of the file."""
+    """A cluster as the plan of a file asks it. An answer counts for all flows of the file."""
 
     def __init__(self, alias: str, conf: Mapping[str, Any], properties: Mapping[str, str], access: Access) -> None:
         super().__init__(alias, conf, access=access, properties=properties)
@@ -52,7 +55,10 @@ class SharedCluster(Admin):
         self._configs: dict[TopicConfig, TopicConfig] = {}
 
     async def _once(self, key: Hashable, ask: Callable[[], Awaitable[T]]) -> T:
-        """The answer. What `ask` raises gets out, and is asked again."""
+        """Return the answer of `ask`, which is called once.
+
+        An error of `ask` is not kept: it is raised, and the next call asks again.
+        """
         if key not in self._kept:
             self._kept[key] = await ask()
         return cast(T, self._kept[key])
@@ -101,7 +107,7 @@ class SharedCluster(Admin):
         return await self._once("operations", super().cluster_operations)
 
     async def versions(self, client_id: str) -> ClusterReading:
-        """Return what its brokers announce. Raises as `read_cluster_versions`."""
+        """Return what the cluster's brokers announce. Raises as `read_cluster_versions`."""
 
         async def read() -> ClusterReading:
             return await read_cluster_versions(self._properties, client_id, PROBE.total_seconds())
@@ -147,7 +153,11 @@ class SharedCluster(Admin):
         return await self._answers("oldest").answers(partitions, super().oldest_timestamps)
 
     async def log_sizes(self, partitions: Iterable[TopicPartition], client_id: str) -> dict[TopicPartition, int]:
-        """Bytes on disk. Raises ClusterError."""
+        """Return the size of each partition on disk, in bytes.
+
+        Raises:
+            ClusterError: The cluster does not answer, or refuses.
+        """
 
         async def read(new: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
             return await read_log_sizes(self.alias, self._properties, client_id, new, SIZES_WITHIN_S)
@@ -160,7 +170,11 @@ class SharedCluster(Admin):
         return await self._once("groups", super().list_groups)
 
     async def group_protocols(self, client_id: str) -> Mapping[str, str]:
-        """`list_group_protocols`. Raises ClusterUnreachable."""
+        """Return the groups as `list_group_protocols` does.
+
+        Raises:
+            ClusterUnreachable: The cluster does not answer.
+        """
 
         async def read() -> Mapping[str, str]:
             return await list_group_protocols(self.alias, self._properties, client_id, PROTOCOLS_WITHIN_S)
@@ -181,14 +195,14 @@ class SharedCluster(Admin):
 
 
 class SharedClusters:
-    """The clusters of some flows. Flows share one where they reach it with the same settings."""
+    """The clusters of some flows. Flows share a cluster if they reach it with the same settings."""
 
     def __init__(self, flows: Iterable[FlowSettings]) -> None:
         self._flows = tuple(flows)
         self._clusters: dict[tuple[str, frozenset[tuple[str, str]]], SharedCluster] = {}
 
     def source(self, settings: FlowSettings) -> SharedCluster:
-        """Nothing is asked of the cluster yet; nor by `target`."""
+        """Return the flow's source. Nothing is asked of the cluster yet; the same holds for `target`."""
         return self._cluster(
             settings.flow.source, settings.clients.source_admin, client_settings.source_admin(settings)
         )
@@ -205,7 +219,7 @@ class SharedClusters:
         return self._clusters[key]
 
     def _access(self, alias: str) -> Access:
-        """What all flows need there."""
+        """Return the access that all flows need on a cluster."""
         every = [needed_access(one, alias) for one in self._flows if alias in (one.flow.source, one.flow.target)]
         grants = dict.fromkeys(grant for access in every for grant in access.grants)
         return Access(every[0].login, every[0].bootstrap, tuple(grants))

@@ -1,4 +1,7 @@
-"""What both clusters have of topics: names, ids, partitions and configs. What topic-sync would do follows from that."""
+"""Reads the topics of both clusters: names, ids, partitions and configs.
+
+From these follows what topic-sync would do.
+"""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +39,7 @@ ComingTopics = Mapping[str, Mapping[str, ControlTopic]]
 
 @dataclass(frozen=True, slots=True)
 class TopicReading:
-    """What was found, and what topic-sync makes of it."""
+    """The topics that were found, and what topic-sync makes of them."""
 
     source: ClusterState
     target: ClusterState
@@ -48,25 +51,36 @@ class TopicReading:
 
 @dataclass(frozen=True, slots=True)
 class CreationCheck:
-    """What the clusters say of the topics that would be created."""
+    """The clusters' answers about the topics that would be created."""
 
     control: tuple[ControlTopicFacts, ...] = ()
-    """Topics of the flow's own, without those that are in `hidden`."""
+    """Control topics to create, without those that are in `hidden`."""
     refused: dict[str, str] = field(default_factory=dict)
     refused_configs: dict[str, Mapping[str, str]] = field(default_factory=dict)
     """Configs that a cluster would leave out, each with its words, by topic."""
     factors: dict[str, int] = field(default_factory=dict)
     """Replication factors that a cluster takes instead of the wanted ones, by topic."""
     hidden: dict[str, str] = field(default_factory=dict)
-    """They exist, and we may not describe them."""
+    """Topics that exist and that we may not describe."""
     rights: list[MissingRight] = field(default_factory=list)
 
 
 async def read_topics(
     settings: FlowSettings, source: Admin, target: Admin, steps: WorkProgress, coming: Mapping[str, ControlTopic]
 ) -> TopicReading:
-    """`coming`: topics that the flows of the file create on the source, by name. Those that are not there yet count as
-    if they were. Raises ClusterError."""
+    """Read the topics of both clusters.
+
+    Args:
+        settings: The flow.
+        source: The source.
+        target: The target.
+        steps: The progress to report to.
+        coming: Topics that the flows of the file create on the source, by name. Those that do not exist yet count as if
+            they did.
+
+    Raises:
+        ClusterError: A cluster does not answer, or refuses.
+    """
     steps.begin(f"{settings.flow}: listing topics", 4)
     ids = await asyncio.gather(source.cluster_id(), target.cluster_id())
     brokers = await asyncio.gather(source.broker_count(), target.broker_count())
@@ -163,7 +177,7 @@ class _ConfigReading:
             steps.advance()
 
     def expect(self, coming: Mapping[str, ControlTopic]) -> None:
-        """Those of `coming` that are mirrored, as they will be created."""
+        """Add the mirrored topics of `coming` as they will be created."""
         for name in self._topics.keys() & coming.keys():
             configs = [
                 TopicConfig(key, value, is_default=False, is_topics=True)
@@ -193,8 +207,10 @@ def _relied_on(configs: Iterable[TopicConfig]) -> dict[str, str]:
 
 
 def needed_topics(settings: FlowSettings) -> tuple[tuple[str, ControlTopic], ...]:
-    """Every topic of ours and of MM2 that the services of the flow create when they start, each once, with the alias of
-    the cluster."""
+    """Return every topic of Lockstep and MM2 that the flow's services create when they start.
+
+    Each is there once, with the alias of its cluster.
+    """
     control = flow_topics(settings.flow, settings.group_id, settings.control.replication_factor)
     needed = [(settings.flow.target, one) for one in control]
     for service, is_needed in SERVICES.items():
@@ -204,7 +220,7 @@ def needed_topics(settings: FlowSettings) -> tuple[tuple[str, ControlTopic], ...
 
 
 def coming_topics(flows: Iterable[FlowSettings]) -> ComingTopics:
-    """What the services of these flows create, whether it is there already or not."""
+    """Return the topics that the services of these flows create, by cluster and name, also those that exist already."""
     found: dict[str, dict[str, ControlTopic]] = {}
     for settings in flows:
         for alias, topic in needed_topics(settings):
@@ -213,7 +229,7 @@ def coming_topics(flows: Iterable[FlowSettings]) -> ComingTopics:
 
 
 def missing_control_topics(settings: FlowSettings, names: Mapping[str, Mapping[str, int]]) -> list[ControlTopicFacts]:
-    """Topics of the flow's own that are not there; `names` are those of each cluster, by its alias."""
+    """Return the flow's own topics that do not exist yet. `names` are those of each cluster, by its alias."""
     return [
         ControlTopicFacts(alias, one.name, one.partitions, one.replication_factor, one.creation_configs)
         for alias, one in needed_topics(settings)
@@ -224,7 +240,11 @@ def missing_control_topics(settings: FlowSettings, names: Mapping[str, Mapping[s
 async def check_creations(
     settings: FlowSettings, clusters: Mapping[str, Admin], reading: TopicReading, control: Sequence[ControlTopicFacts]
 ) -> CreationCheck:
-    """Ask for every new topic whether it would be created; nothing is. Raises ClusterUnreachable."""
+    """Ask for every new topic if it would be created. Nothing is created.
+
+    Raises:
+        ClusterUnreachable: A cluster does not answer.
+    """
     check = CreationCheck()
     factor = possible_factor(settings.topic_sync.replication_factor, reading.target.brokers)
     facts = reading.source.topics

@@ -1,4 +1,4 @@
-"""Wait until a flow is as an operator's command says that it is to be."""
+"""The wait until a flow is in the state that an operator's command asked for."""
 
 import asyncio
 import time
@@ -46,7 +46,7 @@ class DesiredStateWait:
         return self.scope.kind is ScopeKind.CONNECTOR and self.scope.connector is not Connector.SOURCE
 
     def _slots(self, rows: Mapping[str, Row]) -> Iterator[str]:
-        """Yield the slots that are to begin anew, and have not."""
+        """Yield the slots that are to begin again, and have not."""
         if self.verb != RESTART or self.scope.kind in (ScopeKind.TOPIC, ScopeKind.PARTITION):
             return
         desired = DesiredStateView(rows, self.states)

@@ -32,13 +32,13 @@ async def read_report(
     silent_s: float | None = None,
     followed: FollowedRows | None = None,
 ) -> Report:
-    """Return how a flow is now.
+    """Return the present report of a flow.
 
     Args:
-        settings: Of the flow.
-        timeout: Seconds within which a cluster has to answer.
+        settings: The flow.
+        timeout: The seconds within which a cluster has to answer.
         silent_s: As in `read_rows`.
-        followed: The flow's rows, where the caller follows them. They are not read again.
+        followed: The flow's rows, if the caller follows them. They are not read again.
 
     Raises:
         ClusterError: The target cannot be reached, is not permitted, or the flow has never run (TopicMissing).
@@ -56,7 +56,7 @@ async def read_report(
         return dict(followed.rows), list(followed.unreadable), now_ms()
 
     async def wait_conclusive(logs: LogOffsets) -> None:
-        """Return when a slot that works has written its rows anew."""
+        """Return when a slot that works has written its rows again."""
         if followed is None:
             await asyncio.sleep(LOOKS_AGAIN_AFTER_S)
             return
@@ -94,16 +94,24 @@ async def read_report(
 
 
 async def _read_members(target: Admin, rows: Mapping[str, Row]) -> dict[str, tuple[str, ...]]:
-    """Client ids and hosts of the groups that are in use on the target; nothing of those that we may not describe."""
+    """Return client ids and hosts of the groups that are in use on the target.
+
+    Groups that we may not describe are absent.
+    """
     in_use = sorted(row.group for row in rows.values() if isinstance(row, GroupStatus) and row.held == "in-use")
     described = await target.describe_groups(in_use[:MOST_GROUPS])
     return {name: group.member_names for name, group in described.done.items() if group.members}
 
 
 async def read_rows(settings: FlowSettings, silent_s: float | None = None) -> tuple[Mapping[str, Row], list[str]]:
-    """The rows of the flow's state topic that count now, by key, and sentences about records that are none. Raises
-    ClusterError and NewerVersion. A target that does not answer is not waited for, and a topic of which nothing comes
-    only for `silent_s` seconds."""
+    """Return the rows of the flow's state topic that count now, by key, and sentences about unreadable records.
+
+    A target that does not answer is not waited for, and a topic of which nothing comes only for `silent_s` seconds.
+
+    Raises:
+        ClusterError: The target does not answer, or refuses.
+        NewerVersion: A row is of a newer release.
+    """
     rows = StateTopicRows(settings, "status", silent_s=SILENT_S if silent_s is None else silent_s)
     await rows.replay()
     return rows.by_key, list(rows.unreadable.values())

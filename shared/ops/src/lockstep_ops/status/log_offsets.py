@@ -1,4 +1,4 @@
-"""What both clusters say of the logs of a flow, read after its rows."""
+"""Reads the offsets of both clusters' logs of a flow, after its rows."""
 
 import asyncio
 from collections.abc import Mapping
@@ -22,8 +22,18 @@ async def read_logs(
     timeout: float,
     before: LogOffsets | None = None,
 ) -> LogOffsets:
-    """The ends of all logs that the rows are about, and of those that the flow selects. `before`: an earlier read. What
-    a cluster does not answer within `timeout` seconds is absent; nothing is raised for it."""
+    """Return the ends of all logs that the rows are about, and of those that the flow selects.
+
+    What a cluster does not answer is absent; nothing is raised for it.
+
+    Args:
+        settings: The flow.
+        source: The source.
+        target: The target.
+        rows: The flow's rows.
+        timeout: The seconds within which a cluster has to answer.
+        before: An earlier result, if any.
+    """
     topics = [row for row in rows.values() if isinstance(row, MirroredTopic) and row.is_selected]
     is_reached = before is not None and source.alias not in before.troubles
     answers = await asyncio.gather(

@@ -1,4 +1,4 @@
-"""What one partition is doing, and how far behind it is, from its rows and from what both clusters say. Pure."""
+"""The state of one partition, and how far behind it is, from its rows and the clusters' answers. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ from lockstep_state.reasons.reason_catalogue import ReasonCode, format_sentence
 from lockstep_state.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
 
 EndSeen = tuple[int, int | None] | None
-"""An end that the driver saw, and since when, as `SourceEnds.by_partition`; None: it saw no more than rows say."""
+"""An end that the driver saw, and since when, as `SourceEnds.by_partition`. None: it saw no more than the rows say."""
 
 SILENT_MS, WRITES_WITHIN_MS = round(SILENT_AFTER_S * 1000), round(WRITES_WITHIN_S * 1000)
 
@@ -33,7 +33,7 @@ MOVES_WITHIN_MS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class LogOffsets:
-    """What both clusters said after the rows had been read. What is absent was not answered."""
+    """The answers of both clusters after the rows had been read. What is absent was not answered."""
 
     source: Mapping[tuple[str, int], LogRange] = field(default_factory=dict)
     target: Mapping[tuple[str, int], int] = field(default_factory=dict)
@@ -47,12 +47,12 @@ class LogOffsets:
     in_sync: Mapping[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
     """Replicas in sync of each partition of the target, and replicas of its topic."""
     troubles: Mapping[str, str] = field(default_factory=dict)
-    """Why a cluster did not answer, by alias."""
+    """The reasons why clusters did not answer, by alias."""
     earlier: Mapping[tuple[str, int], int] = field(default_factory=dict)
-    """Ends of the source's logs at a look some seconds before, where there was one."""
+    """The ends of the source's logs some seconds before, if they were read then."""
 
     def now(self, topic: MirroredTopic) -> MirroredTopic:
-        """The topic's row with the ids that the clusters give it now."""
+        """Return the topic's row with the ids that the clusters give it now."""
         return replace(
             topic,
             source_topic_id=self.source_ids.get(topic.source_topic, topic.source_topic_id),
@@ -66,9 +66,9 @@ class SlotOwners:
 
     by_partition: Mapping[tuple[str, int], int]
     heard_ms: Mapping[int, int]
-    """When each slot that has started spoke last."""
+    """The last time that each started slot was heard."""
     silent_after_ms: Mapping[int, int] = field(default_factory=dict)
-    """After how long each of them counts as silent."""
+    """The time after which each of them counts as silent."""
 
     @classmethod
     def seen(cls, assignments: list[Assignment], statuses: list[SlotStatus]) -> "SlotOwners":
@@ -79,7 +79,7 @@ class SlotOwners:
         )
 
     def silent(self, slot: int, at_ms: int) -> bool:
-        """Whether a slot that has started has not been heard for too long, or speaks from another time."""
+        """Return whether a started slot has not been heard for too long, or has a clock of another time."""
         limit_ms = self.silent_after_ms.get(slot, SILENT_MS)
         return slot in self.heard_ms and abs(at_ms - self.heard_ms[slot]) > limit_ms
 
@@ -96,7 +96,7 @@ def judged(
     asked: EndSeen = None,
     by_key: bool = False,
 ) -> PartitionLine:
-    """Return the line of one source partition. `asked`: what the driver saw of its end last."""
+    """Return the line of one source partition. `asked` is the end that the driver saw last."""
     tp, topic = (topic.source_topic, number), logs.now(topic)
     source = logs.source.get(tp)
     target_end = NOT_ASKED if by_key else logs.target.get((topic.target_topic, number))
@@ -133,19 +133,23 @@ def judged(
 
 
 def _append_mode(row: PartitionProgress) -> str:
-    """Return what keeps records of a partition from being on the target twice."""
+    """Return the means that keep records of a partition from being on the target twice."""
     return "transactions" if row.transactional else "read back" if row.read_back else "idempotent"
 
 
 def _is_exact(row: PartitionProgress) -> bool:
-    """Return whether the target has each record of a partition once. None was found twice or passed over, and no policy
-    led the copy past a gap."""
+    """Return whether the target has each record of a partition once.
+
+    None was found twice or passed over, and no policy led the copy past a gap.
+    """
     return not (row.doubled or row.gaps or row.given_up or row.target_lost or row.quarantined)
 
 
 def is_conclusive(rows: Iterable[Row], at_ms: int, logs: LogOffsets) -> bool:
-    """Whether each row that is behind the source is recent. If one is not, one check cannot distinguish an idle
-    partition from a stalled one."""
+    """Return whether each row that is behind the source is recent.
+
+    If one is not, one check cannot distinguish an idle partition from a stalled one.
+    """
     return all(
         at_ms - row.at_ms <= WRITES_WITHIN_MS
         or row.phase != COPYING
@@ -169,8 +173,10 @@ def _standing(
     at_ms: int,
     by_key: bool,
 ) -> tuple[str, str]:
-    """Its state in one word, and the reason where it is not plain: `copying` only where everything that can be known
-    says so."""
+    """Return the partition's state in one word, and the reason if it is not plain.
+
+    It is `copying` only if everything that can be known says so.
+    """
     if row is not None and row.phase == "halted":
         return "halted", ""
     if wanted != "running":
@@ -207,8 +213,10 @@ def _why_stalled(topic: MirroredTopic, number: int, logs: LogOffsets) -> str:
 def _lag_ms(
     row: PartitionProgress | None, asked: EndSeen, lag: int | None, state: str, heard_ms: int, at_ms: int
 ) -> int | None:
-    """Return how long the oldest record that is missing has been in the source's log; None: unknown. It counts from
-    when its slot or the driver saw it there. `row`: of the log that there is now."""
+    """Return how long the oldest missing record has been in the source's log, in milliseconds, or None if unknown.
+
+    The time counts from when its slot or the driver saw it there. `row` is of the log that there is now.
+    """
     if lag is None:
         return None
     if not lag:

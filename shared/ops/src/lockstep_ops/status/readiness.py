@@ -1,4 +1,4 @@
-"""What prevents a switch of clients to the target, by the lines of a flow's report. Pure."""
+"""The blockers of a switch of clients to the target, by the lines of a flow's report. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -31,9 +31,19 @@ def blockers_in(
     members: Mapping[str, Sequence[str]],
     limits: SwitchLimits,
 ) -> tuple[Blocker, ...]:
-    """Return what keeps the flow from being ready; none, if the flow copies nothing by the file. `services`: why they
-    fail, by name. `away`: why a cluster did not answer, by alias. `members`: of groups on the target, as far as they
-    are known."""
+    """Return what keeps the flow from being ready. It is empty if the flow copies nothing by the file.
+
+    Args:
+        report: The flow's report.
+        flow: The flow.
+        groups: The groups' rows.
+        groups_unknown: Why the groups are not known, if so.
+        groups_age_ms: The age of what is known of the groups.
+        services: Why services fail, by name.
+        away: Why a cluster did not answer, by alias.
+        members: The members of groups on the target, as far as they are known.
+        limits: What has to hold before a switch.
+    """
     if not any(line.service == COPIES for line in report.services):
         return ()
     facts = SwitchFacts(
@@ -72,7 +82,7 @@ def _reported(text: str) -> Reason:
 
 
 def blockers_without_rows(flow: Flow, why: str, *, never_run: bool) -> tuple[Blocker, ...]:
-    """Of a flow whose state topic cannot be read."""
+    """Return the blockers of a flow whose state topic cannot be read."""
     if never_run:
         return (Blocker.with_details(SwitchReason.NOTHING_COPIED, "", {"never_run": 1}),)
     return find_blockers(
@@ -82,7 +92,7 @@ def blockers_without_rows(flow: Flow, why: str, *, never_run: bool) -> tuple[Blo
 
 
 def blockers_as_json(blockers: Iterable[Blocker]) -> list[dict[str, Any]]:
-    """For programs: the reason is a word of `docs/reference/switch.md`."""
+    """Return the blockers as JSON values. The reason is a word of `docs/reference/switch.md`."""
     return [
         {"reason": blocker.reason.word, "subject": blocker.subject, "text": format_blocker(blocker)}
         | {"blocks": blocker.blocks, "cause": blocker.cause.to_json(), "details": dict(blocker.details)}

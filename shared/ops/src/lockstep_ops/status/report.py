@@ -1,4 +1,4 @@
-"""How a flow is, as one value: a line for each of its parts, and what is in trouble. Pure."""
+"""The report of a flow as one value: a line for each of its parts, and what is in trouble. Pure."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -19,38 +19,44 @@ COPIES = "data-plane"
 """The service without which a flow copies nothing."""
 
 UNASSIGNED, SILENT, STALLED, UNKNOWN = "unassigned", "silent", "stalled", "unknown"
-"""Why a partition whose row says `copying` may not be copied. No slot that has started has it. That slot has not
-reported lately. The source has more and the copy does not move. What both logs hold is not known."""
+"""The states of a partition whose row says `copying` and that may not be copied.
+
+`unassigned`: no slot that has started has it. `silent`: its slot has not reported lately. `stalled`: the source has
+more and the copy does not move. `unknown`: what both logs hold is not known.
+"""
 
 
 AHEAD_ON_TARGET, REWOUND_ON_SOURCE = "ahead on target", "rewound on source"
-"""The state of a group whose offset on the target is beyond its place."""
+"""The states of a group whose offset on the target is beyond its place."""
 
 IN_USE, REFUSED, CONTESTED = "in use on target", "refused", "contested"
-"""The state of a group that is not moved: it has members there, or the target does not take it. Or another flow feeds
-the same topic, and the group would skip records of that one."""
+"""The states of a group that is not moved.
+
+`in use on target`: it has members on the target. `refused`: the target does not take it. `contested`: another flow
+feeds the same topic, and the group would skip records of that one.
+"""
 
 
 def sum_if_known(values: Sequence[int | None], together: Callable[[Iterable[int]], int]) -> int | None:
-    """What they come to; None where one of them is unknown."""
+    """Return what the values come to, or None if one of them is unknown."""
     found = [value for value in values if value is not None]
     return together(found) if len(found) == len(values) else None
 
 
 def longest(values: Iterable[int]) -> int:
-    """0 of none."""
+    """Return the largest value, or 0 if there is none."""
     return max(values, default=0)
 
 
 class FailableLine:
-    """What may fail. `cause`: why it does; NO_REASON: it does not."""
+    """A line of the report that may fail. `cause` says why it does; with `NO_REASON` it does not."""
 
     __slots__ = ()
     cause: Reason
 
     @property
     def trouble(self) -> str:
-        """Return the sentence of the cause, for people; "" if nothing fails."""
+        """Return the sentence of the cause for people, or "" if nothing fails."""
         return format_sentence(self.cause)
 
 
@@ -65,7 +71,11 @@ class Acting:
 
 @dataclass(frozen=True, slots=True)
 class ServiceLine(FailableLine):
-    """A service. `wanted`: of its connector. `replicas` None: not known. `leaders`: the last ones that said so."""
+    """A service.
+
+    `wanted` is the desired state of its connector. `replicas` is None if not known. `leaders` are the last ones that
+    said they are.
+    """
 
     service: str
     connector: str
@@ -77,9 +87,12 @@ class ServiceLine(FailableLine):
 
 @dataclass(frozen=True, slots=True)
 class TopicLine(FailableLine):
-    """A source topic with what its partitions come to. `lag_ms`: the longest; None, as of `lag_records`: of some
-    partitions it is unknown. `begun`: partitions with progress. `phase`: its row's, or `not begun` where the flow
-    selects it and has no row of it yet."""
+    """A source topic with the sums of its partitions.
+
+    `lag_ms` is the longest of its partitions. It is None if it is unknown of some partition; so is `lag_records`.
+    `begun` counts partitions with progress. `phase` is that of its row, or `not begun` if the flow selects it and has
+    no row of it yet.
+    """
 
     topic: str
     remote: str
@@ -94,14 +107,17 @@ class TopicLine(FailableLine):
     passed_over: int = 0
     """Records quarantined, and offsets given up or lost on the target: they never come, and are not behind."""
     note: str = ""
-    """By which rule it is left out, or is mirrored or renamed as a heartbeats topic."""
+    """The rule by which the topic is left out, or is mirrored or renamed as a heartbeats topic."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionLine(FailableLine):
-    """A source partition. `phase`: its row's, or `not begun`; `state`: what it does now (`partition_status.py`), and
-    `why`. `lag_records`: what a reader of the target cannot read yet; None: unknown. `upstream`: last offset that is
-    durable downstream. `written_ms`: when its row was written, 0 where there is none."""
+    """A source partition.
+
+    `phase` is that of its row, or `not begun`. `state` is what it does now (`partition_status.py`), and `why` the
+    reason. `lag_records` is what a reader of the target cannot read yet; None means unknown. `upstream` is the last
+    offset that is durable downstream. `written_ms` is when its row was written, or 0 without a row.
+    """
 
     topic: str
     partition: int
@@ -121,22 +137,27 @@ class PartitionLine(FailableLine):
     given_up: int = 0
     target_lost: int = 0
     appends: str = ""
-    """What keeps records from being on the target twice: `idempotent` | `transactions` | `read back`; "" where nothing
-    was copied yet."""
+    """The means by which records are on the target only once: `idempotent` | `transactions` | `read back`.
+
+    It is "" if nothing was copied yet.
+    """
     doubled: int = 0
     """Records that were found on the target twice."""
     exact: bool | None = None
-    """Whether the target has each record from the first start on once; None: nothing was copied yet."""
+    """True if the target has each record from the first start on once. None: nothing was copied yet."""
 
     @property
     def passed_over(self) -> int:
-        """What of the source never comes to the target, as far as it is counted."""
+        """Return how many source records never come to the target, as far as they are counted."""
         return self.quarantined + self.given_up + self.target_lost
 
 
 @dataclass(frozen=True, slots=True)
 class SlotLine(FailableLine):
-    """A slot of the data plane, as it sees itself. `resting`: partitions of its assignment that are to rest."""
+    """A slot of the data plane, as it sees itself.
+
+    `resting` counts partitions of its assignment that are to rest.
+    """
 
     slot: int
     phase: str
@@ -149,8 +170,11 @@ class SlotLine(FailableLine):
 
 @dataclass(frozen=True, slots=True)
 class GroupLine(FailableLine):
-    """A consumer group: `exact`, `behind`, `waiting` count its partitions. `records`: how many are read again at most,
-    where that is known. `why`: the commonest reason for waiting."""
+    """A consumer group.
+
+    `exact`, `behind` and `waiting` count its partitions. `records` is how many are read again at most, where that is
+    known. `why` is the commonest reason for waiting.
+    """
 
     group: str
     phase: str
@@ -162,16 +186,18 @@ class GroupLine(FailableLine):
     why: str = ""
     cause: Reason = NO_REASON
     ahead_on_target: int = 0
-    """Partitions in which the target's group is beyond its place: a consumer that continues there skips records."""
+    """The number of partitions in which the target's group is beyond its place. Its consumers would skip records."""
     rewound_on_source: int = 0
     """The same, because the group went back on the source and the target's did not."""
     held: str = ""
-    """Why the target's group is not moved: `in-use` | `refused` | `contested`; "" if it is, or if no move was asked
-    for."""
+    """The reason why the target's group is not moved: `in-use` | `refused` | `contested`.
+
+    It is "" if it is moved, or if no move was asked for.
+    """
 
     @property
     def readiness(self) -> str:
-        """The least ready of its partitions in one word, or that it fails."""
+        """Return the readiness of its least ready partition in one word, or that it fails."""
         if self.cause:
             return REFUSED if self.held == "refused" and self.phase != "failing" else "failing"
         if self.held_back:
@@ -182,7 +208,7 @@ class GroupLine(FailableLine):
 
     @property
     def held_back(self) -> str:
-        """Why the target's group is not where the translation says, in words; "" where that is unknown."""
+        """Return why the target's group is not where the translation says, in words, or "" if that is unknown."""
         if self.rewound_on_source:
             return REWOUND_ON_SOURCE
         if self.ahead_on_target:
@@ -192,9 +218,12 @@ class GroupLine(FailableLine):
 
 @dataclass(frozen=True, slots=True)
 class AclLine(FailableLine):
-    """The state of ACL sync. `owned`: those on the target that are ours to take back, `revoked` those of them that the
-    source has no more. `left_out_for`: (why, how many), `left_out_named`: (binding, why). `reason`: why the phase is
-    what it is; `notes`: what an operator should know though nothing fails."""
+    """The state of ACL sync.
+
+    `owned` counts the ACLs on the target that are Lockstep's to revoke, and `revoked` those of them that the source has
+    no more. `left_out_for` has pairs of why and how many, `left_out_named` pairs of binding and why. `reason` says why
+    the phase is what it is. `notes` are what an operator should know though nothing fails.
+    """
 
     phase: str
     copied: int
@@ -210,7 +239,10 @@ class AclLine(FailableLine):
 
 @dataclass(frozen=True, slots=True)
 class ClusterLine:
-    """A cluster of the flow: what it looks like, and the requests without which the flow goes on there."""
+    """A cluster of the flow: the product that it looks like, and the requests that it lacks.
+
+    The flow can do without these requests.
+    """
 
     alias: str
     product: str
@@ -246,7 +278,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableTopic:
-    """Hold how many records of a topic one replica passed over since it began, because they cannot be read."""
+    """The number of records of a topic that one replica passed over since it began, because they cannot be read."""
 
     service: str
     instance: str
@@ -267,40 +299,40 @@ class Report:
     groups: tuple[GroupLine, ...]
     acls: AclLine | None
     heartbeat: str
-    """`beating` | `failing`; "" before the first beat."""
+    """The state of the heartbeats: `beating` | `failing`, or "" before the first one."""
     held_back: tuple[PausedPart, ...]
     troubles: tuple[Trouble, ...]
     switch_blockers: tuple[Blocker, ...] = ()
-    """What prevents that clients move to the target, causes first, and notes behind them."""
+    """The blockers of a move of clients to the target: causes first, notes behind them."""
     empty_selections: tuple[str, ...] = ()
-    """What the filters select nothing of, as sentences: topics, groups."""
+    """The filters that select nothing, as sentences: topics, groups."""
     unreadable: tuple[UnreadableTopic, ...] = ()
     clusters: tuple[ClusterLine, ...] = ()
 
     @property
     def switch_ready(self) -> bool | None:
-        """Whether clients can move to the target now; None: the flow copies nothing, by the file."""
+        """Return whether clients can move to the target now, or None if the flow copies nothing by the file."""
         copies = any(line.service == COPIES for line in self.services)
         return is_ready(self.switch_blockers) if copies else None
 
     @property
     def lag_records(self) -> int | None:
-        """None: of some partitions it is unknown."""
+        """Return the lag in records, or None if that of some partition is unknown."""
         return None if self.lag_unknown else self.lag_at_least
 
     @property
     def lag_at_least(self) -> int:
-        """Over the partitions of which it is known."""
+        """Return the lag in records over the partitions of which it is known."""
         return sum(line.lag_records or 0 for line in self.partitions)
 
     @property
     def lag_unknown(self) -> int:
-        """Partitions whose lag is unknown."""
+        """Return the number of partitions whose lag is unknown."""
         return sum(line.lag_records is None for line in self.partitions)
 
     @property
     def lag_ms(self) -> int | None:
-        """The longest of all partitions; None: of some it is unknown."""
+        """Return the longest lag of all partitions in milliseconds, or None if that of some is unknown."""
         return sum_if_known([line.lag_ms for line in self.partitions], longest)
 
     @property
@@ -309,27 +341,29 @@ class Report:
 
     @property
     def appends(self) -> dict[str, int]:
-        """Partitions by what keeps their records from being on the target twice."""
+        """Return the number of partitions by the means that keep their records from being on the target twice."""
         return dict(Counter(line.appends for line in self.partitions if line.appends).most_common())
 
     @property
     def exact(self) -> bool | None:
-        """Whether the target has each record once, of all partitions that are copied; None: there is none."""
+        """Return whether the target has each record of all copied partitions once, or None if there is none."""
         known = [line.exact for line in self.partitions if line.exact is not None]
         return all(known) if known else None
 
     @property
     def not_copying(self) -> dict[str, int]:
-        """Partitions that are not copied now, by their state."""
+        """Return the number of partitions that are not copied now, by their state."""
         return dict(Counter(line.state for line in self.partitions if line.state != COPYING).most_common())
 
     @property
     def groups_held(self) -> dict[str, int]:
-        """Groups that are not on the target where the translation says, by why."""
+        """Return the number of groups that are not on the target where the translation says, by the reason."""
         return dict(Counter(line.held_back for line in self.groups if line.held_back).most_common())
 
     @property
     def fine(self) -> bool:
-        """Nothing is in trouble, every partition copies, and it is known how far behind each is. Every group that is
-        moved is at its place."""
+        """Return whether nothing is in trouble.
+
+        Then every partition copies, and it is known how far behind each is. Every group that is moved is at its place.
+        """
         return not (self.troubles or self.not_copying or self.lag_unknown or self.groups_held)

@@ -83,12 +83,22 @@ def build_report(
     limits: SwitchLimits,
     members: Mapping[str, Sequence[str]] = NO_MEMBERS,
 ) -> Report:
-    """`rows`: the fold of the state topic, by key. `services`: those that have work in this flow, by the file.
-    `replicas`: how many of each run; absent: not known, in `replicas_unknown` for another reason than a permission.
-    `unreadable`: sentences about rows that are none.
-    `states`: what the file says of connectors. `logs`: what the clusters said, None: they were not asked. `by_key`:
-    keys choose the target's partition. `limits`: what has to hold before a switch. `members`: of groups that have some
-    on the target, by group."""
+    """Build the report of a flow from its rows.
+
+    Args:
+        flow: The flow.
+        rows: The fold of the state topic, by key.
+        at_ms: The moment of the report, in Unix milliseconds.
+        services: The services that have work in this flow, by the file.
+        replicas: How many replicas of each service run. If one is absent the number is not known.
+        replicas_unknown: Services whose number is unknown for another reason than a permission.
+        unreadable: Sentences about records that are no rows.
+        states: What the file says of connectors.
+        logs: What the clusters said. None: they were not asked.
+        by_key: Whether keys choose the target's partition.
+        limits: What has to hold before a switch.
+        members: The members of groups on the target, by group.
+    """
     seen = _Seen(
         rows, services, replicas or {}, frozenset(replicas_unknown), states, logs or LogOffsets(), at_ms, by_key
     )
@@ -149,7 +159,7 @@ def build_report(
 
 @dataclass
 class _Seen:
-    """The rows, sorted by what they are about."""
+    """The rows of a flow, sorted by their subject."""
 
     rows: InitVar[Mapping[str, Row]]
     _services: Collection[str]
@@ -170,11 +180,14 @@ class _Seen:
         return cast(list[R], self._by_kind.get(kind, []))
 
     def of_present_services(self, kind: type[R]) -> list[R]:
-        """Without those of a service that the file has switched off since: they say nothing of today."""
+        """Return the rows of this kind, without those of a service that the file has switched off since.
+
+        Such rows say nothing of today.
+        """
         return self.all(kind) if kind.owned_by in self._services else []
 
     def empty_selections(self, flow: Flow) -> Iterable[str]:
-        """Say what the filters select nothing of, though it is there."""
+        """Return sentences about filters that select nothing of what exists."""
         if self.logs.topic_count.is_nothing and COPIES in self._services:
             yield self.logs.topic_count.sentence("topics", flow.source, TOPIC_KEYS)
         for row in self.of_present_services(SourceGroupsStatus)[:1]:
@@ -213,7 +226,7 @@ class _Seen:
         return ReasonCode.REPLICAS_UNKNOWN.to_reason() if service in self._replicas_unknown else NO_REASON
 
     def partitions(self) -> Iterable[PartitionLine]:
-        """Of topics that are selected: every partition. Of topics that are gone, or wanted no more: none."""
+        """Yield every partition of selected topics, and none of topics that are gone or no longer selected."""
         known = progress_by_partition(self.all(PartitionProgress))
         failing = dict(pair for row in self.all(SlotStatus) if row.phase == "started" for pair in row.causes)
         asked = {tp: seen for ends in self.all(SourceEnds) for tp, seen in ends.by_partition().items()}
@@ -243,7 +256,7 @@ class _Seen:
                 yield line
 
     def _topics(self) -> list[MirroredTopic]:
-        """The rows, and one each for topics that are selected and have none yet."""
+        """Return the rows of topics, and a new row for each topic that is selected and has none yet."""
         rows = list(self.all(MirroredTopic))
         new = self.logs.selected.keys() - {row.source_topic for row in rows}
         rows += [MirroredTopic(source_topic=name, target_topic="", phase=NOT_BEGUN) for name in new]
@@ -309,7 +322,7 @@ class _Seen:
 
 
 def _slot_failure(row: SlotStatus) -> Reason:
-    """Return what fails in a slot as it says itself; NO_REASON if nothing does."""
+    """Return the failure that a slot reports of itself, or NO_REASON."""
     if not row.causes:
         return NO_REASON
     (what, cause), more = row.causes[0], len(row.causes) - 1

@@ -1,4 +1,4 @@
-"""Show a reason to programs (no I/O, no clock)."""
+"""A reason as programs read it (no I/O, no clock)."""
 
 from typing import Any
 

@@ -22,22 +22,32 @@ class FollowedRows(Protocol):
 
     @property
     def rows(self) -> Mapping[str, Row]:
-        """Return those that have come."""
+        """Return the rows that were read."""
 
     @property
     def unreadable(self) -> Collection[str]:
         """Return sentences about records that are no rows."""
 
     async def catch_up_now(self) -> None:
-        """Return once everything was read that is in the topic now. Raises ClusterError."""
+        """Return once everything was read that is in the topic now.
+
+        Raises:
+            ClusterError: The topic cannot be read.
+        """
 
     async def wait_until(self, holds: Callable[[], bool], within_s: float) -> bool:
         """Return once the rows make `holds` true, or after `within_s` seconds with False."""
 
 
 class StateTopicRows:
-    """The rows of one flow that count, as far as they were read. `client`: its client id on the target. `on_record` is
-    called after each record. `silent_s`: for how long nothing may come while the topic is read to its end."""
+    """The rows of one flow that count, as far as they were read.
+
+    Args:
+        settings: The flow.
+        client: The client id on the target.
+        on_record: It is called after each record.
+        silent_s: The seconds for which nothing may come while the topic is read to its end.
+    """
 
     def __init__(
         self,
@@ -66,11 +76,14 @@ class StateTopicRows:
 
     @asynccontextmanager
     async def following(self) -> AsyncIterator[TopicFollower]:
-        """Read what is in the topic, and go on reading. At the end the reading thread is not waited for: it may sit in
-        a question to a cluster that is gone.
+        """Read what is in the topic, and go on reading.
 
-        Raises ClusterError for a target that does not answer, which is not waited for, or whose topic has no leader.
-        Raises TopicMissing where the flow has never run, and NewerVersion.
+        At the end the reading thread is not waited for: it may wait for the answer of a cluster that is gone.
+
+        Raises:
+            ClusterError: The target does not answer, which is not waited for, or the topic has no leader.
+            TopicMissing: The flow has never run.
+            NewerVersion: A row is of a newer release.
         """
         follower = await self._follower()
         follower.start()
@@ -81,7 +94,11 @@ class StateTopicRows:
             follower.end()
 
     async def _follower(self) -> TopicFollower:
-        """Not started. Raises ClusterError: the follower itself would try again for ever."""
+        """Return a follower that is not started.
+
+        Raises:
+            ClusterError: The target does not answer. The follower itself would try again for ever.
+        """
         await target_client(self._settings).probe()
         return target_follower(self._settings, self._client, self.topic, self._apply, partitions=[0])
 

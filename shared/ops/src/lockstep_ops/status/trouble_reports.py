@@ -1,4 +1,4 @@
-"""Read what replicas report on the events topic: what fails in them now, and what they passed over."""
+"""Reads what replicas report on the events topic: what fails in them now, and what they passed over."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
@@ -20,12 +20,14 @@ REPORTS = "reports of services"
 
 
 async def read_reports(settings: FlowSettings, silent_s: float) -> tuple[list[TroubleReport], list[Trouble]]:
-    """Return what the replicas of a flow report now, and why something of it is not known. Raises nothing for a target
-    that does not answer: that is among the latter. A flow without an events topic has no reports.
+    """Return what the replicas of a flow report now, and why something of it is not known.
+
+    A target that does not answer raises nothing: that is among the latter. A flow without an events topic has no
+    reports.
 
     Args:
-        settings: Of the flow.
-        silent_s: For how long nothing may come of the topic.
+        settings: The flow.
+        silent_s: The seconds for which nothing may come of the topic.
     """
     topic, since_ms = events_topic(settings.flow, settings.group_id), now_ms() - LONGEST_VALID_MS
     records: list[Record] = []
@@ -71,8 +73,8 @@ def reported_troubles(reports: Iterable[TroubleReport], shown: Collection[Troubl
     """Return what fails in replicas, once for all services in which the same fails.
 
     Args:
-        reports: The present ones.
-        shown: Troubles that are shown already. A cluster that is away is not said again.
+        reports: The present reports.
+        shown: Troubles that are shown already. A cluster that is away is not named again.
     """
     away = {trouble.what for trouble in shown}
     services: dict[str, set[str]] = defaultdict(set)
@@ -85,7 +87,7 @@ def reported_troubles(reports: Iterable[TroubleReport], shown: Collection[Troubl
 
 
 def unreadable_topics(reports: Sequence[TroubleReport]) -> tuple[UnreadableTopic, ...]:
-    """Return what each replica passed over, as far as it passed over anything."""
+    """Return the records that each replica passed over, if any."""
     return tuple(
         UnreadableTopic(report.service, report.instance, topic, count)
         for report in reports

@@ -1,4 +1,4 @@
-"""Say why a flow has no state topic, as far as its services and the target say it."""
+"""The reasons why a flow has no state topic, as far as its services and the target tell."""
 
 from dataclasses import dataclass
 
@@ -12,12 +12,12 @@ from lockstep_ops.status.trouble_reports import read_reports, reported_troubles
 
 @dataclass(frozen=True, slots=True)
 class WithoutRows:
-    """Why a flow has no state topic."""
+    """The reasons why a flow has no state topic."""
 
     causes: tuple[str, ...]
-    """Why its services do not begin, as they or the target say it."""
+    """The reasons why its services do not begin, in their words or the target's."""
     unknown: str = ""
-    """Why something of this could not be asked; "": all was."""
+    """The reason why something of this could not be asked. "": all was asked."""
 
     @property
     def never_run(self) -> bool:
@@ -30,12 +30,13 @@ class WithoutRows:
 
 
 async def look_without_rows(settings: FlowSettings, silent_s: float) -> WithoutRows:
-    """Return why the services of a flow do not begin, as far as that can be asked. Raises nothing for a target that
-    does not answer.
+    """Return why the services of a flow do not begin, as far as that can be asked.
+
+    A target that does not answer raises nothing.
 
     Args:
-        settings: Of the flow.
-        silent_s: For how long nothing may come of the topic in which services report.
+        settings: The flow.
+        silent_s: The seconds for which nothing may come of the topic in which services report.
     """
     reports, unread = await read_reports(settings, silent_s)
     causes = [f"{trouble.what}: {trouble.why}" for trouble in (*reported_troubles(reports), *unread)]
@@ -47,8 +48,13 @@ async def look_without_rows(settings: FlowSettings, silent_s: float) -> WithoutR
 
 
 async def _why_not_created(settings: FlowSettings) -> str:
-    """Return why the target would not create the topics that the services of a flow begin with; "" if it would.
-    Nothing is created. Raises ClusterError if the target does not answer."""
+    """Return why the target would not create the topics that the flow's services begin with, or "" if it would.
+
+    Nothing is created.
+
+    Raises:
+        ClusterError: The target does not answer, or refuses.
+    """
     target = target_client(settings)
     brokers = await target.broker_count()
     topics = flow_topics(settings.flow, settings.group_id, settings.control.replication_factor)

@@ -1,1 +1,1 @@
-"""Move clients from one side of a flow to the other."""
+"""The switch of clients from one side of a flow to the other."""

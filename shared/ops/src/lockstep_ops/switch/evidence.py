@@ -1,4 +1,4 @@
-"""What a switch leaves to read: its steps with their times, positions, groups, what was lost (no I/O, no clock)."""
+"""The record that a switch leaves: its steps with their times, positions, groups, what was lost (no I/O, no clock)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,10 @@ from lockstep_state.rows.state_rows import Row, Switch, SwitchGroup, SwitchTopic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Of one switch, finished or not. `rows`: of its flow. `lasting`: what an abort did not take back."""
+    """The evidence of one switch, finished or not.
+
+    `rows` are those of its flow. `lasting` is what an abort did not take back.
+    """
 
     row: Switch
     flow: Flow
@@ -23,19 +26,19 @@ class Evidence:
 
     @property
     def topics(self) -> list[SwitchTopic]:
-        """The positions that this switch wrote down."""
+        """Return the positions that this switch wrote down."""
         return [
             row for _, row in sorted(self.rows.items()) if isinstance(row, SwitchTopic) and row.switch == self.row.id
         ]
 
     @property
     def lost_unknown(self) -> int:
-        """Partitions of which it is not known how many records are lost."""
+        """Return the number of partitions of which it is not known how many records are lost."""
         return sum(missing < 0 for topic in self.topics for missing in topic.missing)
 
     @property
     def lost(self) -> int | None:
-        """Return how many records are lost of those that the source was known to have; None: not counted yet."""
+        """Return how many records are lost of those that the source was known to have, or None if not counted yet."""
         return None if self.row.verb == Verb.FAILOVER and not self.topics else self.row.lost
 
     @property
@@ -53,13 +56,13 @@ class Evidence:
 
     @property
     def known_words(self) -> str:
-        """Say in words up to when it was known what the source had."""
+        """Return a text that says up to when it was known what the source had."""
         row = self.row
         records, groups = (_moment(ms) or "a time not known" for ms in (row.source_known_ms, row.groups_known_ms))
         return f"its records up to {records}, its groups up to {groups}"
 
     def as_json(self) -> dict[str, Any]:
-        """For programs, and to keep. Times are RFC 3339, in UTC."""
+        """Return the evidence as JSON values. Times are RFC 3339, in UTC."""
         row = self.row
         return {
             "switch": row.id,
@@ -101,7 +104,7 @@ class Evidence:
 
     @property
     def groups(self) -> list[SwitchGroup]:
-        """The groups as this switch left them."""
+        """Return the groups as this switch left them."""
         return [
             row for _, row in sorted(self.rows.items()) if isinstance(row, SwitchGroup) and row.switch == self.row.id
         ]
@@ -133,7 +136,7 @@ class Evidence:
         )
 
     def _verdict(self, topic: str, number: int) -> dict[str, Any] | None:
-        """What verification knew of the copy; None: the copy that there is was never compared."""
+        """Return what verification knew of the copy, or None if the present copy was never compared."""
         row = self._verified(topic, number)
         if row is None:
             return None
@@ -168,7 +171,7 @@ class Evidence:
         }
 
     def as_markdown(self) -> str:
-        """A page to keep."""
+        """Return the evidence as a page in Markdown."""
         row = self.row
         lines = [
             f"# {row.verb.capitalize()} {self.flow}" + (" (drill)" if row.drill else ""),

@@ -36,7 +36,7 @@ class ForwardFlow:
     def __init__(
         self, forward: OppositeFlow, clusters: SwitchClusters, way_back: FollowedFlow, names: Sequence[str]
     ) -> None:
-        """`names`: topics, as on its source; empty: all."""
+        """Take both flows. `names` are topics as on the forward flow's source; empty means all."""
         self._names = names
         self._forward = forward
         self.settings = forward.settings
@@ -44,8 +44,14 @@ class ForwardFlow:
         self._way_back = way_back
 
     async def diverged(self) -> DivergedRecords:
-        """Records that its source has and its target has not, but for those that the way back has copied there. Raises
-        ClusterError, and StepFailed where it is not known which these are."""
+        """Return the records that the forward flow's source has and its target has not.
+
+        Records that the way back has copied to the source do not count.
+
+        Raises:
+            StepFailed: It is not known which records those are.
+            ClusterError: A cluster does not answer, or refuses.
+        """
         forward = await self._forward.follow()
         topics = selected_topics(forward, self._names)
         ends, starts = await self._clusters.source_ends(topics), await self._clusters.source_starts(topics)
@@ -55,7 +61,11 @@ class ForwardFlow:
             raise StepFailed(unknown.reason) from unknown
 
     async def settle(self, row: Switch, progress: WorkProgress, within_s: float) -> str:
-        """Do with them what the operator said: copy them, or leave them out for good. Raises StepFailed."""
+        """Do with diverged records what the operator said: copy them, or leave them out for good.
+
+        Raises:
+            StepFailed: The operator did not decide, or it cannot be done.
+        """
         found = await self.diverged()
         if not found:
             if row.diverged == "copy":  # a command that ended half-way has resumed the flow
@@ -83,7 +93,11 @@ class ForwardFlow:
             raise StepFailed(f"not copied within {within_s:g} s: {left}")
 
     async def rest(self, row: Switch) -> str:
-        """Let the flow, or its topics, be paused or stopped as before the switch. Raises StepFailed."""
+        """Pause or stop the flow or its topics again, as before the switch.
+
+        Raises:
+            StepFailed: A service refused or did not answer.
+        """
         flow = self.settings.flow
         if row.opposite_paused:
             await self._clusters.command_each(PAUSE, [Scope(ScopeKind.TOPIC, name) for name in row.opposite_paused])
@@ -93,7 +107,7 @@ class ForwardFlow:
         return f"{flow} is {row.opposite_was} again"
 
     async def _leave(self, found: Mapping[TopicPartition, int]) -> None:
-        """Let the flow begin behind what its source has now. It has to be stopped."""
+        """Let the flow begin behind what its source has now. The flow has to be stopped."""
         ends = await self._clusters.source_ends(selected_topics(await self._forward.follow(), self._names))
         if gone := sorted(found.keys() - ends.keys()):
             topic, number = gone[0]
@@ -107,7 +121,7 @@ class ForwardFlow:
 
 
 def undecided(settings: FlowSettings, found: DivergedRecords) -> Reason:
-    """Return what to decide about records that one cluster lacks."""
+    """Return the refusal about records that one cluster lacks: the operator has to decide."""
     source, target = settings.flow.source, settings.flow.target
     code = RefusalCode.DIVERGED_AT_MOST if found.at_most else RefusalCode.DIVERGED
     named = partitions_by_count(found.counts)

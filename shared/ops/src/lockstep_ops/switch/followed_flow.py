@@ -43,13 +43,21 @@ class FollowedFlow:
             yield self
 
     async def catch_up(self, offset: int) -> None:
-        """Return once the record at this offset was read. Raises ClusterError if it does not come."""
+        """Return once the record at this offset was read.
+
+        Raises:
+            ClusterError: It is not read in time.
+        """
         if not await self.wait_until(lambda: self._rows.fold.position >= offset, CAUGHT_UP_WITHIN_S):
             alias = self.settings.flow.target
             raise ClusterError(alias, f"{alias}: the state topic cannot be read up to offset {offset}")
 
     async def catch_up_now(self) -> None:
-        """Return once everything was read that is in the topic now. Raises ClusterError."""
+        """Return once everything was read that is in the topic now.
+
+        Raises:
+            ClusterError: The topic cannot be read to its end.
+        """
         topic = self._rows.topic
         ends = await target_client(self.settings).end_offsets([(topic, 0)])
         if (topic, 0) not in ends:
@@ -57,8 +65,10 @@ class FollowedFlow:
         await self.catch_up(ends[topic, 0] - 1)
 
     async def wait_until(self, holds: Callable[[], bool], within_s: float) -> bool:
-        """Return once the rows make `holds` true, or after `within_s` seconds with False. Raises what ends the
-        follower."""
+        """Return True once the rows make `holds` true, or False after `within_s` seconds.
+
+        It raises what ends the follower.
+        """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + within_s
         ended = asyncio.ensure_future(self._follower.failed())
@@ -83,9 +93,9 @@ class FollowedFlow:
 
 
 class OppositeFlow:
-    """The flow in the other direction, whose rows are on the source. Use within `async with`.
+    """The flow in the other direction, whose rows are on the source. Use it within `async with`.
 
-    They are read when they are needed first: a failover does without its source.
+    Its rows are first read when they are needed, because a failover does without its source.
     """
 
     def __init__(self, settings: FlowSettings) -> None:

@@ -34,8 +34,15 @@ class GroupActions:
         self._within_s = within_s
 
     async def move(self, row: Switch, *, source: bool) -> tuple[str, int]:
-        """Have all groups moved to their places on the target, and check that they are there. `source`: it answers.
-        Writes down where each is. Returns a text, and up to when the source's groups are known, Unix milliseconds."""
+        """Have all groups moved to their places on the target, and write down where each is.
+
+        Args:
+            row: The switch.
+            source: Whether the source answers.
+
+        Returns:
+            A text, and the moment up to which the source's groups are known, in Unix milliseconds.
+        """
         if not self._moves_groups:
             return "the file has sync.group.offsets.enabled=false, so groups stay where they are on the target", 0
         deadline = time.monotonic() + self._within_s
@@ -79,8 +86,17 @@ class GroupActions:
     async def _look_at_groups(
         self, row: Switch, ends: Mapping[TopicPartition, int], *, source: bool
     ) -> tuple[list[GroupStatus], list[GroupVerdict], int]:
-        """Have all groups moved as far as they can be. Returns their rows, the verdicts, and up to when the source's
-        groups are known. `ends`: of the source's logs that have records to read."""
+        """Have all groups moved as far as they can be.
+
+        Args:
+            row: The switch.
+            ends: The ends of those logs of the source that have records to read.
+            source: Whether the source answers.
+
+        Returns:
+            The groups' rows, the verdicts, and the moment up to which the source's groups are known, in Unix
+            milliseconds.
+        """
         topics = self._topics
         live = row.drill or bool(row.cutoff_ms)  # consumers go on reading on the source meanwhile
         before = await self._at_source(known_groups(self.log.rows), topics) if source else {}
@@ -99,7 +115,7 @@ class GroupActions:
         return groups, verdicts, readings.list_known_ms
 
     async def _unread_ends(self, row: Switch, topics: Sequence[MirroredTopic]) -> dict[TopicPartition, int]:
-        """The ends of the logs that still have records to read."""
+        """Return the ends of the source's logs that still have records to read."""
         starts = await self.clusters.source_starts(topics)
         return {where: end for where, end in known_ends(self.log.rows, row.id).items() if end > starts.get(where, 0)}
 
@@ -132,7 +148,7 @@ class GroupActions:
 
 
 def _named(verdicts: Sequence[GroupVerdict]) -> str:
-    """The first of them, with why they cannot move."""
+    """Return the first `NAMED` groups as a text, with why they cannot move."""
     named = "; ".join(f"{verdict.group} ({verdict.state}): {verdict.text}" for verdict in verdicts[:NAMED])
     return named + (f" and {len(verdicts) - NAMED} more" if len(verdicts) > NAMED else "")
 

@@ -1,4 +1,4 @@
-"""Whether consumer groups can move to the target now, and where each goes on there (no I/O, no clock)."""
+"""Judges if consumer groups can move to the target now, and where each goes on there (no I/O, no clock)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,8 +18,10 @@ NEVER_READ = GroupReadings({})
 
 @dataclass(frozen=True, slots=True)
 class GroupAtSource:
-    """A group on the source: the offsets it has committed, and the client ids of its members. `has_moved`: it has
-    committed others since the checkpoint service was asked to translate them."""
+    """A group on the source: the offsets that it has committed, and the client ids of its members.
+
+    With `has_moved` it has committed others since the checkpoint service was asked to translate them.
+    """
 
     offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
     members: tuple[str, ...] = ()
@@ -27,29 +29,38 @@ class GroupAtSource:
 
 
 class Prospect(Enum):
-    """What can still move a group that is not at its place. The value: for how many seconds a switch waits; None: as
-    long as a step may."""
+    """The means that can still move a group that is not at its place.
+
+    The value is for how many seconds a switch waits. None means as long as a step may.
+    """
 
     CONSUMERS = None
-    """Its consumers go on on the source."""
+    """The group's consumers, which go on on the source."""
     SERVICES = 20.0
     """The services of the flow, in a round or two that the switch asks for."""
     NOTHING = 3.0
-    """Nothing that a switch does. It reads once more, as what it has read may be of the moment before."""
+    """Nothing that a switch does. It reads once more, because what it has read may be of the moment before."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupVerdict:
-    """What a switch knows of one group.
+    """The verdict of a switch on one group.
 
-    state: `exact` | `behind` | `in-use` | `reading` | `moving` | `waiting` | `contested` | `skips` | `refused` |
-    `unknown`.
-    Exact: it reads nothing again. Behind: it reads at most `read_again` records again. In use: it has members on the
-    target, and is left alone. Reading: its members on the source have not read to the end. Moving: its newest position
-    is not translated or written yet. Waiting: no position is known for it. Contested: records of another flow may be
-    before its place. Skips: its position on the target is beyond the translated one. Refused: the target does not take
-    it. Unknown: it has a place, and how old the position is from which that follows is not known.
-    `known_ms`: up to when its position on the source is known, Unix milliseconds; 0: not known."""
+    The state is one of these:
+
+    - `exact`: it reads nothing again
+    - `behind`: it reads at most `read_again` records again
+    - `in-use`: it has members on the target, and is left alone
+    - `reading`: its members on the source have not read to the end
+    - `moving`: its newest position is not translated or written yet
+    - `waiting`: no position is known for it
+    - `contested`: records of another flow may be before its place
+    - `skips`: its position on the target is beyond the translated one
+    - `refused`: the target does not take it
+    - `unknown`: it has a place, and the age of the position from which that follows is not known
+
+    `known_ms` is up to when its position on the source is known, in Unix milliseconds; 0 means not known.
+    """
 
     group: str
     state: str
@@ -65,19 +76,21 @@ class GroupVerdict:
 
     @property
     def is_stuck(self) -> bool:
-        """Return whether nothing that a switch does moves it. One that skips may be passed by its place as consumers
-        read."""
+        """Return whether nothing that a switch does moves the group.
+
+        A group that skips is not stuck: its place may pass it as consumers read.
+        """
         return not self.can_move and self.prospect is Prospect.NOTHING and self.state != "skips"
 
 
 class GroupPatience:
-    """Remember for how long each group could not move, look after look."""
+    """The time for which each group could not move, look after look."""
 
     def __init__(self) -> None:
         self._since: dict[tuple[str, Prospect], float] = {}
 
     def overdue(self, left: Iterable[GroupVerdict], now_s: float) -> list[GroupVerdict]:
-        """Return those of the groups that cannot move now for which a switch waits no longer (`Prospect`)."""
+        """Return the groups that cannot move now and for which a switch waits no longer (`Prospect`)."""
         verdicts = {(verdict.group, verdict.prospect): verdict for verdict in left}
         self._since = {key: self._since.get(key, now_s) for key in verdicts}
         return [
@@ -96,11 +109,19 @@ def judge_groups(
     target_ends: Mapping[TopicPartition, int] = NOWHERE,
     readings: GroupReadings = NEVER_READ,
 ) -> list[GroupVerdict]:
-    """A verdict for each group that reads one of `topics`. `at_source`: without those that could not be asked, such as
-    all of them when the source is gone. `ends`: where the source's logs end for this switch.
-    `target_ends`: where the target's logs end. A group whose place is there has nothing more to read, although the
-    source's log ends with the marker of a transaction.
-    `readings`: up to when the positions are known."""
+    """Return a verdict for each group that reads one of the topics.
+
+    Args:
+        rows: The groups' rows.
+        at_source: The groups on the source. Groups that could not be asked are absent, as all are if the source is
+            gone.
+        members_at_target: Members of groups on the target.
+        topics: The topics.
+        ends: Where the source's logs end for this switch.
+        target_ends: Where the target's logs end. A group whose place is there has nothing more to read, although the
+            source's log ends with the marker of a transaction.
+        readings: Up to when the positions are known.
+    """
     targets = {row.target_topic: row.source_topic for row in topics}
     verdicts = []
     for row in rows:
@@ -121,7 +142,7 @@ def judge_groups(
 
 
 def _is_about(row: GroupStatus, source: GroupAtSource | None, targets: Mapping[str, str]) -> bool:
-    """Whether the group reads one of the topics, as far as its row can say no."""
+    """Return whether the group reads one of the topics, as far as its row can deny it."""
     if row.more_waiting or row.more_behind or row.more_ahead or (source is not None and source.offsets):
         return True
     listed = (*row.positions, *row.behind, *row.waiting, *row.ahead)
@@ -175,7 +196,7 @@ def _judge(
 
 
 def _skips(row: GroupStatus, targets: Mapping[str, str]) -> str:
-    """Why consumers that move would skip records, as a sentence; "" if they would not."""
+    """Return why consumers that move would skip records, as a sentence, or "" if they would not."""
     ahead = [one for one in row.ahead if one[0] in targets]
     if not ahead:
         return f"{row.more_ahead:,} more partitions are beyond their translated offsets" if row.more_ahead else ""
@@ -185,8 +206,11 @@ def _skips(row: GroupStatus, targets: Mapping[str, str]) -> str:
 
 
 def _unread(source: GroupAtSource, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """Records that its consumers have to read on the source. Of a topic that they read, a partition without a committed
-    offset counts as a whole: a consumer that begins at the end commits nothing."""
+    """Return how many records the group's consumers have to read on the source, by partition.
+
+    In a topic that they read, a partition without a committed offset counts as a whole: a consumer that begins at the
+    end commits nothing.
+    """
     topics = {topic for topic, _ in source.offsets}
     return {
         where: end - source.offsets.get(where, 0)
@@ -196,7 +220,7 @@ def _unread(source: GroupAtSource, ends: Mapping[TopicPartition, int]) -> dict[T
 
 
 def _waits(row: GroupStatus, source: GroupAtSource | None, targets: Mapping[str, str]) -> str:
-    """Why its place is not known in some partition, as a sentence; "" if all are known."""
+    """Return why the group's place is not known in some partition, as a sentence, or "" if all are known."""
     waits = [wait for wait in row.waits if wait[0] in targets]
     if waits:
         topic, number, reason = waits[0]
@@ -211,7 +235,7 @@ def _waits(row: GroupStatus, source: GroupAtSource | None, targets: Mapping[str,
 
 
 def groups_text(verdicts: Iterable[GroupVerdict]) -> str:
-    """`12 groups: 10 exact, 1 behind, 1 in-use`."""
+    """Return the number of groups by state as a text: `12 groups: 10 exact, 1 behind, 1 in-use`."""
     counts: dict[str, int] = {}
     for one in verdicts:
         counts[one.state] = counts.get(one.state, 0) + 1

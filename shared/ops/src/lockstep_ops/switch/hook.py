@@ -21,17 +21,17 @@ INHERITED = frozenset(
         *("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "SSL_CERT_FILE", "SSL_CERT_DIR"),
     }
 )
-"""Variables that a hook inherits, with `LC_*` and those of proxies. All others may hold secrets of Lockstep's own."""
+"""The variables that a hook inherits, with `LC_*` and those of proxies. All others may hold Lockstep's secrets."""
 _PROXIES = frozenset({"http_proxy", "https_proxy", "no_proxy", "all_proxy"})
 
 
 class HookFailed(Exception):
-    """The hook did not do what it is for; the message is a sentence with its last words."""
+    """The hook did not do its work. The message is a sentence with its last words."""
 
 
 @dataclass(frozen=True, slots=True)
 class HookCall:
-    """What a hook gets: a command as environment variables, an address as JSON."""
+    """The data that a hook gets. A command gets it as environment variables, an address as JSON."""
 
     id: str
     verb: str
@@ -40,14 +40,14 @@ class HookCall:
     source: str
     target: str
     result: str = ""
-    """Of the hook `after`: `done` | `aborted`."""
+    """The result, for the hook `after` only: `done` | `aborted`."""
 
     def as_environment(self) -> dict[str, str]:
-        """`LOCKSTEP_SWITCH_ID`, `..._VERB`, `..._HOOK`, `..._FLOW`, `..._SOURCE`, `..._TARGET`, `..._RESULT`."""
+        """Return the fields as environment variables: `LOCKSTEP_SWITCH_ID`, `..._VERB`, `..._HOOK` and so on."""
         return {f"LOCKSTEP_SWITCH_{name.upper()}": value for name, value in self.as_json().items()}
 
     def as_json(self) -> dict[str, str]:
-        """The fields by name."""
+        """Return the fields by name."""
         names = ("id", "verb", "hook", "flow", "source", "target", "result")
         return {name: str(getattr(self, name)) for name in names}
 
@@ -63,12 +63,23 @@ def _hook_environment(environment: Mapping[str, str], call: HookCall) -> dict[st
 
 
 async def run_hook(line: str, call: HookCall, within_s: float, secrets: Iterable[str] = ()) -> str:
-    """Run a command line, or POST to an address that begins with http. Returns its last line, or the answer's status.
+    """Run a command line, or POST to an address that begins with http.
 
-    Raises HookFailed if it does not end within `within_s` seconds: it and its children are killed then. Also if it ends
-    with another exit code than 0, or cannot be started. Also if it is answered by another status than 2xx, one that
-    redirects included. It may run twice, if the switch is killed meanwhile. What it wrote is returned and raised
-    without the secrets of its own line, and without `secrets`.
+    It may run twice, if the switch is killed meanwhile. What it wrote is returned and raised without the secrets of its
+    own line, and without `secrets`.
+
+    Args:
+        line: The command line or address.
+        call: The data for the hook.
+        within_s: The seconds that it may take. After them the command and its children are killed.
+        secrets: Texts that are not shown.
+
+    Returns:
+        Its last line, or the answer's status.
+
+    Raises:
+        HookFailed: It does not end in time, ends with another exit code than 0, or cannot be started. Or it is
+            answered by another status than 2xx; redirects count as such.
     """
     mask = SecretMask((*shown_credentials(line), *secrets)).mask
     if line.startswith(("http://", "https://")):

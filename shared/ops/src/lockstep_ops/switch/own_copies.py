@@ -1,4 +1,4 @@
-"""Tell records that only one cluster has from those that the opposite flow has copied to it."""
+"""Tells records that only one cluster has from those that the opposite flow has copied to it."""
 
 import asyncio
 from collections.abc import Mapping
@@ -24,14 +24,19 @@ WRITTEN_DOWN_S = 2.0
 """A slot writes down at least every second what it has copied."""
 
 VOUCHED_WITHIN_S = 45.0
-"""A slot says every few seconds how it is. One that was killed is started again meanwhile, and finds what it has
-copied."""
+"""The seconds within which a slot vouches for its rows.
+
+A slot writes its status every few seconds. One that was killed is started again in this time, and finds what it has
+copied.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class DivergedRecords:
-    """Records by partition that one cluster has and the other one lacks. `at_most`: the partitions of which there may
-    be fewer, because copies may be counted with them."""
+    """Records by partition that one cluster has and the other one lacks.
+
+    `at_most` are the partitions with perhaps fewer such records, because copies may be counted with them.
+    """
 
     counts: Mapping[TopicPartition, int]
     at_most: frozenset[TopicPartition] = frozenset()
@@ -51,8 +56,10 @@ class DivergedRecords:
 
 
 class CopiesUnknown(Exception):
-    """Slots have not written down yet what they copied; the message is the sentence of `reason`. `known`: the
-    partitions of which it is known."""
+    """Slots have not written down yet what they copied.
+
+    The message is the sentence of `reason`. `known` has the partitions whose diverged records are known.
+    """
 
     def __init__(self, reason: Reason, known: DivergedRecords) -> None:
         super().__init__(format_sentence(reason))
@@ -65,17 +72,19 @@ async def find_diverged(
     back: FollowedFlow,
     starts: Mapping[TopicPartition, int] | None = None,
 ) -> DivergedRecords:
-    """Return how many records before these ends a cluster has that the other one lacks, but for copies of the other's.
+    """Return how many records before these ends a cluster has that the other one lacks.
+
+    Copies from the other one do not count.
 
     Args:
-        ends: Of the logs of the cluster, read before this.
-        forth: The rows of the flow from it.
-        back: The followed rows of the flow to it. They may be older than the ends, and a slot that was killed has
-            appended records that no row has until the next one has found them. So its slots are heard first.
-        starts: Where the logs of the cluster begin; None: with their first record.
+        ends: The ends of the cluster's logs, read before this.
+        forth: The rows of the flow from the cluster.
+        back: The followed rows of the flow to it. They may be older than the ends. A slot that was killed has appended
+            records that no row has until the next slot has found them. So its slots are heard first.
+        starts: Where the logs of the cluster begin. None: with their first record.
 
     Raises:
-        CopiesUnknown: They do not speak in time.
+        CopiesUnknown: The slots do not answer in time.
     """
     witness = SlotWitness(_statuses(back.rows))
     counts = diverged_records(ends, forth, back.rows, starts)

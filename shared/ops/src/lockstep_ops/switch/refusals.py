@@ -1,4 +1,4 @@
-"""Show what speaks against a switch: a code for programs, and its sentence for people (no I/O, no clock)."""
+"""Shows what speaks against a switch: a code for programs, and its sentence for people (no I/O, no clock)."""
 
 from typing import Any, TypeAlias
 

@@ -1,4 +1,4 @@
-"""Where the logs of the source end, together with the topics that these ends are of.
+"""Reads where the logs of the source end, together with the topics that these ends are of.
 
 Topics and partitions appear while a step waits. So the topics are read again whenever the ends are read, and what
 appears counts as something that moved.
@@ -19,7 +19,7 @@ from lockstep_state.offsets import TopicPartition
 from lockstep_state.rows.state_rows import MirroredTopic
 
 STILL_S = 1.0
-"""The source's logs stand still if they end where they ended so long ago."""
+"""The seconds between two reads of the source's ends. If both are equal, the logs stand still."""
 
 FENCE = "Stop them, or say up to when to copy with --cutoff"
 
@@ -35,7 +35,7 @@ class SourceLogs(NamedTuple):
 
 
 class SourceEndsReader:
-    """Of the topics that the switch of a log is about."""
+    """A reader of the ends of the source topics that a switch is about."""
 
     def __init__(self, log: SwitchLog, clusters: SwitchClusters, progress: WorkProgress) -> None:
         self._log = log
@@ -44,7 +44,7 @@ class SourceEndsReader:
 
     @property
     def topics(self) -> list[MirroredTopic]:
-        """Those that the flow has found."""
+        """Return the topics of the switch that the flow has found."""
         return selected_topics(self._log, self._names)
 
     @property
@@ -52,8 +52,15 @@ class SourceEndsReader:
         return () if self._log.switch is None else self._log.switch.topics
 
     async def of_all(self, deadline: float, read: ReadEnds | None = None) -> SourceLogs:
-        """The logs once the flow has found every topic and partition that it selects. `read`: how the ends are read.
-        Raises NotFoundYet after the deadline."""
+        """Return the logs once the flow has found every topic and partition that it selects.
+
+        Args:
+            deadline: The moment, of `time.monotonic`, until which it waits.
+            read: It reads the ends. None: `SwitchClusters.source_ends`.
+
+        Raises:
+            NotFoundYet: Something is not found at the deadline.
+        """
         while True:
             try:
                 await self._clusters.require_found(self._log.rows, self._names)
@@ -66,8 +73,13 @@ class SourceEndsReader:
                 await asyncio.sleep(STILL_S)
 
     async def of_still_ones(self, deadline: float) -> SourceLogs:
-        """The logs once they stand still, no transaction is open that the flow waits for, and the flow has found
-        everything. Raises StepFailed after the deadline."""
+        """Return the logs once they stand still and the flow has found everything.
+
+        No transaction is open then that the flow waits for.
+
+        Raises:
+            StepFailed: That is not so at the deadline.
+        """
         before = (await self.of_all(deadline)).ends
         while True:
             await asyncio.sleep(STILL_S)
@@ -100,7 +112,12 @@ class SourceEndsReader:
 
 
 def selected_topics(flow: FollowedFlow, names: Sequence[str]) -> list[MirroredTopic]:
-    """Return the topics of the flow that a switch is about. `names`: on the source; empty: all but heartbeats."""
+    """Return the topics of the flow that a switch is about.
+
+    Args:
+        flow: The flow.
+        names: Source topics. Empty: all but heartbeats topics.
+    """
     mirrored = [row.source_topic for row in flow.rows.values() if isinstance(row, MirroredTopic)]
     return switched_topics(flow.rows, names, filter(flow.settings.policy.is_heartbeats_topic, mirrored))
 

@@ -1,4 +1,4 @@
-"""What each step of a switch does. Each may be done again after it was done, or half done."""
+"""The work of each step of a switch. Each step may be done again after it was done, or half done."""
 
 import asyncio
 import time
@@ -40,11 +40,11 @@ from lockstep_state.rows.state_rows import (
 )
 
 QUICK_S = 5.0
-"""The copy is up to date if what there was at one moment is copied within so many seconds."""
+"""The copy is up to date if everything of one moment is copied within this many seconds."""
 
 
 class StepActions:
-    """Of the flow by which the applications move."""
+    """The actions of the flow by which the applications move."""
 
     def __init__(self, log: SwitchLog, clusters: SwitchClusters, progress: WorkProgress, within_s: float) -> None:
         self.log = log
@@ -55,14 +55,19 @@ class StepActions:
 
     @property
     def topics(self) -> list[MirroredTopic]:
-        """The mirrored topics that the switch is about."""
+        """Return the mirrored topics that the switch is about."""
         return self._source.topics
 
     # -- records -------------------------------------------------------------------------------------------------------
 
     async def read_ends(self, row: Switch) -> tuple[str, int]:
-        """Write down where the source's logs end. Without a cutoff they have to stand still, unless this is a drill.
-        Returns a text, and when the ends were asked for, Unix milliseconds."""
+        """Write down where the source's logs end.
+
+        Without a cutoff they have to stand still, unless this is a drill.
+
+        Returns:
+            A text, and when the ends were asked for, in Unix milliseconds.
+        """
         deadline, cutoff_ms = time.monotonic() + self._within_s, row.cutoff_ms
         if cutoff_ms:
             logs = await self._source.of_all(deadline, lambda partitions: self.clusters.ends_at(partitions, cutoff_ms))
@@ -110,7 +115,11 @@ class StepActions:
             raise StepFailed(f"not copied within {self._within_s:g} s: {records_by_partition(left_out)}")
 
     async def _require_readable(self, topics: Sequence[MirroredTopic]) -> None:
-        """What the rows say is copied has to be in the target's logs."""
+        """Check that the target's logs have what the rows say is copied.
+
+        Raises:
+            StepFailed: A log ends before that.
+        """
         ends, progress = await self.clusters.target_ends(topics), self._partitions
         for topic in topics:
             for number in range(topic.partitions):
@@ -125,7 +134,7 @@ class StepActions:
                     )
 
     async def catch_up(self) -> str:
-        """Wait until the flow copies what comes as it comes (`QUICK_S`)."""
+        """Wait until the flow copies records as they come (`QUICK_S`)."""
         deadline = time.monotonic() + self._within_s
         copied = 0
         while True:
@@ -141,8 +150,11 @@ class StepActions:
                 raise StepFailed(f"the flow is not up to date after {self._within_s:g} s")
 
     async def settle(self, row: Switch) -> tuple[str, list[PartitionLoss], int]:
-        """Stop the copy, and write down what the source was known to have and the target has not. Returns a text, what
-        that is, and up to when it is known what the source had, Unix milliseconds."""
+        """Stop the copy, and write down what the source was known to have and the target has not.
+
+        Returns:
+            A text, those losses, and the moment up to which it is known what the source had, in Unix milliseconds.
+        """
         topics = self.topics
         if row.topics:
             await self._pause(topics)
@@ -160,7 +172,11 @@ class StepActions:
         return f"{text}, and {unknown_loss_text(unknown)}" if unknown else text, losses, known.least_ms
 
     def require_allowed(self, row: Switch, losses: Sequence[PartitionLoss]) -> None:
-        """Raises StepFailed if more is lost than may be."""
+        """Check that no more is lost than the switch may lose.
+
+        Raises:
+            StepFailed: More is lost, or an unknown number that is not allowed.
+        """
         counts, unknown = count_losses(losses), unknown_losses(losses)
         lost, source = sum(counts.values()), self.log.settings.flow.source
         if row.drill:  # no client moves, so nothing is lost
@@ -177,10 +193,20 @@ class StepActions:
     # -- the flow ------------------------------------------------------------------------------------------------------
 
     async def stop(self, row: Switch, *, source: bool, opposite: OppositeFlow | None) -> tuple[str, int]:
-        """Stop the flow, or pause its topics, and wait until it has drained. Writes down where each partition is.
-        Returns a text, and how many records came to the source behind its written end and are not copied.
-        `opposite`: the flow whose copies are no such records, where the file has one. Raises StepFailed where that is
-        not known, unless the switch may go on although it is not ready."""
+        """Stop the flow, or pause its topics, wait until it has drained, and write down where each partition is.
+
+        Args:
+            row: The switch.
+            source: Whether the source answers.
+            opposite: The flow in the other direction, if the file has one. Its copies on the source are not late
+                records.
+
+        Returns:
+            A text, and how many records came to the source behind its written end and are not copied.
+
+        Raises:
+            StepFailed: That number is not known, and the switch may not go on without being ready.
+        """
         topics = self.topics
         if row.topics:
             await self._pause(topics)
@@ -209,8 +235,10 @@ class StepActions:
     async def _without_copies(
         self, ends: Mapping[TopicPartition, int], opposite: OppositeFlow
     ) -> tuple[DivergedRecords, Reason]:
-        """Records of the source that the target lacks, but for copies by the opposite flow. The reason says of which
-        that is not known."""
+        """Return the records of the source that the target lacks, without copies by the opposite flow.
+
+        The reason names the partitions of which that is not known.
+        """
         try:
             return await find_diverged(ends, self.log.rows, await opposite.follow()), NO_REASON
         except TopicMissing:  # the opposite flow has never run

@@ -1,4 +1,4 @@
-"""What speaks against a switch, before anything is changed (no I/O, no clock)."""
+"""The blockers that speak against a switch, before anything is changed (no I/O, no clock)."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -22,10 +22,10 @@ from lockstep_state.reasons.switch_reason import Blocker, SwitchReason
 from lockstep_state.rows.state_rows import GroupStatus, MirroredTopic, Row
 
 LEFT_TO_STEPS = frozenset({SwitchReason.GROUP_WAITING, SwitchReason.GROUP_IN_USE})
-"""What a step of the switch brings about, or judges anew when it matters."""
+"""Blockers that a step of the switch removes, or judges again when they matter."""
 
 ASKED_AGAIN = frozenset({SwitchReason.GROUPS_STALE})
-"""What a step of a switch with a source reads anew."""
+"""Blockers that a step of a switch with a source reads again."""
 
 NEVER_FORCED = frozenset({SwitchReason.TARGET_UNREACHABLE, SwitchReason.NOTHING_COPIED})
 
@@ -36,7 +36,7 @@ PASSING = frozenset(
         (SwitchReason.GROUPS_UNKNOWN, ReasonCode.GROUPS_NOT_READ.value),
     }
 )
-"""What may be over in some seconds: the reason of a blocker, and the code of its cause."""
+"""Blockers that may be over in some seconds: the reason of a blocker, and the code of its cause."""
 
 OF_A_SOURCE = frozenset(
     {
@@ -47,7 +47,7 @@ OF_A_SOURCE = frozenset(
         SwitchReason.TOPIC_FAILED,
     }
 )
-"""What follows from a source that is gone."""
+"""Blockers that follow from a source that is gone."""
 
 OF_GROUPS = frozenset(
     {
@@ -62,7 +62,7 @@ OF_GROUPS = frozenset(
 )
 
 BY_PLACE = frozenset({SwitchReason.GROUP_CONTESTED, SwitchReason.GROUP_STUCK, SwitchReason.GROUP_WAITING})
-"""Of a group that is not at its place on the target."""
+"""Blockers of a group that is not at its place on the target."""
 
 LEAVES_GROUPS = OF_GROUPS - LEFT_TO_STEPS
 """No step moves such a group, so that a switch would leave it behind."""
@@ -83,7 +83,7 @@ OF_TOPICS = frozenset(
 def blocking(
     blockers: Iterable[Blocker], verb: Verb, *, allows: Collection[Allowance], rewind_groups: bool
 ) -> tuple[Blocker, ...]:
-    """Return those that keep a command from beginning."""
+    """Return the blockers that keep a command from beginning."""
     passed = set(LEFT_TO_STEPS)
     unneeded = {"acl-sync", "heartbeat"} if verb is Verb.FAILOVER else set()
     passed |= OF_A_SOURCE if verb is Verb.FAILOVER else ASKED_AGAIN
@@ -100,7 +100,7 @@ def blocking(
 
 
 def refusal(blocker: Blocker) -> str:
-    """Return what a blocker says to an operator, with the option if it has one of its own."""
+    """Return the refusal of a blocker for an operator, with its own option if it has one."""
     allowance = _allowance(blocker)
     option = "" if allowance is Allowance.NOT_READY else f". Say {allowance.option} to go on all the same"
     return f"{format_blocker(blocker)} ({blocker.reason.word}){option}"
@@ -113,8 +113,11 @@ def _allowance(blocker: Blocker) -> Allowance:
 
 
 def way_back_blockers(blockers: Iterable[Blocker], *, allows: Collection[Allowance]) -> tuple[Blocker, ...]:
-    """Return those that keep a failback from beginning. The flow back may be stopped, and far behind. Then its rows say
-    little of groups, so step *return* judges them again."""
+    """Return the blockers that keep a failback from beginning.
+
+    The flow back may be stopped, and far behind. Then its rows say little of groups, so step *return* judges them
+    again.
+    """
     stays = {SwitchReason.TARGET_UNREACHABLE, SwitchReason.SOURCE_UNREACHABLE, SwitchReason.SERVICE_FAILING}
     if Allowance.NOT_READY not in allows:
         stays |= {SwitchReason.PARTITION_HALTED, SwitchReason.GROUPS_NOT_SYNCED}
@@ -126,8 +129,14 @@ def way_back_blockers(blockers: Iterable[Blocker], *, allows: Collection[Allowan
 def with_obstacles(
     blockers: Iterable[Blocker], rows: Mapping[str, Row], topics: Sequence[str], *, reads_source: bool
 ) -> Iterator[Blocker]:
-    """Yield the blockers, each of a group that is not at its place by what this switch can do about it. Only these
-    topics count, or all that the flow mirrors. `reads_source`: see `find_obstacle`."""
+    """Yield the blockers; those of a group that is not at its place by what this switch can do about it.
+
+    Args:
+        blockers: The blockers.
+        rows: The flow's rows.
+        topics: The topics that count. Empty: all that the flow mirrors.
+        reads_source: See `find_obstacle`.
+    """
     targets = {
         row.target_topic
         for row in rows.values()
@@ -145,13 +154,16 @@ def with_obstacles(
 
 
 def may_pass(blockers: Collection[Blocker]) -> bool:
-    """Return whether all of them are services without a replica, as far as the target says, or groups that no round
-    has read yet. When a cluster comes back, its services join their groups again, which are empty for some seconds."""
+    """Return whether all blockers may be over in some seconds.
+
+    They are services without a replica, as far as the target says, or groups that no round has read yet. When a cluster
+    comes back, its services join their groups again, which are empty for some seconds.
+    """
     return bool(blockers) and all((blocker.reason, blocker.cause.code) in PASSING for blocker in blockers)
 
 
 def about_topics(blockers: Iterable[Blocker], rows: Mapping[str, Row], topics: Sequence[str]) -> tuple[Blocker, ...]:
-    """Those that are about these topics, or about no single topic or group. Without topics: all."""
+    """Return the blockers that are about these topics, or about no single topic or group. Without topics: all."""
     if not topics:
         return tuple(blockers)
     targets = {
@@ -177,7 +189,7 @@ def _is_about(blocker: Blocker, topics: Sequence[str], groups: Mapping[str, bool
 
 
 def unknown_topics(rows: Mapping[str, Row], topics: Sequence[str]) -> list[str]:
-    """Return those of these topics that the flow does not mirror, so that they cannot be switched."""
+    """Return the topics of these that the flow does not mirror, so that they cannot be switched."""
     mirrored = {row.source_topic for row in rows.values() if isinstance(row, MirroredTopic) and row.phase == "mirrored"}
     return [name for name in topics if name not in mirrored]
 
@@ -185,7 +197,7 @@ def unknown_topics(rows: Mapping[str, Row], topics: Sequence[str]) -> list[str]:
 def failover_refusals(
     losses: Sequence[PartitionLoss], allowed: int, *, source: str, source_answers: bool, allows: Collection[Allowance]
 ) -> Iterator[Reason]:
-    """Yield what speaks against giving up the source."""
+    """Yield the refusals that speak against giving up the source."""
     if source_answers and Allowance.NOT_READY not in allows:
         yield RefusalCode.SOURCE_ANSWERS.to_reason(source=source, option=Allowance.NOT_READY.option)
     if (unknown := unknown_losses(losses)) and Allowance.UNKNOWN_LOSS not in allows:

@@ -1,4 +1,4 @@
-"""What a switch asks of both clusters, and of the services of a flow."""
+"""The requests of a switch to both clusters, and to the services of a flow."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -26,31 +26,31 @@ from lockstep_state.reasons.refusal_catalogue import RefusalCode
 from lockstep_state.rows.state_rows import GroupStatus, MirroredTopic, Row
 
 PROBED_WITHIN_S = 3.0
-"""A cluster that does not answer within so many seconds counts as gone."""
+"""A cluster that does not answer within this many seconds counts as gone."""
 
 CHECK_AGAIN_S = 0.25
-"""Seconds from one look of a step, at what it waits for, to the next one."""
+"""The seconds between two looks of a step at what it waits for."""
 
 
 class StepFailed(Exception):
     """A step did not come to its end. It can be done again. The message is the sentence of `reason`."""
 
     def __init__(self, reason: Reason | str) -> None:
-        """`reason`: also a sentence, where nothing decides by it."""
+        """Take the reason of the failure, or a sentence if nothing decides by it."""
         self.reason = reason if isinstance(reason, Reason) else ReasonCode.REPORTED.to_reason(text=reason)
         super().__init__(format_sentence(self.reason))
 
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """Tell whether the source of a flow answers."""
+    """The answer of a flow's source, or the reason why there is none."""
 
     error: ClusterError | None = None
-    """Why it does not; None: it does."""
+    """The reason why the cluster does not answer. None: it does."""
     asked: int = 0
-    """About so many partitions it was asked."""
+    """The number of partitions about which the cluster was asked."""
     silent: tuple[TopicPartition, ...] = ()
-    """Those about which it does not answer."""
+    """Partitions about which the cluster does not answer."""
 
     @property
     def answers(self) -> bool:
@@ -58,7 +58,7 @@ class SourceState:
         return self.error is None and not self.silent
 
     def note(self, alias: str) -> str:
-        """Say about which partitions it does not answer, as sentences; "" if it answers about all, or about none."""
+        """Return sentences about the partitions without an answer, or "" if it answers about all, or about none."""
         if not self.silent:
             return ""
         named = shorten([f"{topic}-{number}" for topic, number in self.silent], NAMED)
@@ -85,7 +85,11 @@ class SwitchClusters:
     # -- services ------------------------------------------------------------------------------------------------------
 
     async def command(self, verb: str, scope: Scope = FLOW, **arguments: object) -> None:
-        """Ask the flow's services, and wait for their answers. Raises StepFailed with what they answered."""
+        """Ask the flow's services, and wait for their answers.
+
+        Raises:
+            StepFailed: Some refused or did not answer. The message has what they answered.
+        """
         await self._ask([command_request(self.settings, verb, scope, arguments)])
 
     async def command_each(self, verb: str, scopes: Iterable[Scope]) -> None:
@@ -93,8 +97,11 @@ class SwitchClusters:
         await self._ask([command_request(self.settings, verb, scope) for scope in scopes])
 
     async def sync_groups(self, *, source: bool, rewind: bool) -> None:
-        """Have every group translated and moved now: each share of the work by the replica that has it. Raises
-        StepFailed."""
+        """Have every group translated and moved now, each share of the work by the replica that has it.
+
+        Raises:
+            StepFailed: Some refused or did not answer.
+        """
         requests = []
         for share in range(COMMANDS_PARTITIONS):
             arguments = {"share": share, "source": source, "rewind": rewind}
@@ -109,7 +116,7 @@ class SwitchClusters:
             raise StepFailed("; ".join(dict.fromkeys(lines)))
 
     async def still_copies(self, rows: Mapping[str, Row]) -> Reason:
-        """Return why the data plane, which is to stop, has not drained yet; NO_REASON once it has."""
+        """Return why the data plane, which is to stop, has not drained yet, or NO_REASON once it has."""
         from lockstep_ops.takeover.handback import not_drained  # loaded while the flow stops
 
         replicas = await count_replicas(self.target, self.settings, [DATA_PLANE])
@@ -130,7 +137,10 @@ class SwitchClusters:
         return SourceState(asked=len(asked), silent=tuple(tp for tp in asked if tp not in ends))
 
     async def source_ends(self, topics: Iterable[MirroredTopic]) -> dict[TopicPartition, int]:
-        """Where the source's logs end for this flow: with `read_committed` before the first open transaction."""
+        """Return where the source's logs end for this flow.
+
+        With `read_committed` a log ends before the first open transaction.
+        """
         topics = list(topics)
         await self._require_known_partitions(topics)
         committed = self.settings.data_plane.isolation_level == "read_committed"
@@ -139,7 +149,11 @@ class SwitchClusters:
         return _complete(ends, where, self.settings.flow.source)
 
     async def _require_known_partitions(self, topics: Iterable[MirroredTopic]) -> None:
-        """Raises StepFailed if the source has partitions that the flow has not heard of yet."""
+        """Check that the flow has heard of all partitions of these topics on the source.
+
+        Raises:
+            NotFoundYet: The source has more.
+        """
         known = {topic.source_topic: topic.partitions for topic in topics}
         present = (await self.source.topics(known)).require_done()
         for name, topic in present.items():
@@ -152,8 +166,15 @@ class SwitchClusters:
                 )
 
     async def require_found(self, rows: Mapping[str, Row], names: Iterable[str]) -> None:
-        """Raises NotFoundYet if the source has a topic that the flow selects and has no row of yet. `names`: only
-        these; empty: all."""
+        """Check that the flow has a row of each topic of the source that it selects.
+
+        Args:
+            rows: The flow's rows.
+            names: The only topics to check. Empty: all.
+
+        Raises:
+            NotFoundYet: A topic has no row yet.
+        """
         settings, wanted = self.settings, set(names)
         known = {row.source_topic for row in rows.values() if isinstance(row, MirroredTopic)}
         for name in sorted(await self.source.topic_names()):
@@ -167,7 +188,10 @@ class SwitchClusters:
         return _complete(await self.source.begin_offsets(where), where, self.settings.flow.source)
 
     async def ends_at(self, topics: Iterable[MirroredTopic], moment_ms: int) -> dict[TopicPartition, int]:
-        """The first record of that time or later in each of the source's partitions; its end where there is none."""
+        """Return the offset of the first record of that time or later in each source partition.
+
+        It is the partition's end if there is no such record.
+        """
         topics = list(topics)
         ends = await self.source_ends(topics)
         since = await self.source.offsets_since(ends, moment_ms)
@@ -175,7 +199,7 @@ class SwitchClusters:
         return {where: min(ends[where], at) if at >= 0 else ends[where] for where, at in found.items()}
 
     async def open_transactions(self, topics: Iterable[MirroredTopic]) -> list[TopicPartition]:
-        """Partitions of the source in which a transaction is open, where the flow waits for it."""
+        """Return the partitions of the source with an open transaction that the flow waits for."""
         if self.settings.data_plane.isolation_level != "read_committed":
             return []
         where = partitions(topics)
@@ -185,7 +209,7 @@ class SwitchClusters:
         return [one for one in where if stable.get(one, -1) < high.get(one, 0)]
 
     async def target_ends(self, topics: Iterable[MirroredTopic]) -> dict[TopicPartition, int]:
-        """By the names of the target; those that it has not are absent."""
+        """Return the ends of the target's logs, by the names of the target. Those that it has not are absent."""
         where = [(topic.target_topic, number) for topic in topics for number in range(topic.partitions)]
         return await self.target.end_offsets(where)
 
@@ -194,7 +218,11 @@ class SwitchClusters:
     async def groups_at_source(
         self, groups: Iterable[str], topics: Iterable[MirroredTopic]
     ) -> dict[str, GroupAtSource]:
-        """What each group has committed in these topics, and who its members are. Raises ClusterError."""
+        """Return the offsets that each group has committed in these topics, and its members.
+
+        Raises:
+            ClusterError: The source does not answer, or refuses.
+        """
         names, theirs = sorted(groups), {topic.source_topic for topic in topics}
         described = (await self.source.describe_groups(names)).require_done()
         offsets = await asyncio.gather(*(self.source.group_offsets(name) for name in names))
@@ -207,25 +235,33 @@ class SwitchClusters:
         }
 
     async def members_at_target(self, groups: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """Client ids and hosts of the groups that have members on the target. Raises ClusterError."""
+        """Return client ids and hosts of the groups that have members on the target.
+
+        Raises:
+            ClusterError: The target does not answer, or refuses.
+        """
         described = (await self.target.describe_groups(groups)).require_done()
         return {name: one.member_names for name, one in described.items() if one.members}
 
 
 def partitions(topics: Iterable[MirroredTopic]) -> list[TopicPartition]:
-    """The source partitions of these topics."""
+    """Return the source partitions of these topics."""
     return [(topic.source_topic, number) for topic in topics for number in range(topic.partitions)]
 
 
 def known_groups(rows: Mapping[str, Row]) -> list[GroupStatus]:
-    """The groups that the flow translates."""
+    """Return the groups that the flow translates."""
     return [row for _, row in sorted(rows.items()) if isinstance(row, GroupStatus) and not row.is_gone]
 
 
 def _complete(
     found: Mapping[TopicPartition, int], wanted: Iterable[TopicPartition], alias: str
 ) -> dict[TopicPartition, int]:
-    """Raises StepFailed where a partition was not answered: what is not known is not taken for nothing."""
+    """Return the answers for all wanted partitions.
+
+    Raises:
+        StepFailed: A partition was not answered. What is not known is not taken for nothing.
+    """
     missing = [where for where in wanted if where not in found]
     if missing:
         topic, number = missing[0]

@@ -26,7 +26,7 @@ WRITES_WITHIN_S = 5.0
 
 
 class TakenOver(Exception):
-    """Another command continues the switch; the message is a sentence. This one does nothing more."""
+    """Another command continues the switch, so this one does nothing more. The message is a sentence."""
 
 
 class SwitchLog(FollowedFlow):
@@ -47,7 +47,10 @@ class SwitchLog(FollowedFlow):
 
     @property
     def switch(self) -> Switch | None:
-        """The last switch by this flow, as the command that claimed it last has written it; None: there was none."""
+        """Return the last switch by this flow, or None if there was none.
+
+        It is as the command that claimed it last has written it.
+        """
         return self._switch
 
     @asynccontextmanager
@@ -58,26 +61,30 @@ class SwitchLog(FollowedFlow):
             yield self
 
     async def append(self, *rows: Row) -> None:
-        """Append rows, and return once they were read back. Raises NotAppended, and TakenOver where another command has
-        written meanwhile."""
+        """Append rows, and return once they were read back.
+
+        Raises:
+            NotAppended: The cluster did not acknowledge them.
+            TakenOver: Another command has written meanwhile.
+        """
         dated = [replace(row, at_ms=now_ms()) for row in rows]
         offsets = await self._topic.append_all([row.encode() for row in dated], partition=0)
         await self.catch_up(max(offsets))
         self.require_ours()
 
     async def write(self, row: Switch) -> Switch:
-        """Append the switch's row under our name. Returns it. Raises as `append`."""
+        """Append the switch's row under our name, and return it. Raises as `append`."""
         ours = replace(row, operator=self.operator)
         await self.append(ours)
         return ours
 
     async def begin(self, row: Switch) -> Switch | None:
-        """Append the row of a new switch under our name. Returns it; None if another switch was under way by then, so
-        that ours does not count. Raises as `append`.
+        """Append the row of a new switch under our name, and return it.
 
-        Our row is then the last one of its key, and compaction would keep it. The command of the other switch replaces
-        it with its next row. If none comes, that command may have ended, or waits for a cluster. Then the row of its
-        switch is restored under its own name.
+        It returns None if another switch was under way by then, so that ours does not count. Our row is then the last
+        one of its key, and compaction would keep it. The command of the other switch replaces it with its next row.
+        If none comes, that command may have ended, or waits for a cluster. Then the row of its switch is restored
+        under its own name. It raises as `append`.
         """
         try:
             return await self.write(row)
@@ -90,7 +97,7 @@ class SwitchLog(FollowedFlow):
         return None
 
     async def _restore(self, row: Switch) -> None:
-        """Append another command's row as it is, so that it goes on. What that command has written meanwhile counts."""
+        """Append another command's row as it is, so that it goes on. A row that it wrote in the meantime counts."""
         before = row
         while True:
             await self.catch_up(max(await self._topic.append_all([row.encode()], partition=0)))
@@ -100,16 +107,16 @@ class SwitchLog(FollowedFlow):
             before, row = row, came
 
     def _newest_id(self) -> str:
-        """The id of the switch in the last row, also in one that does not count."""
+        """Return the id of the switch in the last row, also if that row does not count."""
         row = self._rows.fold.get(Switch, "current")
         return "" if row is None else row.id
 
     async def claim(self, derive: Callable[[], Switch]) -> Switch:
-        """Take the last switch over under our name, as `derive` makes it of `switch`. Returns the row. Raises as
-        `append`, and what `derive` raises.
+        """Take the last switch over under our name, as `derive` makes it of `switch`, and return the row.
 
         The command that has it may write until our row is appended, even that the switch is done. Our row would take
-        that back. So it is restored then, and `derive` is asked again.
+        that back. So that row is restored then, and `derive` is called again. It raises as `append`, and what
+        `derive` raises.
         """
         read = self._switch
         row = await self.write(derive())
@@ -119,7 +126,11 @@ class SwitchLog(FollowedFlow):
         return await self.write(derive())
 
     def require_ours(self) -> None:
-        """Raises TakenOver if another command has written the switch's row last."""
+        """Check that this command has written the switch's row last.
+
+        Raises:
+            TakenOver: Another command has.
+        """
         row = self.switch
         if (
             row is not None and row.operator != self.operator
@@ -127,7 +138,7 @@ class SwitchLog(FollowedFlow):
             raise TakenOver(f"another command continues this {row.verb} since, so this one does nothing more")
 
     def _counts(self, row: Switch) -> bool:
-        """Whether the row is by the command that has claimed the switch, or claims it now."""
+        """Return whether the row is by the command that has claimed the switch, or claims it now."""
         if row.operator == self._holder:
             return True
         present = self._switch

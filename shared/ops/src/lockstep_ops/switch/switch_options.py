@@ -1,4 +1,4 @@
-"""What a command line says of a switch (no I/O)."""
+"""The options of a switch on the command line (no I/O)."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,8 +8,10 @@ from lockstep_state.rows.state_rows import Switch
 
 
 class Allowance(StrEnum):
-    """Name what a command refuses unless it is allowed. Each has an option of its own, so that one can be allowed
-    alone."""
+    """The names of what a command refuses unless it is allowed.
+
+    Each has an option of its own, so that one can be allowed alone.
+    """
 
     SOON = "soon"
     NOT_READY = "not-ready"
@@ -24,7 +26,7 @@ class Allowance(StrEnum):
 
     @property
     def meaning(self) -> str:
-        """Return what is allowed, as the help says it."""
+        """Return what is allowed, in the words of the help text."""
         return _MEANINGS[self]
 
 
@@ -45,13 +47,13 @@ def allows(row: Switch, allowance: Allowance) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchOptions:
-    """How a switch is to be done. `within_s`: seconds that each step may wait."""
+    """The options of a switch. `within_s` are the seconds that each step may wait."""
 
     verb: Verb
     id: str = ""
-    """The switch that is to be continued, aborted or shown; "": the last one."""
+    """The switch to continue, abort or show. "": the last one."""
     topics: tuple[str, ...] = ()
-    """Source topics; (): all that are mirrored."""
+    """Source topics. (): all that are mirrored."""
     cutoff_ms: int = 0
     drill: bool = False
     rewind_groups: bool = False

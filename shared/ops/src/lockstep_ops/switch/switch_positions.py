@@ -1,4 +1,4 @@
-"""Where the partitions of a flow are during a switch: what is to be copied, and what is lost (no I/O, no clock)."""
+"""The positions of the partitions of a flow during a switch: what is copied, and what is lost (no I/O, no clock)."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,13 +21,15 @@ from lockstep_state.rows.state_rows import (
 )
 
 NAMED = 3
-"""Partitions that a sentence names; of more it says how many."""
+"""The number of partitions that a sentence names. For more it only says how many."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionLoss:
-    """Records of a partition that the source was known to have and that are not on the target. `records` -1: how many
-    is not known."""
+    """Records of a partition that the source was known to have and that are not on the target.
+
+    `records` is -1 if their number is not known.
+    """
 
     where: TopicPartition
     records: int
@@ -36,8 +38,15 @@ class PartitionLoss:
 
 
 def switched_topics(rows: Mapping[str, Row], names: Sequence[str], heartbeats: Iterable[str]) -> list[MirroredTopic]:
-    """The selected topics that a switch is about, also those that cannot be copied now. Heartbeats are written all the
-    time, and no client reads them. `names`: source topics; empty: all."""
+    """Return the selected topics that a switch is about, also those that cannot be copied now.
+
+    Heartbeats are left out: they are written all the time, and no client reads them.
+
+    Args:
+        rows: The flow's rows.
+        names: Source topics. Empty: all.
+        heartbeats: Heartbeats topics.
+    """
     left_out = set(heartbeats)
     return [
         row
@@ -50,7 +59,7 @@ def switched_topics(rows: Mapping[str, Row], names: Sequence[str], heartbeats: I
 
 
 def _present_row(rows: Mapping[str, Row], where: TopicPartition) -> PartitionProgress | None:
-    """The progress of a partition, if it is about the topics that there are now."""
+    """Return the progress of a partition, if it is about the topics that exist now."""
     topic = rows.get(MirroredTopic(source_topic=where[0], target_topic="").key())
     row = rows.get(PartitionProgress(topic=where[0], partition=where[1]).key())
     known = topic if isinstance(topic, MirroredTopic) else None
@@ -60,7 +69,10 @@ def _present_row(rows: Mapping[str, Row], where: TopicPartition) -> PartitionPro
 def not_copied(
     ends: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int], rows: Mapping[str, Row]
 ) -> dict[TopicPartition, int]:
-    """Offsets of each partition before its end that are not on the target yet; those of which none is are absent."""
+    """Return how many offsets of each partition before its end are not on the target yet.
+
+    Partitions of which everything is copied are absent.
+    """
     found = {}
     for where, end in sorted(ends.items()):
         row = _present_row(rows, where)
@@ -71,16 +83,20 @@ def not_copied(
 
 
 def _numbers(topic: MirroredTopic) -> range:
-    """The partitions of a topic on the source, also those that the target lacks. A failed topic may never have been
-    described: then only its first partition is known."""
+    """Return the partitions of a topic on the source, also those that the target lacks.
+
+    A failed topic may never have been described. Then only its first partition is known.
+    """
     return range(max(topic.source_partitions, 1 if topic.phase == "failed" else 0))
 
 
 def known_loss(rows: Mapping[str, Row], topics: Iterable[MirroredTopic]) -> list[PartitionLoss]:
-    """What the source was known to have and the target has not, by the newest rows, the most first. The number is
-    unknown of a partition that the target lacks, whose copy has not begun, or that halted without knowing what the
-    target holds. Records beyond the row are not lost. Each has an offset of its own on the source, so the number is
-    never less than what is lost."""
+    """Return what the source was known to have and the target has not, by the newest rows, the largest number first.
+
+    The number is unknown for a partition that the target lacks, whose copy has not begun, or that halted without
+    knowing what the target holds. Records beyond the row are not lost. Each record has its own offset on the source,
+    so the number is never less than what is lost.
+    """
     found = []
     progress, ends, asked = progress_by_partition(rows.values()), known_source_ends(rows), _asked_ends(rows)
     begun: dict[str, set[int]] = defaultdict(set)
@@ -101,7 +117,10 @@ def known_loss(rows: Mapping[str, Row], topics: Iterable[MirroredTopic]) -> list
 
 
 def known_source_ends(rows: Mapping[str, Row]) -> dict[TopicPartition, int]:
-    """The next offset of each source partition, as slots and driver saw it last; those never seen are absent."""
+    """Return the next offset of each source partition, as slots and driver saw it last.
+
+    Partitions that nobody saw are absent.
+    """
     asked, progress = _asked_ends(rows), progress_by_partition(rows.values())
     next_offsets = {where: max(row.source_end, asked.get(where, (-1, None))[0]) for where, row in progress.items()}
     return {where: end for where, end in next_offsets.items() if end >= 0}
@@ -114,14 +133,16 @@ def _asked_ends(rows: Mapping[str, Row]) -> dict[TopicPartition, tuple[int, int 
 
 @dataclass(frozen=True, slots=True)
 class RecordsKnown:
-    """Up to which moment it is known what the source had of each partition, Unix milliseconds; 0: unknown."""
+    """The moment up to which it is known what the source had of each partition, in Unix milliseconds; 0 is unknown."""
 
     by_partition: Mapping[TopicPartition, int]
 
     @classmethod
     def from_rows(cls, rows: Mapping[str, Row], topics: Iterable[MirroredTopic]) -> "RecordsKnown":
-        """Take it from the driver's last look. Rows of slots do not count: one is written also when the source has been
-        silent for long."""
+        """Return what the driver's last look shows.
+
+        Rows of slots do not count, because a slot also writes a row when the source has been silent for long.
+        """
         asked = rows.get(SourceEnds().key())
         newest = asked if isinstance(asked, SourceEnds) else SourceEnds()
         numbers = {one.source_topic: range(max(one.partitions, len(_numbers(one)))) for one in topics}
@@ -129,11 +150,11 @@ class RecordsKnown:
 
     @property
     def least_ms(self) -> int:
-        """Return the moment up to which all of it is known; 0: unknown."""
+        """Return the moment up to which everything is known, in Unix milliseconds; 0 is unknown."""
         return min(self.by_partition.values(), default=0)
 
     def sentence(self, source: str) -> str:
-        """Say up to when it is known what the source had, as a sentence."""
+        """Return a sentence that says up to when it is known what the source had."""
         newest_ms = max(self.by_partition.values(), default=0)
         counted = "is counted only as far as slots had fetched it"
         if not newest_ms:
@@ -155,7 +176,7 @@ def groups_known_until(known_ms: int, source: str) -> str:
 
 
 def count_losses(losses: Iterable[PartitionLoss]) -> dict[TopicPartition, int]:
-    """Those of which the number is known."""
+    """Return the losses of which the number is known, by partition."""
     return {one.where: one.records for one in losses if one.records > 0}
 
 
@@ -170,7 +191,7 @@ def unknown_loss_text(partitions: Sequence[TopicPartition]) -> str:
 
 
 def name_partitions(partitions: Iterable[TopicPartition]) -> str:
-    """Return the names of the first ones, and how many more there are."""
+    """Return the names of the first partitions, and how many more there are."""
     return shorten([f"{topic}-{number}" for topic, number in partitions], NAMED)
 
 
@@ -180,9 +201,17 @@ def diverged_records(
     back: Mapping[str, Row],
     starts: Mapping[TopicPartition, int] | None = None,
 ) -> dict[TopicPartition, int]:
-    """Records of a cluster that the other one lacks: behind what the flow has copied of each partition. Those that the
-    opposite flow has copied there do not count, nor does what the cluster itself has no more. `forth`, `back`: the rows
-    of the flow and of its opposite."""
+    """Return the records of a cluster that the other one lacks, by partition.
+
+    They are behind what the flow has copied. Records that the opposite flow copied to the cluster do not count, nor do
+    those that the cluster has no more.
+
+    Args:
+        ends: The end offsets of the cluster's partitions.
+        forth: The rows of the flow.
+        back: The rows of the opposite flow.
+        starts: The begin offsets of the cluster's partitions.
+    """
     copies = _copied_ranges(back)
     sources = _source_topics(back)
     found = {}
@@ -201,10 +230,19 @@ def diverged_records(
 def unwritten_tails(
     where: Iterable[TopicPartition], ends: Mapping[TopicPartition, int], back: Mapping[str, Row]
 ) -> dict[TopicPartition, tuple[int, int]]:
-    """Return those of these partitions of a cluster whose log goes on behind what the flow to it has written down. What
-    is behind may be that flow's own. Each has the slot that copies it there, and the generation of the slot's
-    assignment. The slot is -1 if none does, or if the flow has records there that it has yet to count. `back`: the
-    flow's rows."""
+    """Return the partitions whose log goes on behind what the flow to their cluster has written down.
+
+    What is behind may be that flow's own.
+
+    Args:
+        where: Partitions of a cluster.
+        ends: Their end offsets.
+        back: The rows of the flow to that cluster.
+
+    Returns:
+        By partition, the slot that copies it and the generation of the slot's assignment. The slot is -1 if none does,
+        or if the flow has records in the partition that it has yet to count.
+    """
     sources = _source_topics(back)
     assignments = [row for row in back.values() if isinstance(row, Assignment) and not row.ending]
     slots = {tp: (row.slot, row.generation) for row in assignments for tp in row.partitions}
@@ -221,11 +259,15 @@ def unwritten_tails(
 def with_copies_outside_runs(
     partitions: Iterable[TopicPartition], back: Mapping[str, Row]
 ) -> frozenset[TopicPartition]:
-    """Return those partitions of a cluster to which the flow to it may have appended records that no offset run names.
+    """Return the partitions to which the flow may have appended records that no offset run names.
 
-    Runs are thinned, and some records that a slot finds again after a kill get none. The sequences of an epoch say how
-    many records it has, so they show whether each has its run. Runs carried over from an earlier epoch, records in
-    transactions, and records that are there twice, cannot be counted so. `back`: the flow's rows.
+    Runs are thinned, and some records that a slot finds again after a kill get none. The sequences of an epoch tell how
+    many records it has, so they show whether each has its run. Three kinds cannot be counted so: runs carried over from
+    an earlier epoch, records in transactions, and records that are in the log twice.
+
+    Args:
+        partitions: Partitions of a cluster.
+        back: The rows of the flow to that cluster.
     """
     sources, copies, progress = _source_topics(back), _copied_ranges(back), progress_by_partition(back.values())
 
@@ -248,7 +290,7 @@ def _source_topics(rows: Mapping[str, Row]) -> dict[str, str]:
 
 
 def _copied_ranges(rows: Mapping[str, Row]) -> dict[TopicPartition, list[tuple[int, int]]]:
-    """Offsets on the target that a flow has appended: the first, and the one behind the last."""
+    """Return the ranges of target offsets that a flow has appended: the first, and the one behind the last."""
     chunks: dict[TopicPartition, list[OffsetRuns]] = defaultdict(list)
     for row in rows.values():
         if isinstance(row, OffsetRuns):
@@ -269,7 +311,7 @@ def topic_rows(
     lost: Iterable[PartitionLoss] = (),
     known: RecordsKnown | None = None,
 ) -> list[SwitchTopic]:
-    """A row for each topic, with what is known of its partitions."""
+    """Return a row for each topic, with what is known of its partitions."""
     progress, losses = progress_by_partition(rows.values()), {one.where: one for one in lost}
     found = []
     for topic in topics:
@@ -292,7 +334,7 @@ def topic_rows(
 
 
 def known_ends(rows: Mapping[str, Row], switch: str) -> dict[TopicPartition, int]:
-    """The ends that were written down by the switch with this id, as far as they are known."""
+    """Return the end offsets that the switch with this id wrote down, as far as they are known."""
     return {
         (row.topic, number): end
         for row in rows.values()
@@ -303,7 +345,7 @@ def known_ends(rows: Mapping[str, Row], switch: str) -> dict[TopicPartition, int
 
 
 def records_by_partition(counts: Mapping[TopicPartition, int]) -> str:
-    """`12 records: orders-3 (10), orders-1 (2)`; of many the largest."""
+    """Return counts as a text, the largest ones by name: `12 records: orders-3 (10), orders-1 (2)`."""
     return f"{count_text(sum(counts.values()), 'record')}: {partitions_by_count(counts)}"
 
 

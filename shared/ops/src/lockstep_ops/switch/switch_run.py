@@ -64,21 +64,28 @@ CHECKED = "ready"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchPlan:
-    """What a switch would do, and what speaks against it."""
+    """The steps that a switch would do, and the refusals that speak against it."""
 
     row: Switch
     refusals: tuple[Refusal, ...]
     notes: tuple[str, ...]
     report: Report | None = None
-    """How the flow is, before anything is done; of a failover nothing."""
+    """The flow's report before anything is done. A failover has none."""
     may_pass: bool = False
-    """What speaks against it can be over in some seconds."""
+    """The refusals can be over in some seconds."""
     opposite: OppositeFlow | None = None
     """The opposite flow, if there is one and its cluster answers."""
 
 
 async def plan_switch(log: SwitchLog, opposite: OppositeFlow | None, options: SwitchOptions) -> SwitchPlan:
-    """Look at everything that a switch depends on; nothing is changed. Raises CannotUse, ClusterError, NewerVersion."""
+    """Look at everything that a switch depends on, and change nothing.
+
+    Raises:
+        CannotUse: A topic is not mirrored by the flow.
+        SwitchRefused: The flow has nothing to switch, or copies by key.
+        ClusterError: A cluster does not answer, or refuses.
+        NewerVersion: A row is of a newer release.
+    """
     began_ms = now_ms()
     settings, verb = log.settings, options.verb
     if unknown := unknown_topics(log.rows, options.topics):
@@ -156,8 +163,16 @@ async def plan_switch(log: SwitchLog, opposite: OppositeFlow | None, options: Sw
 async def _failback_refusals(
     log: SwitchLog, opposite: OppositeFlow, options: SwitchOptions, wanted: Mapping[Flow, str]
 ) -> list[Refusal]:
-    """Return what speaks against coming back. `wanted` of both flows: single topics are paused and resumed, and
-    that has no effect in a flow that is stopped."""
+    """Return what speaks against coming back.
+
+    Single topics are paused and resumed, and that has no effect in a flow that is stopped.
+
+    Args:
+        log: The flow.
+        opposite: The opposite flow.
+        options: The command line.
+        wanted: The desired state of both flows.
+    """
     from lockstep_ops.switch.failback_actions import ForwardFlow, undecided  # other switches start without it
 
     resting = [(flow, word) for flow, word in wanted.items() if word != "running"]
@@ -172,8 +187,13 @@ async def _failback_refusals(
 
 
 async def _require_none_to_find(log: SwitchLog, options: SwitchOptions) -> None:
-    """Raises SwitchRefused if the source has topics that the flow selects and has not found yet. The cluster may have
-    been away, or the flow has just begun. A failover does without its source."""
+    """Check that the flow has found every topic of the source that it selects.
+
+    The cluster may have been away, or the flow has just begun. A failover does without its source.
+
+    Raises:
+        SwitchRefused: Some are not found yet.
+    """
     if options.verb is Verb.FAILOVER:
         return
     try:
@@ -183,9 +203,19 @@ async def _require_none_to_find(log: SwitchLog, options: SwitchOptions) -> None:
 
 
 async def begin(log: SwitchLog, opposite: OppositeFlow | None, row: Switch) -> Switch:
-    """Write the row of a new switch. Returns it. Raises SwitchRefused if another switch of this flow, or of its
-    opposite, has begun since the plan was made, and ClusterError. Of two that begin at the same moment one goes on at
-    most. `opposite`: that of the plan. A cluster that is gone is not waited for again."""
+    """Write the row of a new switch, and return it.
+
+    Of two switches that begin at the same moment at most one goes on. A cluster that is gone is not waited for again.
+
+    Args:
+        log: The flow.
+        opposite: The opposite flow of the plan.
+        row: The switch.
+
+    Raises:
+        SwitchRefused: Another switch of this flow, or of its opposite, has begun since the plan was made.
+        ClusterError: A cluster does not answer, or refuses.
+    """
     await log.catch_up_now()
     present = log.switch
     if present is not None and present.phase in UNDER_WAY:
@@ -207,8 +237,7 @@ async def begin(log: SwitchLog, opposite: OppositeFlow | None, row: Switch) -> S
 async def _refusals(
     log: SwitchLog, options: SwitchOptions
 ) -> tuple[list[Refusal], tuple[Blocker, ...], Report | None, str]:
-    """Return what speaks against the switch beside blockers, the blockers, how the flow is, and a note about the
-    source."""
+    """Return other refusals than blockers, the blockers, the flow's report, and a note about the source."""
     if options.verb is Verb.FAILOVER:
         clusters = SwitchClusters(log.settings, options.within_s)
         refusals, remaining, note = await _failover_refusals(log, clusters, options)
@@ -225,7 +254,7 @@ async def _refusals(
 async def _failover_refusals(
     log: SwitchLog, clusters: SwitchClusters, options: SwitchOptions
 ) -> tuple[list[Refusal], tuple[Blocker, ...], str]:
-    """Return what speaks against the failover beside blockers, the blockers, and a note about the source; "": none."""
+    """Return what speaks against the failover beside blockers, the blockers, and a note about the source or ""."""
     settings = log.settings
     source = settings.flow.source
     topics = selected_topics(log, options.topics)
@@ -257,15 +286,21 @@ async def _failover_refusals(
 
 
 def _about(report: Report, log: SwitchLog, options: SwitchOptions) -> tuple[Blocker, ...]:
-    """What prevents this switch, by what its steps can do about it."""
+    """Return the blockers of this switch, by what its steps can do about them."""
     blockers = about_topics(report.switch_blockers, log.rows, options.topics)
     reads_source = options.verb is not Verb.FAILOVER
     return tuple(with_obstacles(blockers, log.rows, options.topics, reads_source=reads_source))
 
 
 async def _rows_if_reachable(opposite: OppositeFlow | None, verb: Verb) -> Mapping[str, Row] | None:
-    """Return the rows of the opposite flow as they are now, which are on our source. A failover does without: None if
-    that does not answer. Raises ClusterError and NewerVersion."""
+    """Return the rows of the opposite flow as they are now. They are on our source.
+
+    A failover does without them: it gets None if the source does not answer.
+
+    Raises:
+        ClusterError: The source does not answer, or refuses.
+        NewerVersion: A row is of a newer release.
+    """
     if opposite is None:
         return {}
     if verb is not Verb.FAILOVER:
@@ -281,7 +316,7 @@ async def _rows_if_reachable(opposite: OppositeFlow | None, verb: Verb) -> Mappi
 
 
 async def _present_rows(opposite: OppositeFlow) -> Mapping[str, Row]:
-    """Return none where the flow has never run."""
+    """Return the present rows of the flow, or none if it has never run."""
     try:
         return (await opposite.follow()).rows
     except TopicMissing:

@@ -1,4 +1,4 @@
-"""The steps of a switch, in order: which there are, which is next, what an abort takes back (no I/O, no clock)."""
+"""The steps of a switch in order, the next one, and those that an abort takes back (no I/O, no clock)."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ class Verb(StrEnum):
 
 
 class Step(StrEnum):
-    """What a switch does, one after the other. Each may be done twice."""
+    """The steps of a switch, one after the other. Each may be done twice."""
 
     CHECK = "check"
     DIVERGED = "diverged"
@@ -58,7 +58,7 @@ MEANINGS = {
 HOOKS = (Step.BEFORE, Step.FENCE, Step.REDIRECT, Step.AFTER)
 
 REDIRECTED = (Step.REDIRECT, Step.AFTER)
-"""From here on clients may work on the other cluster, so nothing can be taken back."""
+"""The steps in which clients may begin to work on the other cluster. Nothing can be taken back after one has begun."""
 
 WAITING, RUNNING, DONE, FAILED, UNDONE = "waiting", "running", "done", "failed", "undone"
 """The state of a step."""
@@ -73,7 +73,10 @@ UNDER_WAY = frozenset({"running", "aborting"})
 
 @dataclass(frozen=True, slots=True)
 class StepState:
-    """A step of one switch. `began_ms` and `ended_ms`: Unix milliseconds, 0: not yet."""
+    """The state of a step of one switch.
+
+    `began_ms` and `ended_ms` are Unix milliseconds; 0 means not yet.
+    """
 
     step: Step
     state: str = WAITING
@@ -83,7 +86,7 @@ class StepState:
 
 
 def planned_steps(verb: Verb, *, hooks: Collection[Step], has_opposite: bool, drill: bool) -> tuple[Step, ...]:
-    """The steps of a switch, in order. `hooks`: those that the file has."""
+    """Return the steps of a switch, in order. `hooks` are the hooks that the file has."""
     first = (Step.SETTLE,) if verb is Verb.FAILOVER else (Step.ENDS, Step.DRAIN)
     if drill:
         return (Step.CHECK, *first, Step.GROUPS, Step.STOP, Step.RESTORE)
@@ -98,17 +101,17 @@ def planned_steps(verb: Verb, *, hooks: Collection[Step], has_opposite: bool, dr
 
 
 def step_states(row: Switch) -> tuple[StepState, ...]:
-    """The steps of a row."""
+    """Return the states of the steps in a row."""
     return tuple(StepState(Step(step), state, began, ended, text) for step, state, began, ended, text in row.steps)
 
 
 def next_step(row: Switch) -> Step | None:
-    """The first step that is not done; None: all are."""
+    """Return the first step that is not done, or None if all are."""
     return next((one.step for one in step_states(row) if one.state != DONE), None)
 
 
 def with_step(row: Switch, step: Step, state: str, at_ms: int, text: str = "") -> Switch:
-    """The row after a step has begun or ended."""
+    """Return the row after a step has begun or ended."""
 
     def after(one: StepState) -> StepState:
         if one.step is not step:
@@ -139,18 +142,20 @@ def began_at(row: Switch, at_ms: int) -> Switch:
 
 
 def switch_scopes(row: Switch) -> list[Scope]:
-    """What is stopped and started: the topics of the switch, or the whole flow. Clients write to topics of the same
-    name on the other cluster, so this is so for both flows."""
+    """Return the scopes that are stopped and started: the topics of the switch, or the whole flow.
+
+    Clients write to topics of the same name on the other cluster, so the scopes are the same for both flows.
+    """
     return [Scope(ScopeKind.TOPIC, topic) for topic in row.topics] or [FLOW]
 
 
 def has_begun(row: Switch, *steps: Step) -> bool:
-    """Whether one of these steps has begun."""
+    """Return whether one of these steps has begun."""
     return any(one.step in steps and one.state != WAITING for one in step_states(row))
 
 
 def find_abort_refusal(row: Switch, flow: Flow) -> Reason:
-    """Return why the switch cannot be taken back; NO_REASON where it can."""
+    """Return why the switch cannot be taken back, or NO_REASON if it can."""
     then = str(Verb.SWITCHOVER if row.verb == Verb.FAILBACK else Verb.FAILBACK)
     details = {"flow": str(flow), "verb": row.verb}
     if row.phase == "done":
@@ -163,8 +168,11 @@ def find_abort_refusal(row: Switch, flow: Flow) -> Reason:
 
 
 def steps_to_undo(row: Switch) -> tuple[Step, ...]:
-    """What an abort takes back, last first: the opposite flow if it was started, the flow if it was stopped. A copy of
-    diverged records that did not end has left the opposite flow running."""
+    """Return the steps that an abort takes back, last first.
+
+    The opposite flow is stopped if it was started, and the flow is started if it was stopped. A copy of diverged
+    records that did not end has left the opposite flow running.
+    """
     begun = {one.step: one.state for one in step_states(row) if one.state != WAITING}
     back = [step for step in reversed(begun) if step in (Step.REVERSE, Step.STOP, Step.SETTLE, Step.DIVERGED)]
     rested = row.opposite_was != "running" or bool(row.opposite_paused)
@@ -176,7 +184,7 @@ def steps_to_undo(row: Switch) -> tuple[Step, ...]:
 
 
 def lasting_effects(row: Switch) -> Iterator[str]:
-    """What stays after an abort, as sentences."""
+    """Yield the effects that stay after an abort, as sentences."""
     if has_begun(row, Step.RETURN):
         yield "what was copied back stays copied, and the flow that copies it goes on"
     if has_begun(row, Step.DIVERGED) and row.diverged == "leave":
@@ -188,14 +196,19 @@ def lasting_effects(row: Switch) -> Iterator[str]:
 
 
 def last_done_ms(row: Switch | None) -> int:
-    """When the last switch ended that moved anything, Unix milliseconds; 0: there was none."""
+    """Return when the last switch ended that moved anything, in Unix milliseconds; 0 if there was none."""
     if row is None:
         return 0
     return row.ended_ms if row.phase == "done" and not row.drill else row.last_done_ms
 
 
 def too_soon(rows: Collection[Switch], now_ms: int) -> Reason:
-    """Return why no other switch may begin yet; no reason where one may. `rows`: of the flow and of its opposite."""
+    """Return why no other switch may begin yet, or `NO_REASON` if one may.
+
+    Args:
+        rows: The switches of the flow and of its opposite.
+        now_ms: Now, in Unix milliseconds.
+    """
     last_ms = max(map(last_done_ms, rows), default=0)
     if not last_ms or now_ms - last_ms >= ANTI_FLAPPING_MS:
         return NO_REASON

@@ -1,5 +1,7 @@
-"""The switch that `--continue`, `--abort` and `--status` are about: of the command's own verb, and of the id that is
-named (no I/O, no clock)."""
+"""The switch that `--continue`, `--abort` and `--status` are about (no I/O, no clock).
+
+It is of the command's own verb, and has the id that is named.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,8 +17,12 @@ from lockstep_state.rows.state_rows import Switch
 
 
 class SwitchRefused(Exception):
-    """The switch may not begin, continue or be aborted, and nothing was changed. `reasons` are codes. `may_pass`:
-    they can be over in some seconds."""
+    """The switch may not begin, continue or be aborted, and nothing was changed.
+
+    Args:
+        reasons: Codes of what speaks against it.
+        may_pass: The reasons can be over in some seconds.
+    """
 
     def __init__(self, reasons: Sequence[Refusal], *, may_pass: bool = False) -> None:
         super().__init__("; ".join(map(format_refusal, reasons)))
@@ -25,8 +31,16 @@ class SwitchRefused(Exception):
 
 
 def continued(row: Switch | None, flow: Flow, options: SwitchOptions) -> Switch:
-    """Return the row of the switch that is to go on, with what the command line allows beyond it. `row`: the last
-    switch by the flow. Raises SwitchRefused."""
+    """Return the row of the switch to continue, with what the command line allows beyond it.
+
+    Args:
+        row: The last switch by the flow.
+        flow: The flow.
+        options: The command line.
+
+    Raises:
+        SwitchRefused: The switch cannot be continued.
+    """
     row = _named(row, flow, options, "continue")
     if row.phase == "aborting":
         raise SwitchRefused([RefusalCode.SWITCH_ABORTING.to_reason(flow=str(flow), verb=row.verb)])
@@ -42,13 +56,19 @@ def continued(row: Switch | None, flow: Flow, options: SwitchOptions) -> Switch:
 
 
 def has_ended(row: Switch | None, options: SwitchOptions) -> bool:
-    """Return whether the switch that the command line names by its id is done. Its own command, or another one, has
-    ended it."""
+    """Return whether the switch that the command line names by its id is done.
+
+    Its own command, or another one, has ended it.
+    """
     return row is not None and bool(options.id) and (row.id, row.verb, row.phase) == (options.id, options.verb, "done")
 
 
 def aborted(row: Switch | None, flow: Flow, options: SwitchOptions) -> Switch:
-    """Return the row of the switch that is to be taken back. Raises SwitchRefused where it cannot be."""
+    """Return the row of the switch to abort.
+
+    Raises:
+        SwitchRefused: The switch cannot be aborted.
+    """
     row = _named(row, flow, options, "abort")
     if refusal := find_abort_refusal(row, flow):
         raise SwitchRefused([refusal])
@@ -56,8 +76,11 @@ def aborted(row: Switch | None, flow: Flow, options: SwitchOptions) -> Switch:
 
 
 def shown(row: Switch | None, flow: Flow, options: SwitchOptions) -> Switch:
-    """Return the row that `--status` shows: the switch with the id that is named, else the last one of any verb.
-    Raises SwitchRefused."""
+    """Return the row that `--status` shows: the switch with the named id, else the last one of any verb.
+
+    Raises:
+        SwitchRefused: There is no switch, or not with this id.
+    """
     if row is None:
         raise SwitchRefused([RefusalCode.NO_SWITCH.to_reason(flow=str(flow))])
     if options.id and row.id != options.id:
@@ -72,7 +95,11 @@ def running(row: Switch) -> Reason:
 
 
 def _named(row: Switch | None, flow: Flow, options: SwitchOptions, verb: str) -> Switch:
-    """Return the row if it is of the verb and the id that the command names. Raises SwitchRefused."""
+    """Return the row if it is of the verb and the id that the command names.
+
+    Raises:
+        SwitchRefused: It is not.
+    """
     if row is None:
         raise SwitchRefused([RefusalCode.NO_SWITCH_TO.to_reason(flow=str(flow), act=verb)])
     if options.id and row.id != options.id:

@@ -1,5 +1,7 @@
-"""Carries a switch out, step by step. Each step is in the row before it begins and after it has ended, so that any
-command goes on where another one ended."""
+"""Carries out a switch, step by step.
+
+Each step is in the row before it begins and after it has ended. So any command can go on where another one ended.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -40,7 +42,15 @@ if TYPE_CHECKING:
 
 
 class Switcher:
-    """One switch by one flow. `opposite`: the flow in the other direction, where the file has one."""
+    """One switch by one flow.
+
+    Args:
+        log: The flow's state topic.
+        opposite: The flow in the other direction, if the file has one.
+        progress: It is kept up to date, for a display.
+        on_step: It is called when a step has ended.
+        within_s: The seconds that a step may wait.
+    """
 
     def __init__(
         self,
@@ -50,7 +60,6 @@ class Switcher:
         on_step: Callable[[Step], None],
         within_s: float,
     ) -> None:
-        """`progress` is kept, for a display; `on_step` hears that a step has ended."""
         self._log = log
         self._settings = log.settings
         self._opposite = opposite
@@ -62,10 +71,14 @@ class Switcher:
         self._groups = GroupActions(log, self._clusters, progress, within_s)
 
     async def run(self, row: Switch) -> Switch:
-        """Do every step that is not done. Returns the last row.
+        """Do every step that is not done, and return the last row.
 
-        Raises StepFailed if a step does not come to its end, TakenOver if another command continues the switch, and
-        ClusterError. The row has the reason then. A failing hook `before` or `fence` takes everything back first.
+        If it raises, the row has the reason. A failing hook `before` or `fence` first takes everything back.
+
+        Raises:
+            StepFailed: A step did not come to its end.
+            TakenOver: Another command continues the switch.
+            ClusterError: A cluster does not answer, or refuses.
         """
         row = await self._log.write(with_next_step(row, now_ms()))
         while (step := next_step(row)) is not None:
@@ -84,7 +97,10 @@ class Switcher:
         return row
 
     async def abort(self, row: Switch) -> Switch:
-        """Take back what can be taken back. Returns the last row. Raises as `run`; then it can be done again."""
+        """Take back the steps that can be taken back, and return the last row.
+
+        It raises as `run` does. Then it can be done again.
+        """
         row = await self._log.write(replace(row, phase="aborting"))
         for step in steps_to_undo(row):
             try:
@@ -101,7 +117,7 @@ class Switcher:
         return ended
 
     async def evidence(self, row: Switch) -> Evidence:
-        """What is known of the switch now, from the rows."""
+        """Return the evidence of the switch as it is now, from the rows."""
         await self._log.catch_up_now()
         return Evidence(
             row=row,
@@ -111,7 +127,7 @@ class Switcher:
         )
 
     async def _perform(self, step: Step, row: Switch) -> tuple[str, Switch]:
-        """Do one step. Returns what came of it, and the row with what it found."""
+        """Do one step, and return its result as a text, and the row with what it found."""
         actions, gone = self._actions, row.verb == Verb.FAILOVER
         match step:
             case Step.CHECK:

@@ -1,1 +1,1 @@
-"""Take over the offsets of a MirrorMaker, and hand them back."""
+"""The takeover of an MM2's offsets, and their way back."""

@@ -21,14 +21,14 @@ from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress, Res
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandBack(MigrationPlan):
-    """What handing back comes to. `writes`: of the offsets those that are not in MM2's place yet."""
+    """The plan of handing back. `writes` are the offsets that are not in MM2's place yet."""
 
     held: MigrationState
     offsets: tuple[tuple[TopicPartition, int], ...]
-    """Where MM2 goes on: behind these."""
+    """The offsets behind which MM2 goes on."""
 
     def as_json(self) -> dict[str, Any]:
-        """For programs; `offsets` in the shape of Connect's REST API."""
+        """Return the plan as JSON values. `offsets` has the shape of Connect's REST API."""
         place, cluster = self.held.place, self.held.cluster
         return {
             "flow": str(self.held.flow),
@@ -46,8 +46,14 @@ class HandBack(MigrationPlan):
 
 
 def plan_hand_back(held: MigrationState, *, stops_first: bool = False) -> HandBack:
-    """What there is to write, and what speaks against it. The same, once carried out, has nothing left to write.
-    `stops_first`: for a look beforehand, the flow will be stopped and drain before anything is written."""
+    """Return what there is to write, and what speaks against it.
+
+    A plan that was carried out has nothing left to write.
+
+    Args:
+        held: The state of the flow and of MM2.
+        stops_first: Whether this is a look beforehand: the flow will be stopped and drain before anything is written.
+    """
     rows = held.progress()
     gone = [tp for tp, row in sorted(rows.items()) if _is_gone(held.rows, row)]
     unread = _unread(held, rows, gone)
@@ -64,7 +70,7 @@ def plan_hand_back(held: MigrationState, *, stops_first: bool = False) -> HandBa
 
 
 def _is_gone(rows: Mapping[str, Row], row: PartitionProgress) -> bool:
-    """Whether the row is about a topic that was deleted, or created anew since."""
+    """Return whether the row is about a topic that was deleted, or created again since."""
     topic = rows.get(MirroredTopic(source_topic=row.topic, target_topic="").key())
     if not isinstance(topic, MirroredTopic):
         return False
@@ -74,12 +80,12 @@ def _is_gone(rows: Mapping[str, Row], row: PartitionProgress) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Unread:
-    """Partitions whose rows are not what the target's log says: they were killed, or are copied."""
+    """Partitions whose end in the target's log no row has: their slot was killed, or they are being copied."""
 
     awaited: tuple[TopicPartition, ...] = ()
     """A data plane that is stopped reads it, and writes it down."""
     unknown: tuple[PartitionProgress, ...] = ()
-    """None can, until an operator decides."""
+    """Partitions whose end nobody reads until an operator decides."""
     left: tuple[TopicPartition, ...] = ()
     """The file does not select their topics any more, so they are not read."""
 
@@ -103,8 +109,11 @@ def _unread(
 
 
 def not_drained(held: FlowState) -> Reason:
-    """Return why the rows may not be final yet. NO_REASON when they are, or waiting would not help: every slot has
-    ended, and has written down what the target's log says."""
+    """Return why the rows may not be final yet.
+
+    It is `NO_REASON` if they are, or if waiting would not help. They are final when every slot has ended, and has
+    written down what the target's log says.
+    """
     rows = held.progress()
     cause = _awaited(held, _unread(held, rows, [tp for tp, row in rows.items() if _is_gone(held.rows, row)]))
     return NO_REASON if cause and _failed(held) else cause
@@ -127,7 +136,7 @@ def _awaited(held: FlowState, unread: _Unread) -> Reason:
 
 
 def _failed(held: FlowState) -> Reason:
-    """Return what of a stopped data plane has failed too often, so that waiting does not help; else NO_REASON."""
+    """Return what has failed too often in a stopped data plane, so that waiting does not help, else NO_REASON."""
     now, source = DesiredStateView(held.rows, held.states), Scope.for_connector(Connector.SOURCE)
     if not held.replicas or now.connector(Connector.SOURCE) is not DesiredPhase.STOPPED:
         return NO_REASON
@@ -141,7 +150,7 @@ def _failed(held: FlowState) -> Reason:
 
 
 def _moves(held: MigrationState, unread: _Unread) -> Reason:
-    """Return why the rows are not the last word; NO_REASON when they are."""
+    """Return why the rows are not final, or NO_REASON if they are."""
     if cause := _awaited(held, unread):
         return _failed(held) or cause
     if not unread.unknown:

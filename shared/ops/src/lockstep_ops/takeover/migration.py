@@ -1,4 +1,4 @@
-"""A flow on its way from MirrorMaker 2 to Lockstep or back: what was found of both, and what is planned. Pure."""
+"""A flow on its way from MM2 to Lockstep or back: what was found of both, and the plan. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,41 +12,44 @@ from lockstep_state.reasons.reason import Reason
 from lockstep_state.rows.state_rows import Handover, PartitionProgress, Row, progress_by_partition
 
 NAMED = 5
-"""Partitions that a sentence names; of more it says how many."""
+"""The number of partitions that a sentence names. For more it only says how many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowState:
-    """What a flow has written down, what is wanted of it, and whether its data plane runs."""
+    """The rows of a flow, its desired states, and whether its data plane runs."""
 
     flow: Flow
     rows: Mapping[str, Row] = field(default_factory=dict)
     """The fold of the state topic."""
     states: StatedPhases = NOTHING_STATED
     replicas: int = 0
-    """Of our data plane."""
+    """The replicas of the flow's data plane."""
 
     def progress(self) -> dict[TopicPartition, PartitionProgress]:
-        """The data plane's own rows. A partition with a row continues there, and its place does not count."""
+        """Return the data plane's own rows.
+
+        A partition with a row continues there, and its place does not count.
+        """
         return progress_by_partition(self.rows.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationState(FlowState):
-    """What was found of both. Offsets are those of the last record copied."""
+    """The state of the flow and of MM2. Offsets are those of the last record copied."""
 
     cluster: str
     """The source's alias in MM2's progress."""
     place: OffsetLocation
     theirs: Mapping[TopicPartition, int] | None = field(default_factory=dict)
-    """By MM2, of this source; None: there is no such topic."""
+    """MM2's offsets of this source. None: there is no such topic."""
     members: int = 0
-    """Of MM2's group."""
+    """The members of MM2's group."""
     unread: Sequence[UnreadRecords] = ()
     """Records of MM2's topics that were passed over."""
 
     def handover(self, phase: str, partitions: int) -> Handover:
-        """The row that says so once it is done."""
+        """Return the row that says that the handover is done."""
         place = self.place
         return Handover(
             phase=phase,
@@ -60,21 +63,21 @@ class MigrationState(FlowState):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationPlan:
-    """What there is to do. Nothing is to be done while there are `refusals`."""
+    """The plan of a handover. Nothing is to be done while there are `refusals`."""
 
     writes: tuple[tuple[TopicPartition, int], ...]
-    """Offsets to write where the flow goes on."""
+    """Offsets to write in the place of the side that goes on."""
     row: Handover
     refusals: tuple[Reason, ...]
     notes: tuple[str, ...]
 
 
 def named(partitions: Iterable[TopicPartition]) -> str:
-    """`orders-0, orders-1 and 7 more`."""
+    """Return partitions as a text: `orders-0, orders-1 and 7 more`."""
     return shorten([f"{topic}-{number}" for topic, number in partitions])
 
 
 def shorten(names: Sequence[str], most: int = NAMED) -> str:
-    """The first ones, and how many more."""
+    """Return the first names, and how many more there are."""
     shown = ", ".join(names[:most])
     return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown

@@ -1,4 +1,4 @@
-"""Where a MirrorMaker 2 keeps its progress, by its kind (`mm2-behaviour.md` §1.7). Pure."""
+"""The places where an MM2 keeps its progress, by its kind (`mm2-behaviour.md` §1.7). Pure."""
 
 from dataclasses import dataclass
 
@@ -13,8 +13,10 @@ STRIMZI, CONNECT = "strimzi", "connect"
 
 @dataclass(frozen=True, slots=True)
 class OffsetLocation:
-    """Where a MirrorMaker 2 keeps its progress, and by which group its workers are known; both on the target. Not
-    `watched`: other connectors run in that group, so its members say nothing."""
+    """The place where an MM2 keeps its progress, and the group of its workers, both on the target.
+
+    Without `watched` other connectors run in that group too, so its members say nothing.
+    """
 
     origin: str
     topic: str
@@ -23,7 +25,7 @@ class OffsetLocation:
     watched: bool = True
 
     def is_same(self, other: "OffsetLocation") -> bool:
-        """Whether both keep their progress in the same records."""
+        """Return whether both keep their progress in the same records."""
         return (self.topic, self.connector) == (other.topic, other.connector)
 
     def __str__(self) -> str:
@@ -40,9 +42,20 @@ def offset_location(
     connector: str | None = None,
     group: str | None = None,
 ) -> OffsetLocation:
-    """Where an MM2 of this kind keeps its progress by default. `group_id`: the target's `group.id` in the file.
-    `own_topic`: the topic of offsets that the file names, which is a dedicated MM2's as well. Raises CannotUse where a
-    Connect cluster's names are needed."""
+    """Return the place where an MM2 of this kind keeps its progress by default.
+
+    Args:
+        origin: The kind of MM2.
+        flow: The flow.
+        group_id: The target's `group.id` in the file.
+        own_topic: The topic of offsets that the file names, which is that of a dedicated MM2 as well.
+        topic: The topic of offsets, if it is not the default one.
+        connector: The connector's name, if it is not the default one.
+        group: The workers' group, if it is not the default one.
+
+    Raises:
+        CannotUse: A Connect cluster's names are needed.
+    """
     source = Connector.SOURCE.value
     if origin == CONNECT and not (topic and connector and group):
         raise CannotUse(

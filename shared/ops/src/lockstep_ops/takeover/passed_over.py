@@ -1,4 +1,4 @@
-"""Count the records of a topic that a command could not read. Pure."""
+"""The records of a topic that a command could not read. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,19 +22,19 @@ class UnreadRecords:
 
 @dataclass(slots=True)
 class PassedOverRecords:
-    """Keep what was passed over while topics are read."""
+    """Records that were passed over while topics were read."""
 
     _found: dict[str, UnreadRecords] = field(default_factory=dict)
 
     def pass_over(self, record: Record, error: ValueError) -> None:
-        """Go on behind a record that cannot be read."""
+        """Note a record that cannot be read, and go on behind it."""
         place = f"partition {record.partition} offset {record.offset}: {error}"
         known = self._found.get(record.topic, UnreadRecords(record.topic, 0, place))
         self._found[record.topic] = UnreadRecords(record.topic, known.count + 1, known.first)
 
     @property
     def topics(self) -> Sequence[UnreadRecords]:
-        """Return what was passed over, by topic."""
+        """Return the records that were passed over, by topic."""
         return [self._found[topic] for topic in sorted(self._found)]
 
 

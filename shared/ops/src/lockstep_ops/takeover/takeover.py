@@ -1,9 +1,9 @@
-"""Taking a flow over from MirrorMaker 2 where it left off: what was found becomes a plan, or reasons for none. Pure.
+"""Takes a flow over from MM2 where it left off: the facts become a plan, or reasons against one. Pure.
 
 MM2 keeps the offset of the last record copied of each source partition in Connect's topic of offsets on the target. It
-is under the name of its source connector (`mm2-behaviour.md` §1.7). The data plane begins there where it has nothing of
-its own yet, reading the flow's own place: `offset.storage.topic` under `lockstep.progress.connector`. If that is MM2's
-place too, nothing has to be written; else the offsets are written down once more, in our place.
+is under the name of its source connector (`mm2-behaviour.md` §1.7). The data plane begins there if it has no rows of
+its own yet. It reads the flow's own place: `offset.storage.topic` under `lockstep.progress.connector`. If that is MM2's
+place too, nothing has to be written. Else the offsets are written once more, in our place.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -24,8 +24,10 @@ from lockstep_state.rows.state_rows import Handover
 
 
 def flush_note(every: timedelta, origin: str) -> str:
-    """What MirrorMaker 2 writes down late. `every` is the file's `offset.flush.interval.ms`, which Connect's workers do
-    not read."""
+    """Return a note about what MM2 writes down late.
+
+    `every` is the file's `offset.flush.interval.ms`, which Connect's workers do not read.
+    """
     theirs = f"{every.total_seconds():g} s in the file"
     if origin == "connect":
         theirs = "of the Connect workers, 60 s by default"
@@ -38,18 +40,18 @@ def flush_note(every: timedelta, origin: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakeoverState(MigrationState):
-    """With what both clusters say of the topics."""
+    """The state of the flow and of MM2, with the topics of both clusters."""
 
     own: OffsetLocation
-    """Where the flow keeps its own progress; `group` is of no matter."""
+    """The place of the flow's own progress. Its `group` does not matter."""
     strangers: frozenset[tuple[str, str]] = frozenset()
-    """(connector, cluster) of all else that is in MM2's topic."""
+    """Every other (connector, cluster) in MM2's topic."""
     ours: Mapping[TopicPartition, int] = field(default_factory=dict)
-    """In our place."""
+    """The offsets in the flow's own place."""
     selected: Mapping[str, str] = field(default_factory=dict)
     """Source topics that the file selects, with their remote names."""
     begins: Mapping[TopicPartition, int] = field(default_factory=dict)
-    """Every source partition of those, with where its log begins."""
+    """All source partitions of the selected topics, with where their logs begin."""
     ends: Mapping[TopicPartition, int] = field(default_factory=dict)
     remote: frozenset[str] = frozenset()
     """Topics that the target has."""
@@ -63,8 +65,11 @@ class TakeoverState(MigrationState):
 
 @dataclass(frozen=True, slots=True)
 class PartitionPlan:
-    """Where a partition goes on: behind `offset`, or None: where a first copy would. `to_copy`: records there are from
-    there on, by their offsets; `gone`: offsets from there on that the source has no more."""
+    """The position at which a partition goes on.
+
+    It goes on behind `offset`, or at the start of a first copy if that is None. `to_copy` is how many records there are
+    from that position on, by their offsets. `gone` is how many offsets from it on the source has no more.
+    """
 
     partition: int
     offset: int | None
@@ -74,7 +79,7 @@ class PartitionPlan:
 
 @dataclass(frozen=True, slots=True)
 class TopicPlan:
-    """A source topic and its partitions. `there`: its remote topic exists."""
+    """A source topic and its partitions. With `there` its remote topic exists."""
 
     topic: str
     remote: str
@@ -88,23 +93,22 @@ class TopicPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakeoverPlan(MigrationPlan):
-    """What taking over comes to. `writes` go to our place."""
+    """The plan of taking over. `writes` go to the flow's own place."""
 
     found: TakeoverState
     topics: tuple[TopicPlan, ...]
     alters: tuple[tuple[TopicPartition, int], ...]
-    """Offsets to alter by a command: of partitions where the flow has rows of its own. These count more than its
-    place."""
+    """Offsets to alter by a command, of partitions of which the flow has rows. Rows count more than its place."""
     resume: bool
     """An operator stopped the source connector: it has to be resumed."""
 
     @property
     def own_is_theirs(self) -> bool:
-        """Whether the flow keeps its progress where MM2 does."""
+        """Return whether the flow keeps its progress in the same place as MM2."""
         return self.found.own.is_same(self.found.place)
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the plan as JSON values."""
         place, own = self.found.place, self.found.own
         return {
             "flow": str(self.found.flow),
@@ -130,7 +134,10 @@ class TakeoverPlan(MigrationPlan):
 
 
 def plan_takeover(found: TakeoverState) -> TakeoverPlan:
-    """What there is to do, and what speaks against it. The same, once carried out, has nothing left to write."""
+    """Return what there is to do, and what speaks against it.
+
+    A plan that was carried out has nothing left to write.
+    """
     theirs = found.theirs or {}
     partitions = sorted(found.begins)
     topics = tuple(_topics(found, theirs, partitions))
@@ -168,12 +175,12 @@ def _topics(
 
 
 def _mine(found: TakeoverState) -> dict[TopicPartition, int]:
-    """Where the flow would go on by itself; -1: at the beginning."""
+    """Return the offsets behind which the flow would go on by itself. -1 is the beginning."""
     return {**found.ours, **{tp: row.upstream for tp, row in found.progress().items()}}
 
 
 def _went_on(found: TakeoverState, theirs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """Where MM2 has copied on since the flow was handed back to it."""
+    """Return the offsets to which MM2 has copied on since the flow was handed back to it."""
     row = found.rows.get("handover/progress")
     if not isinstance(row, Handover) or row.phase != "handed-back":
         return {}

@@ -1,6 +1,6 @@
-"""What taking over and handing back read and write: both clusters, Connect's topic of offsets, the flow's state.
+"""Reads and writes for taking over and handing back: both clusters, Connect's topic of offsets, the flow's state.
 
-Everything here may be done twice, and again after it ended half-way: what is there already is not written again.
+Everything here may be done twice, and again after it ended half-way: what is written already is not written again.
 """
 
 import asyncio
@@ -44,19 +44,27 @@ Offsets = Mapping[tuple[str, str], Mapping[TopicPartition, int]]
 """Offsets by (connector, cluster)."""
 
 READ_WITHIN_S = 60.0
-"""A topic of offsets is small; only a transaction that somebody left open keeps it from being read to its end."""
+"""The seconds within which a topic of offsets is read.
+
+Such a topic is small. Only a transaction that somebody left open keeps it from being read to its end.
+"""
 
 RECHECK_INTERVAL_S = 0.5
 
 
 def place_of_handover(rows: Mapping[str, Row]) -> OffsetLocation | None:
-    """Where the flow was taken over from, or handed back to, last."""
+    """Return the place from which the flow was taken over, or to which it was handed back, last."""
     row = rows.get("handover/progress")
     return OffsetLocation(row.origin, row.topic, row.connector, row.group) if isinstance(row, Handover) else None
 
 
 async def find(settings: FlowSettings, place: OffsetLocation) -> TakeoverState:
-    """Look at everything a take-over depends on; nothing is changed. Raises ClusterError and NewerVersion."""
+    """Look at everything that a takeover depends on, and change nothing.
+
+    Raises:
+        ClusterError: A cluster does not answer, or refuses.
+        NewerVersion: A row is of a newer release.
+    """
     control, source, target = settings.control, source_client(settings), target_client(settings)
     own = OffsetLocation("own", control.offset_storage_topic, control.progress_connector, "", watched=False)
     await asyncio.gather(source.probe(), target.probe())
@@ -94,7 +102,11 @@ async def find(settings: FlowSettings, place: OffsetLocation) -> TakeoverState:
 
 
 async def carry_out(settings: FlowSettings, plan: TakeoverPlan, within: float) -> None:
-    """Take over by a plan without refusals. Raises ClusterError; then it can be done again."""
+    """Take over by a plan without refusals.
+
+    Raises:
+        ClusterError: It failed. Then it can be done again.
+    """
     flow, target = settings.flow, target_client(settings)
     await _must_be_stopped(target, flow.target, plan.found.place)
     if plan.alters:
@@ -114,7 +126,12 @@ async def carry_out(settings: FlowSettings, plan: TakeoverPlan, within: float) -
 
 
 async def hold(settings: FlowSettings, place: OffsetLocation) -> MigrationState:
-    """Look at everything a hand-back depends on; nothing is changed. Raises ClusterError and NewerVersion."""
+    """Look at everything that a hand-back depends on, and change nothing.
+
+    Raises:
+        ClusterError: The target does not answer, or refuses.
+        NewerVersion: A row is of a newer release.
+    """
     target = target_client(settings)
     await target.probe()
     unread = PassedOverRecords()
@@ -125,8 +142,10 @@ async def hold(settings: FlowSettings, place: OffsetLocation) -> MigrationState:
 
 
 async def stop_and_drain(settings: FlowSettings, place: OffsetLocation, reply: CommandReply, within: float) -> None:
-    """Stop the whole flow, and wait until it has drained: at most `within` seconds for each. `reply` says what the
-    services answered."""
+    """Stop the whole flow, and wait until it has drained, at most `within` seconds for each.
+
+    `reply` gets what the services answered.
+    """
     await ask(settings, reply, within)
     if exit_code([reply]) is not Exit.FINE:
         return
@@ -136,7 +155,11 @@ async def stop_and_drain(settings: FlowSettings, place: OffsetLocation, reply: C
 
 
 async def hand_back(settings: FlowSettings, plan: HandBack, within: float) -> None:
-    """Hand back by a plan without refusals. Raises ClusterError; then it can be done again."""
+    """Hand back by a plan without refusals.
+
+    Raises:
+        ClusterError: It failed. Then it can be done again.
+    """
     target, place = target_client(settings), plan.held.place
     now = plan_hand_back(await hold(settings, place))
     if now.refusals or now.offsets != plan.offsets:  # somebody has read the plan meanwhile
@@ -156,7 +179,7 @@ async def hand_back(settings: FlowSettings, plan: HandBack, within: float) -> No
 async def _read_target(
     settings: FlowSettings, target: Admin, place: OffsetLocation, unread: PassedOverRecords
 ) -> tuple[Offsets | None, dict[str, Any]]:
-    """All offsets in the topic of that place, and the fields of a `MigrationState`."""
+    """Return all offsets in the topic of that place, and the fields of a `MigrationState`."""
     rows, there, members, replicas = await asyncio.gather(
         flow_rows(settings),
         read_offsets(settings, place.topic, unread.pass_over),
@@ -176,7 +199,7 @@ async def _read_target(
 
 
 async def flow_rows(settings: FlowSettings) -> Mapping[str, Row]:
-    """The rows of the flow that count now, none where it has never run."""
+    """Return the rows of the flow that count now, or none if it has never run."""
     try:
         return (await read_rows(settings))[0]
     except TopicMissing:
@@ -186,9 +209,19 @@ async def flow_rows(settings: FlowSettings) -> Mapping[str, Row]:
 async def read_offsets(
     settings: FlowSettings, topic: str, on_unreadable: OnUnreadable = lambda record, error: None
 ) -> Offsets | None:
-    """The offsets of every source connector in a topic of Connect's on the target, without those that were reset; None:
-    there is no such topic. What transactions have not committed is left out. `on_unreadable` is called with each
-    record that is passed over: every user of a shared topic writes what they like. Raises ClusterError."""
+    """Return the offsets of every source connector in a topic of Connect's on the target.
+
+    Offsets that were reset are not in it, nor what transactions have not committed. None means that there is no such
+    topic.
+
+    Args:
+        settings: The flow.
+        topic: The topic.
+        on_unreadable: It is called with each record that is passed over: users of a shared topic write what they like.
+
+    Raises:
+        ClusterError: The target does not answer, or refuses.
+    """
     fold, alias = OffsetFold(), settings.flow.target
 
     def fold_in(records: Sequence[Record]) -> None:
@@ -241,13 +274,19 @@ async def _groups_with_checkpoints(settings: FlowSettings, on_unreadable: OnUnre
 
 
 async def _must_be_stopped(target: Admin, alias: str, place: OffsetLocation) -> None:
-    """What was seen a moment ago may be so no more: somebody has read the plan meanwhile."""
+    """Check that MM2's group has no members.
+
+    What was seen a moment ago may have changed, because somebody has read the plan meanwhile.
+
+    Raises:
+        ClusterError: It has members.
+    """
     if members := await _members(target, place):
         raise ClusterError(alias, format_sentence(still_runs(place, alias, members)))
 
 
 async def _members(target: Admin, place: OffsetLocation) -> int:
-    """Of MM2's group; none if it is not watched."""
+    """Return the number of members of MM2's group, or 0 if it is not watched."""
     return await target.count_members(place.group) if place.watched else 0
 
 
@@ -270,7 +309,7 @@ async def _write(
 
 
 async def _remember(settings: FlowSettings, target: Admin, row: Handover, within: float) -> None:
-    """The row in the state topic, unless it says so already."""
+    """Append the row to the state topic, unless the topic has it already."""
     flow, group_id = settings.flow, settings.group_id
     await ensure_control_topics(target, flow_topics(flow, group_id, settings.control.replication_factor))
     known = (await flow_rows(settings)).get(row.key())

@@ -1,4 +1,4 @@
-"""One record of the source and the one in its place on the target, read for a person to compare."""
+"""One record of the source and the one in its place on the target, for a person to compare."""
 
 import asyncio
 import base64
@@ -23,7 +23,7 @@ from lockstep_state.rows.state_rows import MirroredTopic, OffsetRuns, PartitionP
 
 READ_WITHIN_S = 15.0
 DIGEST = 12
-"""Letters of a SHA-256 that are shown of what is masked."""
+"""The number of characters of a SHA-256 that stand for a masked value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,10 @@ class ShownRecord:
 
 @dataclass(frozen=True, slots=True)
 class RecordPair:
-    """Both records; None: the log has none there. An offset of -1: nothing says where the record would be."""
+    """Both records, with their offsets.
+
+    A record is None if the log has none at that offset. An offset is -1 if nothing tells where the record would be.
+    """
 
     topic: str
     partition: int
@@ -90,7 +93,7 @@ class RecordPair:
 
 
 def pair_lines(pair: RecordPair, *, values: bool) -> Iterator[str]:
-    """The parts of both records below each other; those that differ are marked."""
+    """Yield the parts of both records below each other. Those that differ are marked."""
     logs = {"source": pair.source, "target": pair.target}
     places = {"source": pair.source_offset, "target": pair.target_offset}
     names = {"source": pair.topic, "target": pair.remote}
@@ -128,8 +131,10 @@ def _shown(part: Any, values: bool) -> str:
 def record_places(
     rows: Mapping[str, Row], tp: TopicPartition, offset: int, *, is_target: bool = False
 ) -> tuple[int, int]:
-    """The offsets of a record on the source and on the target, of which one is given. A difference that was found says
-    the other one, else the offset runs; -1: neither does."""
+    """Return the offsets of a record on the source and on the target, of which one is given.
+
+    The other one comes from a difference that was found, else from the offset runs. It is -1 if neither has it.
+    """
     verified = find_verification(rows, tp)
     if verified is not None:
         for _, source, target in verified.found:
@@ -148,7 +153,12 @@ def record_places(
 async def read_pair(
     settings: FlowSettings, rows: Mapping[str, Row], tp: TopicPartition, offset: int, *, is_target: bool = False
 ) -> RecordPair:
-    """Read both records. Raises CannotUse where the flow does not mirror the partition, and ClusterUnreachable."""
+    """Read both records.
+
+    Raises:
+        CannotUse: The flow does not mirror the partition.
+        ClusterUnreachable: A cluster does not answer.
+    """
     topic = rows.get(f"{MirroredTopic.kind}/{tp[0]}")
     if not isinstance(topic, MirroredTopic) or topic.phase != "mirrored" or tp[1] >= topic.partitions:
         raise CannotUse(f"{settings.flow} does not mirror {tp[0]}-{tp[1]}")
@@ -166,7 +176,7 @@ async def read_pair(
 
 
 def _read(conf: Mapping[str, Any], alias: str, tp: TopicPartition, offset: int) -> ShownRecord | None:
-    """The record at the offset, or None if the log has none there."""
+    """Return the record at the offset, or None if the log has none there."""
     if offset < 0:
         return None
     own = {

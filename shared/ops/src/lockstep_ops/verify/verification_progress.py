@@ -1,4 +1,4 @@
-"""How much of a verification is done. Pure."""
+"""The share of a verification that is done. Pure."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -14,7 +14,7 @@ class ComparedShare(NamedTuple):
 
 
 def compared_share(rows: Iterable[VerifiedPartition], request: str) -> ComparedShare:
-    """Of the partitions that a request has reached."""
+    """Return the share of the partitions that a request has reached."""
     mine = [row for row in rows if row.request == request and row.first >= 0]
     return ComparedShare(
         sum(max(0, row.upstream - row.first + 1) for row in mine),

@@ -1,4 +1,4 @@
-"""What verification has found in a flow, by topic and by difference. Pure."""
+"""The results of verification in a flow, by topic and by difference. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -15,7 +15,7 @@ R = TypeVar("R", bound=Row)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedTopic:
-    """One topic: sums over its partitions."""
+    """One topic with the sums over its partitions."""
 
     topic: str
     partitions: int
@@ -29,7 +29,10 @@ class VerifiedTopic:
     """Records behind the end of the copy that are not the source's next ones."""
     not_verified: int
     behind: int
-    """Source offsets that are wanted by a request, or copied where there is none, and not compared yet."""
+    """The number of source offsets that are wanted and not compared yet.
+
+    A request names the wanted ones. Without one, all that are copied are wanted.
+    """
     seconds: float
 
     @property
@@ -39,7 +42,7 @@ class VerifiedTopic:
 
 @dataclass(frozen=True, slots=True)
 class FoundDifference:
-    """One difference; -1 where a log has no such record."""
+    """One difference. An offset is -1 if that log has no such record."""
 
     topic: str
     partition: int
@@ -50,7 +53,10 @@ class FoundDifference:
 
 @dataclass(frozen=True, slots=True)
 class BeyondCopy:
-    """Records of a partition of the target that are beyond the copy. `target_offset`: of the first, -1: not known."""
+    """Records of a partition of the target that are beyond the copy.
+
+    `target_offset` is that of the first one, or -1 if not known.
+    """
 
     topic: str
     partition: int
@@ -60,7 +66,7 @@ class BeyondCopy:
 
 @dataclass(frozen=True, slots=True)
 class UnverifiedStretch:
-    """Records of a partition that could not be compared, and why. Offsets are the source's; -1: not known."""
+    """Records of a partition that could not be compared, and why. Offsets are the source's; -1 is not known."""
 
     topic: str
     partition: int
@@ -72,21 +78,21 @@ class UnverifiedStretch:
 
 @dataclass(frozen=True, slots=True)
 class VerificationReport:
-    """Of one flow."""
+    """The verification report of one flow."""
 
     flow: Flow
     depth: str
     topics: tuple[VerifiedTopic, ...]
     differences: tuple[FoundDifference, ...]
-    """The first ones of each partition."""
+    """The first differences of each partition."""
     beyond: tuple[BeyondCopy, ...]
     not_verified: tuple[UnverifiedStretch, ...]
     waiting: Mapping[str, str]
-    """Why topics and partitions are not compared, by their names."""
+    """The reasons why topics and partitions are not compared, by their names."""
 
     @property
     def exit_code(self) -> Exit:
-        """Everything equal, differences, or something that was not compared."""
+        """Return the exit code: everything is equal, something differs, or something was not compared."""
         if any(topic.differ or topic.missing or topic.extra or topic.beyond for topic in self.topics):
             return Exit.TROUBLE
         complete = self.topics and not self.waiting and all(topic.is_complete for topic in self.topics)
@@ -108,8 +114,15 @@ class VerificationReport:
 def build_verification(
     flow: Flow, rows: Mapping[str, Row], topics: Sequence[str] = (), request: str = ""
 ) -> VerificationReport:
-    """Return what the rows of the state topic say of these source topics; (): of all that are selected. `request`: what
-    is copied behind the ends that it asks for is no part of it; "": all that is copied is."""
+    """Return what the rows of the state topic say of verification.
+
+    Args:
+        flow: The flow.
+        rows: The rows.
+        topics: Source topics. (): all that are selected.
+        request: The request that is reported. What is copied behind the ends that it asks for does not count. "": all
+            that is copied counts.
+    """
     selected = sorted(
         (row.source_topic, row)
         for row in rows.values()
@@ -148,7 +161,7 @@ def build_verification(
 
 
 def _waits(topic: MirroredTopic, progress: PartitionProgress | None, last: VerifiedPartition | None) -> str:
-    """Why the partition is not compared; "" where nothing prevents that. `last`: also of a log that is gone."""
+    """Return why the partition is not compared, or "" if nothing prevents it. `last` may be of a log that is gone."""
     if last is not None and last.cause:
         return last.reason
     if progress is None and topic.phase == "mirrored":
@@ -157,8 +170,10 @@ def _waits(topic: MirroredTopic, progress: PartitionProgress | None, last: Verif
 
 
 def _behind(row: VerifiedPartition, progress: PartitionProgress | None, request: str) -> int:
-    """Count the source offsets that are to be compared and are not yet. A request names them; without one, all that are
-    copied count."""
+    """Return the number of source offsets that are to be compared and are not yet.
+
+    A request names them. Without one, all that are copied count.
+    """
     wanted = row.source_end - 1
     if not request or row.request != request:
         wanted = max(wanted, -1 if progress is None else progress.upstream)

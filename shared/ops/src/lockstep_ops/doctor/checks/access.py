@@ -1,4 +1,4 @@
-"""What is said of the way to a cluster: names, connections and the login. Pure."""
+"""Checks of the way to a cluster: names, connections and the login. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,18 +10,21 @@ from lockstep_ops.formatting import count_text
 from lockstep_state.opening_step import OpeningStep
 
 SHOWN = 3
-"""Of many like things so many are named."""
+"""The number of names in a text that stands for many of one kind."""
 
 
 def listed(names: Iterable[str]) -> str:
-    """The first ones, and how many more there are."""
+    """Return the first `SHOWN` names as a text, and how many more there are."""
     every = list(names)
     more = f" and {len(every) - SHOWN} more" if len(every) > SHOWN else ""
     return "; ".join(every[:SHOWN]) + more
 
 
 def judge_names(facts: AccessFacts) -> Iterator[CheckFinding]:
-    """One finding for each bootstrap server. Without any address of any of them it is fatal."""
+    """Yield one finding for each bootstrap server.
+
+    The last one is fatal if no bootstrap server has an address.
+    """
     lost = all(not host.addresses for host in facts.hosts)
     for host in facts.hosts:
         if host.addresses:
@@ -46,7 +49,10 @@ def _resolved(host: HostAddresses) -> str:
 
 
 def judge_connection(facts: AccessFacts) -> Iterator[CheckFinding]:
-    """Bootstrap servers first, then the advertised listeners, which are known after the login."""
+    """Yield findings about bootstrap servers, then about advertised listeners.
+
+    The listeners are known only after the login.
+    """
     by_server: defaultdict[tuple[str, int], list[AddressConnection]] = defaultdict(list)
     for one in facts.connections:
         by_server[one.host, one.port].append(one)
@@ -90,7 +96,10 @@ def _advertised(facts: AccessFacts) -> CheckFinding:
 
 
 def judge_login(facts: AccessFacts) -> Iterator[CheckFinding]:
-    """Step by step: a broker answers, there is a token, the mechanism is offered, the credentials are right."""
+    """Yield the findings of the login, step by step.
+
+    A broker answers, a token is there, the broker offers the mechanism, and it accepts the credentials.
+    """
     outcome = facts.login
     if outcome is None:
         return

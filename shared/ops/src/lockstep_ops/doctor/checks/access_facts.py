@@ -1,4 +1,7 @@
-"""What was read on the way to a cluster: names, connections, certificates, the login, the brokers. Plain values."""
+"""Facts that were read on the way to a cluster: names, connections, certificates, the login, the brokers.
+
+They are plain values.
+"""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -10,7 +13,10 @@ from lockstep_state.opening_step import OpeningStep
 
 @dataclass(frozen=True, slots=True)
 class HostAddresses:
-    """A bootstrap server. `addresses` are what its name resolves to; empty: `why` says why not."""
+    """A bootstrap server.
+
+    `addresses` are those of its name. If they are empty, `why` says why.
+    """
 
     host: str
     port: int
@@ -22,7 +28,7 @@ class HostAddresses:
 
 @dataclass(frozen=True, slots=True)
 class AddressConnection:
-    """A connection to one address of a host. `why` "": it was opened, in `took_ms`."""
+    """A connection to one address of a host. `why` is "" if it was opened, in `took_ms`."""
 
     host: str
     address: str
@@ -32,7 +38,7 @@ class AddressConnection:
 
 
 class TlsFault(StrEnum):
-    """What is wrong with what a port serves under TLS; `NONE`: nothing."""
+    """The fault of what a port serves under TLS. `NONE` means that there is no fault."""
 
     NONE = ""
     STORES = "stores"
@@ -45,7 +51,10 @@ class TlsFault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ServedCertificate:
-    """What one port served. `ends_s`: Unix seconds, None where no certificate was seen. `names` are those in it."""
+    """The certificate that one port served.
+
+    `ends_s` is in Unix seconds, and None if no certificate was seen. `names` are the host names in the certificate.
+    """
 
     host: str
     port: int
@@ -62,7 +71,7 @@ class ServedCertificate:
 
 @dataclass(frozen=True, slots=True)
 class StoreEnd:
-    """When the certificates of one use stop to serve: our keystore's or our truststore's, Unix seconds."""
+    """The end of validity of the certificates in our keystore or our truststore, in Unix seconds."""
 
     use: str
     ends_s: float
@@ -70,8 +79,11 @@ class StoreEnd:
 
 @dataclass(frozen=True, slots=True)
 class LoginOutcome:
-    """How the login at one bootstrap server ended: `step` OPEN, or the step that failed and `why`. `mechanism` "":
-    there is no login. `offered`: mechanisms of the broker, empty where it did not say."""
+    """The outcome of the login at one bootstrap server.
+
+    `step` is OPEN after a success. Else it is the step that failed, and `why` says why. `mechanism` is "" if there is
+    no login. `offered` are the mechanisms of the broker; it is empty if the broker did not name them.
+    """
 
     place: str
     protocol: str
@@ -86,8 +98,12 @@ class LoginOutcome:
 
 @dataclass(frozen=True, slots=True)
 class BrokerFacts:
-    """A broker at its advertised address. `why` "": it accepts a connection. `unfit`: required requests that it
-    does not know in our versions, None where it did not say, for `trouble`. `round_trips_s`: of small requests."""
+    """A broker at its advertised address.
+
+    `why` is "" if the broker accepts a connection. `unfit` are the required requests that it does not know in our
+    versions. It is None if the broker did not say; `trouble` then says why. `round_trips_s` are those of small
+    requests.
+    """
 
     id: int
     host: str
@@ -97,7 +113,7 @@ class BrokerFacts:
     round_trips_s: tuple[float, ...] = ()
     trouble: str = ""
     versions: ApiVersions = field(default_factory=dict)
-    """Those of each request that it announces."""
+    """The versions of each request that the broker announces."""
 
     @property
     def place(self) -> str:

@@ -1,4 +1,4 @@
-"""What is said of measured rates: how much a flow may copy, and how many slots that takes. Pure."""
+"""Checks of measured rates: how much a flow may copy, and how many slots that takes. Pure."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -13,8 +13,11 @@ from lockstep_ops.formatting import count_text
 MEGABYTE = 1_000_000
 
 SLOT_BYTES_PER_S = 180 * MEGABYTE
-"""Two slots copied 778,504 records of 469 bytes a second, uncompressed, on two cores that the brokers shared (`make
-bench ONLY=none`, 23 November 2026)."""
+"""Bytes a second that one slot copies.
+
+Two slots copied 778,504 records of 469 bytes a second, uncompressed, on two cores that the brokers shared (`make
+bench ONLY=none`, 23 November 2026).
+"""
 
 SLOT_BYTES_PER_S_TLS = 70 * MEGABYTE
 """Over TLS a record took 2.7 times as much of the processor (`make bench ONLY=tls`, 21 November 2026)."""
@@ -22,8 +25,10 @@ SLOT_BYTES_PER_S_TLS = 70 * MEGABYTE
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRate:
-    """Bytes a second, measured over so many bytes. `trouble`: why there is no rate. `is_too_little`: nothing is wrong,
-    there are too few bytes for one."""
+    """A rate in bytes a second, and the number of bytes by which it was measured.
+
+    `trouble` says why there is no rate. With `is_too_little` nothing is wrong: there are too few bytes for a rate.
+    """
 
     bytes_per_s: float = 0.0
     measured_bytes: int = 0
@@ -37,9 +42,12 @@ class MeasuredRate:
 
 @dataclass(frozen=True, slots=True)
 class BandwidthFacts:
-    """What the scratch topic showed. `trouble`: why it could not be created, written or removed, with the command that
-    helps in `fix`. `leftovers`: topics of killed runs that were removed. `read` None: it was not tried. `tasks_max` as
-    the flow has it, where None means one for each of `cores`."""
+    """The results of measuring with the scratch topic.
+
+    `trouble` says why the topic could not be created, written or removed, and `fix` has the command that helps.
+    `leftovers` are topics of killed runs that were removed. `read` is None if reading was not tried. `tasks_max` is
+    that of the flow; None means one slot for each of `cores`.
+    """
 
     flow: str
     source: str
@@ -59,7 +67,7 @@ class BandwidthFacts:
 
 
 def judge_bandwidth(facts: BandwidthFacts) -> Iterator[CheckFinding]:
-    """The findings in order; the last rate is what to expect."""
+    """Yield the findings in order. The last rate is the one to expect."""
     left = f"; removed what a killed run left: {', '.join(facts.leftovers)}" if facts.leftovers else ""
     if facts.trouble:
         yield registry.SCRATCH_TOPIC.failed(facts.flow, f"{facts.trouble}{left}", facts.fix)
@@ -122,8 +130,10 @@ LEAST_INTERVALS = 4
 
 
 def received_rate(samples: Sequence[tuple[float, int]]) -> MeasuredRate:
-    """From the bytes that had been received at some moments, in seconds. Only intervals count in which data came. The
-    first of them does not: part of it was for connecting."""
+    """Return the rate at which bytes came, by samples of the moment in seconds and the bytes received until then.
+
+    Only intervals in which data came count. The first of them does not, because part of it was for connecting.
+    """
     intervals = [(then[0] - now[0], then[1] - now[1]) for now, then in pairwise(samples)]
     busy = [(lasted, size) for lasted, size in intervals if size >= BUSY_BYTES][1:]
     lasted = sum(one[0] for one in busy)
@@ -134,11 +144,11 @@ def received_rate(samples: Sequence[tuple[float, int]]) -> MeasuredRate:
 
 
 def slots_for(bytes_per_s: float, *, has_tls: bool) -> int:
-    """How many slots copy as much."""
+    """Return the number of slots that copy this many bytes a second."""
     return max(1, math.ceil(bytes_per_s / (SLOT_BYTES_PER_S_TLS if has_tls else SLOT_BYTES_PER_S)))
 
 
 def megabytes(size: float) -> str:
-    """`85`, `1.4`, `0.02`."""
+    """Return a size in megabytes as a text: `85`, `1.4`, `0.02`."""
     amount = size / MEGABYTE
     return f"{amount:,.0f}" if amount >= 10 else f"{amount:.1f}" if amount >= 1 else f"{amount:.2f}"

@@ -1,4 +1,4 @@
-"""What is said of the requests that a cluster knows: what it looks like, and what is so without others. Pure."""
+"""Checks of the requests that a cluster knows: which product it may be, and what does not work without some. Pure."""
 
 from collections.abc import Iterator
 

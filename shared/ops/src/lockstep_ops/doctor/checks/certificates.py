@@ -1,4 +1,4 @@
-"""What is said of TLS: stores, handshakes, chains, names, and the days that are left. Pure."""
+"""Checks of TLS: stores, handshakes, chains, names, and the days until certificates end. Pure."""
 
 from collections.abc import Collection, Iterator, Sequence
 
@@ -16,7 +16,10 @@ KEYSTORE, TRUSTSTORE = "keystore", "truststore"
 
 
 def judge_tls(facts: AccessFacts, now_s: float) -> Iterator[CheckFinding]:
-    """One finding for each check; it is about all ports that were tried. Nothing where there is no TLS."""
+    """Yield one finding for each check, about all ports that were tried.
+
+    Without TLS there is only the finding that it was skipped.
+    """
     if not facts.has_tls:
         yield registry.TLS_SPOKEN.skipped(facts.alias, f"security.protocol is {facts.protocol}, so there is no TLS")
         return

@@ -1,4 +1,4 @@
-"""One check of `lockstep doctor`, and what it found. Pure."""
+"""A check of `lockstep doctor`, and its finding. Pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from lockstep_ops.findings.finding_kind import FindingKind
 
 
 class Category(StrEnum):
-    """The categories in their order; the value is the name for `--category`."""
+    """The categories in their order. The value is the name for `--category`."""
 
     MACHINE = "machine"
     NAMES = "names"
@@ -24,7 +24,7 @@ class Category(StrEnum):
 
     @property
     def heading(self) -> str:
-        """Above its lines."""
+        """Return the heading above the lines of the category."""
         return _HEADINGS[self]
 
 
@@ -43,7 +43,11 @@ _HEADINGS = {
 
 
 class Result(StrEnum):
-    """`UNKNOWN` could not be checked, perhaps because an earlier check failed. `SKIPPED`: there is nothing to check."""
+    """The result of a check.
+
+    A check is `UNKNOWN` if it could not be made, perhaps because an earlier one failed. It is `SKIPPED` if there is
+    nothing to check.
+    """
 
     OK = "ok"
     WARNING = "warning"
@@ -53,7 +57,7 @@ class Result(StrEnum):
 
     @property
     def mark(self) -> str:
-        """Of its line."""
+        """Return the mark at the beginning of a line with this result."""
         return _MARKS[self]
 
 
@@ -68,7 +72,10 @@ _MARKS = {
 
 @dataclass(frozen=True, slots=True)
 class DoctorCheck(FindingKind):
-    """Describe what is checked. `meaning` says what a line of it means, `fix` what to do where it is not ok."""
+    """A check of `lockstep doctor`.
+
+    `meaning` says what a line of it means, and `fix` what to do if it is not ok.
+    """
 
     FAMILY = "check of lockstep doctor"
     PAGE = "docs/reference/doctor.md"
@@ -82,27 +89,36 @@ class DoctorCheck(FindingKind):
         return CheckFinding(self, subject, Result.WARNING, detail, fix or self.plain_fix)
 
     def failed(self, subject: str, detail: str, fix: str = "", *, is_fatal: bool = False) -> "CheckFinding":
-        """`is_fatal`: nothing that comes later can be checked for this subject."""
+        """Return the finding that the check failed.
+
+        Args:
+            subject: The cluster, flow or machine.
+            detail: What is wrong.
+            fix: What helps. "": the fix of the check itself.
+            is_fatal: No later check of this subject can be made.
+        """
         return CheckFinding(self, subject, Result.FAILED, detail, fix or self.plain_fix, is_fatal)
 
     def unknown(self, subject: str, detail: str, fix: str = "") -> "CheckFinding":
-        """It could not be checked, and `fix` says how it can be."""
+        """Return the finding that the check could not be made. `fix` says how it can be made."""
         return CheckFinding(self, subject, Result.UNKNOWN, detail, fix)
 
     def skipped(self, subject: str, detail: str) -> "CheckFinding":
-        """There is nothing to check, and `detail` says why."""
+        """Return the finding that there is nothing to check. `detail` says why."""
         return CheckFinding(self, subject, Result.SKIPPED, detail)
 
     def not_reached(self, subject: str, cause: "CheckFinding") -> "CheckFinding":
-        """An earlier finding stopped the checks of this subject."""
+        """Return the finding that an earlier one, the cause, stopped the checks of this subject."""
         text = f"not checked, because {cause.check.code} ({cause.check.title}) failed for {cause.subject}"
         return CheckFinding(self, subject, Result.UNKNOWN, text, ended_by=cause.check.code)
 
 
 @dataclass(frozen=True, slots=True)
 class CheckFinding:
-    """What one check found about one subject: a cluster, a flow or this machine. `fix` is empty where nothing is to be
-    done."""
+    """The outcome of one check for one subject: a cluster, a flow or this machine.
+
+    `fix` is empty if there is nothing to do.
+    """
 
     check: DoctorCheck
     subject: str
@@ -114,7 +130,7 @@ class CheckFinding:
     """The code of an earlier check, whose failure ended the checks of this subject."""
 
     def as_json(self) -> dict[str, str]:
-        """For programs."""
+        """Return the finding as JSON values."""
         return {
             "code": self.check.code,
             "title": self.check.title,
@@ -129,7 +145,10 @@ class CheckFinding:
 def until_fatal(
     subject: str, checks: Sequence[DoctorCheck], findings: Iterable[CheckFinding]
 ) -> Iterator[CheckFinding]:
-    """The findings about one subject up to the first fatal one. Each of `checks` that comes later is then unknown."""
+    """Yield the findings about one subject up to the first fatal one.
+
+    After a fatal one, each later check of `checks` is unknown.
+    """
     for finding in findings:
         yield finding
         if finding.is_fatal:

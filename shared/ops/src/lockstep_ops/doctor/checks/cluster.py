@@ -1,4 +1,4 @@
-"""What is said of a cluster that lets us in: its answers, versions, clock and distance. Pure."""
+"""Checks of a cluster that accepts the login: its answers, versions, clock and round trips. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,8 +22,11 @@ UNCERTAIN_MS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class ClockFacts:
-    """How far the clock of `node` is ahead of ours, give or take `error_ms`. `trouble`: why it is not known, and then
-    nothing else counts. `fix`: what lets it be known."""
+    """The difference between the clock of a broker and ours.
+
+    The clock of `node` is `ahead_ms` ahead of ours, give or take `error_ms`. If `trouble` is not empty it says why the
+    difference is not known, and nothing else counts. `fix` then says how to make it known.
+    """
 
     node: str = ""
     ahead_ms: float = 0.0
@@ -36,8 +39,11 @@ class ClockFacts:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """What Lockstep's own client says: `reached` is its answer, `trouble` what is wrong with it. `is_out_of_reach`:
-    there is no answer at all. `other_id`: the cluster id that other clients of the alias see, where it differs."""
+    """The answers of a cluster to Lockstep's own admin client.
+
+    `reached` is its answer, and `trouble` is what is wrong with it. With `is_out_of_reach` there is no answer at all.
+    `other_id` is the cluster id that other clients of the alias see, if it differs.
+    """
 
     access: AccessFacts
     reached: str
@@ -48,7 +54,7 @@ class ClusterFacts:
 
 
 def judge_cluster(facts: ClusterFacts) -> Iterator[CheckFinding]:
-    """The findings about one cluster by itself."""
+    """Yield the findings about one cluster by itself."""
     alias = facts.access.alias
     if facts.trouble:
         yield registry.REACHED.failed(alias, facts.trouble, is_fatal=facts.is_out_of_reach)
@@ -83,7 +89,7 @@ def _versions(access: AccessFacts) -> CheckFinding:
 
 
 def judge_clock(check: DoctorCheck, subject: str, clock: ClockFacts) -> CheckFinding:
-    """About a clock that was compared with ours."""
+    """Return the finding about a clock that was compared with ours."""
     if clock.is_measured_later:
         return check.skipped(subject, f"{registry.BROKER_CLOCK.code} measures it with the scratch topic")
     if clock.trouble:
@@ -110,7 +116,7 @@ def _round_trip(access: AccessFacts) -> CheckFinding:
 
 
 def judge_two_clusters(flow: str, detail: str, trouble: str) -> CheckFinding:
-    """About a flow: whether its aliases lead to two clusters."""
+    """Return the finding whether the aliases of a flow lead to two clusters."""
     if trouble:
         return registry.TWO_CLUSTERS.failed(flow, trouble)
     return registry.TWO_CLUSTERS.ok(flow, f"cluster ids {detail}")

@@ -1,4 +1,4 @@
-"""What is said of the limits of both clusters: sizes, replicas, quotas, timestamps, elections. Pure."""
+"""Checks of the limits of both clusters: sizes, replicas, quotas, timestamps, elections. Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,14 +15,17 @@ TIMESTAMP_TYPES = ("log.message.timestamp.type", "message.timestamp.type")
 LOG_APPEND = "LogAppendTime"
 
 DEFAULT_BATCH_BYTES = 1_048_588
-"""`message.max.bytes` where nothing is set."""
+"""`message.max.bytes` of a broker that does not set it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SideLimits:
-    """Of one cluster. `configs` None: `configs_trouble` says why brokers' configs are not known; `quotas` None
-    likewise. `factors`: replication factors of topics that the flow creates there, by key. `user` and `client_id`
-    are those of the connections that copy records."""
+    """The limits of one cluster.
+
+    `factors` are the replication factors of topics that the flow creates on it, by key. `configs` is None if the
+    configs of brokers are not known; `configs_trouble` says why. The same holds for `quotas`. `user` and `client_id`
+    are those of the connections that copy records.
+    """
 
     alias: str
     brokers: int
@@ -37,15 +40,18 @@ class SideLimits:
     quotas_fix: str = ""
 
     def number(self, key: str) -> int | None:
-        """None: not known."""
+        """Return the broker config of this name as a number, or None if it is not known."""
         text = (self.configs or {}).get(key, "")
         return int(text) if text.isdigit() else None
 
 
 @dataclass(frozen=True, slots=True)
 class TopicPair:
-    """A topic and its copy. `copy_bytes` None: there is no copy yet, or its configs are not known. `is_own`: the topic
-    sets its limit itself, and the copy gets the same."""
+    """A topic and its copy.
+
+    `copy_bytes` is None if there is no copy yet, or if its configs are not known. With `is_own` the topic sets
+    `max.message.bytes` itself, and the copy gets the same value.
+    """
 
     topic: str
     copy: str
@@ -58,7 +64,10 @@ class TopicPair:
 
 @dataclass(frozen=True, slots=True)
 class TopicFault:
-    """What is wrong with a control topic, the command that sets it right, and whether the flow does not run so."""
+    """A fault of a control topic, and the command that repairs it.
+
+    With `ends_work` the flow does not run until that is done.
+    """
 
     sentence: str
     command: str
@@ -67,7 +76,11 @@ class TopicFault:
 
 @dataclass(frozen=True, slots=True)
 class FlowLimits:
-    """Of one flow. `pairs` are those that were read, of `topics`. `request_bytes`: `max.request.size` of the file."""
+    """The limits of both clusters of one flow.
+
+    `pairs` are those of the `topics` mirrored topics whose configs were read. `request_bytes` is `max.request.size` of
+    the file.
+    """
 
     flow: str
     source: SideLimits
@@ -76,17 +89,17 @@ class FlowLimits:
     topics: int = 0
     request_bytes: int | None = None
     control_faults: tuple[TopicFault, ...] = ()
-    """What is wrong with control topics that exist."""
+    """The faults of control topics that exist."""
     refused_topics: tuple[str, ...] = ()
     """Sentences about control topics that a cluster would not create."""
     changed_topics: tuple[str, ...] = ()
-    """Sentences about those that it would create otherwise than they are wanted."""
+    """Sentences about control topics that would be created with other configs than wanted."""
     new_topics: int = 0
     """Control topics that are missing."""
 
 
 def judge_limits(facts: FlowLimits) -> Iterator[CheckFinding]:
-    """The findings about one flow, in their order."""
+    """Yield the findings about one flow, in their order."""
     yield _message_size(facts)
     yield _request_size(facts)
     for side in (facts.source, facts.target):
@@ -151,7 +164,7 @@ UNLIMITED = float("inf")
 
 
 def _copy_limit(pair: TopicPair, broker_bytes: int | None) -> float:
-    """What the copy takes, or will take; UNLIMITED where it is not known."""
+    """Return the largest batch that the copy takes or will take. It is UNLIMITED if that is not known."""
     if pair.copy_bytes is not None:
         return pair.copy_bytes
     if pair.is_own:

@@ -1,4 +1,4 @@
-"""What is said of this machine. Pure."""
+"""Checks of this machine. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,8 +20,11 @@ NEEDED_FILES = 1_024
 
 @dataclass(frozen=True, slots=True)
 class MachineFacts:
-    """`java_trouble` "": Spark can start with that Java. `spark` "": it is not installed. `memory_bytes` and
-    `open_files` None: unknown; `open_files` -1: no limit."""
+    """The facts of this machine.
+
+    `java_trouble` is "" if Spark can start with that Java. `spark` is "" if it is not installed. `memory_bytes` and
+    `open_files` are None if unknown; `open_files` is -1 without a limit.
+    """
 
     python: tuple[int, int, int]
     java: str
@@ -34,8 +37,11 @@ class MachineFacts:
 
 @dataclass(frozen=True, slots=True)
 class PodFacts:
-    """Of a pod. `dns_trouble` "": the cluster's DNS answers. `unreadable`: files of the configuration with what is
-    wrong."""
+    """The facts of a pod.
+
+    `dns_trouble` is "" if the cluster's DNS answers. `unreadable` has files of the configuration, each with what is
+    wrong.
+    """
 
     dns_server: str
     dns_trouble: str
@@ -44,7 +50,7 @@ class PodFacts:
 
 
 def judge_machine(facts: MachineFacts, pod: PodFacts | None) -> Iterator[CheckFinding]:
-    """The findings in order; those of a pod only in one."""
+    """Yield the findings in order. Those of a pod come only in a pod."""
     yield _python(facts)
     if facts.java_trouble:
         yield registry.JAVA.failed(SUBJECT, facts.java_trouble)

@@ -1,4 +1,4 @@
-"""What was asked of `lockstep doctor` on the command line."""
+"""The options of `lockstep doctor` on the command line."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,10 @@ from lockstep_ops.doctor.checks.check import Category
 
 @dataclass(frozen=True, slots=True)
 class DoctorOptions:
-    """`within_s` bounds each question and each wait. `categories` are those to show, at least one."""
+    """The options of `lockstep doctor`.
+
+    `within_s` bounds each request and each wait. `categories` are those to show, at least one.
+    """
 
     within_s: float
     categories: tuple[Category, ...] = tuple(Category)

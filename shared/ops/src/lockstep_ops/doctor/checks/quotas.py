@@ -1,4 +1,4 @@
-"""Which client quota counts for a client, by Kafka's order of precedence. Pure."""
+"""The client quota that counts for a client, by Kafka's order of precedence. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,10 @@ PRODUCER, CONSUMER = "producer_byte_rate", "consumer_byte_rate"
 
 @dataclass(frozen=True, slots=True)
 class ClientQuota:
-    """Quotas of an entity. `user` and `client_id` None: the entity does not name one; "": its default."""
+    """The quotas of an entity.
+
+    `user` and `client_id` are None if the entity does not name one, and "" for its default.
+    """
 
     user: str | None
     client_id: str | None
@@ -18,7 +21,7 @@ class ClientQuota:
 
     @property
     def entity(self) -> str:
-        """As people write it."""
+        """Return the entity of the quota as a text for people."""
         parts = []
         for kind, name in (("user", self.user), ("client id", self.client_id)):
             if name is not None:
@@ -29,7 +32,10 @@ class ClientQuota:
 def effective_quota(
     quotas: Iterable[ClientQuota], user: str, client_id: str, key: str
 ) -> tuple[ClientQuota, float] | None:
-    """The first quota, in Kafka's order, that has a value for the key, and that value. None: no limit."""
+    """Return the first quota, in Kafka's order, that has a value for the key, and that value.
+
+    None means that there is no limit.
+    """
     by_entity = {(one.user, one.client_id): one for one in quotas if key in one.values}
     for entity in (
         (user, client_id),

@@ -1,5 +1,7 @@
-"""Every check of `lockstep doctor`, in order; `docs/reference/doctor.md` is made of these. A code never changes its
-meaning, and is never used again."""
+"""Every check of `lockstep doctor`, in order.
+
+`docs/reference/doctor.md` is made of these. A code never changes its meaning, and is never used again.
+"""
 
 from lockstep_ops.doctor.checks.check import Category, DoctorCheck
 from lockstep_ops.doctor.checks.limit_checks import LIMITS
@@ -281,7 +283,7 @@ BROKER_CLOCK = DoctorCheck(
 )
 
 BANDWIDTH = (SCRATCH_TOPIC, WRITE_RATE, READ_RATE, EXPECTED_RATE, BROKER_CLOCK)
-"""Only with `--bandwidth`."""
+"""The checks that are made only with `--bandwidth`."""
 
 CHECKS: tuple[DoctorCheck, ...] = (
     *(PYTHON, JAVA, SPARK, MEMORY, OPEN_FILES, POD_DNS, SECRETS),
@@ -298,5 +300,5 @@ CHECKS: tuple[DoctorCheck, ...] = (
 
 
 def checks_in(category: Category) -> tuple[DoctorCheck, ...]:
-    """In their order."""
+    """Return the checks of a category, in their order."""
     return tuple(check for check in CHECKS if check.category is category)

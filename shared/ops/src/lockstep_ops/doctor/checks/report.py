@@ -33,14 +33,17 @@ class DoctorReport:
 
     @property
     def exit_code(self) -> Exit:
-        """A failure counts more than what could not be checked; warnings do not count."""
+        """Return the exit code of the report.
+
+        A failure counts more than a check that could not be made. Warnings do not count.
+        """
         counts = self.counts
         if counts[Result.FAILED]:
             return Exit.TROUBLE
         return Exit.NOT_VERIFIED if counts[Result.UNKNOWN] else Exit.FINE
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the report as JSON values."""
         return {
             "success": self.exit_code == Exit.FINE,
             "categories": [

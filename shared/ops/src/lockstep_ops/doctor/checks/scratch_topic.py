@@ -18,7 +18,7 @@ _UNFIT = re.compile(r"[^A-Za-z0-9_-]")
 
 @dataclass(frozen=True, slots=True)
 class ScratchRun:
-    """Which run a scratch topic belongs to: its host, its process, and when it began in Unix milliseconds."""
+    """The run that a scratch topic belongs to: its host, its process, and when it began in Unix milliseconds."""
 
     host: str
     pid: int
@@ -26,13 +26,20 @@ class ScratchRun:
 
     @property
     def topic(self) -> str:
-        """The name of its topic."""
+        """Return the name of the scratch topic of this run."""
         return f"{PREFIX}{_UNFIT.sub('-', self.host)[:64] or 'host'}.{self.pid}.{self.at_ms}.internal"
 
 
 def leftover_topics(names: Iterable[str], own: ScratchRun, is_alive: Callable[[int], bool]) -> tuple[str, ...]:
-    """The scratch topics whose run is over: its process has ended on this host, or it began more than a minute ago.
-    `is_alive` is asked about processes of this host."""
+    """Return the scratch topics whose run is over.
+
+    A run is over if its process has ended on this host, or if it began more than a minute ago.
+
+    Args:
+        names: Topics of the cluster.
+        own: The present run.
+        is_alive: It tells whether a process of this host, by its id, runs.
+    """
     host = own.topic.removeprefix(PREFIX).partition(".")[0]
     found = []
     for name in names:

@@ -1,1 +1,1 @@
-"""What a flow changes, how long its copy takes, and its hazards. Nothing here does I/O."""
+"""The changes of a flow, how long its copy takes, and its hazards. Nothing here does I/O."""

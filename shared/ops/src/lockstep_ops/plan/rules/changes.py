@@ -1,4 +1,4 @@
-"""What the services of a flow would create, alter and delete, in the order in which it is shown. Pure."""
+"""The changes that the services of a flow would make, in the order in which they are shown. Pure."""
 
 from collections.abc import Iterator
 
@@ -21,14 +21,19 @@ from lockstep_rules.topic_plan import possible_factor
 
 
 def planned_changes(facts: FlowFacts) -> tuple[PlannedChange, ...]:
-    """Topics, partitions, configs, ACLs, groups, and topics that keep the flow's own state. What the target would
-    refuse is left out: that is a hazard."""
+    """Return the changes of topics, partitions, configs, ACLs, groups, and control topics.
+
+    What the target would refuse is left out: that is a hazard.
+    """
     found = (*_topics(facts), *_configs(facts), *_acls(facts), *_groups(facts), *_control_topics(facts))
     return tuple(found)
 
 
 def change_text(change: PlannedChange) -> str:
-    """One line, with its sign: `+ topic A.orders on B: 3 partitions, replication factor 2, from orders`."""
+    """Return a change as a line with its sign.
+
+    An example is `+ topic A.orders on B: 3 partitions, replication factor 2, from orders`.
+    """
     return f"{SIGNS[change.action]} {change.kind} {change.name} on {change.cluster}{_detail(change)}"
 
 

@@ -1,6 +1,6 @@
-"""How hazards are found that come from what a cluster knows, takes and limits. Pure.
+"""The checks that find hazards of what a cluster knows, takes and limits. Pure.
 
-A check gets what was found and what is copied, and returns (subject, sentence) pairs.
+A check gets what was found and what is copied, and yields (subject, sentence) pairs.
 """
 
 from collections.abc import Iterator, Mapping
@@ -71,7 +71,7 @@ def find_missing_requests(facts: FlowFacts, copy: CopyForecast) -> Iterator[Find
 
 
 def find_few_topics(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Find clusters with limits of topics and partitions, with what the flow and the file create there."""
+    """Find clusters with limits of topics and partitions, with what the flow and the file create on them."""
     for cluster, tiers in _limited_clusters(facts):
         own, copies = count_own_topics(facts, cluster), count_copies(facts, cluster)
         created, existing = own + copies, count_existing(cluster)

@@ -47,7 +47,7 @@ class PlanComparison:
 
 
 def compare(this: Plan, other: Plan) -> PlanComparison:
-    """A flow that only one of them has differs as a whole."""
+    """Compare two plans. A flow that only one of them has differs as a whole."""
     ours, theirs = ({flow.flow: flow for flow in plan.flows} for plan in (this, other))
     settings: list[SettingDifference] = []
     lines: list[PlanDifference] = []
@@ -63,7 +63,7 @@ def compare(this: Plan, other: Plan) -> PlanComparison:
 
 
 def as_body(comparison: PlanComparison) -> dict[str, Any]:
-    """The document (`plan-comparison.v1.json` is its schema)."""
+    """Return the comparison as a JSON document (`plan-comparison.v1.json` is its schema)."""
     return {"version": VERSION, **asdict(comparison)}
 
 
@@ -74,7 +74,7 @@ def _settings(flow: str, this: Mapping[str, str], other: Mapping[str, str]) -> I
 
 
 def _lines(flow: FlowPlan | None) -> Iterator[str]:
-    """What a plan says, without what moves by itself: offsets, ends, times."""
+    """Yield the lines of a plan, without what moves by itself: offsets, ends, times."""
     if flow is None:
         return
     yield from map(change_text, flow.changes)

@@ -1,4 +1,4 @@
-"""What is copied of each topic, from where, how long that takes, and what retention removes before. Pure.
+"""Forecasts what is copied of each topic, from where, how long it takes, and what retention removes before. Pure.
 
 The forecast has three assumptions. All partitions are copied side by side and share the rate. The records of a log are
 spread evenly over its time. Producers go on as they did on average in the last day.
@@ -37,18 +37,18 @@ class CopyRate:
 
 
 ASSUMED = CopyRate(50_000_000, "assumed")
-"""What is assumed where nothing is stated or measured: a slow network, not the limit of Lockstep."""
+"""The rate that is assumed if none is stated or measured: a slow network, not the limit of Lockstep."""
 
 
 def settled_rate(given: CopyRate | None, limit: int | None) -> CopyRate:
-    """The rate of a flow: what is given, else what is assumed; never beyond the limit that the file sets."""
+    """Return the rate of a flow: the given one, else the assumed one, and never beyond the limit of the file."""
     rate = given or ASSUMED
     return CopyRate(limit, "limited") if limit is not None and limit < rate.per_second else rate
 
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """Where one partition is copied from, with what is left of it."""
+    """The position from which one partition is copied, with what is left of it."""
 
     offset: int
     begins: str
@@ -60,7 +60,7 @@ class _Start:
 
 
 def copy_forecast(facts: FlowFacts, rate: CopyRate) -> CopyForecast:
-    """Of every topic that is mirrored."""
+    """Return the forecast of every topic that is mirrored."""
     starts = {tp: _start(facts, tp, log) for tp, log in facts.logs.items()}
     growths = [stored_per_second(log, facts.at_ms) for log in facts.logs.values()]
     growth = round(sum(one for one in growths if one is not None)) if any(one is not None for one in growths) else None
@@ -124,7 +124,10 @@ def _topics(
 
 
 def _retention(topic: TopicFacts | None) -> tuple[int | None, int | None]:
-    """How long, and how much of each partition, a topic is kept; None: without a limit, or not known."""
+    """Return how long and how many bytes of each partition a topic is kept.
+
+    None means without a limit, or not known.
+    """
     if topic is None or "delete" not in topic.configs.get("cleanup.policy", "delete"):
         return None, None
     limits = (int(topic.configs.get(key, "-1")) for key in ("retention.ms", "retention.bytes"))
@@ -179,7 +182,7 @@ def _partition(
 def _loss(
     start: _Start, log: LogFacts, curve: SharedRate | None, retention: tuple[int | None, int | None], at_ms: int
 ) -> int | None:
-    """Milliseconds of the log that retention removes before the copy is there; None: not known."""
+    """Return how many milliseconds of the log retention removes before the copy is there, or None if not known."""
     kept_ms, kept_bytes = retention
     if not start.records or (kept_ms is None and kept_bytes is None):
         return 0
@@ -207,6 +210,6 @@ def _loss(
 
 
 def _gaining(curve: SharedRate, per_second: float) -> float:
-    """Seconds until the copy of a partition is faster than its producers."""
+    """Return the seconds until the copy of a partition is faster than its producers."""
     found = curve.time_until_share(per_second)
     return float("inf") if found is None else found

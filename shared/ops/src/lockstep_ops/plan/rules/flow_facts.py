@@ -1,4 +1,4 @@
-"""What both clusters of a flow were found to have: plain values, from which the plan is computed. Pure."""
+"""The facts that were found on both clusters of a flow, from which the plan is computed. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -31,16 +31,19 @@ class ReachedPosition:
 
 @dataclass(frozen=True, slots=True)
 class LogFacts:
-    """A source partition's log. `size`: its bytes on disk; `oldest_ms`: the timestamp of its first record."""
+    """A source partition's log.
+
+    `size` is in bytes on disk. `oldest_ms` is the timestamp of its first record.
+    """
 
     begin: int
     end: int
     oldest_ms: int | None = None
     size: int | None = None
     day_ago: int | None = None
-    """The offset of the first record of the last 24 hours; None: not known."""
+    """The offset of the first record of the last 24 hours. None: not known."""
     record_bytes: float | None = None
-    """Of an average record, uncompressed; None: not known."""
+    """The size of an average record, uncompressed. None: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,31 +53,31 @@ class TopicFacts:
     topic_id: str
     partitions: int
     configs: Mapping[str, str] = field(default_factory=dict)
-    """Those of `RELIED_ON`, as they are in effect."""
+    """The configs of `RELIED_ON`, as they are in effect."""
     own: Mapping[str, str] = field(default_factory=dict)
-    """What is copied of a source topic, or set on a target topic."""
+    """The configs that are copied of a source topic, or that are set on a target topic."""
     is_there: bool = True
     """False: another flow of the file creates it."""
     replicas: int = 0
-    """Of its partitions, the fewest; 0: not known."""
+    """The fewest replicas of one of its partitions. 0: not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicClaim:
-    """Hold another flow of the file that writes to a topic of the target."""
+    """Another flow of the file that writes to a topic of the target."""
 
     flow: str
     source: str
     """The alias of its source."""
     topic: TopicFacts | None = None
-    """The topic on its source; None: not known."""
+    """The topic on its source. None: not known."""
     groups: frozenset[str] = frozenset()
     """The groups that it moves on the target."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterState:
-    """One cluster."""
+    """The state of one cluster."""
 
     alias: str
     bootstrap: str
@@ -83,11 +86,11 @@ class ClusterState:
     names: Mapping[str, int]
     """Every topic that we may describe, with its number of partitions."""
     topics: Mapping[str, TopicFacts] = field(default_factory=dict)
-    """Those that the flow mirrors, or mirrors into."""
+    """The topics that the flow mirrors, or mirrors into."""
     message_max: int | None = None
     """`message.max.bytes` of its brokers."""
     product: str = ""
-    """What it looks like (`guess_cluster_kind`); "": not known."""
+    """The product that the cluster looks like (`guess_cluster_kind`). "": not known."""
     lacks: tuple[Capability, ...] = ()
     """Requests without which the flow goes on."""
     unfit: tuple[UnfitRequest, ...] = ()
@@ -98,7 +101,10 @@ class ClusterState:
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """A config of a remote topic that differs from what its source topic wants. None: unset, or the default."""
+    """A config of a remote topic that differs from the one that its source topic asks for.
+
+    None means unset, or the default.
+    """
 
     source: str
     target: str
@@ -109,7 +115,10 @@ class ConfigChange:
 
 @dataclass(frozen=True, slots=True)
 class AclFacts:
-    """ACLs on the target: those that it lacks, and ours that the source revoked. `note`: why there are none."""
+    """The ACLs that the target lacks, and those of Lockstep that the source revoked.
+
+    `note` says why there are none.
+    """
 
     missing: tuple[AclBinding, ...] = ()
     taken_back: tuple[AclBinding, ...] = ()
@@ -129,8 +138,11 @@ class ControlTopicFacts:
 
 @dataclass(frozen=True, slots=True)
 class MirrorMakerFacts:
-    """Progress of a MirrorMaker 2 of this source. `own`: it is where the flow keeps its own, so it counts at the start.
-    `members`: of the group of its workers."""
+    """The progress of an MM2 of this source.
+
+    With `own` it is in the place of the flow's own progress, so it counts at the start. `members` are those of the
+    group of MM2's workers.
+    """
 
     place: str
     group: str
@@ -145,7 +157,7 @@ class FlowFacts:
 
     settings: FlowSettings
     at_ms: int
-    """When, in Unix milliseconds."""
+    """The time of the facts, in Unix milliseconds."""
     source: ClusterState
     target: ClusterState
     selection: Selection
@@ -161,7 +173,7 @@ class FlowFacts:
     bytes_basis: str = "unknown"
     reached: Mapping[TopicPartition, ReachedPosition] = field(default_factory=dict)
     dated: Mapping[TopicPartition, int] = field(default_factory=dict)
-    """Where the first copy begins by `lockstep.start.timestamp`."""
+    """The offsets at which the first copy begins by `lockstep.start.timestamp`."""
     unaccounted: Mapping[str, int] = field(default_factory=dict)
     """Remote topics with records though no progress of theirs is known, with how many."""
     mirror_makers: tuple[MirrorMakerFacts, ...] = ()
@@ -170,9 +182,9 @@ class FlowFacts:
     """Consumer groups that read mirrored topics, and those that the filters select."""
     acls: AclFacts = AclFacts()
     control_topics: tuple[ControlTopicFacts, ...] = ()
-    """Those that are missing."""
+    """The control topics that are missing."""
     control_faults: tuple[tuple[str, str, str], ...] = ()
-    """(topic, what is wrong with it, the command that sets it right) of those that exist."""
+    """The faults of existing control topics: the topic, what is wrong with it, and the command that sets it right."""
     rights: tuple[MissingRight, ...] = ()
     unreadable: Mapping[str, str] = field(default_factory=dict)
     """Selected topics that could not be described or read, each with the reason."""
@@ -181,19 +193,19 @@ class FlowFacts:
     claims: Mapping[str, TopicClaim] = field(default_factory=dict)
     """Topics of the target that other flows write to."""
     file_topics: Mapping[str, TopicCount] = field(default_factory=dict)
-    """What all flows of the file create, by the id of the cluster."""
+    """The topics that all flows of the file create, by the id of the cluster."""
     opposite: bool = False
     """The file has the flow in the opposite direction."""
     effective: Mapping[str, str] = field(default_factory=dict)
-    """What counts, by key, without secrets."""
+    """The effective settings, by key, without secrets."""
 
     @property
     def one_cluster(self) -> bool:
-        """Both aliases lead to one."""
+        """Return whether both aliases lead to one cluster."""
         return self.source.cluster_id == self.target.cluster_id
 
     @property
     def copied(self) -> Mapping[str, str]:
-        """Source topics that would be copied, with their remote names."""
+        """Return the source topics that would be copied, with their remote names."""
         left_out = self.refused.keys() | self.unreadable.keys()
         return {name: remote for name, remote in self.selection.topics.items() if not {name, remote} & left_out}

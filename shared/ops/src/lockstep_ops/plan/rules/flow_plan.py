@@ -128,8 +128,10 @@ class LinkTraffic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrafficForecast:
-    """What producers add to the topics of a flow in a day, and what of that goes over both links. It is the average of
-    the last 24 hours, or of a younger log."""
+    """What producers add to the topics of a flow in a day, and what of that goes over both links.
+
+    It is the average of the last 24 hours, or of a younger log.
+    """
 
     records_a_day: int | None
     """None: not known."""
@@ -262,19 +264,22 @@ class Plan:
 
 
 def total(numbers: Iterable[int | None]) -> int | None:
-    """The sum; None where one of them is not known."""
+    """Return the sum, or None if one of the numbers is not known."""
     known = list(numbers)
     return None if None in known else sum(one for one in known if one is not None)
 
 
 def longest(times: Iterable[float | None]) -> float | None:
-    """The longest; None where one of them is not known."""
+    """Return the longest time, or None if one of them is not known."""
     known = list(times)
     return None if None in known else max((one for one in known if one is not None), default=0.0)
 
 
 def summarize(flows: tuple[FlowPlan, ...]) -> PlanSummary:
-    """Of all flows together; each has the rate for itself, so the slowest one says how long."""
+    """Return the sums over all flows.
+
+    Each flow has the rate for itself, so the slowest one decides how long it takes.
+    """
     changes = [one for flow in flows for one in flow.changes]
     hazards = [one for flow in flows for one in flow.hazards]
     partitions = [p for flow in flows for topic in flow.copy.topics for p in topic.partitions]

@@ -1,6 +1,6 @@
-"""How each hazard is found: what of a flow it is about, with a sentence for each. Pure.
+"""The checks that find each hazard of a flow. Pure.
 
-A check gets what was found and what is copied, and returns (subject, sentence) pairs.
+A check gets what was found and what is copied, and yields (subject, sentence) pairs.
 """
 
 from collections import defaultdict
@@ -20,7 +20,7 @@ Check = Callable[[FlowFacts, CopyForecast], Iterator[Finding]]
 
 
 def find_cycle(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Topics keep their names, and another deployment already feeds the source from the target."""
+    """Find another deployment that already feeds the source from the target, while topics keep their names."""
     flow, settings = facts.settings.flow, facts.settings
     if not settings.keeps_names or facts.opposite or facts.one_cluster:
         return
@@ -35,14 +35,14 @@ def find_cycle(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
 
 
 def find_one_cluster(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Both aliases lead to one cluster."""
+    """Find aliases that lead to one cluster."""
     if facts.one_cluster:
         a, b = facts.source, facts.target
         yield str(facts.settings.flow), f"{a.alias} at {a.bootstrap} and {b.alias} at {b.bootstrap} are {a.cluster_id}"
 
 
 def find_foreign_data(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """The remote topic has records that neither Lockstep nor MM2 is known to have copied."""
+    """Find remote topics with records that neither Lockstep nor MM2 is known to have copied."""
     if facts.settings.keeps_names and facts.opposite:
         return  # both sides write to topics of these names
     for remote, records in facts.unaccounted.items():
@@ -54,13 +54,13 @@ def find_foreign_data(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]
 
 
 def find_unfit_control_topics(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Find control topics that exist and do not keep, or take, what is written to them."""
+    """Find control topics that exist and do not keep, or do not take, their records."""
     for topic, sentence, command in facts.control_faults:
         yield topic, f"{sentence}. {command}"
 
 
 def find_collisions(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Two topics that get one name on the target, or names that Kafka takes for one."""
+    """Find topics that get one name on the target, or names that Kafka takes for one."""
     target, flow = facts.target.alias, facts.settings.flow
     sources = defaultdict[str, list[str]](list)
     for name, remote in facts.selection.topics.items():
@@ -104,7 +104,7 @@ def find_fan_in(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
 
 
 def _differences(ours: TopicFacts | None, theirs: TopicFacts | None, source: str, other: str) -> Iterator[str]:
-    """Yield what differs between the topics of two sources, each as the end of a sentence."""
+    """Yield the differences between the topics of two sources, each as the end of a sentence."""
     if ours is None or theirs is None:
         return
     if ours.partitions != theirs.partitions:
@@ -116,14 +116,14 @@ def _differences(ours: TopicFacts | None, theirs: TopicFacts | None, source: str
 
 
 def find_long_names(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Kafka's limit."""
+    """Find remote names that are longer than Kafka allows."""
     for name, remote in facts.selection.topics.items():
         if len(remote) > LONGEST_TOPIC:
             yield name, f"{name} would have {len(remote)} characters on {facts.target.alias}"
 
 
 def find_few_brokers(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """New topics that get fewer replicas than asked for."""
+    """Find new topics that get fewer replicas than asked for."""
     wanted, brokers = facts.settings.topic_sync.replication_factor, facts.target.brokers
     if facts.partitions.create and wanted > brokers:
         yield (
@@ -142,7 +142,7 @@ def find_few_brokers(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
 
 
 def find_smaller_messages(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Records that fit on the source and not on the target."""
+    """Find topics whose records fit on the source and may not fit on the target."""
     creations = {new.source for new in facts.partitions.create}
     changed = {(one.source, one.key): one.after for one in facts.config_changes}
     for name, remote in facts.copied.items():
@@ -163,7 +163,7 @@ def _number(text: str | None) -> int | None:
 
 
 def find_losses(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Records that retention removes before the copy is there."""
+    """Find partitions of which retention removes records before the copy is there."""
     for topic in copy.topics:
         for one in topic.partitions:
             if not one.loses_ms:
@@ -180,28 +180,28 @@ def find_losses(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
 
 
 def find_left_out(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Selected topics whose names make them copies from the target."""
+    """Find selected topics whose names make them copies from the target."""
     for name, why in facts.selection.left_out.items():
         yield name, f"{name}: {why.rule}"
 
 
 def find_active_groups(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Groups with members on the target."""
+    """Find groups with members on the target."""
     yield from _groups(facts, "active")
 
 
 def find_other_protocols(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Share and Streams groups."""
+    """Find share groups and Streams groups."""
     yield from _groups(facts, "other-protocol")
 
 
 def find_excluded_groups(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Groups that read mirrored topics, and that the filter leaves out."""
+    """Find groups that read mirrored topics, and that the filter leaves out."""
     yield from _groups(facts, "excluded")
 
 
 def find_unreadable_groups(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Groups whose offsets we may not read."""
+    """Find groups whose offsets we may not read."""
     yield from _groups(facts, "unreadable")
 
 
@@ -210,7 +210,7 @@ def _groups(facts: FlowFacts, fate: str) -> Iterator[Finding]:
 
 
 def find_rebuilt(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Topics whose batches cannot pass as they are."""
+    """Find topics whose batches cannot pass as they are."""
     for topic in copy.topics:
         known = facts.source.topics.get(topic.topic)
         if known is None or not topic.records or topic.topic == HEARTBEATS:
@@ -225,7 +225,7 @@ def find_rebuilt(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
 
 
 def find_gone(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Partitions that halt when they begin: their next record is gone."""
+    """Find partitions that halt when they begin, because their next record is gone."""
     for topic in copy.topics:
         for one in topic.partitions:
             if one.gone:
@@ -237,13 +237,13 @@ def find_gone(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
 
 
 def find_unreadable_topics(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Selected topics of which nothing can be said."""
+    """Find selected topics of which nothing can be said."""
     for topic, why in facts.unreadable.items():
         yield topic, f"{topic}: {why}"
 
 
 def find_endless_copy(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Producers are faster than the copy."""
+    """Find a flow whose producers are faster than the copy."""
     if copy.growth is not None and copy.growth >= copy.rate and copy.records:
         yield (
             str(facts.settings.flow),
@@ -252,14 +252,14 @@ def find_endless_copy(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]
 
 
 def find_running_mirror_maker(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """A MirrorMaker 2 that copies the same flow."""
+    """Find an MM2 that copies the same flow."""
     for one in facts.mirror_makers:
         if one.members:
             yield one.group, f"group {one.group} on {facts.target.alias} has {count_text(one.members, 'member')}"
 
 
 def find_progress_elsewhere(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Progress of MM2 that does not count until it is taken over."""
+    """Find progress of MM2 that does not count until it is taken over."""
     for one in facts.mirror_makers:
         if not one.own and one.partitions:
             yield (
@@ -270,7 +270,7 @@ def find_progress_elsewhere(facts: FlowFacts, copy: CopyForecast) -> Iterator[Fi
 
 
 def find_empty_selections(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Find selections that select none of the topics or groups that are there."""
+    """Find selections that select none of the existing topics or groups."""
     settings, source = facts.settings, facts.source
     if settings.enabled and settings.data_plane.enabled:
         topics = count_topics(source.names, settings.topics, settings.policy)

@@ -16,7 +16,7 @@ from lockstep_ops.plan.rules.hazard_checks import Check
 
 @dataclass(frozen=True, slots=True)
 class HazardKind(FindingKind):
-    """Describe a hazard, and how it is found. `fix` has no full stop, as the plan shows it."""
+    """A kind of hazard, and how it is found. `fix` has no full stop, as the plan shows it."""
 
     FAMILY = "hazard of lockstep plan"
     PAGE = "docs/reference/plan-hazards.md"
@@ -330,7 +330,7 @@ HAZARDS = (
 
 
 def found_hazards(facts: FlowFacts, copy: CopyForecast) -> tuple[PlanHazard, ...]:
-    """Those of a flow, one for each kind, in the order of their codes."""
+    """Return the hazards of a flow, one for each kind, in the order of their codes."""
     return tuple(_found(facts, copy))
 
 

@@ -1,6 +1,6 @@
-"""How many bytes a day a flow carries over the links to its clusters, once the copy has caught up. Pure.
+"""The bytes a day that a flow carries over the links to its clusters, once the copy has caught up. Pure.
 
-Batches pass as they are, so both links carry what the source has on disk. A batch that is built anew keeps its codec,
+Batches pass as they are, so both links carry what the source has on disk. A batch that is rebuilt keeps its codec,
 unless the file says otherwise.
 """
 
@@ -20,7 +20,7 @@ UNCOMPRESSED = "none"
 
 
 def forecast_traffic(facts: FlowFacts) -> TrafficForecast:
-    """Compute what a day brings, from the logs of the topics that are copied."""
+    """Forecast the traffic of a day, from the logs of the topics that are copied."""
     copied = facts.copied
     counted = {
         tp: log
@@ -67,7 +67,7 @@ def _record_bytes_per_second(log: LogFacts, at_ms: int) -> float | None:
 
 
 def _a_day(rates: Iterable[float | None]) -> int | None:
-    """Return the sum of rates a second over a day; None where one is not known, or there is none."""
+    """Return the sum of rates a second over a day, or None if one is not known, or there is none."""
     known = list(rates)
     numbers = [rate for rate in known if rate is not None]
     return round(sum(numbers) * DAY_MS / 1000) if numbers and len(numbers) == len(known) else None

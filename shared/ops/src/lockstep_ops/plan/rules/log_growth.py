@@ -1,16 +1,18 @@
-"""How fast logs grow, by what their offsets and sizes say. Pure."""
+"""The growth of logs, by their offsets and sizes. Pure."""
 
 from lockstep_ops.plan.rules.flow_facts import LogFacts
 
 DAY_MS = 86_400_000
 
 SETTLED_MS = 3_600_000
-"""A log whose first record is younger says nothing about how fast it grows: a burst of a second is no rate."""
+"""The age in milliseconds from which a log tells how fast it grows. In a younger one a burst looks like a rate."""
 
 
 def records_per_second(log: LogFacts, at_ms: int) -> float | None:
-    """Return what producers add, on average over the last day, or since the first record of a younger log. None: not
-    known."""
+    """Return how many records a second producers add to a log.
+
+    It is the average over the last day, or since the first record of a younger log. None means not known.
+    """
     held = log.end - log.begin
     if not held:
         return 0.0
@@ -23,7 +25,7 @@ def records_per_second(log: LogFacts, at_ms: int) -> float | None:
 
 
 def stored_per_second(log: LogFacts, at_ms: int) -> float | None:
-    """Return the bytes that producers add, as the broker stores them. None: not known."""
+    """Return the bytes a second that producers add, as the broker stores them, or None if not known."""
     records = records_per_second(log, at_ms)
     if records is None or log.size is None:
         return None

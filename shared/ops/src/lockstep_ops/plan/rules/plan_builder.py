@@ -1,4 +1,4 @@
-"""From what was found to the plan of a flow, and of a file. Pure."""
+"""Builds the plan of a flow, and of a file, from the facts that were found. Pure."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,7 +11,13 @@ from lockstep_ops.plan.rules.link_traffic import forecast_traffic
 
 
 def build_flow_plan(facts: FlowFacts, rate: CopyRate | None, settings: Mapping[str, str]) -> FlowPlan:
-    """`rate` None: nothing is stated or measured. `settings`: what counts, by key, without secrets."""
+    """Return the plan of a flow.
+
+    Args:
+        facts: The facts of the flow.
+        rate: The rate that is stated or measured, if any.
+        settings: The effective settings, by key, without secrets.
+    """
     copy = copy_forecast(facts, settled_rate(rate, facts.settings.data_plane.max_bytes_per_s.default))
     return FlowPlan(
         flow=str(facts.settings.flow),
@@ -31,13 +37,13 @@ def build_flow_plan(facts: FlowFacts, rate: CopyRate | None, settings: Mapping[s
 
 
 def build_plan(file: str, made_at_ms: int, release: str, flows: Sequence[FlowPlan]) -> Plan:
-    """Of all flows of a file."""
+    """Return the plan of all flows of a file."""
     every = tuple(flows)
     return Plan(file=file, made_at_ms=made_at_ms, release=release, flows=every, summary=summarize(every))
 
 
 def cluster_basis(facts: ClusterState) -> ClusterBasis:
-    """What a plan relies on: the cluster itself, its topics, their partitions and configs."""
+    """Return what a plan relies on: the cluster itself, its topics, their partitions and configs."""
     return ClusterBasis(
         alias=facts.alias,
         bootstrap=facts.bootstrap,

@@ -16,7 +16,11 @@ _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmg]i?b|b)?(?:/s|ps)?", re.IGNORECASE)
 
 
 def parse_rate(text: str) -> int:
-    """Bytes a second, at least 1. Raises ValueError with a sentence."""
+    """Return the rate in a text, in bytes a second, at least 1.
+
+    Raises:
+        ValueError: The text is no rate. The message is a sentence.
+    """
     found = _RATE.fullmatch(text.strip())
     rate = round(float(found[1]) * UNITS[(found[2] or "").upper()]) if found else 0
     if rate < 1:
@@ -25,12 +29,12 @@ def parse_rate(text: str) -> int:
 
 
 def rate_text(per_second: int) -> str:
-    """`50 MB/s`."""
+    """Return a rate as a text: `50 MB/s`."""
     return f"{size_text(per_second)}/s"
 
 
 def size_text(size: int) -> str:
-    """`41.2 GB`, as rates are: in powers of ten."""
+    """Return a size as a text, in powers of ten as rates are: `41.2 GB`."""
     for factor, unit in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
         if size >= factor:
             amount = size / factor

@@ -1,8 +1,7 @@
-"""How partitions that are copied side by side share a rate. Each gets as much. What a finished one leaves goes to the
-others. Pure.
+"""The rate that partitions share while they are copied side by side. Pure.
 
-So the bytes that every unfinished partition has had by a moment are the same number, and this curve alone says
-everything.
+Each gets as much. What a finished one leaves goes to the others. So the bytes that every unfinished partition has had
+by a moment are the same number, and this curve alone says everything.
 """
 
 from bisect import bisect_left, bisect_right
@@ -12,8 +11,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SharedRate:
-    """The curve, by its corners: at `times[n]` seconds each partition has had `levels[n]` bytes, and from there on gets
-    `shares[n]` bytes a second."""
+    """The curve of bytes that each partition has had, by its corners.
+
+    At `times[n]` seconds each partition has had `levels[n]` bytes. From then on it gets `shares[n]` bytes a second.
+    """
 
     times: tuple[float, ...]
     levels: tuple[float, ...]
@@ -21,7 +22,10 @@ class SharedRate:
 
     @classmethod
     def among(cls, sizes: Iterable[float], rate: float) -> "SharedRate":
-        """Of partitions with so many bytes, at `rate` bytes a second together. Without any bytes it has no corner."""
+        """Return the curve of partitions of these sizes in bytes, at `rate` bytes a second together.
+
+        Without any bytes it has no corner.
+        """
         ordered = sorted(size for size in sizes if size > 0)
         times, levels, shares = list[float](), list[float](), list[float]()
         now = level = 0.0
@@ -37,20 +41,20 @@ class SharedRate:
         return cls(tuple(times), tuple(levels), tuple(shares))
 
     def time_for(self, size: float) -> float:
-        """Seconds until a partition with so many bytes is copied."""
+        """Return the seconds until a partition of this size in bytes is copied."""
         if size <= 0 or not self.times:
             return 0.0
         at = bisect_left(self.levels, size) - 1
         return self.times[at] + (size - self.levels[at]) / self.shares[at]
 
     def copied_by(self, seconds: float) -> float:
-        """Bytes that each unfinished partition has had by then."""
+        """Return the bytes that each unfinished partition has had by then."""
         if not self.times:
             return 0.0
         at = bisect_right(self.times, seconds) - 1
         return self.levels[at] + (seconds - self.times[at]) * self.shares[at]
 
     def time_until_share(self, share: float) -> float | None:
-        """When a partition begins to get at least so many bytes a second; None: never."""
+        """Return when a partition begins to get at least this many bytes a second, in seconds, or None for never."""
         at = bisect_left(self.shares, share)
         return self.times[at] if at < len(self.shares) else None

@@ -1,4 +1,4 @@
-"""How many topics and partitions flows create on each cluster. Pure."""
+"""The number of topics and partitions that flows create on each cluster. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -28,7 +28,10 @@ def count_existing(cluster: ClusterState) -> TopicCount:
 
 
 def count_of_file(flows: Iterable[FlowFacts]) -> Mapping[str, TopicCount]:
-    """Count what all flows of a file create on each cluster, by its id. A topic that two of them need counts once."""
+    """Count the topics and partitions that all flows of a file create on each cluster, by its id.
+
+    A topic that two of them need counts once.
+    """
     created: dict[str, dict[str, TopicCount]] = {}
     for facts in flows:
         for cluster in (facts.source, facts.target):
