@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from lockstep_ops.formatting import in_time
 
 LEAST_SEEN_S = 0.5
-"""An estimate needs so much of the work to have been seen."""
+"""The seconds of work that must have been seen for an estimate."""
 
 
 @dataclass(slots=True)

@@ -123,7 +123,7 @@ def _exit_code(plan: "Plan", detailed: bool) -> int:
 
 
 class _Planner:
-    """Makes plans of files, as the options say."""
+    """A maker of plans of files, with the options of the command."""
 
     def __init__(self, flows: tuple[str, ...], timeout: float, rate: int | None, measure: bool) -> None:
         self._flows = flows

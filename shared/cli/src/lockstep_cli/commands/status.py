@@ -1,4 +1,4 @@
-"""`lockstep status`: how flows are, by their state topics and both clusters."""
+"""The command `lockstep status`: the state of flows, by their state topics and both clusters."""
 
 import asyncio
 import json

@@ -249,7 +249,7 @@ async def _show(view: _View, no_follow: bool) -> None:
 
 @dataclass(slots=True)
 class _Screen:
-    """Standard output. `closed` is set when it has no reader any more."""
+    """The standard output. `closed` is set when it has no reader any more."""
 
     output: str
     kinds: frozenset[str]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 
 _SERVICE_LABEL = re.compile(r'[{,]service="')
-"""Within a value of another label the quote would be escaped."""
+"""The beginning of a label `service`. In the value of another label the quote would be escaped."""
 
 
 def merge_metrics(pages: Mapping[str, str]) -> str:

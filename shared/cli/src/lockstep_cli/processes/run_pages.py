@@ -19,7 +19,7 @@ from lockstep_runtime.http.server import GuardedServer
 PAGES = ("live", "ready", "status", "metrics")
 
 ANSWER_WITHIN_S = 4.0
-"""A service has answered by then: soon enough that the client of the run gets its own answer in time."""
+"""The seconds within which a service has to answer, so that the client of the run gets its own answer in time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class ServicePage:
 
 
 class RunPages:
-    """Serves `/SERVICE/PAGE` of each of the `services`, and `/`, `/live`, `/ready`, `/status` and `/metrics` of all.
+    """A server of `/SERVICE/PAGE` of each service, and of `/`, `/live`, `/ready`, `/status` and `/metrics` of all.
 
     Each request goes on to the services with its token, so each of them decides itself who may read it.
     """
@@ -68,17 +68,17 @@ class RunPages:
         return address
 
     async def close(self) -> None:
-        """End listening and every connection."""
+        """Stop listening, and end every connection."""
         await self._server.close()
         if self._session is not None:
             await self._session.close()
 
     def place(self, service: str, address: str) -> None:
-        """Take the address of a service's pages, which it has said just now."""
+        """Take the address of a service's pages, which the service has just logged."""
         self._addresses[service] = address
 
     def forget(self, services: Sequence[str]) -> None:
-        """Ask these services no more: they have ended, and another program may get their ports."""
+        """Forget the addresses of these services. They have ended, and another program may get their ports."""
         for service in services:
             self._addresses.pop(service, None)
 

@@ -27,7 +27,7 @@ _LAST_WORDS = timedelta(seconds=3)
 _ASK_READY_EVERY = timedelta(milliseconds=200)
 
 Say = Callable[[str, str], None]
-"""(level, message): one event of the run itself."""
+"""A function that takes the level and the message of an event of the run itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Supervisor:
         self._forget = forget
         self._running: dict[str, Child] = {}
         self._ready: dict[str, float] = {}
-        """Since when each service is ready."""
+        """The time since when each service is ready."""
         self._served: set[str] = set()
         """Processes that reported an address: they could use their configuration."""
         self._stopping = asyncio.Event()

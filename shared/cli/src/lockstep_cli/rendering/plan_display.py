@@ -36,7 +36,7 @@ SMALL = 100
 """A growth below this part of the rate changes nothing."""
 
 NAMED_DETAILS = 5
-"""Sentences of a hazard on a terminal."""
+"""The number of sentences of a hazard on a terminal."""
 
 STYLES = {CREATE: "green", ALTER: "yellow"}
 SEVERITIES = {ERROR: "bold red", WARNING: "yellow"}

@@ -35,7 +35,7 @@ from lockstep_state.opening_step import OpeningStep
 ROUND_TRIPS = 9
 
 AT_ONCE = 8
-"""Brokers that are connected to at a time."""
+"""The number of brokers to which it connects at a time."""
 
 CLOSED_WITHIN_S = 1.0
 

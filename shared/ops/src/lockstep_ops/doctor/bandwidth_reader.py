@@ -38,7 +38,7 @@ CONFIGS = {
     DATES: "LogAppendTime",
     "max.message.bytes": str(2 * BATCH_BYTES),
 }
-"""A topic that could not be removed is soon empty."""
+"""The configs of the scratch topic. If it could not be removed, retention soon empties it."""
 
 ROLE = "doctor"
 VISIBLE_WITHIN_S = 3.0

@@ -45,7 +45,7 @@ class ClusterConnection:
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """A client that connects so."""
+    """A client, and the flow and side of its connection."""
 
     settings: FlowSettings
     side: Side

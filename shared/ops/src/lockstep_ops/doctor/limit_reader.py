@@ -30,7 +30,7 @@ MAX_MESSAGE, TIMESTAMP_TYPE = "max.message.bytes", "message.timestamp.type"
 ANONYMOUS = "ANONYMOUS"
 
 FIRST_SLOT = 0
-"""Each slot has a client id of its own. The quota of the first one is compared."""
+"""The slot whose quota is compared. Each slot has a client id of its own."""
 
 
 async def read_limits(clusters: FlowClusters) -> FlowLimits:

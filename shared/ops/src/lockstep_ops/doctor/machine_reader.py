@@ -15,7 +15,7 @@ from lockstep_ops.installation import spark_version
 from lockstep_runtime.util.java import find_java, java_version, missing_java
 
 CGROUP = Path("/sys/fs/cgroup")
-"""Version 2, as containers see their own."""
+"""The folder of cgroup version 2, as containers see their own."""
 
 RESOLVER = Path("/etc/resolv.conf")
 API_SERVER = "kubernetes.default.svc"

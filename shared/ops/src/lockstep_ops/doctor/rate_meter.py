@@ -21,7 +21,7 @@ from lockstep_state.kafka.librdkafka_errors import error_text
 RECORD_BYTES = 16_384
 BATCH_BYTES = 1_000_000
 MOST_BYTES = 1_000_000_000
-"""A test writes no more than this."""
+"""The most bytes that a test writes."""
 
 WRITING = {
     # A cluster may give no producer ids. As many requests are in flight as of a producer that has one.
@@ -67,7 +67,7 @@ class WriteMeter:
         """Measure the clock of a broker, while nothing else runs, and then the rate of writing.
 
         Raises:
-            ClusterUnreachable: No client could be created.
+            ClusterUnreachable: There is no access token, or certificates cannot be used.
         """
         producer = create_client(Producer, self._conf, self._alias)
         try:
@@ -151,7 +151,7 @@ class ReadMeter:
         """Measure the rate of reading.
 
         Raises:
-            ClusterUnreachable: No client could be created.
+            ClusterUnreachable: There is no access token, or certificates cannot be used.
         """
         consumer = create_client(Consumer, {**self._conf, "stats_cb": self._count}, self._alias)
         try:

@@ -1,4 +1,4 @@
-"""Gather every kind of finding, reason, event and error, and look one up by its code (no I/O, no clock)."""
+"""Every kind of finding, reason, event and error, by its code (no I/O, no clock)."""
 
 import difflib
 import logging

@@ -1,4 +1,4 @@
-"""Define the entry of which every catalogue of findings is made (no I/O)."""
+"""The entry of which every catalogue of findings is made (no I/O)."""
 
 import re
 from dataclasses import dataclass

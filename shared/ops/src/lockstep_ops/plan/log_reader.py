@@ -27,10 +27,10 @@ MEASURE_S = 3.0
 
 MEASURED_PARTITIONS = 16
 LEAST_MEASURED = 16 << 20
-"""Bytes of logs below which a measurement says nothing."""
+"""The least bytes of logs for which a measurement says something."""
 
 EMPTY_ANSWERS = 4096
-"""Bytes that answers without a record have, at most, between two statistics."""
+"""The most bytes that answers without a record have between two statistics."""
 
 
 async def read_logs(

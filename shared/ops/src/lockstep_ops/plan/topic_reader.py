@@ -140,7 +140,7 @@ async def read_topics(
 
 
 class _ConfigReading:
-    """Configs, a piece of topics at a time: all at once are 350,000 values for 10,000 topics."""
+    """A reading of configs, a piece of topics at a time. All at once are 350,000 values for 10,000 topics."""
 
     def __init__(
         self,

@@ -63,7 +63,7 @@ from lockstep_state.rows.state_rows import (
 R = TypeVar("R", bound=Row)
 
 SILENCE_IS_TROUBLE_MS = 60_000
-"""A slot that froze is ended after 30 s, and another one is started."""
+"""The silence after which a slot is in trouble. A frozen one is ended after 30 s, and another one is started."""
 
 NO_MEMBERS: Mapping[str, Sequence[str]] = MappingProxyType({})
 

@@ -17,7 +17,7 @@ CAUGHT_UP_WITHIN_S = 30.0
 
 
 class FollowedFlow:
-    """Use within `following`."""
+    """A flow whose state topic is read while a command works. Use it within `following`."""
 
     def __init__(self, settings: FlowSettings) -> None:
         self.settings = settings

@@ -25,7 +25,7 @@ from lockstep_state.rows.state_rows import GroupStatus, MirroredTopic, Switch, S
 
 
 class GroupActions:
-    """Move the groups of the flow by which the applications move. Each action may be done again, also half done."""
+    """The actions on groups of the flow by which the applications move. Each may be done again, also half done."""
 
     def __init__(self, log: SwitchLog, clusters: SwitchClusters, progress: WorkProgress, within_s: float) -> None:
         self.log = log

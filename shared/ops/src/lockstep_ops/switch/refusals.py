@@ -18,7 +18,7 @@ def format_refusal(one: Refusal) -> str:
 
 
 def refusal_as_json(one: Refusal) -> dict[str, Any]:
-    """Return it for programs: the code, its values, and the sentence."""
+    """Return a refusal as JSON values: the code, its values, and the sentence."""
     if isinstance(one, Reason):
         return reason_as_json(one)
     body = {"code": one.reason.word, "details": dict(one.details), "text": refusal(one)}

@@ -30,7 +30,7 @@ class TakenOver(Exception):
 
 
 class SwitchLog(FollowedFlow):
-    """Use within `following`."""
+    """The state topic of a flow, and the rows of its switch. Use it within `following`."""
 
     def __init__(self, settings: FlowSettings) -> None:
         super().__init__(settings)

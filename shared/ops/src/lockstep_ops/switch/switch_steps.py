@@ -61,7 +61,7 @@ REDIRECTED = (Step.REDIRECT, Step.AFTER)
 """The steps in which clients may begin to work on the other cluster. Nothing can be taken back after one has begun."""
 
 WAITING, RUNNING, DONE, FAILED, UNDONE = "waiting", "running", "done", "failed", "undone"
-"""The state of a step."""
+"""The states of a step."""
 
 ANTI_FLAPPING_MS = 600_000
 """A second switch within this time needs `--allow-soon`."""

@@ -83,11 +83,11 @@ class _Unread:
     """Partitions whose end in the target's log no row has: their slot was killed, or they are being copied."""
 
     awaited: tuple[TopicPartition, ...] = ()
-    """A data plane that is stopped reads it, and writes it down."""
+    """Partitions whose end a data plane still reads and writes down, although it is to be stopped."""
     unknown: tuple[PartitionProgress, ...] = ()
     """Partitions whose end nobody reads until an operator decides."""
     left: tuple[TopicPartition, ...] = ()
-    """The file does not select their topics any more, so they are not read."""
+    """Partitions of topics that the file does not select any more, so that they are not read."""
 
 
 def _unread(

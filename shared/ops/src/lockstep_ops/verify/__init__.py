@@ -1,1 +1,1 @@
-"""Report the comparison of both sides of a flow."""
+"""The report of the comparison of both sides of a flow."""

@@ -1,1 +1,1 @@
-"""Judge the facts of an examination. Nothing here does I/O."""
+"""The checks that judge the facts of an examination. Nothing here does I/O."""

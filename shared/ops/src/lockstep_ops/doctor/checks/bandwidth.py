@@ -20,7 +20,7 @@ bench ONLY=none`, 23 November 2026).
 """
 
 SLOT_BYTES_PER_S_TLS = 70 * MEGABYTE
-"""Over TLS a record took 2.7 times as much of the processor (`make bench ONLY=tls`, 21 November 2026)."""
+"""The same over TLS: a record took 2.7 times as much of the processor (`make bench ONLY=tls`, 21 November 2026)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def _expected(facts: BandwidthFacts) -> CheckFinding:
 
 
 BUSY_BYTES = 65_536
-"""An answer without records is smaller."""
+"""The least bytes of an answer that has records. One without records is smaller."""
 
 LEAST_INTERVALS = 4
 

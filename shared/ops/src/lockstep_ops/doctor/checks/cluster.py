@@ -11,13 +11,13 @@ from lockstep_ops.doctor.checks.check import CheckFinding, DoctorCheck
 from lockstep_ops.formatting import count_text, in_time
 
 SKEW_WARNING_MS = 30_000
-"""Lag in seconds is wrong by as much, and timestamps of records that services write are too."""
+"""The skew that is a warning. Lag in seconds is wrong by it, and so are timestamps of records that services write."""
 
 SKEW_FAILURE_MS = 3_600_000
-"""`message.timestamp.after.max.ms` of brokers: beyond it they refuse our heartbeats and checkpoints."""
+"""The skew that is a failure: `message.timestamp.after.max.ms` of brokers, beyond which they refuse our heartbeats."""
 
 UNCERTAIN_MS = 10_000
-"""An answer that took longer than twice this says nothing about a clock."""
+"""The error beyond which an answer says nothing about a clock. It took more than twice as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class ClockFacts:
     trouble: str = ""
     fix: str = ""
     is_measured_later: bool = False
-    """The scratch topic measures it."""
+    """True if the scratch topic measures the clock."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ SUBJECT = "this machine"
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
 
 NEEDED_BYTES = 1_200 << 20
-"""All services of one flow took 1,114 MiB with two slots (`make bench ONLY=catch_up`, 24 November 2026)."""
+"""The memory for a flow. Its services took 1,114 MiB with two slots (`make bench ONLY=catch_up`, 24 November 2026)."""
 
 NEEDED_FILES = 1_024
-"""The usual limit, which serves for some hundred brokers. A service has at most four connections to each broker."""
+"""The usual limit of open files, enough for some hundred brokers. A service has four connections to each at most."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lockstep_state.names import LOCKSTEP_PREFIX
 
 PREFIX = f"{LOCKSTEP_PREFIX}doctor."
-"""No flow mirrors such a topic."""
+"""The prefix of scratch topics, which no flow mirrors."""
 
 OLD_MS = 60_000
 """A run needs a few seconds. Of another host's run only the age is known, and clocks differ."""

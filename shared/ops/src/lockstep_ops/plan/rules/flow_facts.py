@@ -48,7 +48,7 @@ class LogFacts:
 
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
-    """A topic."""
+    """The facts of one topic."""
 
     topic_id: str
     partitions: int
