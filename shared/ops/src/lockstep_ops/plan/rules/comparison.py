@@ -1,4 +1,4 @@
-"""Two configurations side by side: which effective settings differ, and what of the plan (`--against`). Pure."""
+"""The comparison of two configurations, by their effective settings and their plans (`--against`). Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -12,7 +12,7 @@ THIS, OTHER = "this", "other"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingDifference:
-    """A setting that differs. None: the file has no such key."""
+    """A setting that differs. A value is None if the file has no such key."""
 
     flow: str
     key: str
@@ -32,12 +32,12 @@ class PlanDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanComparison:
-    """What differs between the plans of two files."""
+    """The differences between two configurations and their plans."""
 
     this: str
-    """The file that the command was given."""
+    """The path of the file that was given to the command."""
     other: str
-    """The file behind --against."""
+    """The path of the file of `--against`."""
     settings: tuple[SettingDifference, ...]
     plan: tuple[PlanDifference, ...]
 

@@ -38,65 +38,67 @@ class PlannedChange:
     key: str = ""
     """The config that changes."""
     before: str | None = None
-    """What it is now. None: unset, or not there."""
+    """The present value. None: unset, or the thing does not exist."""
     after: str | None = None
-    """What it becomes. None: the broker's default, or nothing."""
+    """The new value. None: the broker's default, or the thing is deleted."""
     partitions: int = 0
     replication_factor: int = 0
-    """Of a new topic. -1: the broker's default."""
+    """The replication factor of a new topic. -1: the broker's default."""
     configs: dict[str, str] = field(default_factory=dict)
-    """Of a new topic."""
+    """The configs of a new topic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionForecast:
-    """What of one source partition is copied, and what its retention removes before."""
+    """The copy of one source partition, and the records that retention removes before they are copied."""
 
     partition: int
     start: int | None
     """The first source offset that is copied. None: its log was not read."""
     end: int | None
-    """Where the source's log ends now."""
+    """The log end offset of the source now."""
     begins: str
     """`earliest` | `latest` | `timestamp` (lockstep.start.timestamp) | `lockstep` | `mirrormaker2` | `legacy-group`.
-    The last three are a position that was reached before, by these."""
+
+    The last three continue at a position that Lockstep, MM2 or a consumer group reached before.
+    """
     records: int | None
     bytes: int | None
     seconds: float | None
-    """Until its last record is copied."""
+    """Seconds until its last record is copied."""
     oldest_ms: int | None
     """The timestamp of the log's first record, Unix milliseconds."""
     loses_ms: int | None
-    """So much of the log, in time, is deleted by retention before it is copied, at most. None: not known."""
+    """The part of the log, in milliseconds, that retention deletes before it is copied, at most. None: not known."""
     loses_records: int | None
     gone: int = 0
-    """Source offsets behind the position that the source has no more."""
+    """Source offsets behind the position that retention has already removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicForecast:
-    """What of one source topic is copied."""
+    """The copy of one source topic."""
 
     topic: str
     remote: str
     begins: str
-    """As of its partitions; `mixed` where they differ."""
+    """As `begins` of its partitions; `mixed` if they differ."""
     records: int | None
     bytes: int | None
     seconds: float | None
     retention_ms: int | None
-    """None: unlimited, or not known."""
+    """`retention.ms` of the source topic. None: unlimited, or not known."""
     retention_bytes: int | None
-    """Of each partition. None: unlimited, or not known."""
+    """`retention.bytes` of the source topic, for each partition. None: unlimited, or not known."""
     partitions: tuple[PartitionForecast, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyForecast:
-    """What is copied, and how long that takes."""
+    """The volume of a flow's copy, and its time."""
 
     rate: int
-    """Bytes a second."""
+    """Bytes a second that the copy is assumed to move."""
     rate_basis: str
     """`stated` (--rate) | `measured` (--measure) | `limited` (lockstep.max.bytes.per.second) | `assumed`."""
     bytes_basis: str
@@ -107,20 +109,20 @@ class CopyForecast:
     records: int | None
     bytes: int | None
     seconds: float | None
-    """None: not known, or never at this rate (`LS018`)."""
+    """Seconds until the copy has caught up. None: not known, or never at this rate (`LS018`)."""
     topics: tuple[TopicForecast, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkTraffic:
-    """What slots exchange with one cluster in a day, once the copy has caught up."""
+    """The traffic between the slots and one cluster in a day, once the copy has caught up."""
 
     cluster: str
-    """Its alias."""
+    """The alias of the cluster."""
     direction: str
     """`received` | `sent`, as `lockstep_link_bytes_total` has it."""
     bytes_a_day: int | None
-    """Compressed, as batches are. None: not known."""
+    """Bytes a day, compressed as batches are. None: not known."""
     basis: str
     """`stored` (on the brokers' disks) | `unchanged` (as they are received) | `at-most` (some are compressed)
     | `recompressed` (all are) | `unknown` (brokers do not say)."""
@@ -128,17 +130,17 @@ class LinkTraffic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrafficForecast:
-    """What producers add to the topics of a flow in a day, and what of that goes over both links.
+    """The records that producers add to the topics of a flow in a day, and their traffic over both links.
 
     It is the average of the last 24 hours, or of a younger log.
     """
 
     records_a_day: int | None
-    """None: not known."""
+    """Records a day. None: not known."""
     record_bytes_a_day: int | None
-    """Uncompressed, by a sample of records. None: not known."""
+    """Bytes of records a day, uncompressed, by a sample of records. None: not known."""
     partitions: int
-    """Those that are counted."""
+    """The number of partitions that are counted."""
     uncounted: int
     """Partitions whose logs are younger than an hour, or cannot be read."""
     compacted: int
@@ -154,7 +156,8 @@ class PlannedGroup:
     group: str
     fate: str
     """`create` | `sync` (its offsets are set on the target) | `checkpoints` (translated only) | `active` | `excluded` |
-    `other-protocol` | `unreadable`: the last four are not synced."""
+    `other-protocol` | `unreadable`. The last four are not synced.
+    """
     reason: str = ""
 
 
@@ -171,7 +174,7 @@ class PlanHazard:
     severity: str
     """`error` | `warning` | `note`."""
     subjects: tuple[str, ...]
-    """Topics, partitions, groups or clusters."""
+    """The topics, partitions, groups or clusters that it concerns."""
     details: tuple[str, ...]
     """A sentence for each subject."""
     fix: str
@@ -195,12 +198,12 @@ class BasisTopic:
     topic_id: str
     partitions: int
     configs: dict[str, str] = field(default_factory=dict)
-    """Those that the plan relies on."""
+    """The configs that the plan relies on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterBasis:
-    """What the plan relies on of a cluster."""
+    """The facts of a cluster that the plan relies on."""
 
     alias: str
     bootstrap: str
@@ -210,11 +213,11 @@ class ClusterBasis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowPlan:
-    """Of one flow."""
+    """The plan of one flow."""
 
     flow: str
     enabled: bool
-    """False: only heartbeats run."""
+    """False: the flow is off, and only its heartbeats run."""
     changes: tuple[PlannedChange, ...]
     copy: CopyForecast
     traffic: TrafficForecast
@@ -222,18 +225,18 @@ class FlowPlan:
     hazards: tuple[PlanHazard, ...]
     rights: tuple[MissingRight, ...]
     remarks: tuple[str, ...]
-    """Why a part of the plan is not known, or has nothing to do."""
+    """Sentences that say why a part of the plan is not known, or has nothing to do."""
     source: ClusterBasis
     target: ClusterBasis
     settings: dict[str, str]
-    """What counts for the flow, by key, without secrets. Keys of a client have its name before them."""
+    """The effective settings of the flow by key, without secrets. A client's key has the client's name before it."""
     held_back: tuple[PausedPart, ...] = ()
-    """What was paused or stopped before, and so is not done until it is resumed."""
+    """Parts that were paused or stopped before. They do nothing until they are resumed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanSummary:
-    """The last line, in numbers."""
+    """The sums over all flows."""
 
     create: int
     alter: int
@@ -244,7 +247,7 @@ class PlanSummary:
     bytes: int | None
     seconds: float | None
     hazards: int
-    """Of severity error and warning."""
+    """The number of hazards of severity error and warning."""
     errors: int
     notes: int
     rights: int
@@ -252,11 +255,11 @@ class PlanSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Of the flows of a file. Nothing in it is secret."""
+    """The plans of the flows of a file. Nothing in it is secret."""
 
     file: str
     made_at_ms: int
-    """Unix milliseconds."""
+    """When the plan was made, in Unix milliseconds."""
     release: str
     """The release of Lockstep that made it."""
     flows: tuple[FlowPlan, ...]
