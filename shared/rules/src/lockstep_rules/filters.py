@@ -124,6 +124,8 @@ def should_replicate_topic(
 ) -> bool:
     """Return whether `topic` of the flow's source is mirrored, by its name.
 
+    `topic_plan.selected` decides by the topics of both clusters too. With `lockstep.cycles=exact` it selects more.
+
     For `also_source` and `one_cluster` see `visited_clusters`. On one cluster a topic that keeps its name would be
     mirrored into itself, and is not.
     """
@@ -135,7 +137,10 @@ def should_replicate_topic(
 
 
 def passes_selection(topic: str, *, topics: Names, policy: ReplicationPolicy, heartbeats_replicated: bool) -> bool:
-    """Return whether `topic` is mirrored unless it is a copy from the target. Lockstep's own topics never are."""
+    """Return whether `topic` is mirrored unless it is a copy from the target. Lockstep's own topics never are.
+
+    `should_replicate_topic` and `topic_plan.selected` both ask this function.
+    """
     if topic.startswith(LOCKSTEP_PREFIX) or policy.is_internal_topic(topic):
         return False
     return topics.matches(topic) or (heartbeats_replicated and policy.is_heartbeats_topic(topic))

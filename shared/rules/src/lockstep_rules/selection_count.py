@@ -17,9 +17,10 @@ from lockstep_state.names import LOCKSTEP_PREFIX, OUR_GROUPS
 
 @dataclass(frozen=True, slots=True)
 class SelectionCount:
-    """The count of existing names. `included` are those that a list of patterns includes, before its excludes.
+    """The count of existing names.
 
-    Nothing is counted for an empty list, which selects none, and for the defaults.
+    If a list of patterns selects no name, `included` counts the names that it includes before its excludes. Otherwise
+    `included` is `selected`. All counts are 0 for an empty list, and for the default patterns.
     """
 
     total: int = 0

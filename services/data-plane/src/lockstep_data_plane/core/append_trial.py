@@ -82,7 +82,10 @@ class AppendTrial(NamedTuple):
     log: Sequence[Batch]
 
     def find_faults(self) -> tuple[AppendFault, ...]:
-        """Return the faults that the answers show; empty: the target does as Kafka does."""
+        """Return the faults that the answers show; empty: the target does as Kafka does.
+
+        IDS_ABSENT and IDS_REFUSED are never among them: with either, the trial ends early (`target_trial.py`).
+        """
         found = {
             AppendFault.IDS_LOST: not self._is_kept(self.first, self.epoch, 0),
             AppendFault.GAPS_TAKEN: self.gap.is_taken,

@@ -64,7 +64,10 @@ class CopyTrouble:
 
 @dataclass(frozen=True, slots=True)
 class Halted:
-    """The report that the partition waits for an operator's decision."""
+    """The report that the partition waits for an operator's decision.
+
+    `upstream` is the last upstream offset that is on the target or needs no copy.
+    """
 
     cause: Reason
     upstream: int

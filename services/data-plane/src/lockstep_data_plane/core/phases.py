@@ -7,7 +7,7 @@ draws it. An event that the table does not have is a fault of ours and raises Ke
 - COPYING: batches are fetched, judged and appended
 - SETTLING: something failed; nothing is sent, and the missing answers are awaited
 - DRAINING: the partition is to leave this slot, or something was refused; nothing more is fetched, and batches in
-  flight are awaited
+  flight are awaited; if a batch of the source was refused, those queued before it are still appended
 - LOCATING: the partition is to leave; the source is read up to the record at which the copy ends in the target's log;
   nothing is sent
 - HALTED: nothing moves until an operator decides; the partition's row has the reason

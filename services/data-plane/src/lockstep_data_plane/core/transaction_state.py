@@ -83,7 +83,7 @@ class TransactionState:
         self.stage, self._opened_at = TransactionStage.OPEN, now
 
     def hold(self, acks: Sequence[Ack]) -> None:
-        """Note batches that are appended, and that count once the transaction has ended."""
+        """Note batches that are appended, and that count once the transaction has ended. Drop their bytes."""
         for ack in acks:
             ack.outgoing.data = b""
         self.held.extend(acks)

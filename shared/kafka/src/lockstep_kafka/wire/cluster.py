@@ -108,10 +108,10 @@ class ClusterClient:
         self.cluster_id = ""
 
     async def refresh(self, topics: Iterable[str]) -> None:
-        """Fetch the metadata of these topics from any broker that answers.
+        """Fetch the metadata of these topics and the list of brokers from any broker that answers.
 
-        It tries the last broker that answered, then all known brokers, then each bootstrap address. It never creates
-        a topic.
+        Without topics it fetches the brokers alone. It tries the last broker that answered, then all known brokers,
+        then each bootstrap address. It never creates a topic.
 
         Raises:
             BrokerUnreachable: No broker answered. The text names every address that was tried.
@@ -233,7 +233,7 @@ class ClusterClient:
         return self._topics.get(topic, UNKNOWN_TOPIC)[0]
 
     async def connection(self, broker: int, purpose: str) -> Connection:
-        """Return the open connection to a broker for this purpose.
+        """Return the connection to a broker for this purpose, and open it if none is open.
 
         Raises:
             BrokerUnreachable: The broker is not in the metadata, or cannot be connected to.
@@ -308,10 +308,11 @@ class ClusterClient:
     async def end_offset(
         self, tp: TopicPartition, *, timestamp: int = LATEST, replica_id: int = CONSUMER, committed: bool = False
     ) -> int:
-        """Return the partition's log end (-1), log start (-2) or first offset at a timestamp in ms, from its leader.
+        """Return an offset of the partition's log, from its leader.
 
-        The log end is the high watermark; for `committed` it is the last stable offset. For a DEBUGGING replica it is
-        the end of the leader's own log.
+        `timestamp` -1 asks for the log end, and -2 for the log start. Any other asks for the first offset at or after
+        that time in ms, and the result is -1 if there is none. The log end is the high watermark; for `committed` it is
+        the last stable offset. For a DEBUGGING replica it is the end of the leader's own log.
 
         Raises:
             KafkaProtocolError: The leader answered with an error code.

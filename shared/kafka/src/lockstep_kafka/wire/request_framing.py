@@ -23,7 +23,11 @@ A broker sends a larger batch whole, and the metadata of the whole cluster.
 
 
 class PendingRequest(NamedTuple):
-    """A request without an answer: the answer's format, when it was sent, and the callback for its answer."""
+    """A request without an answer.
+
+    `format` is the answer's format. `at` is when the request was framed, in seconds of the monotonic clock. `seen` is
+    called with the answer, and `largest` is the largest size of the answer in bytes.
+    """
 
     format: AnswerFormat
     at: float
@@ -57,7 +61,7 @@ class RequestFraming:
     def framed(self, entity: Any, seen: Callable[[Any], None] | None = None) -> FramedRequest:
         """Return a message of kio's, or an EncodedRequest, as it is sent.
 
-        `seen` is called with the answer.
+        Call it in a running event loop, which owns the future of the answer. `seen` is called with the answer.
         """
         key, version, parts, asked_bytes, answer_format = (
             entity if isinstance(entity, EncodedRequest) else encoded(entity)

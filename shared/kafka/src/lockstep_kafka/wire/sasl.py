@@ -20,11 +20,17 @@ _QUOTED = {ord("="): "=3D", ord(","): "=2C"}
 
 
 class SaslRefused(RetriableError, ConnectionError):
-    """An error if the broker lacks the mechanism, refuses the login, or does not prove that it knows the password."""
+    """An error if the broker lacks the mechanism, refuses the login, or does not prove that it knows the password.
+
+    It is also the error for sessions that are too short to be renewed.
+    """
 
 
 async def authenticate(login: SaslLogin, send: SendToken) -> None:
     """Exchange the tokens of one login with the broker.
+
+    A mechanism that begins with `SCRAM-` is SCRAM with the hash in its name. For any other `Credentials` the password
+    is sent in clear, as by PLAIN.
 
     Raises:
         SaslRefused: The broker does not prove that it knows the password, or does not speak SCRAM.

@@ -12,7 +12,12 @@ def by_tokens(authorizer: str) -> bool:
 
 
 def token_notes(admins: Mapping[str, Mapping[str, str]], target: str) -> tuple[str, ...]:
-    """Return one sentence for each cluster with OAuth logins, by the properties (Java's names) of our own logins."""
+    """Return what ACLs mean on each cluster with OAuth logins: one sentence for operators each.
+
+    Args:
+        admins: The Java properties of our own login by the alias of the cluster. Only OAUTHBEARER counts as OAuth.
+        target: The alias of the target.
+    """
     return tuple(
         f"principals of {alias} come from OAuth tokens (sasl.mechanism=OAUTHBEARER). ACLs are copied unchanged, and "
         f"hold for tokens with the same principals on {target}. What an authorizer decides by the tokens themselves "

@@ -33,7 +33,7 @@ class TopicCount:
 class TierLimit:
     """The limits of a tier of a service. None: its documents name no limit.
 
-    `unit` is what `topics` and `partitions` are for each one of, if a user buys several.
+    `unit` names what a user buys several of. The limits `topics` and `partitions` are then for each one.
     """
 
     tier: str
@@ -42,6 +42,7 @@ class TierLimit:
     uncompacted: int | None = None
     """Partitions of topics that are not compacted."""
     compacted: int | None = None
+    """Partitions of compacted topics."""
     largest: int | None = None
     """Partitions of one topic."""
     unit: str = ""

@@ -52,7 +52,8 @@ def find_obstacle(
 ) -> tuple[str, Reason] | None:
     """Return a partition and the reason why the group cannot reach its checkpoint during a switch; None: none is known.
 
-    The partition is "" if the reason is about the whole group.
+    The partition is "" if the reason is about the whole group. A failing group is a blocker of its own, so only its
+    partitions count here.
 
     Args:
         row: The row of the group.

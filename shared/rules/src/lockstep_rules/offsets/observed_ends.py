@@ -22,7 +22,10 @@ class ObservedEnds:
         """(next offset, time), both ascending."""
 
     def observe(self, end: int, at_ms: int, upstream: int) -> None:
-        """Note the end of the log at a time, when `upstream` was the last offset copied."""
+        """Note the end of the log at a time, and forget the ends that the copy has reached.
+
+        `upstream` is the last offset copied.
+        """
         seen = self._seen
         while seen and seen[0][0] <= upstream + 1:
             del seen[0]

@@ -8,6 +8,8 @@ from lockstep_state.rows.state_rows import MirroredTopic
 def why_stalled(topic: MirroredTopic, number: int, in_sync: int | None, replicas: int | None) -> Reason:
     """Return why the target acknowledges nothing in a partition; no reason if its topic shows none.
 
+    The one known reason is that fewer replicas are in sync than `min.insync.replicas` asks for.
+
     Args:
         topic: The row of its topic, with the configs of the target.
         number: The number of the partition.

@@ -83,7 +83,10 @@ class TransactionFence:
         return self.take_over(replace(row, transactional=True, read_back=False, left_epoch=left_epoch))
 
     def take_over(self, row: PartitionProgress) -> PartitionProgress:
-        """Return the row of a copy that went in transactions before: each takeover begins with sequence 0."""
+        """Return the row under the producer id and epoch of this takeover. Its first append has sequence 0.
+
+        The copy of the row goes in transactions already.
+        """
         return replace(row, producer_id=self.producer_id, producer_epoch=self.producer_epoch, sequence=-1)
 
 
@@ -91,7 +94,10 @@ Fencing: TypeAlias = SequenceFence | TransactionFence
 
 
 def fence_for_row(row: PartitionProgress) -> Fencing:
-    """Return the fence under which the row's records were appended."""
+    """Return the fence under which the row's records were appended.
+
+    It judges the row. A `TransactionFence` of it has no producer id, so no copy may begin with it.
+    """
     if row.transactional:
         return TransactionFence()
     return (ReadBackFence if row.read_back else SequenceFence)(row.producer_id)
