@@ -14,7 +14,7 @@ from lockstep_config.flow.client_settings import wire_connection
 from lockstep_config.text.keystores import load_trusted
 from lockstep_kafka.wire.connection import Connection
 from lockstep_kafka.wire.connection_errors import BrokerUnreachable
-from lockstep_kafka.wire.sasl import authenticate
+from lockstep_kafka.wire.sasl import SaslRefused, authenticate
 from tests.support.certificates import Authority
 from tests.support.iam_login import msk, signed_url
 from tests.support.java_keystore import KEY, STORE, WRITTEN_BY_KEYTOOL
@@ -119,6 +119,27 @@ async def test_scram_answer_that_cannot_be_read_is_a_refused_login() -> None:
         properties = {"security.protocol": "SASL_PLAINTEXT", **by_password("SCRAM-SHA-512")}
         with pytest.raises(BrokerUnreachable, match="no answer of SCRAM"):
             await opened(broker.port, properties)
+
+
+@pytest.mark.parametrize("iterations", [-1, 0, 4095, 1_000_001, 2**40])
+async def test_scram_iterations_outside_the_limits_are_refused(iterations: int) -> None:
+    sent: list[bytes] = []
+
+    async def challenge(token: bytes) -> bytes:
+        sent.append(token)
+        return b"r=" + token.rpartition(b"r=")[2] + b"0,s=c2FsdA==,i=%d" % iterations
+
+    with pytest.raises(SaslRefused, match="iterations of the hash"):
+        await authenticate(Credentials("SCRAM-SHA-256", USER, PASSWORD), challenge)
+    assert len(sent) == 1, "no proof was sent, which would tell a hash of the password"
+
+
+async def test_mechanism_without_an_exchange_sends_nothing() -> None:
+    async def unexpected(token: bytes) -> bytes:
+        raise AssertionError(token)
+
+    with pytest.raises(SaslRefused, match="no exchange for the mechanism DIGEST-MD5"):
+        await authenticate(Credentials("DIGEST-MD5", USER, PASSWORD), unexpected)
 
 
 async def test_name_that_cannot_be_encoded_is_an_unreachable_broker() -> None:

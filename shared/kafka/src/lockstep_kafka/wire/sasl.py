@@ -14,7 +14,13 @@ from lockstep_state.errors import RetriableError
 SendToken = Callable[[bytes], Awaitable[bytes]]
 """A function that sends a SASL token in a SaslAuthenticate, and returns the broker's token."""
 
+PLAIN = "PLAIN"
 _SCRAM_PREFIX = "SCRAM-"
+_ITERATIONS = range(4096, 1_000_001)
+"""Iterations of the hash that are accepted: RFC 7677's and Java's least, and librdkafka's most.
+
+With fewer, a false broker would learn a hash that is cheap to search. More would keep a thread busy for seconds.
+"""
 _QUOTED = {ord("="): "=3D", ord(","): "=2C"}
 """Replacements for characters of a user's name that have a meaning in SCRAM."""
 
@@ -29,11 +35,11 @@ class SaslRefused(RetriableError, ConnectionError):
 async def authenticate(login: SaslLogin, send: SendToken) -> None:
     """Exchange the tokens of one login with the broker.
 
-    A mechanism that begins with `SCRAM-` is SCRAM with the hash in its name. For any other `Credentials` the password
-    is sent in clear, as by PLAIN.
+    A mechanism that begins with `SCRAM-` is SCRAM with the hash in its name. Only PLAIN sends the password itself.
 
     Raises:
-        SaslRefused: The broker does not prove that it knows the password, or does not speak SCRAM.
+        SaslRefused: The broker does not prove that it knows the password, does not speak SCRAM, or asks for too few or
+            too many iterations of the hash. Or the mechanism has no exchange here.
         TokenUnavailable: There is no access token to log in with.
     """
     if not isinstance(login, Credentials):
@@ -46,8 +52,10 @@ async def authenticate(login: SaslLogin, send: SendToken) -> None:
             await _authenticate_by_scram(login, send)
         except (KeyError, ValueError) as exc:
             raise SaslRefused(f"the broker sent what is no answer of SCRAM: {exc!r}") from None
-    else:
+    elif login.mechanism == PLAIN:
         await send("\0".join((login.username, login.username, login.password)).encode())
+    else:
+        raise SaslRefused(f"there is no exchange for the mechanism {login.mechanism}")
 
 
 async def _authenticate_by_scram(login: Credentials, send: SendToken) -> None:
@@ -59,6 +67,10 @@ async def _authenticate_by_scram(login: Credentials, send: SendToken) -> None:
         raise SaslRefused("the broker answered another login than ours (SCRAM: its nonce does not begin with our own)")
     client_final = f"c=biws,r={challenge['r']}"
     signed = f"{client_first},{server_first},{client_final}".encode()
+    iterations = int(challenge["i"])
+    if iterations not in _ITERATIONS:
+        limits = f"{_ITERATIONS.start:,} to {_ITERATIONS.stop - 1:,}"
+        raise SaslRefused(f"the broker asks for {iterations:,} iterations of the hash (SCRAM: {limits} are accepted)")
     hash_name = login.mechanism.removeprefix(_SCRAM_PREFIX).replace("-", "").lower()
     # A thread hashes thousands of times, so the event loop goes on meanwhile.
     salted_password = await asyncio.to_thread(
@@ -66,7 +78,7 @@ async def _authenticate_by_scram(login: Credentials, send: SendToken) -> None:
         hash_name,
         login.password.encode(),
         base64.b64decode(challenge["s"]),
-        int(challenge["i"]),
+        iterations,
     )
     client_key = hmac.digest(salted_password, b"Client Key", hash_name)
     signature = hmac.digest(hashlib.new(hash_name, client_key).digest(), signed, hash_name)
