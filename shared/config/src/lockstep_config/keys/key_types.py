@@ -1,5 +1,7 @@
-"""What a property is: where it is allowed, what it is made of, what becomes of it. The properties themselves: `keys`,
-`client_keys`."""
+"""What a property is: where it is allowed, what it is made of, what becomes of it.
+
+`mm2_keys`, `lockstep_keys` and `client_keys` declare the properties.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -98,7 +100,7 @@ def flag(name: str, default: str, meaning: str, scopes: frozenset[KeyLevel] = CO
 
 
 def interval(name: str, default: str, meaning: str) -> Key:
-    """A key with a time, in the unit at the end of its name."""
+    """Return a key with a time of at least 1, in the unit at the end of its name: `.ms` or `.seconds`."""
     return Key(name=name, kind=Kind.INTEGER, default=default, meaning=meaning, minimum=1, maximum=MAXIMUM)
 
 

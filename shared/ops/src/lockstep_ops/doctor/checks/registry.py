@@ -1,5 +1,7 @@
-"""Every check of `lockstep doctor`, in order; `docs/reference/doctor.md` is made of these. A code never changes its
-meaning, and is never used again."""
+"""Every check of `lockstep doctor`. Those of limits are declared in `limit_checks`.
+
+`docs/reference/doctor.md` is made of `CHECKS`. A code never changes its meaning, and is never used again.
+"""
 
 from lockstep_ops.doctor.checks.check import Category, DoctorCheck
 from lockstep_ops.doctor.checks.limit_checks import LIMITS
@@ -295,8 +297,9 @@ CHECKS: tuple[DoctorCheck, ...] = (
     *LIMITS,
     *(HEARTBEAT, CANARY, *BANDWIDTH),
 )
+"""Each check, in the order in which its category judges. After a fatal finding the later ones are not checked."""
 
 
 def checks_in(category: Category) -> tuple[DoctorCheck, ...]:
-    """In their order."""
+    """Return the checks of a category, in the order of `CHECKS`."""
     return tuple(check for check in CHECKS if check.category is category)

@@ -61,7 +61,7 @@ class TopicFacts:
 
 @dataclass(frozen=True, slots=True)
 class TopicClaim:
-    """Hold another flow of the file that writes to a topic of the target."""
+    """Describe another flow of the file that writes to the same topic of the target."""
 
     flow: str
     source: str
