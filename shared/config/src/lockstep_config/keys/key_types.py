@@ -106,7 +106,7 @@ def flag(name: str, default: str, meaning: str, scopes: frozenset[KeyLevel] = CO
 
 
 def interval(name: str, default: str, meaning: str) -> Key:
-    """Return a key with a time, in the unit at the end of its name."""
+    """Return a key with a time of at least 1, in the unit at the end of its name: `.ms` or `.seconds`."""
     return Key(name=name, kind=Kind.INTEGER, default=default, meaning=meaning, minimum=1, maximum=MAXIMUM)
 
 

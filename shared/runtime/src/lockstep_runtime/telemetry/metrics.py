@@ -48,7 +48,7 @@ class Metrics(Collector):
         self._owners: list[Callable[[], Iterable[Sample]]] = []
 
     def series(self, metric: Metric, *labels: str) -> Series:
-        """Return the counter with these label values. It is shown from now on, and begins at 0.
+        """Return the counter with these label values. It is shown from now on, and begins at 0. For gauges see `ask`.
 
         Raises:
             ValueError: The metric is a gauge, or has another number of labels.

@@ -69,4 +69,4 @@ LIMITS = (
     *(MESSAGE_SIZE, REQUEST_SIZE, REPLICATION_FACTOR, QUOTAS, TIMESTAMPS, UNCLEAN_ELECTION),
     *(CONTROL_TOPICS, NEW_CONTROL_TOPICS),
 )
-"""The checks of limits, in their order."""
+"""The checks of limits, in the order of the page. `registry.CHECKS` includes them."""

@@ -1,6 +1,6 @@
-"""Every check of `lockstep doctor`, in order.
+"""Every check of `lockstep doctor`. Those of limits are declared in `limit_checks`.
 
-`docs/reference/doctor.md` is made of these. A code never changes its meaning, and is never used again.
+`docs/reference/doctor.md` is made of `CHECKS`. A code never changes its meaning, and is never used again.
 """
 
 from lockstep_ops.doctor.checks.check import Category, DoctorCheck
@@ -297,8 +297,9 @@ CHECKS: tuple[DoctorCheck, ...] = (
     *LIMITS,
     *(HEARTBEAT, CANARY, *BANDWIDTH),
 )
+"""Each check, in the order in which its category judges. After a fatal finding the later ones are not checked."""
 
 
 def checks_in(category: Category) -> tuple[DoctorCheck, ...]:
-    """Return the checks of a category, in their order."""
+    """Return the checks of a category, in the order of `CHECKS`."""
     return tuple(check for check in CHECKS if check.category is category)

@@ -1,6 +1,6 @@
 """The checks that find hazards of what a cluster knows, takes and limits. Pure.
 
-A check gets what was found and what is copied, and yields (subject, sentence) pairs.
+Each function gets the facts of a flow and the forecast of its copy. It yields a subject and a sentence for each place.
 """
 
 from collections.abc import Iterator, Mapping

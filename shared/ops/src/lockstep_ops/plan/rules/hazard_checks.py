@@ -1,6 +1,6 @@
-"""The checks that find each hazard of a flow. Pure.
+"""The functions that find the hazards of a plan, except those of `cluster_hazards`. Pure.
 
-A check gets what was found and what is copied, and yields (subject, sentence) pairs.
+Each function gets the facts of a flow and the forecast of its copy. It yields a subject and a sentence for each place.
 """
 
 from collections import defaultdict
@@ -116,7 +116,7 @@ def _differences(ours: TopicFacts | None, theirs: TopicFacts | None, source: str
 
 
 def find_long_names(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Find remote names that are longer than Kafka allows."""
+    """Find topics whose names on the target are longer than Kafka permits."""
     for name, remote in facts.selection.topics.items():
         if len(remote) > LONGEST_TOPIC:
             yield name, f"{name} would have {len(remote)} characters on {facts.target.alias}"

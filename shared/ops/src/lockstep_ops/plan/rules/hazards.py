@@ -330,7 +330,7 @@ HAZARDS = (
 
 
 def found_hazards(facts: FlowFacts, copy: CopyForecast) -> tuple[PlanHazard, ...]:
-    """Return the hazards of a flow, one for each kind, in the order of their codes."""
+    """Return the hazards of a flow, at most one of each kind, in the order of `HAZARDS`."""
     return tuple(_found(facts, copy))
 
 
