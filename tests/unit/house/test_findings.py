@@ -1,12 +1,16 @@
 """Every finding has a code of its own, fit texts and a section."""
 
+import ast
 import re
 
 import pytest
 
+from lockstep_ops.doctor.checks import limit_checks, registry
+from lockstep_ops.doctor.checks.check import DoctorCheck
 from lockstep_ops.findings.alerts import ALERTS
 from lockstep_ops.findings.catalogue import CATALOGUES, FINDINGS
 from lockstep_ops.findings.finding_kind import FindingKind, plain
+from tests.support.source_modules import source_modules
 from tests.support.watched import alerts
 from tests.unit.house.test_docs_index import anchors
 from tools.docs.pages import REPOSITORY
@@ -17,6 +21,23 @@ def test_codes_of_a_catalogue_are_unique(catalogue: tuple[FindingKind, ...]) -> 
     codes = [kind.code for kind in catalogue]
     assert len(codes) == len(set(codes))
     assert len({kind.FAMILY for kind in catalogue}) == 1
+
+
+def test_every_check_of_doctor_is_listed_and_yielded() -> None:
+    declared = {
+        name: value for module in (registry, limit_checks) for name, value in vars(module).items() if name.isupper()
+    }
+    checks = {name: check for name, check in declared.items() if isinstance(check, DoctorCheck)}
+    assert set(checks.values()) == set(registry.CHECKS)
+    declaring = (registry.__name__, limit_checks.__name__)
+    judging = [
+        tree
+        for module, tree in source_modules()
+        if module.startswith("lockstep_ops.doctor.") and module not in declaring
+    ]
+    names = {node.id for tree in judging for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    names |= {node.attr for tree in judging for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    assert checks.keys() <= names, "no module yields a finding of it"
 
 
 def test_findings_have_texts_that_fit() -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from lockstep_config.clients.iam import AWS_MSK_IAM
-from lockstep_config.clients.sasl import MECHANISMS, Credentials
+from lockstep_config.clients.sasl import MECHANISMS, Credentials, librdkafka_login, read_login
 from lockstep_config.flow.client_settings import wire_connection
 from lockstep_config.text.keystores import load_trusted
 from lockstep_kafka.wire.connection import Connection
@@ -83,6 +84,13 @@ async def test_every_mechanism_logs_in(name: str, tmp_path: Path, monkeypatch: p
         connection = await opened(broker.port, properties)
         assert connection.offered == (login.asked_for,)
         await connection.close()
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_every_mechanism_is_one_of_librdkafka(name: str, tmp_path: Path) -> None:
+    properties = {"security.protocol": "SASL_PLAINTEXT", **LOGINS[name].properties(tmp_path / "token")}
+    settings = librdkafka_login(read_login(properties))
+    AdminClient({"bootstrap.servers": "127.0.0.1:1", "security.protocol": "SASL_PLAINTEXT", **settings})
 
 
 @pytest.mark.parametrize("name", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
