@@ -114,12 +114,22 @@ class Unmeasured(faust.Monitor):
         return
 
 
+class ConsumerOnly(faust.app.BootStrategy):
+    """The services of an app that only consumes. Faust would also start a producer, which makes connections of its own.
+
+    Those would be aiokafka's: without the login of `wire_connection`, and without the newer versions of requests.
+    """
+
+    enable_kafka_producer = False
+
+
 class App(faust.App):
     """A Faust app that writes nothing to disk. It has no tables, so its data folder would stay empty.
 
     `listen` gets aiokafka's consumer before it joins its group, in the consumer's thread.
     """
 
+    BootStrategy = ConsumerOnly
     logger = _library_logger("app")
     listen: Callable[[Any], None]
     connection_settings: Mapping[str, Any]
