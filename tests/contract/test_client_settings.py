@@ -1,15 +1,11 @@
-"""The settings that `lockstep_config.flow.client_settings` makes are settings that confluent-kafka and aiokafka take.
+"""The settings that `lockstep_config.flow.client_settings` makes are settings that confluent-kafka takes.
 
 librdkafka judges all of them when a client is made, without reaching a broker.
 """
 
-import inspect
 from pathlib import Path
 
 import pytest
-from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.client import AIOKafkaClient
-from aiokafka.conn import create_conn
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
@@ -22,7 +18,6 @@ from lockstep_config.flow.client_settings import (
 )
 from lockstep_config.keys.client_keys import CLIENT, ClientKind
 from lockstep_config.keys.key_types import Status
-from lockstep_kafka.session.aiokafka_client import client_arguments, connection_arguments
 from lockstep_state.names import Flow
 
 LISTENING_NOWHERE = "127.0.0.1:1"
@@ -79,16 +74,3 @@ def test_security_is_taken(tmp_path: Path) -> None:
             'username="u" password="p";\n',
         )
     )
-
-
-def test_aiokafka_knows_every_argument(tmp_path: Path) -> None:
-    properties = settings_with(
-        tmp_path,
-        "security.protocol = SASL_SSL\nsasl.mechanism = PLAIN\n"
-        "sasl.jaas.config = org.apache.kafka.common.security.plain.PlainLoginModule required "
-        'username="u" password="p";\n',
-    ).source.properties
-    of_client, of_connection = client_arguments(properties, "c", 1.0), connection_arguments(properties, "c", 1.0)
-    for client in (AIOKafkaClient, AIOKafkaAdminClient):
-        assert set(of_client) <= set(inspect.signature(client).parameters)
-    assert set(of_connection) <= set(inspect.signature(create_conn).parameters)

@@ -2,16 +2,17 @@
 here."""
 
 import inspect
+import re
 import subprocess
 import sys
 
 import aiokafka.client
 import faust
 from aiokafka import AIOKafkaConsumer
+from aiokafka.client import AIOKafkaClient
 from aiokafka.conn import AIOKafkaConnection
 from aiokafka.consumer.fetcher import Fetcher
 from aiokafka.consumer.group_coordinator import CoordinatorGroupRebalance, GroupCoordinator
-from aiokafka.protocol.admin import SaslAuthenticateResponse_v1
 from aiokafka.protocol.group import JoinGroupRequest
 from confluent_kafka import IsolationLevel, KafkaError
 from confluent_kafka.admin import AclOperation, AlterConfigOpType, OffsetSpec, ResourcePatternType, ResourceType
@@ -20,8 +21,7 @@ from faust.transport.consumer import ThreadDelegateConsumer
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread
 from mode.threads import MethodQueue, ServiceThread, WorkerThread
 
-from lockstep_kafka.session.sasl_session import SessionConnection
-from lockstep_runtime.membership.faust_membership import UNKNOWN_MEMBER
+from lockstep_runtime.membership.faust_bends import UNKNOWN_MEMBER, AiokafkaConnection, OurClient
 
 
 def test_the_heartbeat_that_is_wrapped_is_where_it_was() -> None:
@@ -51,21 +51,22 @@ def test_faust_method_queue_wakes_its_thread_without_a_keepalive() -> None:
         assert "call_soon_threadsafe(" in inspect.getsource(wakes)
 
 
-def test_aiokafka_client_connects_by_the_function_that_is_replaced() -> None:
-    assert aiokafka.client.create_conn is not None
-    assert "await create_conn(" in inspect.getsource(aiokafka.client.AIOKafkaClient._get_conn)
-    assert "await create_conn(" in inspect.getsource(aiokafka.client.AIOKafkaClient.bootstrap)
-    ours, theirs = inspect.signature(SessionConnection.send), inspect.signature(AIOKafkaConnection.send)
-    assert list(ours.parameters) == list(theirs.parameters)
+def test_aiokafka_consumer_connects_by_the_client_that_is_replaced() -> None:
+    assert "self._client = AIOKafkaClient(" in inspect.getsource(AIOKafkaConsumer.__init__)
+    assert "await self._client.bootstrap()" in inspect.getsource(AIOKafkaConsumer.start)
+    for method in ("bootstrap", "_get_conn"):
+        ours, theirs = (inspect.signature(getattr(client, method)) for client in (OurClient, AIOKafkaClient))
+        assert list(ours.parameters) == list(theirs.parameters)
+        assert "create_conn(" in inspect.getsource(getattr(AIOKafkaClient, method))
+    assert inspect.getsource(aiokafka.client).count("await create_conn(") == 2
 
 
-def test_aiokafka_login_uses_send_and_has_the_session_lifetime() -> None:
-    source = inspect.getsource(AIOKafkaConnection._do_sasl_handshake)
-    assert "self.send(SaslHandShakeRequest(" in source
-    assert "self.send(SaslAuthenticateRequest(" in source
-    assert "session_lifetime_ms" in SaslAuthenticateResponse_v1.SCHEMA.names
-    for name in ("_requests", "_handle_frame", "_writer", "_loop"):
-        assert f"self.{name}" in inspect.getsource(AIOKafkaConnection)
+def test_aiokafka_client_uses_of_a_connection_what_ours_has() -> None:
+    used = set(re.findall(r"\bconn\.(\w+)", inspect.getsource(aiokafka.client)))
+    assert used == {"connected", "close", "send"}
+    for name in used:
+        ours, theirs = (inspect.signature(getattr(kind, name)) for kind in (AiokafkaConnection, AIOKafkaConnection))
+        assert list(ours.parameters) == list(theirs.parameters)[: len(ours.parameters)]
 
 
 def test_each_group_error_of_aiokafka_goes_through_the_wrapped_method() -> None:

@@ -23,7 +23,7 @@ from lockstep_data_plane.provenance.producer_ids import new_producer_id
 from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_data_plane.slot.worker import run_slot
 from lockstep_kafka.wire.cluster import KafkaProtocolError
-from lockstep_kafka.wire.connection import BrokerUnreachable
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from lockstep_state.names import Flow, progress_topic, state_topic
 from lockstep_state.rows.state_rows import Assignment, PartitionProgress, Row, decode_row
 from tests.support import eventually, processes

@@ -19,8 +19,8 @@ from lockstep_data_plane.log_reader import log_between
 from lockstep_data_plane.record_batch.codecs import CODECS
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, Batch
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
+from lockstep_kafka.messages.produce_codec import produce_request
 from lockstep_kafka.wire.cluster import ClusterClient, connect_cluster
-from lockstep_kafka.wire.produce_codec import produce_request
 from lockstep_state.offsets import TopicPartition
 from tests.support.batch_bytes import COMPRESS, DELETE_HORIZON, batch_bytes
 from tests.support.clusters import unique_name

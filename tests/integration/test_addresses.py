@@ -10,14 +10,14 @@ import pytest
 from lockstep_kafka.admin.admin import Admin
 from lockstep_kafka.common.errors import ClusterUnreachable
 from lockstep_kafka.wire.cluster import ClusterClient
-from lockstep_kafka.wire.connection import BrokerUnreachable, TopicDeletedError
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable, TopicDeletedError
 from tests.support.broker import Broker, Quorum
 from tests.support.commands import lockstep
 from tests.support.doctor_runs import run_doctor
 from tests.support.proxy import Proxy
 from tests.support.services import two_cluster_file
 
-AIOKAFKA = {"client_id": "test", "request_timeout_ms": 10_000}
+SETTINGS = {"client_id": "test", "opening_s": 10.0}
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ async def test_controller_address_is_distinguished_from_a_broker_address(broker_
     ):
         await Admin("A", {"bootstrap.servers": address}).probe(timedelta(seconds=20))
     host, _, port = address.rpartition(":")
-    cluster = ClusterClient("A", [(host, int(port))], AIOKAFKA)
+    cluster = ClusterClient("A", [(host, int(port))], SETTINGS)
     with pytest.raises(BrokerUnreachable, match="is a KRaft controller's, which serves no clients: give addresses of"):
         await cluster.refresh(["t"])
     await cluster.close()
@@ -49,7 +49,7 @@ async def test_controller_address_is_distinguished_from_a_broker_address(broker_
 
 async def test_a_topic_that_is_not_there_is_no_broker_that_is_away(broker_a: Broker) -> None:
     host, _, port = broker_a.bootstrap.rpartition(":")
-    cluster = ClusterClient("A", [(host, int(port))], AIOKAFKA)
+    cluster = ClusterClient("A", [(host, int(port))], SETTINGS)
     with pytest.raises(TopicDeletedError) as caught:
         async with cluster.led(("deleted-topic", 0)):
             pass

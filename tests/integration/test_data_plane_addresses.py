@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lockstep_kafka.wire.cluster import connect_cluster
-from lockstep_kafka.wire.connection import BrokerUnreachable
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from tests.support.broker import Broker
 from tests.support.clusters import create_topic
 from tests.support.eventually import eventually

@@ -18,11 +18,11 @@ from lockstep_data_plane.core.events import Acked, Received
 from lockstep_data_plane.fetch import fetch_sizes
 from lockstep_data_plane.fetch.fetcher import Delivery, Fetcher
 from lockstep_data_plane.produce.sender import AnsweredBatch, NoProduceAnswer, Sender
+from lockstep_kafka.messages.fetch_codec import DIVERGED
+from lockstep_kafka.messages.message_versions import EncodedRequest
+from lockstep_kafka.messages.produce_codec import ProduceAnswer
 from lockstep_kafka.wire.cluster import ClusterClient, connect_cluster
 from lockstep_kafka.wire.connection import Connection
-from lockstep_kafka.wire.error_codes import DIVERGED
-from lockstep_kafka.wire.frame_protocol import EncodedRequest
-from lockstep_kafka.wire.produce_codec import ProduceAnswer
 from lockstep_runtime.util.clock import now_ms
 from tests.integration.partition_fetches import copying, fetched_elsewhere, fetching_from
 from tests.support.batch_bytes import batch, record

@@ -12,9 +12,9 @@ from lockstep_config.flow.model import FetchSettings
 from lockstep_data_plane.core.events import Acked
 from lockstep_data_plane.fetch.fetcher import Delivery
 from lockstep_data_plane.produce.sender import AnsweredBatch, NoProduceAnswer, Sender
+from lockstep_kafka.messages.produce_codec import ProduceAnswer
 from lockstep_kafka.wire.cluster import connect_cluster
 from lockstep_kafka.wire.connection import Connection
-from lockstep_kafka.wire.produce_codec import ProduceAnswer
 from lockstep_runtime.util.clock import now_ms
 from tests.integration.partition_fetches import copying, fetched_elsewhere, fetching_from
 from tests.support.batch_bytes import batch, record

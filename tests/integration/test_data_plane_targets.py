@@ -6,8 +6,8 @@ import time
 from datetime import timedelta
 
 from lockstep_data_plane.record_batch.layout import as_outgoing, scan, stamp
+from lockstep_kafka.messages.produce_codec import ProduceAnswer, produce_answer, produce_request
 from lockstep_kafka.wire.cluster import connect_cluster
-from lockstep_kafka.wire.produce_codec import ProduceAnswer, produce_answer, produce_request
 from tests.support.batch_bytes import batch_bytes, records
 from tests.support.clusters import Record, create_topic, produce, read_topic, unique_name
 from tests.support.eventually import wait_until

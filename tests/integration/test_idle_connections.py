@@ -11,8 +11,8 @@ import pytest
 
 from lockstep_data_plane.core.events import Acked
 from lockstep_data_plane.produce.sender import AnsweredBatch, Sender
+from lockstep_kafka.messages.produce_codec import ProduceAnswer
 from lockstep_kafka.wire.cluster import connect_cluster
-from lockstep_kafka.wire.produce_codec import ProduceAnswer
 from lockstep_runtime.util.clock import now_ms
 from tests.conftest import Pair
 from tests.integration.partition_fetches import copying, fetched_elsewhere
@@ -81,20 +81,20 @@ async def test_trusted_connection_is_used_without_a_trial(broker_a: Broker) -> N
     try:
         await cluster.refresh([])
         first = await cluster.any_connection()
-        asked = first._correlation_id
+        asked = first._framing._correlation_id
         assert await cluster.any_connection() is first
-        assert first._correlation_id == asked
+        assert first._framing._correlation_id == asked
         cluster.timeouts = replace(cluster.timeouts, trusted_s=0.0)
         first.trusted_s = 0.0
         assert await cluster.any_connection() is first, "the broker has answered the trial"
-        assert first._correlation_id == asked + 1
+        assert first._framing._correlation_id == asked + 1
     finally:
         await cluster.close()
 
 
-@pytest.mark.parametrize(("properties", "idle_ms"), [({}, 540_000), ({"connections.max.idle.ms": "-1"}, None)])
+@pytest.mark.parametrize(("properties", "idle_s"), [({}, 540.0), ({"connections.max.idle.ms": "-1"}, None)])
 async def test_socket_is_kept_alive_and_closed_when_idle_for_long(
-    broker_a: Broker, properties: dict[str, str], idle_ms: int | None
+    broker_a: Broker, properties: dict[str, str], idle_s: float | None
 ) -> None:
     cluster = connect_cluster("a", {"bootstrap.servers": broker_a.bootstrap, **properties}, "test")
     try:
@@ -103,7 +103,7 @@ async def test_socket_is_kept_alive_and_closed_when_idle_for_long(
         connected = connection._writer.get_extra_info("socket")
         assert connected.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
         assert connected.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 60
-        assert connection._max_idle_ms == idle_ms
+        assert connection._max_idle_s == idle_s
     finally:
         await cluster.close()
 

@@ -14,9 +14,9 @@ from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.target_log.target_tail import SEARCHED, LastAppend, LogContradiction
 from lockstep_data_plane.record_batch.layout import stamp
 from lockstep_data_plane.resume.evidence import read_tail
+from lockstep_kafka.messages.produce_codec import produce_answer, produce_request
 from lockstep_kafka.wire.cluster import ClusterClient, connect_cluster
 from lockstep_kafka.wire.optional_requests import active_producers
-from lockstep_kafka.wire.produce_codec import produce_answer, produce_request
 from lockstep_state.names import state_topic
 from lockstep_state.offsets import TopicPartition
 from lockstep_state.rows.state_rows import Origin, PartitionProgress

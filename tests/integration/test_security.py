@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiokafka.conn import create_conn
-from aiokafka.errors import KafkaError
-from aiokafka.protocol.admin import ApiVersionRequest
 from confluent_kafka import KafkaException
 
 from lockstep_config.clients.azure import SPRINGS_HANDLERS
-from lockstep_config.flow.client_settings import aiokafka_connection
+from lockstep_config.flow.client_settings import wire_connection
+from lockstep_kafka.messages.message_versions import message
+from lockstep_kafka.wire.connection import Connection
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from tests.support.broker import started
 from tests.support.clusters import (
     Record,
@@ -221,7 +221,7 @@ def test_sessions_are_renewed_under_load_and_nothing_is_lost_or_doubled(tmp_path
 
 
 def of_ours(expired: str) -> bool:
-    """Whether a connection that the broker ended is one of aiokafka's, as the data plane and Faust have them."""
+    """Whether a connection that the broker ended is one of ours, as the data plane and Faust have them."""
     client = expired.partition("clientId=")[2].partition(",")[0]
     role = client.rpartition("|")[2]
     return role.startswith(("replication-consumer-", "replication-producer-", "producer-id")) or client.count("|") == 1
@@ -229,14 +229,16 @@ def of_ours(expired: str) -> bool:
 
 @pytest.mark.long
 async def test_a_connection_that_does_not_renew_its_session_is_ended(sides: Sides) -> None:
-    """aiokafka's own: why there is one of ours, and that the brokers' log would tell."""
-    settings = aiokafka_connection(sides.a.properties("SCRAM-SHA-512"))
+    """Why connections log in again, and that the brokers' log would tell."""
+    settings = wire_connection(sides.a.properties("SCRAM-SHA-512"), "test", 10.0)
     host, _, port = sides.a.address("SASLTLS").partition(":")
     before = len(sides.a.expired())
-    connection = await create_conn(host, int(port), **settings)
+    connection = await Connection.open(host, int(port), settings)
+    assert connection._session is not None
+    connection._session.end()
     await asyncio.sleep(SESSION_MS / 1000 + 1)
-    with pytest.raises(KafkaError):
-        await connection.send(ApiVersionRequest())
+    with pytest.raises(BrokerUnreachable):
+        await connection.call(message("api_versions", 0, "request").ApiVersionsRequest())
     connection.close()
     assert len(sides.a.expired()) == before + 1
 

@@ -12,8 +12,8 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
+from lockstep_kafka.messages.message_versions import message
 from lockstep_kafka.wire.connection import Connection
-from lockstep_kafka.wire.message_versions import message
 from tests.support.memory_cluster import MemoryCluster, _MemoryConnection
 
 SESSION = 7
@@ -97,7 +97,7 @@ class FramedConnection(Connection):
     def write(self, frame: bytes) -> None:
         """In the place of the socket."""
         with self._cluster.time_used.counted():
-            at = FRAME_PREFIX + HEADER_SIZE + len(self._client_id_headers[True])
+            at = FRAME_PREFIX + HEADER_SIZE + len(self._framing._client_id_headers[True])
             request, _ = self._read(memoryview(frame), at)
             out = BytesIO()
             out.write(frame[FRAME_PREFIX + 4 : FRAME_PREFIX + 8] + NO_TAGS)  # the number of the request

@@ -1,5 +1,7 @@
 """Logins with AWS IAM as a file writes them, and how they are read."""
 
+import base64
+
 from lockstep_config.clients.iam import AWS_MSK_IAM, IAM_CLIENT_HANDLER, IAM_LOGIN_HANDLER, IAM_MODULE, IamSettings
 from lockstep_config.clients.oauth import OAUTHBEARER_MODULE, TokenSettings
 from lockstep_config.clients.sasl import read_login
@@ -37,3 +39,8 @@ def iam_of(properties: dict[str, str]) -> IamSettings:
     found = tokens_of(properties).cloud
     assert isinstance(found, IamSettings)
     return found
+
+
+def signed_url(token: str) -> str:
+    """Return the URL that stands in an access token of AWS."""
+    return base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode()

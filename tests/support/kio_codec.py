@@ -4,8 +4,7 @@ from typing import Any
 
 from kio.serial import entity_reader
 
-from lockstep_kafka.wire.frame_protocol import EncodedRequest
-from lockstep_kafka.wire.message_versions import NAMES, encoded, message
+from lockstep_kafka.messages.message_versions import NAMES, EncodedRequest, encoded, message
 
 
 def read_back(request: EncodedRequest) -> Any:

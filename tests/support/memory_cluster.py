@@ -13,10 +13,10 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
+from lockstep_kafka.messages.message_versions import EncodedRequest, message
 from lockstep_kafka.wire.cluster import ClusterClient
-from lockstep_kafka.wire.connection import BrokerUnreachable, Connection, ConnectionClosedError
-from lockstep_kafka.wire.frame_protocol import EncodedRequest
-from lockstep_kafka.wire.message_versions import message
+from lockstep_kafka.wire.connection import Connection
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable, ConnectionClosedError
 from lockstep_state.kafka.kafka_apis import APIS
 from lockstep_state.offsets import TopicPartition
 from tests.support.batch_bytes import CONTROL, TRANSACTIONAL, batch_bytes, record

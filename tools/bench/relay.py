@@ -16,11 +16,12 @@ from typing import Any
 from lockstep_config import load
 from lockstep_config.flow.model import FetchSettings
 from lockstep_data_plane.record_batch.layout import scan
-from lockstep_kafka.wire.cluster import ClusterClient, PartitionLeader, connect_cluster
+from lockstep_kafka.messages.fetch_codec import fetch_request, read_answer, topic_names
+from lockstep_kafka.messages.fetch_session import FetchSession, Wanted
+from lockstep_kafka.messages.metadata_codec import PartitionLeader
+from lockstep_kafka.messages.produce_codec import NO_ERROR, produce_request
+from lockstep_kafka.wire.cluster import ClusterClient, connect_cluster
 from lockstep_kafka.wire.connection import Connection
-from lockstep_kafka.wire.fetch_codec import fetch_request, read_answer, topic_names
-from lockstep_kafka.wire.fetch_session import FetchSession, Wanted
-from lockstep_kafka.wire.produce_codec import NO_ERROR, produce_request
 from lockstep_state.names import Flow
 from lockstep_state.offsets import TopicPartition
 from tools.bench.clusters import Clusters

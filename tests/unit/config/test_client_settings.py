@@ -1,16 +1,14 @@
 """Java's client properties as librdkafka's settings and aiokafka's arguments."""
 
-import asyncio
 import time
 from pathlib import Path
 
 import pytest
-from aiokafka.abc import AbstractTokenProvider
 
 from lockstep_config import FlowSettings
 from lockstep_config.clients.sasl import Credentials, read_login
+from lockstep_config.clients.token_source import shared_token_source
 from lockstep_config.flow.client_settings import (
-    aiokafka_connection,
     client_id,
     offset_syncs_consumer,
     offset_syncs_producer,
@@ -19,6 +17,7 @@ from lockstep_config.flow.client_settings import (
     target_admin,
     target_consumer,
     target_producer,
+    wire_security,
 )
 from lockstep_state.names import Flow
 
@@ -198,13 +197,8 @@ def test_sasl_credentials_reach_both_clients(load_text: LoadText, mechanism: str
     assert conf["security.protocol"] == "SASL_PLAINTEXT"
     assert conf["sasl.mechanism"] == mechanism.upper()
     assert (conf["sasl.username"], conf["sasl.password"]) == ("mirror", 'p;="q')
-    assert aiokafka_connection(loaded.clusters["B"]) == {
-        "security_protocol": "SASL_PLAINTEXT",
-        "sasl_mechanism": mechanism.upper(),
-        "sasl_plain_username": "mirror",
-        "sasl_plain_password": 'p;="q',
-    }
-    assert aiokafka_connection(loaded.clusters["A"]) == {"security_protocol": "PLAINTEXT"}
+    assert wire_security(loaded.clusters["B"]) == {"login": Credentials(mechanism.upper(), "mirror", 'p;="q')}
+    assert wire_security(loaded.clusters["A"]) == {}
 
 
 def test_token_source_is_common_to_both_clients(load_text: LoadText, tmp_path: Path) -> None:
@@ -219,9 +213,8 @@ def test_token_source_is_common_to_both_clients(load_text: LoadText, tmp_path: P
     text, until, principal, extensions = conf["oauth_cb"]("")
     assert (text, principal, extensions) == ("of-the-file", "", {})
     assert until > time.time()
-    settings = aiokafka_connection(loaded.clusters["B"])
-    assert isinstance(settings["sasl_oauth_token_provider"], AbstractTokenProvider)
-    assert asyncio.run(settings["sasl_oauth_token_provider"].token()) == "of-the-file"
+    source = shared_token_source(wire_security(loaded.clusters["B"])["login"].tokens)
+    assert source is conf["oauth_cb"].source
     assert target_consumer(loaded.flow(A_TO_B), "x")["oauth_cb"].source is conf["oauth_cb"].source
 
 

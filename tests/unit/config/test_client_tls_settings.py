@@ -8,9 +8,9 @@ import pytest
 
 from lockstep_config.clients.tls import normalised_pem, read_tls
 from lockstep_config.flow.client_settings import (
-    aiokafka_connection,
     source_admin,
     source_consumer,
+    wire_security,
 )
 from lockstep_state.names import Flow
 
@@ -104,7 +104,7 @@ def test_tls_versions_and_suites_reach_the_clients_that_support_them(load_text: 
     )
     conf = source_admin(loaded.flow(A_TO_B))
     assert conf["ssl.cipher.suites"] == "ECDHE-RSA-AES128-GCM-SHA256:ECDHE-RSA-AES256-GCM-SHA384"
-    context = aiokafka_connection(loaded.clusters["A"])["ssl_context"]
+    context = wire_security(loaded.clusters["A"])["ssl_context"]
     assert context.minimum_version is context.maximum_version is ssl.TLSVersion.TLSv1_2
     of_1_2 = [one["name"] for one in context.get_ciphers() if one["protocol"] == "TLSv1.2"]
     assert of_1_2 == ["ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-RSA-AES256-GCM-SHA384"]
@@ -121,7 +121,7 @@ def test_pem_files_reach_both_clients(load_text: LoadText, identity: Path) -> No
     assert conf["ssl.ca.pem"] == conf["ssl.certificate.pem"]
     assert conf["ssl.key.pem"] + conf["ssl.ca.pem"] == identity.read_text()
     assert conf["ssl.endpoint.identification.algorithm"] == "https"
-    context = aiokafka_connection(loaded.clusters["A"])["ssl_context"]
+    context = wire_security(loaded.clusters["A"])["ssl_context"]
     assert context.check_hostname
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert context.minimum_version is ssl.TLSVersion.TLSv1_2
@@ -141,7 +141,7 @@ def test_pem_in_the_file_itself_may_stand_on_one_line(load_text: LoadText, ident
     assert conf["ssl.ca.pem"] == conf["ssl.certificate.pem"] == text[at:]
     assert conf["ssl.key.pem"] == text[:at]
     assert conf["ssl.endpoint.identification.algorithm"] == "none"
-    assert not aiokafka_connection(loaded.clusters["A"])["ssl_context"].check_hostname
+    assert not wire_security(loaded.clusters["A"])["ssl_context"].check_hostname
 
 
 def test_an_encrypted_key_needs_its_password_and_never_asks_the_terminal(

@@ -3,8 +3,6 @@
 It is checked by AWS's published algorithm (Signature Version 4, query string form), written here anew.
 """
 
-import asyncio
-import base64
 import datetime
 import hashlib
 import hmac
@@ -21,10 +19,10 @@ import pytest
 from lockstep_config.clients.iam import IAM_CLIENT_HANDLER, IAM_LOGIN_HANDLER, IAM_MODULE, IamSettings
 from lockstep_config.clients.iam_signer import signed
 from lockstep_config.clients.oauth import OAUTHBEARER_MODULE
-from lockstep_config.clients.token_source import TokenSource, TokenUnavailable
-from lockstep_config.flow.client_settings import aiokafka_connection, source_consumer, target_admin
+from lockstep_config.clients.token_source import TokenSource, TokenUnavailable, shared_token_source
+from lockstep_config.flow.client_settings import source_consumer, target_admin, wire_security
 from lockstep_state.names import Flow
-from tests.support.iam_login import BROKERS, bearer, iam_of, msk, tokens_of
+from tests.support.iam_login import BROKERS, bearer, iam_of, msk, signed_url, tokens_of
 from tests.unit.config.conftest import LoadText
 
 A_TO_B = Flow("A", "B")
@@ -58,10 +56,6 @@ def fixed(monkeypatch: pytest.MonkeyPatch) -> None:
         return MOMENT.replace(tzinfo=None) if remove_tzinfo else MOMENT
 
     monkeypatch.setattr(botocore.auth, "get_current_datetime", now)
-
-
-def url_of(token: str) -> str:
-    return base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode()
 
 
 def signature_by_aws_rules(url: str, secret: str) -> str:
@@ -100,18 +94,17 @@ def test_a_file_with_both_is_read_and_every_client_has_the_token(load_text: Load
         assert conf["sasl.mechanism"] == "OAUTHBEARER"
         text, _, principal, extensions = conf["oauth_cb"]("")
         assert (principal, extensions) == ("", {})
-        url = url_of(text)
+        url = signed_url(text)
         assert url.startswith(f"https://kafka.{region}.amazonaws.com/?Action=kafka-cluster%3AConnect&")
         assert parse_qs(urlsplit(url).query)["X-Amz-Signature"] == [signature_by_aws_rules(url, SECRET)]
-        settings = aiokafka_connection(loaded.clusters[alias])
-        assert settings["sasl_mechanism"] == "OAUTHBEARER"
-        assert asyncio.run(settings["sasl_oauth_token_provider"].token()) == text
+        login = wire_security(loaded.clusters[alias])["login"]
+        assert shared_token_source(login.tokens).token().text == text
 
 
 def test_fixed_credentials_and_a_fixed_time_give_one_token(credentials: None, fixed: None) -> None:
     text, until = signed(IamSettings(region="eu-central-1"))
     assert until == MOMENT.timestamp() + 900
-    url = url_of(text)
+    url = signed_url(text)
     query = parse_qs(urlsplit(url).query)
     agent = query.pop("User-Agent")
     assert agent[0].startswith("aws-msk-iam-sasl-signer-python/")
@@ -131,7 +124,7 @@ def test_fixed_credentials_and_a_fixed_time_give_one_token(credentials: None, fi
 
 def test_a_sessions_token_is_signed_with_it(credentials: None, fixed: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SESSION_TOKEN", "of/the+session==")
-    url = url_of(signed(IamSettings(region="us-gov-west-1"))[0])
+    url = signed_url(signed(IamSettings(region="us-gov-west-1"))[0])
     query = parse_qs(urlsplit(url).query)
     assert query["X-Amz-Security-Token"] == ["of/the+session=="]
     assert query["X-Amz-Signature"] == [signature_by_aws_rules(url, SECRET)]
@@ -143,17 +136,17 @@ def test_the_region_may_come_from_the_environment_or_the_profile(
     with pytest.raises(TokenUnavailable, match="set AWS_REGION"):
         signed(IamSettings())
     (tmp_path / "config").write_text("[default]\nregion = sa-east-1\n")
-    assert "kafka.sa-east-1." in url_of(signed(IamSettings())[0])
+    assert "kafka.sa-east-1." in signed_url(signed(IamSettings())[0])
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-north-1")
-    assert "kafka.eu-north-1." in url_of(signed(IamSettings())[0])
+    assert "kafka.eu-north-1." in signed_url(signed(IamSettings())[0])
     monkeypatch.setenv("AWS_REGION", "eu-west-2")
-    assert "kafka.eu-west-2." in url_of(signed(IamSettings())[0])
-    assert "kafka.ca-central-1." in url_of(signed(IamSettings(region="ca-central-1"))[0])  # the broker's own
+    assert "kafka.eu-west-2." in signed_url(signed(IamSettings())[0])
+    assert "kafka.ca-central-1." in signed_url(signed(IamSettings(region="ca-central-1"))[0])  # the broker's own
 
 
 def test_iam_profile_is_used_without_fallback(credentials: None, tmp_path: Path) -> None:
     (tmp_path / "credentials").write_text("[mirror]\naws_access_key_id = OTHER\naws_secret_access_key = s3\n")
-    url = url_of(signed(IamSettings(region="eu-west-1", profile="mirror"))[0])
+    url = signed_url(signed(IamSettings(region="eu-west-1", profile="mirror"))[0])
     assert parse_qs(urlsplit(url).query)["X-Amz-Credential"][0].startswith("OTHER/")
     assert parse_qs(urlsplit(url).query)["X-Amz-Signature"] == [signature_by_aws_rules(url, "s3")]
     with pytest.raises(TokenUnavailable, match=r"of the profile elsewhere cannot be had: .*elsewhere"):
@@ -238,7 +231,7 @@ def test_a_role_is_assumed_and_its_credentials_sign(
         msk('awsRoleArn="arn:aws:iam::1:role/r" awsRoleExternalId="ours" awsStsRegion="eu-west-1" awsDebugCreds=true')
     )
     with caplog.at_level("INFO", "lockstep_config.clients.iam_signer"):
-        url = url_of(signed(settings)[0])
+        url = signed_url(signed(settings)[0])
     query = parse_qs(urlsplit(url).query)
     assert query["X-Amz-Credential"][0].startswith("ROLE/")
     assert query["X-Amz-Security-Token"] == ["st"]
@@ -271,4 +264,4 @@ def test_iam_refused_role_is_named_without_fallback(sts: Sts, credentials: None)
 def test_iam_token_does_not_show_the_secret(credentials: None) -> None:
     token = TokenSource(tokens_of(msk())).token()
     assert token.text not in repr(token)
-    assert json.dumps(SECRET)[1:-1] not in url_of(token.text)
+    assert json.dumps(SECRET)[1:-1] not in signed_url(token.text)

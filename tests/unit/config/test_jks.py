@@ -1,6 +1,5 @@
-"""A store that keytool wrote (the alias `own` with a chain of two, and the trusted `ca`), read and refused."""
+"""A store that keytool wrote is read, or refused."""
 
-import base64
 from pathlib import Path
 
 import pytest
@@ -8,28 +7,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from lockstep_config.text.keystores import BadStore, load_identity, load_trusted, read_jks
-
-STORE, KEY = "store-secret", "key-secret"
-
-WRITTEN_BY_KEYTOOL = base64.b64decode(
-    """
-    /u3+7QAAAAIAAAACAAAAAgACY2EAAAGh/vVpMgAFWC41MDkAAAExMIIBLTCB1aADAgECAhRP/VTc7ey8j8oGlQP3iMBvJjFJAzAKBggqhkjOPQQD
-    AjANMQswCQYDVQQDDAJDQTAeFw0yNjExMTkxNjM0MDhaFw0yNjEyMjExNjM0MDhaMA0xCzAJBgNVBAMMAkNBMFkwEwYHKoZIzj0CAQYIKoZIzj0D
-    AQcDQgAE5noVGYCqD4Oda5JknTMvw9jGd4d0kliKnisPOfKH5+P+KuNgfuFeXD/gUqNejq4lrZgAxRSd+t3DaAK4oxI3n6MTMBEwDwYDVR0TAQH/
-    BAUwAwEB/zAKBggqhkjOPQQDAgNHADBEAiBi7NL6EwL9NYIt8y1eyMDItEX6vPTkUw6VGFmFQuY6uQIgYfT/WsVpirN51rFKtDubhAgJ9LYHpVlo
-    flr68ELT+XcAAAABAANvd24AAAGh/vVZKwAAAMgwgcUwDgYKKwYBBAEqAhEBAQUABIGyFfjGxnN5HEwxwkdrBvFmZuhgVrK0fEdNNcQdAPML1lkq
-    DYvenVD76J3dprJLtgqLOFoztFPMPkwIK+dN7dLF11OADteHergI95amTk+w1lqV2UBqxh/1F26PimxbO0PW1ZxDshn4jexJr7ZrA4bFCZXQ/snB
-    DtIDCn3Z0Rwl+7nIarNdgW/jYkYu/TfnQwY5Rx5XoiYIIG8l0i5dv4OHXnOOfeljtYXAUeU+5y6WRVC58AAAAAIABVguNTA5AAABMjCCAS4wgdWg
-    AwIBAgIURcEuuwswTDI/BTsEYfXm2chADPswCgYIKoZIzj0EAwIwDTELMAkGA1UEAwwCQ0EwIBcNMjYxMTIwMTYzNDA4WhgPMjEyNjEwMjgxNjM0
-    MDhaMA4xDDAKBgNVBAMMA293bjBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABBj6c2+jviBlvfF+aGccl2QUTsIi41LMQEWtvJ4Ck+QWzXPSJt4R
-    yBbNy4ngcX2c4gOpT1UwXQhnnK0z+Lt7K7ejEDAOMAwGA1UdEwEB/wQCMAAwCgYIKoZIzj0EAwIDSAAwRQIhAIZiMPC4jSgK3T/axWP6eQSmFqn+
-    2uySR61EH01BECOEAiAVh0JNymiConKp8tp1Abc7zQGbg6yDfEFrWtwsBYKkugAFWC41MDkAAAExMIIBLTCB1aADAgECAhRP/VTc7ey8j8oGlQP3
-    iMBvJjFJAzAKBggqhkjOPQQDAjANMQswCQYDVQQDDAJDQTAeFw0yNjExMTkxNjM0MDhaFw0yNjEyMjExNjM0MDhaMA0xCzAJBgNVBAMMAkNBMFkw
-    EwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE5noVGYCqD4Oda5JknTMvw9jGd4d0kliKnisPOfKH5+P+KuNgfuFeXD/gUqNejq4lrZgAxRSd+t3DaAK4
-    oxI3n6MTMBEwDwYDVR0TAQH/BAUwAwEB/zAKBggqhkjOPQQDAgNHADBEAiBi7NL6EwL9NYIt8y1eyMDItEX6vPTkUw6VGFmFQuY6uQIgYfT/WsVp
-    irN51rFKtDubhAgJ9LYHpVloflr68ELT+Xdm3ZBHVx1MgbmeIkGP0/VZy2qJPQ==
-    """
-)
+from tests.support.java_keystore import KEY, STORE, WRITTEN_BY_KEYTOOL
 
 
 @pytest.fixture

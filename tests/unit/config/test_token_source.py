@@ -14,7 +14,6 @@ from lockstep_config.clients.token_source import (
     TokenCallback,
     TokenSource,
     TokenUnavailable,
-    aiokafka_provider,
     shared_token_source,
 )
 from tests.support.certificates import Authority
@@ -209,10 +208,3 @@ def test_the_endpoints_certificate_is_checked(scene: Scene) -> None:
         elsewhere = replace(trusting, endpoint=secure.url.replace("localhost", "127.0.0.1"))
         with pytest.raises(TokenUnavailable, match="IP address mismatch"):
             scene.source(elsewhere).token()
-
-
-async def test_aiokafka_has_the_same_token(scene: Scene) -> None:
-    source = scene.source(replace(scene.settings, extensions=(("pool", "p"),)))
-    provider = aiokafka_provider(source)
-    assert await provider.token() == source.token().text
-    assert provider.extensions() == {"pool": "p"}

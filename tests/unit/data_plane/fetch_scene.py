@@ -14,9 +14,10 @@ from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.fetch.fetcher import Delivery, FetchConnection, Fetcher, FetchRequest
 from lockstep_data_plane.record_batch.layout import Batch
-from lockstep_kafka.wire.cluster import ClusterClient, PartitionLeader
+from lockstep_kafka.messages.message_versions import message
+from lockstep_kafka.messages.metadata_codec import PartitionLeader
+from lockstep_kafka.wire.cluster import ClusterClient
 from lockstep_kafka.wire.connection import Connection
-from lockstep_kafka.wire.message_versions import message
 from lockstep_state.kafka.kafka_apis import APIS
 from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.fetch_handler import FetchFunctions

@@ -18,8 +18,9 @@ from lockstep_data_plane.core.quarantine_entry import RefusedRecords
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, TRANSACTIONAL, scan
 from lockstep_data_plane.slot.slot_loop import SlotLoop
-from lockstep_kafka.wire.connection import BrokerUnreachable, Connection, ConnectionClosedError
-from lockstep_kafka.wire.message_versions import message
+from lockstep_kafka.messages.message_versions import message
+from lockstep_kafka.wire.connection import Connection
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable, ConnectionClosedError
 from lockstep_runtime.state.unreadable_records import UnreadableRecords
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog

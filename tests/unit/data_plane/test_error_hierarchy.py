@@ -5,7 +5,6 @@ import pkgutil
 from collections.abc import Iterator
 
 import pytest
-from aiokafka.errors import CorruptRecordException, KafkaConnectionError
 
 import lockstep_data_plane
 import lockstep_kafka.wire
@@ -19,13 +18,14 @@ from lockstep_data_plane.record_batch.rebuild import RecordTooLarge
 from lockstep_data_plane.resume.gap_resolver import HaltPartition
 from lockstep_kafka.common import errors
 from lockstep_kafka.wire.cluster import KafkaProtocolError
-from lockstep_kafka.wire.connection import (
+from lockstep_kafka.wire.connection_errors import (
     BrokerUnreachable,
     ConnectionClosedError,
     ProtocolUnfitError,
     TopicDeletedError,
 )
 from lockstep_kafka.wire.error_codes import RETRIABLE_ERRORS
+from lockstep_kafka.wire.sasl import SaslRefused
 from lockstep_kafka.wire.transaction_coordinator import ProducerFenced
 from lockstep_runtime.membership.group_watch import GroupLost
 from lockstep_state.errors import LockstepError, NeedsDecision, RetriableError
@@ -40,6 +40,7 @@ PASS = {
     ProducerFenced,
     ProtocolUnfitError,
     RecordMismatch,
+    SaslRefused,
     TopicDeletedError,
 }
 HALT = {AmbiguousMatch, BatchRejected, HaltPartition, LogContradiction, RecordTooLarge}
@@ -81,9 +82,7 @@ def test_each_trouble_with_a_cluster_is_retriable() -> None:
     assert not issubclass(errors.RefusedCommand, LockstepError)
 
 
-@pytest.mark.parametrize(
-    "error", [*sorted(PASS, key=_name), errors.ClusterError, CorruptRecordException, KafkaConnectionError, TimeoutError]
-)
+@pytest.mark.parametrize("error", [*sorted(PASS, key=_name), errors.ClusterError, TimeoutError])
 def test_a_slot_tries_again_after_what_passes(error: type[Exception]) -> None:
     assert issubclass(error, RETRIABLE_ERRORS)
 

@@ -14,10 +14,10 @@ from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.fetch.fetch_schedule import SMALL_BYTES
 from lockstep_data_plane.fetch.fetch_sizes import MUCH_BYTES, MUCH_LASTS_S
 from lockstep_data_plane.fetch.fetcher import FetchConnection, Fetcher
-from lockstep_kafka.wire.cluster import PartitionLeader
+from lockstep_kafka.messages.fetch_codec import fetch_request, read_answer, topic_names
+from lockstep_kafka.messages.message_versions import message
+from lockstep_kafka.messages.metadata_codec import PartitionLeader
 from lockstep_kafka.wire.connection import Connection
-from lockstep_kafka.wire.fetch_codec import fetch_request, read_answer, topic_names
-from lockstep_kafka.wire.message_versions import message
 from lockstep_state.kafka.kafka_apis import APIS
 from tests.support.batch_bytes import batch_bytes, record, records
 from tests.support.kio_codec import read_back

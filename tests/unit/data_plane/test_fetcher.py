@@ -8,9 +8,10 @@ import pytest
 from lockstep_data_plane.core.events import AllAnswered, Failed, Resumed
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.fetch.fetcher import Fetcher
-from lockstep_kafka.wire.cluster import PartitionLeader
-from lockstep_kafka.wire.error_codes import DIVERGED, explain
-from lockstep_kafka.wire.message_versions import message
+from lockstep_kafka.messages.fetch_codec import DIVERGED
+from lockstep_kafka.messages.message_versions import message
+from lockstep_kafka.messages.metadata_codec import PartitionLeader
+from lockstep_kafka.wire.error_codes import explain
 from lockstep_state.kafka.kafka_errors import ErrorMeaning, KafkaErrorCode
 from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import batch_bytes, records

@@ -15,9 +15,11 @@ from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.fetch.fetch_schedule import SMALL_BYTES
 from lockstep_data_plane.fetch.fetcher import Delivery, FetchConnection, Fetcher, FetchResult
 from lockstep_data_plane.fetch.memory_budget import MemoryBudget
-from lockstep_kafka.wire.cluster import ClusterClient, PartitionLeader
-from lockstep_kafka.wire.connection import BrokerUnreachable, Connection
-from lockstep_kafka.wire.message_versions import message
+from lockstep_kafka.messages.message_versions import message
+from lockstep_kafka.messages.metadata_codec import PartitionLeader
+from lockstep_kafka.wire.cluster import ClusterClient
+from lockstep_kafka.wire.connection import Connection
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from lockstep_state.kafka.kafka_apis import APIS
 from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import batch_bytes, record

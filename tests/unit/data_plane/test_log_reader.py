@@ -18,10 +18,11 @@ from lockstep_data_plane.verify.log_comparison import LogStretch, ReadLimit, com
 from lockstep_data_plane.verify.offset_map import OffsetMap
 from lockstep_data_plane.verify.partition_verifier import PartitionVerifier
 from lockstep_data_plane.verify.record_alignment import TargetRules
-from lockstep_kafka.wire.cluster import ClusterClient, KafkaProtocolError, PartitionLeader
-from lockstep_kafka.wire.connection import BrokerUnreachable, Connection
-from lockstep_kafka.wire.frame_protocol import EncodedRequest
-from lockstep_kafka.wire.message_versions import message
+from lockstep_kafka.messages.message_versions import EncodedRequest, message
+from lockstep_kafka.messages.metadata_codec import PartitionLeader
+from lockstep_kafka.wire.cluster import ClusterClient, KafkaProtocolError
+from lockstep_kafka.wire.connection import Connection
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from lockstep_runtime.state.unreadable_records import UnreadableRecords
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_state.codecs.mm2_codec import encode_source_progress

@@ -14,21 +14,19 @@ from kio.serial import entity_reader, entity_writer
 
 from lockstep_config.flow.model import FetchSettings
 from lockstep_data_plane.record_batch.layout import stamp
-from lockstep_kafka.wire import fetch_codec, produce_codec
-from lockstep_kafka.wire.cluster import PartitionLeader
-from lockstep_kafka.wire.connection import Connection
-from lockstep_kafka.wire.fetch_codec import (
+from lockstep_kafka.messages import fetch_codec, produce_codec
+from lockstep_kafka.messages.fetch_codec import (
     FetchedPartition,
     fetch_request,
     read_answer,
     read_session_id,
     topic_names,
 )
-from lockstep_kafka.wire.fetch_session import NO_SESSION, SessionRequest
-from lockstep_kafka.wire.frame_protocol import EncodedRequest
-from lockstep_kafka.wire.message_versions import encoded, filled, message, message_format
-from lockstep_kafka.wire.metadata_codec import TopicMetadata, metadata_request, read_topics
-from lockstep_kafka.wire.produce_codec import Data, ProduceAnswer, produce_answer, produce_request
+from lockstep_kafka.messages.fetch_session import NO_SESSION, SessionRequest
+from lockstep_kafka.messages.message_versions import EncodedRequest, encoded, filled, message, message_format
+from lockstep_kafka.messages.metadata_codec import PartitionLeader, TopicMetadata, metadata_request, read_topics
+from lockstep_kafka.messages.produce_codec import Data, ProduceAnswer, produce_answer, produce_request
+from lockstep_kafka.wire.connection import Connection
 from lockstep_state.kafka.kafka_apis import APIS
 from lockstep_state.offsets import TopicPartition
 from tests.support.batch_bytes import batch_bytes, records

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from lockstep_data_plane.slot.partition_task import PartitionBackoff
-from lockstep_kafka.wire.connection import BrokerUnreachable
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from lockstep_state.errors import RetriableError
 
 LONGEST_S = 30.0

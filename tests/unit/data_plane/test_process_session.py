@@ -21,7 +21,7 @@ def test_session_of_the_process_is_there_before_the_driver_is_loaded() -> None:
 
 
 def test_kio_is_loaded_without_hypothesis_which_remains_usable() -> None:
-    load = "from lockstep_kafka.wire.kio_loader import load_kio\nload_kio()"
+    load = "from lockstep_kafka.messages.kio_loader import load_kio\nload_kio()"
     loaded = modules_after(load)
     assert "kio.static.primitive" in loaded
     assert "hypothesis" not in loaded
@@ -29,5 +29,5 @@ def test_kio_is_loaded_without_hypothesis_which_remains_usable() -> None:
 
 
 def test_hypothesis_loaded_before_kio_is_left_alone() -> None:
-    load = "import hypothesis\nfrom lockstep_kafka.wire.kio_loader import load_kio\nload_kio()"
+    load = "import hypothesis\nfrom lockstep_kafka.messages.kio_loader import load_kio\nload_kio()"
     assert {"hypothesis.core", "kio.serial"} <= modules_after(load)

@@ -27,12 +27,13 @@ from lockstep_data_plane.produce.sender import (
     connection_index,
 )
 from lockstep_data_plane.record_batch.classify import TargetLimits
-from lockstep_kafka.wire.cluster import PartitionLeader
-from lockstep_kafka.wire.connection import BrokerUnreachable, Connection
-from lockstep_kafka.wire.frame_protocol import EncodedRequest
-from lockstep_kafka.wire.message_versions import message
-from lockstep_kafka.wire.produce_codec import ProduceAnswer
-from lockstep_kafka.wire.request_size import SMALL_BYTES, RequestSize
+from lockstep_kafka.messages.message_versions import EncodedRequest, message
+from lockstep_kafka.messages.metadata_codec import PartitionLeader
+from lockstep_kafka.messages.produce_codec import ProduceAnswer
+from lockstep_kafka.messages.request_size import SMALL_BYTES, RequestSize
+from lockstep_kafka.wire.connection import Connection
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable
+from lockstep_kafka.wire.request_framing import PendingRequest
 from lockstep_state.kafka.kafka_apis import APIS
 from tests.support.batch_bytes import batch, record, records
 from tests.support.eventually import eventually
@@ -79,6 +80,12 @@ def asked(frame: bytes) -> Any:
     header = 4 + 2 + 2 + 4 + 2 + len("client") + 1
     request, _ = read(frame, header)
     return request
+
+
+def show(request: PendingRequest, answer: Any) -> None:
+    """Show an answer to what sees it as soon as it is read."""
+    assert request.seen is not None
+    request.seen(answer)
 
 
 async def test_a_request_carries_one_batch_of_a_partition_and_wants_all_replicas() -> None:
@@ -205,7 +212,7 @@ async def test_answered_request_is_handled_whole_before_its_future_is_awaited() 
     ]
     topic = m.TopicProduceResponse(topic_id=LEADER.topic_id, partition_responses=tuple(parts))
     made.connection._requests.popleft()
-    asked.seen(m.ProduceResponse(responses=(topic,), throttle_time=timedelta(0)))
+    show(asked, m.ProduceResponse(responses=(topic,), throttle_time=timedelta(0)))
     ((first, second, third),) = answered
     assert [first[0], second[0], third[0]] == partitions
     assert (first[2], second[2]) == (ProduceAnswer(0, 0), ProduceAnswer(0, 1))
@@ -232,7 +239,7 @@ async def test_connection_with_an_answer_over_a_limit_pauses(code: ErrorCode, re
     part = m.PartitionProduceResponse(index=0, error_code=code, base_offset=-1, record_errors=())
     topic = m.TopicProduceResponse(topic_id=LEADER.topic_id, partition_responses=(part,))
     made.connection._requests.popleft()
-    asked.seen(m.ProduceResponse(responses=(topic,), throttle_time=timedelta(0)))
+    show(asked, m.ProduceResponse(responses=(topic,), throttle_time=timedelta(0)))
     assert (made.connection.throttled_for > 0) == rests
 
 
@@ -250,7 +257,7 @@ async def test_mistake_in_handling_an_answer_is_no_lost_connection() -> None:
     made.pump()
     (_, asked, future), m = made.connection._requests[0], message("produce", 13, "response")
     with pytest.raises(KeyError):
-        asked.seen(m.ProduceResponse(responses=(), throttle_time=timedelta(0)))
+        show(asked, m.ProduceResponse(responses=(), throttle_time=timedelta(0)))
     raised: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: raised.append(context["exception"]))
     future.set_exception(mistake)
@@ -312,19 +319,12 @@ async def test_request_that_cannot_be_written_leaves_no_error_behind() -> None:
 
     connection = Connection("broker", 9092, client_id="client")
     stream: Any = Broken()
-    connection._writer, connection._reader, connection._read_task = stream, stream, Done()
+    connection._writer = stream
     with pytest.raises(BrokerUnreachable, match="broken pipe"):
         connection.ask(EncodedRequest(APIS["produce"].key, 13, (b"",)))
     gc.collect()
     await asyncio.sleep(0)
     assert reported == []
-
-
-class Done:
-    """A reader of answers that has ended."""
-
-    def done(self) -> bool:
-        return True
 
 
 async def test_topic_without_an_id_is_named_in_request_and_answer() -> None:

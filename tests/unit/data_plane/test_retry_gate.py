@@ -8,7 +8,7 @@ import pytest
 from lockstep_data_plane.slot import partition_task
 from lockstep_data_plane.slot.partition_task import RetryGate
 from lockstep_kafka.common.errors import ClusterError
-from lockstep_kafka.wire.connection import BrokerUnreachable
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 
 LONG = 3_600.0
 

@@ -9,7 +9,7 @@ import pytest
 
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.produce.sender import NoProduceAnswer
-from lockstep_kafka.wire.produce_codec import ProduceAnswer
+from lockstep_kafka.messages.produce_codec import ProduceAnswer
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import record

@@ -1,8 +1,8 @@
 """What import-linter cannot say, because it sees of a third-party package only its name: which parts of it we import.
 
-aiokafka's errors, records and codecs are plain values and may be used wherever aiokafka may; its wire layer and kio's
-messages are spoken in connections of `lockstep_kafka` only: those of the data plane, what renews sessions, and the
-requests that librdkafka does not have. So a change of either touches few files (`architecture.md` §2).
+aiokafka's records and codecs are plain values and may be used wherever aiokafka may. Its wire layer is used where Faust
+is bent only, and kio's messages are loaded in one module. So a change of either touches few files (`architecture.md`
+§2).
 """
 
 import ast
@@ -10,15 +10,12 @@ from collections.abc import Iterator
 
 from tests.support.source_modules import source_modules
 
-WIRE = frozenset(f"lockstep_kafka.wire.{module}" for module in ("cluster", "connection", "message_versions")) | {
-    "lockstep_kafka.session.sasl_session",
-    "lockstep_kafka.groups.group_coordinators",
-    "lockstep_kafka.groups.group_protocols",
-    "lockstep_kafka.session.broker_session",
-    "lockstep_kafka.session.log_sizes",
-    "lockstep_kafka.session.newer_versions",
+WIRE = {
+    "lockstep_kafka.messages.message_versions",
+    "lockstep_runtime.membership.aiokafka_requests",
+    "lockstep_runtime.membership.faust_bends",
 }
-VALUES = ("aiokafka.abc", "aiokafka.codec", "aiokafka.errors", "aiokafka.record", "kio.schema.errors")
+VALUES = ("aiokafka.codec", "aiokafka.record", "kio.schema.errors")
 
 
 def _imports(tree: ast.Module) -> Iterator[str]:

@@ -23,7 +23,7 @@ NOT_OURS = (
             f"the broker refuses the login of {USER} ({INVALID}): check sasl.jaas.config, and the user there",
         ),
         (
-            "[Error 58] SaslAuthenticationFailed: Authentication failed: Invalid username or password",
+            "SaslAuthenticationFailed: Authentication failed: Invalid username or password",
             f"the broker refuses the login of {USER} (Authentication failed: Invalid username or password): check "
             "sasl.jaas.config, and the user there",
         ),
@@ -48,7 +48,7 @@ NOT_OURS = (
         ),
         ("[SSL: SSLV3_ALERT_BAD_CERTIFICATE] sslv3 alert bad certificate (_ssl.c:2580)", NOT_OURS),
         (
-            "3 bytes read on a total of 352518912 expected bytes",
+            "the broker sent a frame that says it is 352518912 bytes long, where at most 268435456 were asked for",
             "one side speaks TLS and the other does not: check security.protocol and the port",
         ),
         (

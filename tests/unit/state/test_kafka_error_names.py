@@ -4,11 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
-from aiokafka.errors import NotCoordinatorForGroupError, SaslAuthenticationFailed
 from confluent_kafka import KafkaError
 from kio.schema.errors import ErrorCode
 
-from lockstep_kafka.session.aiokafka_client import client_error_text
 from lockstep_state.kafka.kafka_error_names import error_name
 from lockstep_state.kafka.kafka_errors import error_sentence
 from lockstep_state.kafka.librdkafka_errors import error_text
@@ -45,9 +43,3 @@ def test_no_message_in_code_is_made_of_a_bare_code() -> None:
         and "does not know" not in line
     ]
     assert made == []
-
-
-def test_error_of_aiokafka_is_named_as_kafka_does() -> None:
-    assert client_error_text(NotCoordinatorForGroupError()) == "NOT_COORDINATOR"
-    assert client_error_text(SaslAuthenticationFailed("no such user")) == "SaslAuthenticationFailed: no such user"
-    assert client_error_text(OSError("away")) == "away"

@@ -7,10 +7,10 @@ from lockstep_config.flow.model import FetchSettings
 from lockstep_data_plane.record_batch.classify import AbortedTransactions
 from lockstep_data_plane.record_batch.layout import Batch, CorruptRecordError, scan
 from lockstep_data_plane.record_batch.rebuild import read_records
+from lockstep_kafka.messages.fetch_codec import fetch_request, read_answer, topic_names
+from lockstep_kafka.messages.fetch_session import UNSAID
 from lockstep_kafka.wire.cluster import ClusterClient
-from lockstep_kafka.wire.connection import BrokerUnreachable
-from lockstep_kafka.wire.fetch_codec import fetch_request, read_answer, topic_names
-from lockstep_kafka.wire.fetch_session import UNSAID
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 from lockstep_state.offsets import TopicPartition
 

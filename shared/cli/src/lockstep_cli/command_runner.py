@@ -1,7 +1,6 @@
 """The end of commands: a sentence on standard error about what went wrong, and an exit code."""
 
 import asyncio
-import logging
 import signal
 import sys
 from collections.abc import Callable, Coroutine
@@ -14,9 +13,6 @@ from lockstep_ops.exit_codes import INTERRUPTED, CannotUse, Exit
 
 P = ParamSpec("P")
 
-QUIET = "aiokafka"
-"""A logger that is silent: what it logs of a connection is raised too, and standard error is for sentences."""
-
 
 def exit_with(work: Coroutine[Any, Any, int]) -> None:
     """Run `work`, and end the process with the exit code that it returns, or with that of its error.
@@ -28,7 +24,6 @@ def exit_with(work: Coroutine[Any, Any, int]) -> None:
     from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, NotAppended, TopicMissing
     from lockstep_state.rows.row import NewerVersion
 
-    logging.getLogger(QUIET).setLevel(logging.CRITICAL + 1)
     code: int
     try:
         code = asyncio.run(work)

@@ -3,8 +3,8 @@
     configuration = load(Path("mm2.properties"), os.environ)
     settings = configuration.flow(Flow.parse("A->B"))
 
-`lockstep_config.flow.client_settings` turns a flow's client properties into settings for confluent-kafka and
-aiokafka.
+`lockstep_config.flow.client_settings` turns a flow's client properties into settings for confluent-kafka and our own
+connections.
 """
 
 from lockstep_config.flow.model import Cluster, Configuration, FlowSettings

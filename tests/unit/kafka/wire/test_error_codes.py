@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from aiokafka import errors as kafka
 
-from lockstep_kafka.wire.error_codes import DIVERGED, explain
+from lockstep_kafka.messages.fetch_codec import DIVERGED
+from lockstep_kafka.wire.error_codes import explain
 from lockstep_state.kafka.kafka_errors import ErrorMeaning, KafkaErrorCode
 
 SENTENCES = [code for code in KafkaErrorCode if code.sentence]

@@ -8,13 +8,14 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from aiokafka.errors import KafkaConnectionError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_kafka.wire.connection import ANSWER_BYTES, BrokerUnreachable, Connection
-from lockstep_kafka.wire.frame_protocol import KEPT_BYTES, READ_BYTES, EncodedRequest, FrameProtocol
-from lockstep_kafka.wire.message_versions import message
+from lockstep_kafka.messages.message_versions import EncodedRequest, message
+from lockstep_kafka.wire.connection import Connection
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable
+from lockstep_kafka.wire.frame_protocol import KEPT_BYTES, READ_BYTES, FrameProtocol
+from lockstep_kafka.wire.request_framing import ANSWER_BYTES
 from lockstep_state.kafka.kafka_apis import APIS
 from tests.support.eventually import eventually
 
@@ -142,7 +143,7 @@ async def test_answer_without_a_matching_request_is_not_read(asked: bool, shift:
     if asked:
         made.ask(describe("ab"))
     number = made._requests[0][0] if asked else 7
-    with pytest.raises(KafkaConnectionError, match=why):
+    with pytest.raises(ConnectionError, match=why):
         made._answered(producers_answer(number + shift, tagged))
 
 
@@ -153,7 +154,7 @@ class Heard:
         self.frames: list[bytes] = []
         self.lost: list[Exception | None] = []
         self.read = FrameProtocol(
-            asyncio.Protocol(), lambda frame: self.frames.append(bytes(frame)), self.lost.append, lambda: LARGEST
+            lambda frame: self.frames.append(bytes(frame)), self.lost.append, lambda: None, lambda: LARGEST
         )
 
     def arrives(self, data: bytes) -> None:
@@ -227,7 +228,7 @@ def test_unreadable_answer_closes_the_connection() -> None:
     def unreadable(frame: memoryview) -> None:
         raise ValueError("an array of -2 entries")
 
-    read = FrameProtocol(asyncio.Protocol(), unreadable, lost.append, lambda: LARGEST)
+    read = FrameProtocol(unreadable, lost.append, lambda: None, lambda: LARGEST)
     frame = framed(b"anything")
     read.get_buffer(-1)[: len(frame)] = frame
     read.buffer_updated(len(frame))
@@ -304,7 +305,7 @@ async def test_no_answer_in_time_closes_the_connection() -> None:
     made, stream = connection()
     made.question_s = 0.01
     closed = asyncio.Event()
-    made.close = lambda *_, **__: closed.set()  # type: ignore[method-assign]  # the real one would close a socket
+    made.close = lambda *_, **__: closed.set()  # type: ignore[method-assign, assignment]  # the real one would close a socket
     with pytest.raises(BrokerUnreachable, match=r"no answer within 0.01 s"):
         await made.call(describe("ab"))
     assert closed.is_set()

@@ -5,10 +5,10 @@ from io import BytesIO
 
 from kio.serial import entity_writer
 
+from lockstep_kafka.messages.message_versions import message
 from lockstep_kafka.wire.cluster import ClusterClient
 from lockstep_kafka.wire.connection import Connection
 from lockstep_kafka.wire.link_bytes import LinkBytes
-from lockstep_kafka.wire.message_versions import message
 from lockstep_state.kafka.kafka_apis import APIS
 from tests.unit.data_plane.test_produce_connection import Written
 

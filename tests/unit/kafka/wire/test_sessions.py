@@ -6,14 +6,17 @@ import time
 from typing import Any
 
 import pytest
-from aiokafka.errors import KafkaConnectionError, SaslAuthenticationFailed
 
-from lockstep_kafka.session.sasl_session import EARLIEST, LATEST, SHORTEST_S, WAITS_S, login_after
-from lockstep_kafka.wire.connection import BrokerUnreachable, Connection
-from lockstep_kafka.wire.message_versions import message
+from lockstep_config.clients.sasl import Credentials
+from lockstep_kafka.messages.message_versions import message
+from lockstep_kafka.wire.connection import Connection
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable, ConnectionClosedError
+from lockstep_kafka.wire.sasl import SaslRefused
+from lockstep_kafka.wire.sasl_session import EARLIEST, LATEST, SHORTEST_S, SaslSession, login_after
 from tests.support.eventually import eventually
 
 DESCRIBE_PRODUCERS, HANDSHAKE, AUTHENTICATE = 61, 17, 36
+WAITS_S = 3.0
 REFUSED = 58
 
 
@@ -22,22 +25,21 @@ class Peer:
 
     def __init__(self) -> None:
         self.frames: list[bytes] = []
-        self.connection = Connection(
-            "broker", 9092, client_id="c", security_protocol="SASL_SSL", sasl_mechanism="PLAIN",
-            sasl_plain_username="mirror", sasl_plain_password="hush",
-        )  # fmt: skip
-        self.connection._writer = self.connection._reader = self
-        self.connection._read_task = asyncio.get_running_loop().create_future()
+        login = Credentials("PLAIN", "mirror", "hush")
+        self.connection = Connection("broker", 9092, client_id="c", login=login)
+        self.connection._writer = self
         self.connection._versions = {HANDSHAKE: (0, 1), AUTHENTICATE: (0, 1)}
 
     def write(self, frame: bytes) -> None:
         self.frames.append(bytes(frame))
 
-    def at_eof(self) -> bool:
-        return False
-
     def close(self) -> None:
         """As a stream's."""
+
+    @property
+    def session(self) -> SaslSession:
+        assert self.connection._session is not None
+        return self.connection._session
 
     @property
     def asked(self) -> list[int]:
@@ -67,7 +69,7 @@ def describe(topic: str) -> Any:
 async def test_requests_during_a_login_are_sent_after_it_in_order() -> None:
     peer = Peer()
     first = peer.connection.ask(describe("a"))
-    peer.connection._begin_login()
+    peer.session.begin_login()
     held = [peer.connection.ask(describe(topic)) for topic in "bc"]
     await asyncio.sleep(0.01)
     assert peer.asked == [DESCRIBE_PRODUCERS]  # the answer is out: no login yet
@@ -81,8 +83,8 @@ async def test_requests_during_a_login_are_sent_after_it_in_order() -> None:
     peer.described()
     peer.described()
     await asyncio.gather(*held)
-    assert not peer.connection.holding
-    assert peer.connection.logins == 1
+    assert not peer.session.is_holding
+    assert peer.session.logins == 1
     peer.connection.close()
 
 
@@ -93,21 +95,21 @@ async def test_the_next_login_comes_before_the_session_ends(monkeypatch: pytest.
         bounds.append((low, high))
         return low
 
-    monkeypatch.setattr("lockstep_kafka.session.sasl_session.random.uniform", least)
+    monkeypatch.setattr("lockstep_kafka.wire.sasl_session.random.uniform", least)
     peer = Peer()
-    peer.connection._begin_login()
+    peer.session.begin_login()
     await peer.log_in(session_ms=1700)
     await peer.log_in(session_ms=0)
-    await eventually(lambda: peer.connection.logins == 2)
+    await eventually(lambda: peer.session.logins == 2)
     assert bounds == [(EARLIEST, LATEST)]  # a session of 0 has no end
     peer.connection.close()
 
 
 async def test_login_is_first_after_a_loop_that_stood_still_beyond_the_session() -> None:
     peer = Peer()
-    peer.connection._begin_login()
+    peer.session.begin_login()
     await peer.log_in(session_ms=1700)
-    await eventually(lambda: not peer.connection.holding)
+    await eventually(lambda: not peer.session.is_holding)
     time.sleep(2.0)  # the loop gets no processor
     asked = peer.connection.ask(describe("a"))
     await peer.log_in()
@@ -136,7 +138,7 @@ def test_a_login_is_early_enough_for_what_a_broker_keeps(session_s: float, waits
 async def test_requests_in_a_session_too_short_to_renew_wait_for_the_next() -> None:
     """The broker would end the connection for a second login within a second: `KafkaChannel` takes one."""
     peer = Peer()
-    peer.connection._begin_login()
+    peer.session.begin_login()
     held = peer.connection.ask(describe("a"))
     await peer.log_in(session_ms=100)
     began = asyncio.get_running_loop().time()
@@ -150,38 +152,24 @@ async def test_requests_in_a_session_too_short_to_renew_wait_for_the_next() -> N
 
 
 async def test_sessions_that_are_always_too_short_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lockstep_kafka.session.sasl_session.TRIES", 1)
+    monkeypatch.setattr("lockstep_kafka.wire.sasl_session.TRIES", 1)
     peer = Peer()
-    peer.connection._begin_login()
+    peer.session.begin_login()
     held = peer.connection.ask(describe("a"))
     await peer.log_in(session_ms=100)
-    with pytest.raises(KafkaConnectionError) as raised:
+    with pytest.raises(ConnectionClosedError) as raised:
         await held
     assert "let access tokens live longer" in str(raised.value.__cause__)
 
 
-async def test_aiokafkas_own_requests_wait_too() -> None:
-    from aiokafka.protocol.admin import ApiVersionRequest
-
-    peer = Peer()
-    peer.connection._begin_login()
-    asked = asyncio.ensure_future(peer.connection.send(ApiVersionRequest()))
-    await peer.log_in()
-    await eventually(lambda: len(peer.frames) == 3)
-    assert peer.asked[:2] == [HANDSHAKE, AUTHENTICATE]
-    peer.connection.close()
-    with pytest.raises(KafkaConnectionError):
-        await asked
-
-
 async def test_refused_login_closes_the_connection_and_fails_waiting_requests() -> None:
     peer = Peer()
-    peer.connection._begin_login()
+    peer.session.begin_login()
     held = peer.connection.ask(describe("a"))
     await peer.log_in(error=REFUSED)
-    with pytest.raises(KafkaConnectionError) as raised:
+    with pytest.raises(ConnectionClosedError) as raised:
         await held
-    assert isinstance(raised.value.__cause__, SaslAuthenticationFailed)
+    assert isinstance(raised.value.__cause__, SaslRefused)
     assert peer.connection.closed
     with pytest.raises(BrokerUnreachable, match="the connection is closed"):
         peer.connection.ask(describe("b"))
@@ -190,11 +178,11 @@ async def test_refused_login_closes_the_connection_and_fails_waiting_requests() 
 async def test_a_connection_that_ends_while_a_login_is_due_fails_what_was_held() -> None:
     peer = Peer()
     under_way = peer.connection.ask(describe("a"))
-    peer.connection._begin_login()
+    peer.session.begin_login()
     held = peer.connection.ask(describe("b"))
     peer.connection.close()
     for waiting in (under_way, held):
-        with pytest.raises(KafkaConnectionError):
+        with pytest.raises(ConnectionClosedError):
             await waiting
     await asyncio.sleep(0.01)
     assert peer.asked == [DESCRIBE_PRODUCERS]

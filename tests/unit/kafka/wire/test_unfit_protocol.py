@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from lockstep_kafka.wire.cluster import ClusterClient
-from lockstep_kafka.wire.connection import BrokerUnreachable, Connection, ProtocolUnfitError
+from lockstep_kafka.wire.connection import Connection
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable, ProtocolUnfitError
 from lockstep_state.kafka.kafka_apis import APIS, OF_BOTH
 from lockstep_state.reasons.reason_catalogue import format_sentence
 
@@ -16,7 +17,7 @@ FETCH = APIS["fetch"]
 def connection(low: int, high: int, address: tuple[str, int] = OLD) -> Connection:
     """Return a connection to a broker that knows all requests, and Fetch from `low` to `high`."""
     made: Any = object.__new__(Connection)
-    made._host, made._port, made.alias, made._writer = *address, "A", None
+    made.host, made.port, made.alias, made._writer = *address, "A", None
     made._versions = {api.key: (api.oldest, api.newest) for api in APIS.values()} | {FETCH.key: (low, high)}
     found: Connection = made
     return found

@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
-from aiokafka.errors import KafkaError
-
 from lockstep_config.flow.model import DataPlaneSettings, FetchSettings
 from lockstep_data_plane.core.events import Received
 from lockstep_data_plane.core.partition_state import PartitionState
@@ -27,9 +25,7 @@ from lockstep_data_plane.fetch.memory_budget import FetchBudget, MemoryBudget
 from lockstep_data_plane.fetch.preferred_replica import PreferredReplicas
 from lockstep_data_plane.record_batch.layout import Batch, scan_groups
 from lockstep_kafka.common.asyncio_util import cancelled, set_within
-from lockstep_kafka.wire.cluster import ClusterClient, PartitionLeader
-from lockstep_kafka.wire.connection import BrokerUnreachable, Connection
-from lockstep_kafka.wire.fetch_codec import (
+from lockstep_kafka.messages.fetch_codec import (
     NOBODY,
     UNKNOWN,
     FetchedPartition,
@@ -39,7 +35,11 @@ from lockstep_kafka.wire.fetch_codec import (
     read_session_id,
     topic_names,
 )
-from lockstep_kafka.wire.fetch_session import SESSION_LOST, FetchSession, SessionRequest, Wanted
+from lockstep_kafka.messages.fetch_session import SESSION_LOST, FetchSession, SessionRequest, Wanted
+from lockstep_kafka.messages.metadata_codec import PartitionLeader
+from lockstep_kafka.wire.cluster import ClusterClient
+from lockstep_kafka.wire.connection import Connection
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 from lockstep_state.offsets import TopicPartition
 
@@ -434,7 +434,7 @@ class Fetcher:
                 asked: asyncio.Future[object] | None = await self._ask_in_time(fetch_connection)
                 while asked is not None:
                     asked = await self._next_after(asked, fetch_connection)
-            except (BrokerUnreachable, KafkaError) as exc:
+            except BrokerUnreachable as exc:
                 lost = list(fetch_connection.partitions.items())
                 fetch_connection.end()
                 self._reserve(fetch_connection, 0)

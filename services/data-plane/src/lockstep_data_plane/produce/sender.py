@@ -18,18 +18,20 @@ from lockstep_data_plane.core.append_sequence import FAR_S, FAR_WINDOW, WINDOW, 
 from lockstep_data_plane.core.effects import Append
 from lockstep_data_plane.core.events import ConnectionReady
 from lockstep_data_plane.core.partition_state import PartitionState
-from lockstep_kafka.wire.cluster import ClusterClient, PartitionLeader
-from lockstep_kafka.wire.connection import BrokerUnreachable, Connection
-from lockstep_kafka.wire.error_codes import BACK_PRESSURE
-from lockstep_kafka.wire.frame_protocol import EncodedRequest
-from lockstep_kafka.wire.produce_codec import (
+from lockstep_kafka.messages.message_versions import EncodedRequest
+from lockstep_kafka.messages.metadata_codec import PartitionLeader
+from lockstep_kafka.messages.produce_codec import (
     NO_ERROR,
     PRODUCE_BY_TOPIC_ID,
     ProduceAnswer,
     produce_answer,
     produce_request,
 )
-from lockstep_kafka.wire.request_size import SMALL_BYTES, USUAL_BYTES, RequestSize
+from lockstep_kafka.messages.request_size import SMALL_BYTES, USUAL_BYTES, RequestSize
+from lockstep_kafka.wire.cluster import ClusterClient
+from lockstep_kafka.wire.connection import Connection
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable
+from lockstep_kafka.wire.error_codes import BACK_PRESSURE
 from lockstep_state.errors import RetriableError
 from lockstep_state.offsets import TopicPartition
 

@@ -10,10 +10,10 @@ from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.record_batch.codecs import CODEC_NAMES, NONE
 from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, NotPermitted, ProtocolUnfit, TopicDeleted
+from lockstep_kafka.messages.request_size import SMALL_BYTES
 from lockstep_kafka.wire.cluster import ClusterClient, KafkaProtocolError
-from lockstep_kafka.wire.connection import BrokerUnreachable, ProtocolUnfitError, TopicDeletedError
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable, ProtocolUnfitError, TopicDeletedError
 from lockstep_kafka.wire.error_codes import DENIED
-from lockstep_kafka.wire.request_size import SMALL_BYTES
 from lockstep_kafka.wire.unsupported_requests import UnsupportedCase
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_state.kafka.kafka_apis import APIS

@@ -7,7 +7,7 @@ from lockstep_data_plane.core.provenance import ProvenanceRule, batches_with_rec
 from lockstep_data_plane.provenance.origin_lookup import KNOWN_AT_MOST, OriginRows, state_topics
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_kafka.wire.cluster import ClusterClient
-from lockstep_kafka.wire.connection import BrokerUnreachable
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from lockstep_runtime.state.unreadable_records import PassOver
 
 

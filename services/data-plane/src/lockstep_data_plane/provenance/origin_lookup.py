@@ -21,7 +21,7 @@ from lockstep_data_plane.record_batch.rebuild import read_records
 from lockstep_kafka.common.asyncio_util import cancelled
 from lockstep_kafka.common.backoff import AWAY_AT_MOST_S, Backoff
 from lockstep_kafka.wire.cluster import ClusterClient, KafkaProtocolError
-from lockstep_kafka.wire.connection import BrokerUnreachable
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from lockstep_kafka.wire.error_codes import RETRIABLE_ERRORS
 from lockstep_runtime.state.unreadable_records import PassOver
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode

@@ -8,7 +8,7 @@ from dataclasses import replace
 from lockstep_config import FlowSettings
 from lockstep_config.flow.client_settings import client_id
 from lockstep_data_plane.core.append_trial import AppendFault, AppendMode, choose_mode
-from lockstep_data_plane.provenance.target_trial import TargetTrial, new_producer
+from lockstep_data_plane.provenance.target_trial import TargetTrial
 from lockstep_kafka.common.errors import (
     AppendsUnsafe,
     ClusterUnreachable,
@@ -17,7 +17,8 @@ from lockstep_kafka.common.errors import (
     RequestUnsupported,
 )
 from lockstep_kafka.wire.cluster import KafkaProtocolError, connect_cluster
-from lockstep_kafka.wire.connection import BrokerUnreachable, ProtocolUnfitError
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable, ProtocolUnfitError
+from lockstep_kafka.wire.optional_requests import new_producer
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 from lockstep_state.names import Flow

@@ -4,9 +4,8 @@
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 from lockstep_config import FlowSettings
 from lockstep_config.flow.client_settings import client_id
@@ -16,23 +15,17 @@ from lockstep_data_plane.record_batch.codecs import NONE
 from lockstep_data_plane.record_batch.layout import Batch, stamp
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import build
+from lockstep_kafka.messages.produce_codec import produce_answer, produce_request
 from lockstep_kafka.wire.cluster import ClusterClient, KafkaProtocolError, connect_cluster
-from lockstep_kafka.wire.connection import (
-    BrokerUnreachable,
-    ConnectionClosedError,
-    ProtocolUnfitError,
-)
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable, ConnectionClosedError, ProtocolUnfitError
 from lockstep_kafka.wire.error_codes import BACK_PRESSURE, DENIED
-from lockstep_kafka.wire.message_versions import message
-from lockstep_kafka.wire.produce_codec import produce_answer, produce_request
+from lockstep_kafka.wire.optional_requests import ask_again, new_producer
 from lockstep_kafka.wire.transaction_coordinator import Producer, ProducerFenced, TransactionCoordinators
 from lockstep_runtime.util.clock import now_ms
 from lockstep_state.events import Event
 from lockstep_state.kafka.kafka_errors import ErrorMeaning, KafkaErrorCode, error_meaning
 from lockstep_state.names import events_topic, transactional_id
 from lockstep_state.offsets import TopicPartition
-
-T = TypeVar("T")
 
 WITHIN = timedelta(seconds=15)
 """The time that the replicas have for a batch of the trial."""
@@ -43,7 +36,7 @@ TRANSACTIONS = ("find_coordinator", "init_producer_id", "add_partitions_to_txn",
 PASSES_WITHIN_S, AGAIN_AFTER_S = 10.0, 0.25
 
 TRIES = 3
-"""Tries of a request that another driver of the flow may disturb, or a broker that stops may cut off."""
+"""Tries of a transaction that another driver of the flow may disturb."""
 
 NO_PRODUCER = -1
 
@@ -180,7 +173,7 @@ class TargetTrial:
         self, cluster: ClusterClient, producer_id: int, epoch: int, sequence: int, in_transaction: str | None = None
     ) -> TrialAnswer:
         """Return the answer to one batch. A connection that is closed each time is an answer, too."""
-        answer = await _ask_again(lambda: self._append_once(cluster, producer_id, epoch, sequence, in_transaction))
+        answer = await ask_again(lambda: self._append_once(cluster, producer_id, epoch, sequence, in_transaction))
         return TrialAnswer(KafkaErrorCode.NETWORK_EXCEPTION) if answer is None else answer
 
     async def _append_once(
@@ -215,38 +208,6 @@ class TargetTrial:
                 break
             await asyncio.sleep(AGAIN_AFTER_S)
         return [batch async for batches, _ in log_between(self._first, self._tp, offset, end) for batch in batches]
-
-
-async def new_producer(cluster: ClusterClient) -> tuple[int, int] | None:
-    """Return a producer id that the cluster has never given, and its epoch; None: the cluster gives none.
-
-    Brokers of such a cluster do not announce InitProducerId, refuse its version, or close the connection each time.
-    Raises BrokerUnreachable and KafkaProtocolError.
-    """
-
-    async def ask() -> Any:
-        connection = await cluster.any_connection()
-        if not connection.announces("init_producer_id"):
-            return None
-        m = message("init_producer_id", connection.version("init_producer_id"), "request")
-        return await connection.call(m.InitProducerIdRequest(transactional_id=None, transaction_timeout=timedelta(0)))
-
-    answer = await _ask_again(ask)
-    if answer is None or answer.error_code == KafkaErrorCode.UNSUPPORTED_VERSION:
-        return None
-    if answer.error_code != KafkaErrorCode.NONE:
-        raise KafkaProtocolError(int(answer.error_code), f"cluster {cluster.alias}: a producer id", cluster.alias)
-    return int(answer.producer_id), int(answer.producer_epoch)
-
-
-async def _ask_again(ask: Callable[[], Awaitable[T]]) -> T | None:
-    """Return the answer of `ask`, tried again if the connection is closed instead; None: it is closed each time."""
-    for _ in range(TRIES):
-        try:
-            return await ask()
-        except ConnectionClosedError:
-            await asyncio.sleep(AGAIN_AFTER_S)
-    return None
 
 
 def _event(kind: str, subject: str, settings: FlowSettings) -> Event:

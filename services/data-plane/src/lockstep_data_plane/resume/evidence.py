@@ -24,7 +24,7 @@ from lockstep_data_plane.log_reader import first_batch, log_between
 from lockstep_data_plane.resume.copied_records import copied_records
 from lockstep_data_plane.resume.log_read_back import compare_logs, read_back
 from lockstep_kafka.wire.cluster import DEBUGGING, EARLIEST, LATEST, ClusterClient, KafkaProtocolError
-from lockstep_kafka.wire.connection import BrokerUnreachable
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from lockstep_kafka.wire.optional_requests import active_producers, epoch_end
 from lockstep_kafka.wire.unsupported_requests import UnsupportedCase
 from lockstep_rules.offsets.gap_policy import GapCase, GapFound

@@ -21,7 +21,7 @@ from lockstep_data_plane.resume.transaction_runner import TransactionRunner
 from lockstep_kafka.common.asyncio_util import uninterrupted
 from lockstep_kafka.common.errors import ClusterError
 from lockstep_kafka.wire.cluster import ClusterClient
-from lockstep_kafka.wire.connection import BrokerUnreachable
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from lockstep_rules.offsets.gap_policy import GapCase, GapFound, decide_gap
 from lockstep_state.offsets import TopicPartition
 from lockstep_state.reasons.reason_catalogue import ReasonCode

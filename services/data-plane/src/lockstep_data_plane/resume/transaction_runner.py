@@ -28,9 +28,9 @@ from lockstep_data_plane.record_batch.layout import stamp
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import build
 from lockstep_kafka.common.asyncio_util import cancelled, set_within
+from lockstep_kafka.messages.produce_codec import PRODUCE_BY_TOPIC_ID, produce_answer, produce_request
 from lockstep_kafka.wire.cluster import ClusterClient, KafkaProtocolError
-from lockstep_kafka.wire.connection import BrokerUnreachable
-from lockstep_kafka.wire.produce_codec import PRODUCE_BY_TOPIC_ID, produce_answer, produce_request
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from lockstep_kafka.wire.transaction_coordinator import Producer, ProducerFenced, TransactionCoordinators
 from lockstep_runtime.state.unreadable_records import PassOver
 from lockstep_runtime.util.clock import now_ms

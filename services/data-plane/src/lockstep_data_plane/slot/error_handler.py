@@ -12,10 +12,10 @@ from lockstep_data_plane.core.quarantine_entry import refuse_records, refused_ou
 from lockstep_data_plane.produce.sender import NoProduceAnswer
 from lockstep_data_plane.progress.event_reporter import EventReporter
 from lockstep_data_plane.record_batch.codecs import NONE
+from lockstep_kafka.messages.produce_codec import ProduceAnswer
+from lockstep_kafka.messages.request_size import SMALL_BYTES
 from lockstep_kafka.wire.cluster import ClusterClient
 from lockstep_kafka.wire.error_codes import NO_TOPIC, explain
-from lockstep_kafka.wire.produce_codec import ProduceAnswer
-from lockstep_kafka.wire.request_size import SMALL_BYTES
 from lockstep_state.kafka.kafka_errors import ErrorMeaning, KafkaErrorCode
 
 REFUSES_CODEC = frozenset({KafkaErrorCode.UNSUPPORTED_COMPRESSION_TYPE, KafkaErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT})

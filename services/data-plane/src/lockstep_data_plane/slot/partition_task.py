@@ -34,7 +34,7 @@ from lockstep_kafka.common.asyncio_util import cancelled, error_retrieved, set_w
 from lockstep_kafka.common.backoff import Backoff
 from lockstep_kafka.common.errors import ClusterError
 from lockstep_kafka.wire.cluster import ClusterClient
-from lockstep_kafka.wire.connection import BrokerUnreachable
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from lockstep_kafka.wire.error_codes import RETRIABLE_ERRORS
 from lockstep_state.offsets import TopicPartition
 from lockstep_state.rows.state_rows import MirroredTopic, OffsetRuns

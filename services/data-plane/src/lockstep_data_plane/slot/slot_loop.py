@@ -40,8 +40,8 @@ from lockstep_data_plane.slot.partition_task import PartitionTasks
 from lockstep_data_plane.slot.slot_clusters import connect_clusters
 from lockstep_data_plane.slot.target_limits import target_limits
 from lockstep_kafka.common.errors import ClusterError
-from lockstep_kafka.wire.connection import BrokerUnreachable
-from lockstep_kafka.wire.produce_codec import ProduceAnswer
+from lockstep_kafka.messages.produce_codec import ProduceAnswer
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from lockstep_runtime.state.unreadable_records import PassOver
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog

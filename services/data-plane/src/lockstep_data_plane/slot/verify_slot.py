@@ -43,7 +43,7 @@ from lockstep_kafka.librdkafka.control_producer import ControlProducer, ControlT
 from lockstep_kafka.topics.topic_follower import target_follower
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_kafka.wire.cluster import DEBUGGING, EARLIEST, ClusterClient, KafkaProtocolError, connect_cluster
-from lockstep_kafka.wire.connection import BrokerUnreachable
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from lockstep_rules.offsets.offset_runs import RunMap
 from lockstep_runtime.state.unreadable_records import UnreadableRecords
 from lockstep_runtime.telemetry.log import FlowLog

@@ -11,7 +11,7 @@ from lockstep_config import FlowSettings
 from lockstep_data_plane.slot.slot_spec import slot_count
 from lockstep_data_plane.spark.conf import InvalidSubmission, join_conf, submitted_to
 from lockstep_data_plane.spark.session import SparkSession
-from lockstep_kafka.wire.kio_loader import load_kio
+from lockstep_kafka.messages.kio_loader import load_kio
 from lockstep_runtime.util.java import missing_java
 
 started: list[SparkSession] = []

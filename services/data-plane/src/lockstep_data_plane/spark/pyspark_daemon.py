@@ -11,7 +11,7 @@ from importlib import import_module
 
 from pyspark import daemon
 
-from lockstep_kafka.wire.kio_loader import load_kio
+from lockstep_kafka.messages.kio_loader import load_kio
 from lockstep_runtime.util import memory
 
 Serve = Callable[[socket.socket, bool], int]

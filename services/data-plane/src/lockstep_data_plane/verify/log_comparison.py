@@ -12,7 +12,7 @@ from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.verify.agreement_search import SOURCE, TARGET, Agreement, AgreementSearch
 from lockstep_data_plane.verify.partition_verifier import PartitionVerifier
 from lockstep_kafka.wire.cluster import ClusterClient
-from lockstep_kafka.wire.connection import BrokerUnreachable
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from lockstep_state.offsets import TopicPartition
 
 Fetched = tuple[list[Batch], AbortedTransactions]

@@ -8,7 +8,7 @@ no file.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lockstep_config.clients.sasl import read_login
+from lockstep_config.clients.sasl import librdkafka_login, read_login
 from lockstep_config.clients.tls import TlsMaterial, read_tls
 from lockstep_config.keys.client_keys import CLIENT, NO_RESET, ClientKey, ClientKind, Untranslatable
 from lockstep_config.keys.key_types import Status
@@ -122,7 +122,7 @@ def stores_translated(material: TlsMaterial) -> dict[str, str]:
 
 
 def _sasl(properties: Mapping[str, str]) -> dict[str, str]:
-    return read_login(properties).to_librdkafka() if uses_sasl(properties) else {}
+    return librdkafka_login(read_login(properties)) if uses_sasl(properties) else {}
 
 
 def _relations(settings: dict[str, str], kind: ClientKind) -> None:

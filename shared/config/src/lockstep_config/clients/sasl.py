@@ -1,13 +1,13 @@
-"""The SASL mechanisms, each in one record: how a client's Java properties become a login for each client library.
+"""The SASL mechanisms, each in one record: how a client's Java properties become a login.
 
-To add a mechanism, add its record to `MECHANISMS`, and run `make docs`. A mechanism that has no record raises
-`Untranslatable`.
+`LOGIN_PARTS` says what becomes of a login in each library. To add a mechanism, add its record to `MECHANISMS`, and run
+`make docs`. A mechanism that has no record raises `Untranslatable`.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import ClassVar, NamedTuple
 
 from lockstep_config.clients.iam import AWS_MSK_IAM, IAM_CLIENT_HANDLER, IAM_LOGIN_HANDLER, IAM_MODULE
 from lockstep_config.clients.oauth import (
@@ -32,34 +32,16 @@ class Credentials:
     tokens: None = None
 
     def principal_name(self) -> str:
+        """Return the name in ACLs."""
         return self.username
-
-    def to_librdkafka(self) -> dict[str, str]:
-        """Return the settings for librdkafka, which can be pickled."""
-        return {"sasl.mechanism": self.mechanism, "sasl.username": self.username, "sasl.password": self.password}
-
-    def to_aiokafka(self) -> dict[str, Any]:
-        """Return keyword arguments for `aiokafka.conn.create_conn`."""
-        return {
-            "sasl_mechanism": self.mechanism,
-            "sasl_plain_username": self.username,
-            "sasl_plain_password": self.password,
-        }
-
-    def to_faust(self) -> tuple[str, dict[str, Any]]:
-        """Return the name of the class in `faust.auth`, and its arguments."""
-        return "SASLCredentials", {
-            "mechanism": self.mechanism,
-            "username": self.username,
-            "password": self.password,
-        }
 
 
 @dataclass(frozen=True, slots=True)
 class TokenLogin:
-    """A login with access tokens, which every client library makes as OAUTHBEARER."""
+    """A login with access tokens, which every client makes as OAUTHBEARER."""
 
     tokens: TokenSettings
+    mechanism: ClassVar[str] = OAUTHBEARER
 
     def principal_name(self) -> str | None:
         """Return the claim `sub` of the newest token; None without a token, or if it has no such claim."""
@@ -69,20 +51,32 @@ class TokenLogin:
 
         return shared_token_source(self.tokens).subject
 
-    def to_librdkafka(self) -> dict[str, str]:
-        return {"sasl.mechanism": OAUTHBEARER}
-
-    def to_aiokafka(self) -> dict[str, Any]:
-        from lockstep_config.clients.token_source import aiokafka_provider, shared_token_source
-
-        provider = aiokafka_provider(shared_token_source(self.tokens))
-        return {"sasl_mechanism": OAUTHBEARER, "sasl_oauth_token_provider": provider}
-
-    def to_faust(self) -> tuple[str, dict[str, Any]]:
-        return "OAuthCredentials", {"oauth_cb": self.to_aiokafka()["sasl_oauth_token_provider"]}
-
 
 SaslLogin = Credentials | TokenLogin
+
+
+class LoginPart(NamedTuple):
+    """A part of a login by the name of its attribute, and what it is to each library."""
+
+    name: str
+    librdkafka: str
+    """The setting."""
+    ours: str
+    """What our own connections do with it, for the table in `tls-and-sasl.md`. Faust's consumer has them, too."""
+
+
+LOGIN_PARTS = (
+    LoginPart("mechanism", "sasl.mechanism", "named in SaslHandshake"),
+    LoginPart("username", "sasl.username", "sent by PLAIN and SCRAM"),
+    LoginPart("password", "sasl.password", "sent by PLAIN; SCRAM sends a proof of it"),
+    LoginPart("tokens", "oauth_cb", "asked for at each login, and sent by OAUTHBEARER"),
+)
+
+
+def librdkafka_login(login: SaslLogin) -> dict[str, str]:
+    """Return a login as settings of librdkafka, all but `oauth_cb`, which cannot be pickled."""
+    values = ((part.librdkafka, getattr(login, part.name, None)) for part in LOGIN_PARTS)
+    return {setting: value for setting, value in values if isinstance(value, str)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,9 @@
 """The edge of `oauth`: it asks for access tokens, and keeps each until `token_refresh` says that it is to be renewed.
 
 One source serves every client of a process whose settings are equal, as one login does in Java. Threads of librdkafka
-and connections of aiokafka ask it.
+and our own connections ask it.
 """
 
-import asyncio
 import base64
 import http.client
 import json
@@ -290,20 +289,6 @@ def shared_token_source(settings: TokenSettings) -> TokenSource:
     """Return the one source of this process for these settings."""
     with _making:
         return _sources.setdefault(settings, TokenSource(settings))
-
-
-def aiokafka_provider(source: TokenSource) -> Any:
-    """Return a source as the provider that aiokafka takes. The event loop goes on while a token is asked for."""
-    from aiokafka.abc import AbstractTokenProvider  # installed only with services that use aiokafka
-
-    class Provider(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka ships no types
-        async def token(self) -> str:
-            return (await asyncio.to_thread(source.token)).text
-
-        def extensions(self) -> dict[str, str]:
-            return source.extensions
-
-    return Provider()
 
 
 def _read(file: str) -> str:

@@ -1,4 +1,4 @@
-"""Settings for the clients of a flow: confluent-kafka's (librdkafka) and aiokafka's connections.
+"""Settings for the clients of a flow: confluent-kafka's (librdkafka) and our own connections.
 
 Each function returns a new dict, for clients may write into it. It reads the cluster's keystores and truststores now,
 so that renewed certificates count from the next call. It raises `StoresUnusable` for unusable stores. They were
@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from lockstep_config.clients.librdkafka import read_protocol, stores_translated, translated, uses_sasl, uses_tls
+from lockstep_config.clients.librdkafka import max_idle_ms, stores_translated, translated, uses_sasl, uses_tls
 from lockstep_config.clients.sasl import read_login
 from lockstep_config.clients.tls import load_material, read_tls, ssl_context
 from lockstep_config.clients.token_source import TokenCallback, shared_token_source
@@ -137,26 +137,37 @@ def client_id(settings: FlowSettings, role: str, properties: Mapping[str, str], 
     return "|".join(part for part in (of_user, str(settings.flow), connector, role) if part)
 
 
-def aiokafka_connection(side: Cluster | Mapping[str, str]) -> dict[str, Any]:
-    """Return the keyword arguments for `aiokafka.conn.create_conn` about security.
+def wire_connection(properties: Mapping[str, str], client_id: str, opening_s: float) -> dict[str, Any]:
+    """Return the keyword arguments for `lockstep_kafka.wire.connection.Connection` from a client's Java properties.
 
-    `security_protocol` is always there, `ssl_context` under TLS, and under SASL what the mechanism's login adds. The
-    files of certificates are read now, so that renewed ones count from the next call. The context cannot be pickled:
-    call this in the process that makes the connection.
+    The files of certificates are read now, so that renewed ones count from the next call. A TLS context cannot be
+    pickled: call this in the process that makes the connection.
 
-    Args:
-        side: A cluster, or the Java properties of a client.
+    Raises:
+        StoresUnusable: A certificate, key or store cannot be used.
+    """
+    idle_ms = max_idle_ms(properties)
+    return {
+        "client_id": client_id,
+        "opening_s": opening_s,
+        "max_idle_s": None if idle_ms is None else idle_ms / 1e3,
+        **wire_security(properties),
+    }
+
+
+def wire_security(side: Cluster | Mapping[str, str]) -> dict[str, Any]:
+    """Return the arguments that are about security: `ssl_context` under TLS, `login` under SASL.
 
     Raises:
         StoresUnusable: A certificate, key or store cannot be used.
     """
     properties = side.properties if isinstance(side, Cluster) else side
-    arguments: dict[str, Any] = {"security_protocol": read_protocol(properties)}
+    arguments: dict[str, Any] = {}
     if uses_tls(properties):
         with _stores():
             arguments["ssl_context"] = ssl_context(read_tls(properties))
     if uses_sasl(properties):
-        arguments |= read_login(properties).to_aiokafka()
+        arguments["login"] = read_login(properties)
     return arguments
 
 

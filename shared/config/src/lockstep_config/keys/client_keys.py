@@ -169,7 +169,7 @@ CONNECTION_USED: Mapping[str, str] = MappingProxyType(
 )
 """Connection properties that count, and what they become: librdkafka's names in backticks.
 
-For the mirrored records the same goes into Python's own TLS context, and to aiokafka.
+For the mirrored records the same goes into Python's own TLS context, and to our own connections.
 """
 
 CONNECTION_REFUSED: Mapping[str, str] = MappingProxyType(

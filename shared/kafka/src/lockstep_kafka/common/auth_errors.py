@@ -1,7 +1,7 @@
-"""Why a broker does not let us in, or we not it, in one line with what to do.
+"""Errors of logins and certificates as one line with a remedy.
 
-librdkafka, OpenSSL and brokers each have words of their own for it. Some include how many milliseconds it took, so the
-text of the same trouble is new each time.
+librdkafka, OpenSSL and brokers each have words of their own for them. Some include how many milliseconds it took, so
+the text of the same error is new each time.
 """
 
 import re
@@ -15,7 +15,10 @@ NOT_A_BROKER = (
     "an address in bootstrap.servers is a KRaft controller's, which serves no clients: give addresses of brokers (of "
     "their listeners, none of controller.listener.names)"
 )
-"""A controller answers ApiVersions as a broker does, and has no Metadata among them; every broker has."""
+"""The error for a KRaft controller.
+
+A controller answers ApiVersions as a broker does, but its answer lacks Metadata, which every broker has.
+"""
 
 _UNRESOLVED = re.compile(r"Failed to resolve '(?P<address>[^']+)': (?P<reason>[^(]+)")
 _PLACE = re.compile(r"^\w+://\S+: ")
@@ -26,8 +29,8 @@ _ALERT = re.compile(
     r"alert (bad certificate|certificate (?:required|expired|unknown)|unknown ca|handshake failure)",
     re.IGNORECASE,
 )
-_ALERT_AS_A_LENGTH = re.compile(r"total of 3525\d{5} ")
-"""A TLS alert read as the length of an answer."""
+_ALERT_AS_A_LENGTH = re.compile(r"says it is 3525\d{5} bytes long")
+"""A TLS alert that was read as the length of an answer (`frame_protocol.py`)."""
 
 _CERTIFICATES = (
     ("expired", "renew the broker's certificate"),
@@ -39,11 +42,16 @@ _CERTIFICATES = (
 
 
 def refused_login(why: str, login_text: str = "") -> str:
-    """`why` as it came, in our words where it is about TLS or SASL; `login_text` is who logged in (`login_name`)."""
+    """Return an error text in our words if it is about TLS or SASL, otherwise without its place and timing.
+
+    Args:
+        why: The error of librdkafka, OpenSSL or a broker.
+        login_text: The user of the login (`login_name`).
+    """
     text = _SOURCE_LINE.sub("", without_timing(_PLACE.sub("", why))).strip()
     if (found := _NOT_LET_IN.match(text)) is not None:
         login = f" of {login_text}" if login_text else ""
-        if "Access denied" in found["reason"]:  # Amazon MSK's word under IAM
+        if "Access denied" in found["reason"]:  # the text of Amazon MSK with IAM
             return (
                 f"the broker refuses the login{login} ({found['reason']}): check that the IAM policy of these AWS "
                 "credentials allows kafka-cluster:Connect on the cluster. Check the region too"
@@ -64,9 +72,9 @@ def refused_login(why: str, login_text: str = "") -> str:
 
 
 def advertised_by_no_name(why: str, bootstrap: str) -> str | None:
-    """Return a sentence if `why` is about a broker's advertised name that cannot be resolved.
+    """Return a sentence if `why` says that an advertised broker name cannot be resolved, otherwise None.
 
-    A name of `bootstrap` is the user's own, and not advertised. Then the result is None, as for every other error.
+    A name in `bootstrap` does not count: the cluster did not advertise it.
     """
     found = _UNRESOLVED.search(why)
     if found is None or found["address"] in (one.strip() for one in bootstrap.split(",")):
@@ -78,7 +86,7 @@ def advertised_by_no_name(why: str, bootstrap: str) -> str | None:
 
 
 def login_name(conf: Mapping[str, object]) -> str:
-    """Return the user of these settings of librdkafka, as `user NAME (MECHANISM)`; "" without a login."""
+    """Return the user of these settings of librdkafka as `user NAME (MECHANISM)`, or "" without a login."""
     mechanism, user = conf.get("sasl.mechanism"), conf.get("sasl.username")
     if mechanism is None:
         return ""

@@ -1,35 +1,32 @@
-"""The committed offsets of groups: fetched from their coordinators and committed there, with aiokafka's connections.
+"""Committed offsets of groups, fetched from their coordinators and committed there.
 
-librdkafka's AdminClient ends the process if a coordinator refuses to say them, as it does while groups move between
-brokers (librdkafka issue 5040; docs/internals/kafka-wire.md §7). It also cuts their metadata at the first null
+librdkafka's AdminClient ends the process if a coordinator refuses OffsetFetch, as it does while groups move between
+brokers (librdkafka issue 5040; docs/internals/kafka-wire.md §7). It also cuts the metadata of commits at the first null
 character, which some clients commit.
 """
 
 import asyncio
+import random
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from aiokafka.conn import collect_hosts
-from aiokafka.errors import IncompatibleBrokerVersion
-from aiokafka.errors import KafkaError as LibraryError
-from aiokafka.protocol.commit import OffsetCommitRequest, OffsetFetchRequest
-from aiokafka.protocol.coordination import FindCoordinatorRequest
 from confluent_kafka import KafkaError, KafkaException
 
-from lockstep_config.clients.token_source import TokenUnavailable
+from lockstep_config.flow.client_settings import wire_connection
 from lockstep_kafka.common.admin_types import GroupOffset
-from lockstep_kafka.session.aiokafka_client import connection_arguments
-from lockstep_kafka.session.sasl_session import SessionConnection, open_session
+from lockstep_kafka.messages.coordinator_codec import GROUP_KEY, coordinator_request, read_coordinator
+from lockstep_kafka.messages.message_versions import message
+from lockstep_kafka.wire.cluster import bootstrap_addresses
+from lockstep_kafka.wire.connection import Connection
+from lockstep_kafka.wire.connection_errors import ProtocolUnfitError
+from lockstep_kafka.wire.paused_opening import open_with_pause
 from lockstep_state.offsets import TopicPartition
 
 Address = tuple[str, int]
 
-GROUP = 0
-"""The kind of key in FindCoordinator."""
-
-NO_GENERATION = KEPT_AS_BROKERS_SAY = -1
-"""Of a commit from outside of the group, and with the retention that brokers have set."""
+NO_GENERATION = -1
+"""The generation in a commit from outside of the group."""
 
 COORDINATOR_MOVES = {
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
@@ -37,22 +34,27 @@ COORDINATOR_MOVES = {
     KafkaError.NOT_COORDINATOR,
 }
 
-NO_ANSWER = (LibraryError, OSError, EOFError, TimeoutError, TokenUnavailable)
-
-NOT_KNOWN = (NotImplementedError, IncompatibleBrokerVersion)
-"""Raised for a request that the broker announces in no version that aiokafka speaks, before anything is sent."""
-
+NO_ANSWER = (OSError, TimeoutError)
 
 KEPT_S = 3600.0
-"""Seconds for which the coordinator of a group is remembered at least, and twice as long at most. Each question about
-the group starts the time anew."""
+"""Seconds for which the coordinator of a group is remembered at least, and twice as long at most.
+
+Each request about the group starts this time again.
+"""
 
 
 class GroupCoordinators:
-    """Finds the coordinator of each group and asks it. `properties` are a client's Java properties.
+    """The coordinators of groups, with the requests to them.
 
-    All questions that overlap share one connection to each broker. It is closed behind the last of them, so that
-    nothing is left open and renewed credentials count. Safe for concurrent use within one event loop."""
+    All requests that overlap share one connection to each broker. It is closed behind the last of them, so that no
+    connection stays open and renewed credentials count. It is safe for concurrent use within one event loop.
+
+    Args:
+        properties: A client's Java properties.
+        client_id: The client id for the brokers.
+        attempt_s: Seconds that one attempt may take.
+        clock: A monotonic clock.
+    """
 
     def __init__(
         self,
@@ -68,58 +70,115 @@ class GroupCoordinators:
         self._asking = 0
         self._clock = clock
         self._addresses: dict[str, Address] = {}
-        """Of groups that were asked about since `_turned_at`; the others of the time before are in `_former`."""
+        """Coordinators of groups that were asked about since `_turned_at`.
+
+        Coordinators of other groups, from the time before, are in `_former`.
+        """
         self._former: dict[str, Address] = {}
         self._turned_at = clock()
         self._silent: set[Address] = set()
-        """Brokers that did not answer when they were asked last for a coordinator."""
-        self._connections: dict[Address, asyncio.Task[SessionConnection]] = {}
+        """Brokers that did not answer their last FindCoordinator."""
+        self._connections: dict[Address, asyncio.Task[Connection]] = {}
 
     async def fetch_offsets(self, group: str) -> dict[TopicPartition, GroupOffset]:
-        """What the group has committed, in one attempt. Empty for an unknown group. Raises KafkaException, with
-        _TIMED_OUT if no coordinator answered, and _ALL_BROKERS_DOWN if no broker did."""
-        answer = await self._ask(group, OffsetFetchRequest(group, None))
+        """Return the offsets that the group has committed, in one attempt.
+
+        The result is empty for an unknown group.
+
+        Raises:
+            KafkaException: The code is the coordinator's, _TIMED_OUT if no coordinator answered, or _ALL_BROKERS_DOWN
+                if no broker did.
+        """
+        answer = await self._ask(
+            group,
+            "offset_fetch",
+            lambda m: m.OffsetFetchRequest(group_id=group, topics=None),
+        )
         if answer.error_code:
-            raise self._refusal(group, answer.error_code)
+            raise self._refusal(group, int(answer.error_code))
         return {
-            (topic, partition): GroupOffset(offset, metadata or "")
-            for topic, partitions in answer.topics
-            for partition, offset, metadata, code in partitions
-            if not code and offset >= 0
+            (str(topic.name), int(partition.partition_index)): GroupOffset(
+                int(partition.committed_offset), partition.metadata or ""
+            )
+            for topic in answer.topics
+            for partition in topic.partitions
+            if not partition.error_code and partition.committed_offset >= 0
         }
 
     async def commit_offsets(
         self, group: str, offsets: Mapping[TopicPartition, GroupOffset]
     ) -> dict[TopicPartition, KafkaError]:
-        """Commit for a group without members, in one attempt. Idempotent. Returns what brokers refused. Raises
-        KafkaException as `fetch_offsets`, also where the group has another coordinator."""
-        by_topic: dict[str, list[tuple[int, int, str]]] = {}
-        for (topic, partition), at in offsets.items():
-            by_topic.setdefault(topic, []).append((partition, at.offset, at.metadata))
-        answer = await self._ask(
-            group, OffsetCommitRequest(group, NO_GENERATION, "", KEPT_AS_BROKERS_SAY, [*by_topic.items()])
-        )
-        codes = {(topic, partition): code for topic, found in answer.topics for partition, code in found if code}
+        """Commit offsets for a group without members, in one attempt.
+
+        It is idempotent.
+
+        Returns:
+            The partitions that the coordinator refused, with its errors.
+
+        Raises:
+            KafkaException: As for `fetch_offsets`, and if the group has another coordinator.
+        """
+        by_topic: dict[str, list[tuple[int, GroupOffset]]] = {}
+        for (topic, partition), committed in offsets.items():
+            by_topic.setdefault(topic, []).append((partition, committed))
+
+        def request(m: Any) -> Any:
+            topics = tuple(
+                m.OffsetCommitRequestTopic(
+                    name=topic,
+                    partitions=tuple(
+                        m.OffsetCommitRequestPartition(
+                            partition_index=number,
+                            committed_offset=committed.offset,
+                            committed_metadata=committed.metadata,
+                        )
+                        for number, committed in partitions
+                    ),
+                )
+                for topic, partitions in by_topic.items()
+            )
+            return m.OffsetCommitRequest(  # with the retention that brokers have set
+                group_id=group,
+                generation_id_or_member_epoch=NO_GENERATION,
+                member_id="",
+                topics=topics,
+            )
+
+        answer = await self._ask(group, "offset_commit", request)
+        codes = {
+            (str(topic.name), int(partition.partition_index)): int(partition.error_code)
+            for topic in answer.topics
+            for partition in topic.partitions
+            if partition.error_code
+        }
         if moved := COORDINATOR_MOVES.intersection(codes.values()):
             raise self._refusal(group, min(moved))
-        return {where: KafkaError(code) for where, code in codes.items()}
+        return {tp: KafkaError(code) for tp, code in codes.items()}
 
     def _refusal(self, group: str, code: int) -> KafkaException:
         if code in COORDINATOR_MOVES:
             self._pop_address(group)
         return KafkaException(KafkaError(code))
 
-    async def _ask(self, group: str, request: Any) -> Any:
-        """Return the coordinator's answer. Raises KafkaException as `fetch_offsets`, and with UNSUPPORTED_VERSION if
-        brokers do not know the request."""
+    async def _ask(self, group: str, api: str, request: Callable[[Any], Any]) -> Any:
+        """Return the coordinator's answer to a request.
+
+        Args:
+            group: The group.
+            api: The name of the request in `kafka_apis.APIS`.
+            request: A function that makes the request with kio's module of the version.
+
+        Raises:
+            KafkaException: As for `fetch_offsets`, and with UNSUPPORTED_VERSION if brokers do not know the request.
+        """
         self._asking += 1
         try:
             async with asyncio.timeout(self._attempt_s):
                 if (address := self._known_address(group)) is None:
                     address = self._addresses[group] = await self._find(group)
                 connection = await self._connection(address)
-                return await connection.send(request)
-        except NOT_KNOWN as exc:
+                return await connection.ask(request(message(api, connection.version(api), "request")))
+        except ProtocolUnfitError as exc:
             raise KafkaException(KafkaError(KafkaError.UNSUPPORTED_VERSION)) from exc
         except NO_ANSWER as exc:
             self._forget(group)
@@ -146,23 +205,25 @@ class GroupCoordinators:
 
     async def _find(self, group: str) -> Address:
         failed: Exception = OSError("no address of a broker")
-        # One that is silent may take the whole attempt, so the next attempt begins with another.
+        # A silent broker may take the whole attempt, so the next attempt begins with another one.
         for address in sorted(self._brokers(), key=self._silent.__contains__):
             try:
-                answer = await (await self._connection(address)).send(FindCoordinatorRequest(group, GROUP))
-            except NOT_KNOWN:
+                connection = await self._connection(address)
+                request = coordinator_request(connection.version("find_coordinator"), group, GROUP_KEY)
+                answer = read_coordinator(await connection.ask(request))
+            except ProtocolUnfitError:
                 raise
             except NO_ANSWER as exc:
                 failed = exc
                 self._found_silent(address)
                 continue
-            except asyncio.CancelledError:  # also at the end of the attempt: it does not answer
+            except asyncio.CancelledError:  # also raised at the end of the attempt: the broker is silent
                 self._found_silent(address)
                 raise
             self._silent.discard(address)
             if answer.error_code:
-                raise KafkaException(KafkaError(answer.error_code))
-            return answer.host, answer.port
+                raise KafkaException(KafkaError(int(answer.error_code)))
+            return str(answer.host), int(answer.port)
         raise failed
 
     def _found_silent(self, address: Address) -> None:
@@ -170,23 +231,27 @@ class GroupCoordinators:
         self._close(address)
 
     def _brokers(self) -> Iterable[Address]:
-        """Those with a connection, then those that the properties name."""
-        named = [(host, port) for host, port, _ in collect_hosts(self._properties["bootstrap.servers"])]
+        """Return the brokers with a connection, then the bootstrap servers."""
+        named = bootstrap_addresses(self._properties)
+        random.shuffle(named)
         return dict.fromkeys([*self._connections, *named])
 
-    async def _connection(self, address: Address) -> SessionConnection:
-        """A caller that gets an error, or no answer over it, closes it."""
+    async def _connection(self, address: Address) -> Connection:
+        """Return the shared connection to a broker.
+
+        A caller that gets an error, or no answer over it, closes it.
+        """
         if address not in self._connections:
             self._connections[address] = asyncio.create_task(self._open(address))
         return await asyncio.shield(self._connections[address])
 
-    async def _open(self, address: Address) -> SessionConnection:
-        # It reads stores, and derives their keys.
-        settings = await asyncio.to_thread(connection_arguments, self._properties, self._client_id, self._attempt_s)
-        return await open_session(*address, **settings)
+    async def _open(self, address: Address) -> Connection:
+        # Reading key stores, and deriving their keys, takes long.
+        settings = await asyncio.to_thread(wire_connection, self._properties, self._client_id, self._attempt_s)
+        return await open_with_pause(*address, settings)
 
     def _forget(self, group: str) -> None:
-        """The next attempt finds the coordinator anew, over another connection."""
+        """Make the next attempt find the coordinator again, over another connection."""
         if (address := self._pop_address(group)) is not None:
             self._close(address)
 
@@ -196,10 +261,10 @@ class GroupCoordinators:
                 continue
             if opening.done():
                 _close_opened(opening)
-            else:  # others may wait for it: cancelled, it would cancel them
+            else:  # no cancel: other tasks may wait for it
                 opening.add_done_callback(_close_opened)
 
 
-def _close_opened(opening: asyncio.Task[SessionConnection]) -> None:
+def _close_opened(opening: asyncio.Task[Connection]) -> None:
     if not opening.cancelled() and opening.exception() is None:
         opening.result().close()

@@ -1,34 +1,48 @@
-"""The protocol of each group of a cluster, which librdkafka's listing keeps to itself.
+"""The protocol type of each group of a cluster, which librdkafka's listing omits.
 
-librdkafka lists groups of the protocols "" and "consumer" only. Its request for all groups describes each of them,
-which brokers refuse for groups of others. aiokafka's listing has the name and protocol of every group that the
+librdkafka lists groups of the protocol types "" and "consumer" only. Its request for all groups describes each of them,
+which brokers refuse for groups of other types. ListGroups returns the name and protocol type of every group that the
 principal may describe, and brokers refuse nothing.
 """
 
 from collections.abc import Mapping
 
-from aiokafka.admin import AIOKafkaAdminClient
+from lockstep_kafka.common.errors import RequestRefused
+from lockstep_kafka.messages.message_versions import message
+from lockstep_kafka.wire.one_answer import connected
+from lockstep_state.kafka.kafka_error_names import error_name
 
-from lockstep_kafka.session.aiokafka_client import client_arguments, within_cluster
-from lockstep_kafka.session.sasl_session import renew_sessions
+GROUPS = "groups"
 
 
 async def list_group_protocols(
     alias: str, properties: Mapping[str, str], client_id: str, timeout_s: float
 ) -> Mapping[str, str]:
-    """Group to protocol type: `consumer`, `share` (KIP-932), `streams` (KIP-1071), `connect` and others; "" for groups
-    without members that commit offsets only. Groups that the principal may not describe are left out.
+    """Return the protocol type of each group by its name.
 
-    `properties` are a client's Java properties. It connects for this one answer: ask seldom. Raises ClusterUnreachable
-    when one of the brokers does not answer, for its groups would be left out, and RequestUnsupported.
+    That is `consumer`, `share` (KIP-932), `streams` (KIP-1071), `connect` or another. It is "" for groups without
+    members that commit offsets only. Groups that the principal may not describe are absent. Each call opens
+    connections: call it seldom.
+
+    Args:
+        alias: The alias of the cluster, for errors.
+        properties: Java properties of a client.
+        client_id: The client id for the brokers.
+        timeout_s: Seconds that each connection and each answer may take.
+
+    Raises:
+        ClusterUnreachable: One of the brokers does not answer, so that its groups would be missing.
+        RequestUnsupported: A broker does not know the request.
+        RequestRefused: A broker refuses it.
     """
-    client = None
-    try:
-        with within_cluster(alias, properties, "list", "groups"):
-            renew_sessions()
-            client = AIOKafkaAdminClient(**client_arguments(properties, client_id, timeout_s))
-            await client.start()
-            return dict(await client.list_consumer_groups())
-    finally:
-        if client is not None:
-            await client.close()
+    protocols: dict[str, str] = {}
+    async with connected(alias, properties, client_id, timeout_s, "list", GROUPS) as cluster:
+        for broker in cluster.brokers:
+            connection = await cluster.connection(broker, GROUPS)
+            m = message("list_groups", connection.version("list_groups"), "request")
+            answer = await connection.call(m.ListGroupsRequest())
+            if answer.error_code:
+                code = int(answer.error_code)
+                raise RequestRefused(alias, "list", GROUPS, code, error_name(code))
+            protocols |= {str(group.group_id): str(group.protocol_type) for group in answer.groups}
+    return protocols

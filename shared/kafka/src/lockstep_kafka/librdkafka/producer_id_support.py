@@ -1,7 +1,8 @@
-"""Find out whether a cluster gives producer ids. Without one an idempotent producer of librdkafka appends nothing.
+"""A test whether a cluster gives producer ids.
 
-librdkafka says so where brokers do not announce InitProducerId. Where they announce it and close the connection at it,
-or refuse it in each version, it asks for ever and says nothing.
+Without a producer id an idempotent producer of librdkafka appends nothing. librdkafka reports an error if brokers do
+not announce InitProducerId. If they announce it and close the connection at it, or refuse it in each version, it
+repeats the request for ever and reports nothing.
 """
 
 import asyncio
@@ -12,23 +13,21 @@ from concurrent.futures import Future
 from confluent_kafka import KafkaError
 
 from lockstep_config.credentials.permissions import Access
-from lockstep_kafka.session.broker_session import QuestionRefused, SessionRefused
-from lockstep_kafka.session.cluster_reader import open_first_session
+from lockstep_kafka.wire.cluster import KafkaProtocolError, connect_cluster
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable
+from lockstep_kafka.wire.optional_requests import new_producer
+from lockstep_kafka.wire.timeouts import Timeouts
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
-from lockstep_state.kafka.kafka_requests import KafkaRequest
 
 WITHOUT_IDS = frozenset({KafkaError._UNSUPPORTED_FEATURE, int(KafkaErrorCode.UNSUPPORTED_VERSION)})
-"""Codes by which an idempotent producer ends that gets no producer id."""
+"""Error codes of an idempotent producer that gets no producer id."""
 
 NO_IDS = "the cluster gives no producer ids (InitProducerId)"
 
 ASKED_AFTER_S = 2.0
-"""How long records wait for a first acknowledgement before the cluster is asked."""
+"""Seconds that records wait for a first acknowledgement before the cluster is asked."""
 
-TRIES = 2
-"""So often a connection is closed at the request before that is the answer: a broker that stops closes it, too."""
-
-ANSWERED_WITHIN_S = 5.0
+ANSWERED_WITHIN = Timeouts(opening_s=5.0, question_s=5.0)
 
 
 async def refuses_producer_ids(login: Mapping[str, str], client_id: str) -> bool:
@@ -36,31 +35,26 @@ async def refuses_producer_ids(login: Mapping[str, str], client_id: str) -> bool
 
     Args:
         login: Java properties of a client.
-        client_id: By which brokers know it.
+        client_id: The client id for the brokers.
 
     Returns:
-        True if brokers do not announce InitProducerId, refuse its version, or close the connection at it each time.
-        False if they answer in another way, or if no broker lets us in now.
+        True if it gives none. False also if brokers refuse for another reason, or if none lets us in now.
     """
     try:
-        for _ in range(TRIES):
-            session = await open_first_session(login, client_id, ANSWERED_WITHIN_S)
-            try:
-                if KafkaRequest.INIT_PRODUCER_ID not in session.versions:
-                    return True
-                return await session.producer_id_code() == KafkaErrorCode.UNSUPPORTED_VERSION
-            except QuestionRefused as refused:
-                if not refused.is_closed:
-                    return False
-            finally:
-                session.close()
-    except (SessionRefused, OSError):
+        cluster = await asyncio.to_thread(connect_cluster, "", login, client_id, ANSWERED_WITHIN)
+    except BrokerUnreachable:
         return False
-    return True
+    try:
+        await cluster.refresh([])
+        return await new_producer(cluster) is None
+    except (BrokerUnreachable, KafkaProtocolError):
+        return False
+    finally:
+        await cluster.close()
 
 
 class ProducerIdQuestion:
-    """Ask a cluster, for one producer, whether it gives producer ids."""
+    """A request for one producer that tests whether its cluster gives producer ids."""
 
     def __init__(self, access: Access, client_id: str) -> None:
         self._login, self._client_id = access.login, client_id
@@ -68,9 +62,9 @@ class ProducerIdQuestion:
         self._asking: Future[None] | None = None
 
     def ask_if_due(self, loop: asyncio.AbstractEventLoop, on_refused: Callable[[], None]) -> None:
-        """Ask for a producer id in `loop`, if records have waited for `ASKED_AFTER_S`. Call this from another thread.
+        """Ask the cluster in `loop`, from another thread, if records have waited for `ASKED_AFTER_S`.
 
-        If the cluster gives no producer ids, `on_refused` is called in `loop`. If the loop is closed, nothing is asked.
+        If the cluster gives no producer ids, `on_refused` is called in the loop. In a closed loop nothing is asked.
         """
         now = time.monotonic()
         self._waits_since = self._waits_since or now
@@ -85,6 +79,6 @@ class ProducerIdQuestion:
             on_refused()
 
     def close(self) -> None:
-        """Ask no longer."""
+        """Cancel the request."""
         if self._asking is not None:
             self._asking.cancel()

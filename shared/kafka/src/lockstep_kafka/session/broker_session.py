@@ -1,45 +1,40 @@
-"""One connection to one broker that remembers how far it came, and asks what librdkafka has no call for.
+"""A connection to one broker that reports the step at which it failed, and sends requests that librdkafka lacks.
 
 A client library says that a cluster cannot be reached. `lockstep doctor` says at which step: connection, versions,
 token, mechanism or credentials.
 """
 
+import asyncio
 import time
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from aiokafka.conn import collect_hosts
-from aiokafka.errors import IncompatibleBrokerVersion, KafkaConnectionError, KafkaError
-from aiokafka.protocol.admin import (
-    ApiVersionRequest,
-    DescribeClientQuotasRequest,
-    SaslAuthenticateRequest,
-    SaslHandShakeRequest,
-)
-from aiokafka.protocol.api import Request, RequestStruct, Response
-from aiokafka.protocol.metadata import MetadataRequest
-from aiokafka.protocol.transaction import InitProducerIdRequest
-from aiokafka.protocol.types import CompactArray, CompactString, Int16, Int32, Int64, Schema, TaggedFields
-
 from lockstep_config.clients.token_source import TokenUnavailable
-from lockstep_kafka.session.aiokafka_client import client_error_text
-from lockstep_kafka.session.newer_versions import OperationsRequest
-from lockstep_kafka.session.sasl_session import SessionConnection
+from lockstep_kafka.messages.message_versions import filled, message
+from lockstep_kafka.messages.metadata_codec import metadata_request
+from lockstep_kafka.wire.connection import Connection
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable, innermost
 from lockstep_rules.clusters.cluster_kind import ApiVersions
 from lockstep_state.kafka.kafka_apis import APIS, UnfitRequest, unfit_requests
 from lockstep_state.kafka.kafka_error_names import error_name
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
-from lockstep_state.kafka.kafka_requests import KafkaRequest
 from lockstep_state.opening_step import OpeningStep
 
-DESCRIBE_QUORUM = 55
 METADATA_TOPIC = "__cluster_metadata"
+
+SAYS_OPERATIONS = range(8, 11)
+"""Versions of Metadata that report what we may do on the cluster (KIP-430)."""
+
+OPERATIONS_NOT_SAID = -(2**31)
+"""The value in place of operations that a broker does not report."""
 
 
 class SessionRefused(Exception):
-    """A connection that was not opened: at which step, why, and the mechanisms that the broker offers, where it said
-    so."""
+    """A connection that was not opened.
+
+    It has the step, the cause, and the SASL mechanisms that the broker offers if it named them.
+    """
 
     def __init__(self, step: OpeningStep, why: str, offered: tuple[str, ...] = ()) -> None:
         super().__init__(why)
@@ -49,19 +44,20 @@ class SessionRefused(Exception):
 
 
 class QuestionRefused(Exception):
-    """A broker did not answer a question. `is_denied`: for lack of a permission. `is_unknown`: its version does not
-    know the question. `is_closed`: it closed the connection instead."""
+    """A request that a broker did not answer.
 
-    def __init__(self, why: str, *, is_denied: bool = False, is_unknown: bool = False, is_closed: bool = False) -> None:
+    `is_denied` is true if a permission is missing, `is_unknown` if the broker does not know the request.
+    """
+
+    def __init__(self, why: str, *, is_denied: bool = False, is_unknown: bool = False) -> None:
         super().__init__(why)
         self.is_denied = is_denied
         self.is_unknown = is_unknown
-        self.is_closed = is_closed
 
 
 @dataclass(frozen=True, slots=True)
 class AdvertisedBroker:
-    """A broker at the address that clients are given."""
+    """A broker with its advertised address."""
 
     id: int
     host: str
@@ -70,7 +66,10 @@ class AdvertisedBroker:
 
 @dataclass(frozen=True, slots=True)
 class QuotaEntry:
-    """Quotas of one entity. `user` and `client_id` None: the entity does not name one; "": its default."""
+    """Quotas of one entity.
+
+    A `user` or `client_id` of None is not part of the entity. "" is the default of that kind.
+    """
 
     user: str | None
     client_id: str | None
@@ -79,210 +78,182 @@ class QuotaEntry:
 
 @dataclass(frozen=True, slots=True)
 class ClockReading:
-    """The time of day of a node, compared with ours. `ahead_ms`: how far it is ahead, give or take `error_ms`."""
+    """The clock of a node compared with ours.
+
+    It is `ahead_ms` ahead, give or take `error_ms`.
+    """
 
     node: str
     ahead_ms: float
     error_ms: float
 
 
-class QuorumAnswer(Response):  # type: ignore[misc]  # aiokafka has no annotations
-    """Version 1 (KIP-836), which brokers of 3.3 and newer know."""
+class BrokerSession:
+    """A connection to one broker, which `open` opens and the caller closes."""
 
-    API_KEY = DESCRIBE_QUORUM
-    API_VERSION = 1
-    _REPLICAS = CompactArray(
-        ("replica_id", Int32),
-        ("log_end_offset", Int64),
-        ("last_fetch_timestamp", Int64),
-        ("last_caught_up_timestamp", Int64),
-        ("tags", TaggedFields),
-    )
-    SCHEMA = Schema(
-        ("error_code", Int16),
-        (
-            "topics",
-            CompactArray(
-                ("topic_name", CompactString("utf-8")),
-                (
-                    "partitions",
-                    CompactArray(
-                        ("partition_index", Int32),
-                        ("error_code", Int16),
-                        ("leader_id", Int32),
-                        ("leader_epoch", Int32),
-                        ("high_watermark", Int64),
-                        ("current_voters", _REPLICAS),
-                        ("observers", _REPLICAS),
-                        ("tags", TaggedFields),
-                    ),
-                ),
-                ("tags", TaggedFields),
-            ),
-        ),
-        ("tags", TaggedFields),
-    )
-
-
-class QuorumQuestion(RequestStruct):  # type: ignore[misc]  # aiokafka has no annotations
-    """About the quorum of the cluster's metadata."""
-
-    FLEXIBLE_VERSION = True
-    API_KEY = DESCRIBE_QUORUM
-    API_VERSION = 1
-    RESPONSE_TYPE = QuorumAnswer
-    SCHEMA = Schema(
-        (
-            "topics",
-            CompactArray(
-                ("topic_name", CompactString("utf-8")),
-                ("partitions", CompactArray(("partition_index", Int32), ("tags", TaggedFields))),
-                ("tags", TaggedFields),
-            ),
-        ),
-        ("tags", TaggedFields),
-    )
-
-
-class QuorumRequest(Request[QuorumQuestion]):  # type: ignore[misc]  # aiokafka has no annotations
-    """About the quorum of the cluster's metadata."""
-
-    API_KEY = DESCRIBE_QUORUM
-
-    def build(self, request_struct_class: type[QuorumQuestion]) -> QuorumQuestion:
-        """The question as aiokafka sends it."""
-        return request_struct_class([(METADATA_TOPIC, [(0, {})], {})], {})
-
-
-def bootstrap_addresses(properties: Mapping[str, str]) -> list[tuple[str, int]]:
-    """Return host and port of each bootstrap server, in the order of the file."""
-    return [(host, port) for host, port, _ in collect_hosts(properties["bootstrap.servers"], randomize=False)]
-
-
-class BrokerSession(SessionConnection):
-    """A connection to one broker. Open it with `open`, and close it."""
-
-    step = OpeningStep.CONNECTION
-    """The last step that began."""
-
-    offered: tuple[str, ...] = ()
-    """SASL mechanisms that the broker has; empty without SASL."""
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.offered = connection.offered
+        """SASL mechanisms that the broker has. The tuple is empty without SASL."""
 
     @classmethod
     async def open(cls, host: str, port: int, settings: Mapping[str, Any]) -> "BrokerSession":
-        """Connect and log in. `settings` are aiokafka's (`client_settings.aiokafka_connection`, and time-outs). Raises
-        SessionRefused."""
-        session = cls(host, port, **settings)
+        """Connect and log in.
+
+        Args:
+            host: The host of the broker.
+            port: The port of the broker.
+            settings: The settings of a connection (`client_settings.wire_connection`).
+
+        Raises:
+            SessionRefused: The connection was not opened.
+        """
+        connection = Connection(host, port, **settings)
+        connection.question_s = settings["opening_s"]
         try:
-            await session.connect()
+            await connection.connect()
         except TokenUnavailable as exc:
-            raise SessionRefused(OpeningStep.TOKEN, str(exc), session.offered) from exc
-        except (OSError, TimeoutError, KafkaError, EOFError, AssertionError) as exc:
-            raise SessionRefused(session.step, _innermost(exc), session.offered) from exc
-        session.step = OpeningStep.OPEN
-        return session
+            raise SessionRefused(OpeningStep.TOKEN, str(exc), connection.offered) from exc
+        except (OSError, TimeoutError) as exc:
+            raise SessionRefused(connection.step, innermost(exc), connection.offered) from exc
+        return cls(connection)
 
-    async def _do_version_lookup(self) -> None:
-        self.step = OpeningStep.VERSIONS
-        await super()._do_version_lookup()
+    def close(self) -> "asyncio.Future[None]":
+        """Close the connection.
 
-    async def _do_sasl_handshake(self) -> None:
-        self.step = OpeningStep.MECHANISM
-        await super()._do_sasl_handshake()
-
-    def send(self, request: Any, expect_response: bool = True) -> Awaitable[Any]:
-        if isinstance(request, SaslAuthenticateRequest):
-            self.step = OpeningStep.CREDENTIALS
-        sent = super().send(request, expect_response)
-        return self._noting_mechanisms(sent) if isinstance(request, SaslHandShakeRequest) else sent
-
-    async def _noting_mechanisms(self, sent: Awaitable[Any]) -> Any:
-        answer = await sent
-        self.offered = tuple(answer.enabled_mechanisms or ())
-        return answer
+        Returns:
+            A future that is done when the socket is closed.
+        """
+        return self._connection.close()
 
     @property
     def is_broker(self) -> bool:
-        """Whether clients are served here: a KRaft controller has no Metadata."""
-        return APIS["metadata"].key in self._versions
+        """Return whether this is a broker for clients: a KRaft controller has no Metadata."""
+        return APIS["metadata"].key in self._connection.versions
 
     @property
     def versions(self) -> ApiVersions:
         """Return the versions of each request that the broker announces."""
-        return dict(self._versions)
+        return self._connection.versions
 
     def unfit_requests(self, required: Iterable[str]) -> tuple[UnfitRequest, ...]:
         """Return those of the required requests (of `kafka_apis.APIS`) that this broker knows in no version of ours."""
-        return unfit_requests(self._versions, required)
+        return unfit_requests(self._connection.versions, required)
 
     async def metadata(self) -> tuple[str, tuple[AdvertisedBroker, ...]]:
-        """The cluster's id, and its brokers as they are advertised. Raises QuestionRefused."""
-        answer = await self._ask(MetadataRequest([]))
-        found = sorted((int(one[0]), str(one[1]), int(one[2])) for one in answer.brokers)
-        return str(answer.cluster_id), tuple(AdvertisedBroker(*one) for one in found)
+        """Return the cluster's id, and its brokers with their advertised addresses, sorted by id.
+
+        Raises:
+            QuestionRefused: The broker did not answer.
+        """
+        answer = await self._ask("metadata", lambda m: metadata_request(m.MetadataRequest.__version__, []))
+        brokers = sorted((int(broker.node_id), str(broker.host), int(broker.port)) for broker in answer.brokers)
+        return str(getattr(answer, "cluster_id", None)), tuple(AdvertisedBroker(*broker) for broker in brokers)
 
     async def says_cluster_operations(self) -> bool:
-        """Return whether the broker says what we may do on the cluster. Raises QuestionRefused."""
-        try:
-            return bool((await self._ask(OperationsRequest())).says_cluster_operations)
-        except QuestionRefused as refused:
-            if refused.is_unknown:
-                return False
-            raise
+        """Return whether the broker reports what we may do on the cluster.
 
-    async def producer_id_code(self) -> int:
-        """Return the error code of an answer to InitProducerId. Raises QuestionRefused."""
-        return int((await self._ask(InitProducerIdRequest(None, 0))).error_code)
+        Raises:
+            QuestionRefused: The broker did not answer.
+        """
+        oldest, newest = self._connection.versions.get(APIS["metadata"].key, (0, -1))
+        version = min(newest, SAYS_OPERATIONS[-1])
+        if version < max(oldest, SAYS_OPERATIONS[0]):
+            return False
+        request = filled(
+            message("metadata", version, "request").MetadataRequest,
+            topics=(),
+            allow_auto_topic_creation=False,
+            include_cluster_authorized_operations=True,
+            include_topic_authorized_operations=False,
+        )
+        answer = await self._call(request)
+        return bool(answer.cluster_authorized_operations != OPERATIONS_NOT_SAID)
 
     async def round_trips(self, count: int) -> tuple[float, ...]:
-        """Seconds that so many small requests took, one after the other. Raises QuestionRefused."""
-        found = []
+        """Return the seconds that each of so many small requests took, one after the other.
+
+        Raises:
+            QuestionRefused: The broker did not answer.
+        """
+        seconds = []
         for _ in range(count):
             began = time.perf_counter()
-            await self._ask(ApiVersionRequest())
-            found.append(time.perf_counter() - began)
-        return tuple(found)
+            await self._ask("api_versions", lambda m: m.ApiVersionsRequest())
+            seconds.append(time.perf_counter() - began)
+        return tuple(seconds)
 
     async def quotas(self) -> tuple[QuotaEntry, ...]:
-        """Every client quota of the cluster. Raises QuestionRefused; it needs DescribeConfigs on the cluster."""
-        answer = await self._ask(DescribeClientQuotasRequest([], False))
-        _check(answer.error_code, answer.error_message)
-        return tuple(_quota_entry(*entry) for entry in answer.entries or ())
+        """Return every client quota of the cluster.
+
+        Raises:
+            QuestionRefused: The broker did not answer, or DescribeConfigs on the cluster is missing.
+        """
+        answer = await self._ask(
+            "describe_client_quotas", lambda m: m.DescribeClientQuotasRequest(components=(), strict=False)
+        )
+        _check(int(answer.error_code), answer.error_message)
+        return tuple(_quota_entry(entry) for entry in answer.entries or ())
 
     async def controller_clock(self) -> ClockReading:
-        """The clock of the active controller, which says the time in its answer (KRaft, Kafka 3.3). Raises
-        QuestionRefused; it needs Describe on the cluster."""
+        """Return the clock of the active controller, which is in its answer (KRaft, Kafka 3.3).
+
+        Raises:
+            QuestionRefused: The broker did not answer, Describe on the cluster is missing, or the answer has no time.
+        """
+
+        def request(m: Any) -> Any:
+            topic = m.TopicData(topic_name=METADATA_TOPIC, partitions=(m.PartitionData(partition_index=0),))
+            return m.DescribeQuorumRequest(topics=(topic,))
+
         before = time.time()
-        answer = await self._ask(QuorumRequest())
+        answer = await self._ask("describe_quorum", request)
         after = time.time()
-        _check(answer.error_code)
-        for _, partitions, _ in answer.topics:
-            for _, code, leader, _, _, voters, _, _ in partitions:
-                _check(code)
-                at_ms = next((voter[3] for voter in voters if voter[0] == leader), -1)
-                if at_ms > 0:
-                    return clock_reading(f"controller {leader}", at_ms, before, after)
+        _check(int(answer.error_code))
+        for partition in (partition for topic in answer.topics for partition in topic.partitions):
+            _check(int(partition.error_code))
+            leader = int(partition.leader_id)
+            caught_up = (
+                voter.last_caught_up_timestamp for voter in partition.current_voters if voter.replica_id == leader
+            )
+            at_ms = int(next(caught_up, -1))
+            if at_ms > 0:
+                return clock_reading(f"controller {leader}", at_ms, before, after)
         raise QuestionRefused("the active controller does not say its time")
 
-    async def _ask(self, request: Any) -> Any:
+    async def _ask(self, api: str, request: Callable[[Any], Any]) -> Any:
+        """Return the answer to a request that is made with kio's module of the newest version in common."""
         try:
-            return await self.send(request)
-        except (NotImplementedError, IncompatibleBrokerVersion) as exc:
-            name = KafkaRequest(request.API_KEY).kafka_name
-            raise QuestionRefused(f"the broker knows {name} in no version of ours", is_unknown=True) from exc
-        except (OSError, TimeoutError, KafkaError, EOFError) as exc:
-            raise QuestionRefused(_innermost(exc), is_closed=isinstance(exc, KafkaConnectionError)) from exc
+            version = self._connection.version(api)
+        except BrokerUnreachable as exc:  # also raised by a controller, which has no Metadata
+            why = f"the broker knows {APIS[api].name} in no version of ours"
+            raise QuestionRefused(why, is_unknown=True) from exc
+        return await self._call(request(message(api, version, "request")))
+
+    async def _call(self, entity: Any) -> Any:
+        try:
+            return await self._connection.call(entity)
+        except OSError as exc:
+            raise QuestionRefused(innermost(exc)) from exc
 
 
 def clock_reading(node: str, at_ms: float, before_s: float, after_s: float) -> ClockReading:
-    """What a node's time of day says of its clock. It was read between two of our own, in Unix seconds."""
+    """Return the clock of a node.
+
+    Args:
+        node: The name of the node.
+        at_ms: The node's time in Unix milliseconds.
+        before_s: Our time before it was read, in Unix seconds.
+        after_s: Our time after it was read, in Unix seconds.
+    """
     ours_ms = (before_s + after_s) * 500
     return ClockReading(node, at_ms - ours_ms, abs(after_s - before_s) * 500)
 
 
-def _quota_entry(entity: Any, values: Any) -> QuotaEntry:
-    names = {kind: name or "" for kind, name in entity}
-    return QuotaEntry(names.get("user"), names.get("client-id"), {str(key): float(value) for key, value in values})
+def _quota_entry(entry: Any) -> QuotaEntry:
+    names = {str(entity.entity_type): entity.entity_name or "" for entity in entry.entity}
+    values = {str(value.key): float(value.value) for value in entry.values}
+    return QuotaEntry(names.get("user"), names.get("client-id"), values)
 
 
 def _check(code: int, message: str | None = None) -> None:
@@ -291,9 +262,3 @@ def _check(code: int, message: str | None = None) -> None:
             " ".join(filter(None, (message, f"({error_name(code)})"))),
             is_denied=code == KafkaErrorCode.CLUSTER_AUTHORIZATION_FAILED,
         )
-
-
-def _innermost(exc: BaseException) -> str:
-    while exc.__cause__ is not None:
-        exc = exc.__cause__
-    return client_error_text(exc)

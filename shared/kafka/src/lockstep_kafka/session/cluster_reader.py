@@ -1,28 +1,29 @@
-"""Ask a cluster which requests it knows: every broker is asked, where it is advertised."""
+"""The requests that a cluster knows, asked of every broker at its advertised address."""
 
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lockstep_config.flow.client_settings import aiokafka_connection
-from lockstep_kafka.session.broker_session import BrokerSession, SessionRefused, bootstrap_addresses
+from lockstep_config.flow.client_settings import wire_connection
+from lockstep_kafka.session.broker_session import BrokerSession, SessionRefused
+from lockstep_kafka.wire.cluster import bootstrap_addresses
 from lockstep_rules.clusters.cluster_capabilities import shared_versions
 from lockstep_rules.clusters.cluster_kind import ApiVersions, guess_cluster_kind
 
 ASKED_AT_MOST = 16
-"""Brokers of a cluster that are asked. Those of one cluster seldom differ."""
+"""Largest number of brokers of a cluster that are asked. Brokers of one cluster seldom differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterReading:
-    """What the brokers of one cluster announce."""
+    """The request versions that the brokers of one cluster announce."""
 
     cluster_id: str
     kind: str
-    """What it looks like, for people."""
+    """The guessed kind of cluster, for people."""
     versions: ApiVersions
-    """Those that every broker knows that was asked."""
+    """Versions that every broker knows that was asked."""
 
 
 async def read_cluster_versions(properties: Mapping[str, str], client_id: str, timeout_s: float) -> ClusterReading:
@@ -30,7 +31,7 @@ async def read_cluster_versions(properties: Mapping[str, str], client_id: str, t
 
     Args:
         properties: Java properties of a client.
-        client_id: By which brokers know it.
+        client_id: The client id for the brokers.
         timeout_s: Seconds that each connection and each answer may take.
 
     Raises:
@@ -54,28 +55,25 @@ async def read_cluster_versions(properties: Mapping[str, str], client_id: str, t
 
 
 async def says_cluster_operations(properties: Mapping[str, str], client_id: str, timeout_s: float) -> bool:
-    """Return whether the first bootstrap server that answers says what a client may do on the cluster, be it nothing.
+    """Return whether the first bootstrap server that answers reports what a client may do on the cluster.
 
-    Raises SessionRefused and OSError, as `read_cluster_versions`, and QuestionRefused.
+    A report of no operation counts too.
+
+    Raises:
+        SessionRefused: No bootstrap server lets us in.
+        QuestionRefused: The server did not answer the request.
+        OSError: Certificates cannot be read.
     """
-    session = await open_first_session(properties, client_id, timeout_s)
+    arguments = await _arguments(properties, client_id, timeout_s)
+    session = await _open_first(bootstrap_addresses(properties), arguments)
     try:
         return await session.says_cluster_operations()
     finally:
         session.close()
 
 
-async def open_first_session(properties: Mapping[str, str], client_id: str, timeout_s: float) -> BrokerSession:
-    """Return an open session with the first bootstrap server that answers.
-
-    Raises SessionRefused and OSError, as `read_cluster_versions`.
-    """
-    return await _open_first(bootstrap_addresses(properties), await _arguments(properties, client_id, timeout_s))
-
-
 async def _arguments(properties: Mapping[str, str], client_id: str, timeout_s: float) -> dict[str, Any]:
-    settings = await asyncio.to_thread(aiokafka_connection, properties)
-    return {"client_id": client_id, "request_timeout_ms": round(timeout_s * 1000), "max_idle_ms": None, **settings}
+    return await asyncio.to_thread(wire_connection, properties, client_id, timeout_s)
 
 
 async def _open_first(servers: list[tuple[str, int]], arguments: Mapping[str, Any]) -> BrokerSession:

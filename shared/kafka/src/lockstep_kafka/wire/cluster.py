@@ -1,4 +1,4 @@
-"""A cluster as a slot sees it: who leads which partition, and connections to the leaders."""
+"""A cluster as a slot sees it: the leaders of partitions, and connections to the leaders."""
 
 import asyncio
 import base64
@@ -6,24 +6,18 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from uuid import UUID
 
-from lockstep_config.clients.librdkafka import max_idle_ms
-from lockstep_config.flow.client_settings import aiokafka_connection
-from lockstep_kafka.wire.connection import (
-    BrokerUnreachable,
-    Connection,
-    ProtocolUnfitError,
-    TopicDeletedError,
-)
+from lockstep_config.flow.client_settings import wire_connection
+from lockstep_kafka.messages.message_versions import filled, message
+from lockstep_kafka.messages.metadata_codec import PartitionLeader, metadata_request, read_topics
+from lockstep_kafka.messages.request_size import RequestSize
+from lockstep_kafka.wire.connection import Connection
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable, ProtocolUnfitError, TopicDeletedError
 from lockstep_kafka.wire.error_codes import LED_ELSEWHERE
 from lockstep_kafka.wire.link_bytes import LinkBytes
-from lockstep_kafka.wire.message_versions import filled, message
-from lockstep_kafka.wire.metadata_codec import metadata_request, read_topics
-from lockstep_kafka.wire.request_size import RequestSize
 from lockstep_kafka.wire.throttle_notice import ThrottleNotice
 from lockstep_kafka.wire.timeouts import USUAL, Timeouts, timeouts_from
 from lockstep_kafka.wire.unsupported_requests import UnsupportedRequests
@@ -34,35 +28,31 @@ from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 from lockstep_state.offsets import TopicPartition
 
 CONSUMER, DEBUGGING = -1, -2
-"""Replica ids of offset requests: a consumer gets replicated offsets, a debugger all (`kafka-wire.md` §2)."""
+"""Replica ids of ListOffsets: a consumer gets replicated offsets, a debugger all (`kafka-wire.md` §2)."""
 
 EARLIEST, LATEST = -2, -1
-"""Timestamps of offset requests that mean an end of the log."""
+"""Timestamps of ListOffsets that stand for the two ends of the log."""
 
 BUFFERS = {"receive.buffer.bytes": socket.SO_RCVBUF, "send.buffer.bytes": socket.SO_SNDBUF}
 WITH_ISOLATION = 2
 """The first version of ListOffsets that knows the last stable offset."""
 
 UNKNOWN_TOPIC = (KafkaErrorCode.NONE, 0, None)
-"""What is known of a topic that no metadata answer has named."""
+"""The entry of a topic that no metadata answer has named."""
 
 SYSTEMS_CHOICE = "-1"
-"""The system sizes a socket's buffers itself, as the line asks for it. Java's clients have 64 and 128 KiB by default,
-which is too little for a far broker."""
+"""The value by which the system sizes a socket's buffers, as the network line requires.
 
-
-@dataclass(frozen=True, slots=True)
-class PartitionLeader:
-    """The leader of a partition in the newest metadata."""
-
-    broker: int
-    epoch: int
-    topic_id: UUID | None
+Java's clients have 64 and 128 KiB by default, which is too little for a far broker.
+"""
 
 
 class KafkaProtocolError(RetriableError):
-    """A broker answered with an error code; `code` is Kafka's number. `needs` is what the request needs there: kind of
-    the resource, its name, and the operation, in the words of `lockstep_config.credentials.permissions`."""
+    """An error code in a broker's answer.
+
+    `code` is Kafka's number. `needs` is what the request needs there: the kind of the resource, its name, and the
+    operation, in the words of `lockstep_config.credentials.permissions`.
+    """
 
     def __init__(self, code: int, about: str, alias: str = "", needs: tuple[str, str, str] | None = None) -> None:
         super().__init__(f"{about}: {error_name(code)}")
@@ -72,7 +62,10 @@ class KafkaProtocolError(RetriableError):
 
 
 class ClusterClient:
-    """Leaders and connections of one cluster. One instance belongs to one event loop."""
+    """The leaders and connections of one cluster.
+
+    One instance belongs to one event loop.
+    """
 
     def __init__(
         self,
@@ -82,7 +75,15 @@ class ClusterClient:
         buffers: Mapping[int, int] | None = None,
         timeouts: Timeouts = USUAL,
     ) -> None:
-        """`settings` are aiokafka's for each connection, `buffers` sizes of its socket's (`Connection.open`)."""
+        """Prepare a client without a connection.
+
+        Args:
+            alias: The alias of the cluster.
+            bootstrap: Host and port of each bootstrap server.
+            settings: The settings of each connection.
+            buffers: The sizes of each socket's buffers (`Connection.open`).
+            timeouts: The limits of connections and requests.
+        """
         self.alias = alias
         self.timeouts = timeouts
         self.bootstrap = ",".join(f"{host}:{port}" for host, port in bootstrap)
@@ -90,9 +91,9 @@ class ClusterClient:
         self._settings = dict(settings)
         self._buffers = dict(buffers or {})
         self.quota = ThrottleNotice()
-        """What brokers say of quotas that we are over."""
+        """The notice of quotas that we are over."""
         self.request_size = RequestSize()
-        """How large requests with batches may be."""
+        """The limit of requests with batches."""
         self.unsupported = UnsupportedRequests()
         """The requests that brokers turned out not to support."""
         self._answered: tuple[str, int] | None = None
@@ -101,15 +102,21 @@ class ClusterClient:
         self.links = LinkBytes()
         self._leaders: dict[TopicPartition, PartitionLeader] = {}
         self._topics: dict[str, tuple[int, int, UUID | None]] = {}
-        """By the last metadata answer about it: its error code, its number of partitions, its id."""
+        """Error code, number of partitions and id of each topic, from the last metadata answer about it."""
         self._connections: dict[tuple[int, str], Connection] = {}
         self._opening: dict[tuple[int, str], asyncio.Lock] = {}
         self.cluster_id = ""
 
     async def refresh(self, topics: Iterable[str]) -> None:
-        """Ask for the metadata of these topics, of any broker that answers. It asks the last one that did, then all
-        that are known, then each bootstrap address. Raises BrokerUnreachable naming every address that was tried, and
-        ProtocolUnfitError if one of them answers and is too old. Never creates a topic."""
+        """Fetch the metadata of these topics and the list of brokers from any broker that answers.
+
+        Without topics it fetches the brokers alone. It tries the last broker that answered, then all known brokers,
+        then each bootstrap address. It never creates a topic.
+
+        Raises:
+            BrokerUnreachable: No broker answered. The text names every address that was tried.
+            ProtocolUnfitError: No broker served the request, and one of them is too old.
+        """
         wanted, unfit = sorted(set(topics)), None
         tried: list[str] = []
         last = [address for address in self._brokers.values() if address == self._answered]
@@ -126,9 +133,18 @@ class ClusterClient:
                 unfit = exc if isinstance(exc, ProtocolUnfitError) else unfit
         raise unfit or BrokerUnreachable("; ".join(tried), self.alias)
 
+    @property
+    def brokers(self) -> tuple[int, ...]:
+        """The ids of the brokers in the last metadata answer, sorted."""
+        return tuple(sorted(self._brokers))
+
     async def topic_names(self) -> list[str]:
-        """Every topic that we may describe. Raises BrokerUnreachable."""
-        await self.refresh([])  # so that whom we ask is up
+        """Return every topic that we may describe.
+
+        Raises:
+            BrokerUnreachable: No broker answered.
+        """
+        await self.refresh([])  # so the broker that is asked is up
         connection = await self.any_connection()
         answer = await connection.call(metadata_request(connection.version("metadata"), None))
         return [str(topic.name) for topic in answer.topics if topic.name is not None]
@@ -145,14 +161,22 @@ class ClusterClient:
                 self._leaders[topic.name, number] = PartitionLeader(broker, epoch, topic.topic_id)
 
     def leader(self, tp: TopicPartition) -> PartitionLeader | None:
-        """The leader of the partition, or None: not known, no leader just now, or no such topic."""
+        """Return the leader of the partition.
+
+        None means that the leader is not known, that the partition has none now, or that the topic does not exist.
+        """
         return self._leaders.get(tp)
 
     def require_leader(self, tp: TopicPartition) -> PartitionLeader:
-        """As `leader`; raises BrokerUnreachable where there is none."""
+        """Return the leader of the partition.
+
+        Raises:
+            TopicDeletedError: The topic does not exist.
+            BrokerUnreachable: The partition has no leader, or its leader is not known.
+        """
         leader = self._leaders.get(tp)
         if leader is None:
-            # The metadata hides who leads what we may not describe.
+            # The metadata hides the leaders of topics that we may not describe.
             trouble = self.trouble(tp[0])
             if trouble == KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise TopicDeletedError(self.alias, tp[0])
@@ -163,9 +187,14 @@ class ClusterClient:
 
     @asynccontextmanager
     async def led(self, tp: TopicPartition) -> AsyncIterator[PartitionLeader]:
-        """The partition's leader, to ask it something. If none is known, the cluster is asked. After any trouble
-        inside, the leader is forgotten, for by then another may lead: the next try finds out. Raises
-        BrokerUnreachable."""
+        """Give the partition's leader for a request, from the metadata if it is not known yet.
+
+        After any error inside, the leader is forgotten, because another broker may lead by then. The next try finds
+        out.
+
+        Raises:
+            BrokerUnreachable: There is no leader.
+        """
         if tp not in self._leaders:
             await self.refresh([tp[0]])
         leader = self.require_leader(tp)
@@ -176,34 +205,49 @@ class ClusterClient:
             raise
 
     def refused(self, tp: TopicPartition, code: int, about: str, needs: str) -> KafkaProtocolError:
-        """The error of an answer about the partition, `needs` being the operation on its topic that it takes. If
-        another broker may lead by now, none counts as the leader until the metadata is asked for again."""
+        """Return the error for an answer about the partition.
+
+        If another broker may lead by now, the leader is forgotten until the metadata is fetched again.
+
+        Args:
+            tp: The partition.
+            code: The error code of the answer.
+            about: The beginning of the error's text.
+            needs: The operation on the topic that the request needs.
+        """
         if code in LED_ELSEWHERE:
             self._leaders.pop(tp, None)
         return KafkaProtocolError(code, about, self.alias, ("topic", tp[0], needs))
 
     def partitions(self, topic: str) -> int:
-        """How many partitions the topic had in the last metadata answer; 0 where the topic is not known."""
+        """Return the number of partitions in the last metadata answer; 0 if the topic is not known."""
         return self._topics.get(topic, UNKNOWN_TOPIC)[1]
 
     def topic_id(self, tp: TopicPartition) -> str:
-        """The id of the partition's topic as Kafka prints it, as the metadata said last; "" where that is not
-        known."""
+        """Return the id of the partition's topic as Kafka prints it, from the last metadata; "" if it is not known."""
         topic_id = self._topics.get(tp[0], UNKNOWN_TOPIC)[2]
         return "" if topic_id is None else base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
 
     def trouble(self, topic: str) -> int:
-        """The error code of the topic in the last metadata answer; 0: none."""
+        """Return the error code of the topic in the last metadata answer; 0 if there was none."""
         return self._topics.get(topic, UNKNOWN_TOPIC)[0]
 
     async def connection(self, broker: int, purpose: str) -> Connection:
-        """The open connection for this purpose to a broker. Raises BrokerUnreachable."""
+        """Return the connection to a broker for this purpose, and open it if none is open.
+
+        Raises:
+            BrokerUnreachable: The broker is not in the metadata, or cannot be connected to.
+        """
         if broker not in self._brokers:
             raise BrokerUnreachable(f"broker {broker} is not in the metadata", self.alias)
         return await self._open((broker, purpose), self._brokers[broker])
 
     async def any_connection(self) -> Connection:
-        """A connection to whichever broker is first in the metadata. Raises BrokerUnreachable."""
+        """Return a connection to the first broker in the metadata.
+
+        Raises:
+            BrokerUnreachable: The metadata has no broker, or it cannot be connected to.
+        """
         if not self._brokers:
             raise BrokerUnreachable("no broker in the metadata", self.alias)
         return await self.connection(min(self._brokers), "ask")
@@ -229,7 +273,7 @@ class ClusterClient:
                     self._close_idle(address)  # the broker answers a new connection at once, so it was not slow
                 connection.alias, connection.link = self.alias, self.links.of_rack(self._racks.get(address, ""))
                 try:
-                    for api in OF_BOTH:  # at once: what copies would only lose its connection
+                    for api in OF_BOTH:  # check now: a copy would only lose its connection later
                         connection.version(api)
                 except BrokerUnreachable:
                     connection.close()
@@ -242,14 +286,19 @@ class ClusterClient:
             return connection
 
     def _close_idle(self, address: tuple[str, int]) -> None:
-        """Close the idle connections to a broker of which one had no answer. They are most likely dead too, and each
-        would be waited for."""
+        """Close the idle connections to a broker after one of them had no answer.
+
+        They are most likely dead too, and each would be waited for.
+        """
         for connection in self._connections.values():
             if _leads_to(address, connection) and not connection.unanswered:
                 connection.close()
 
     async def close(self) -> None:
-        """Close every connection; outstanding questions fail."""
+        """Close every connection.
+
+        Requests in flight fail.
+        """
         closing = [c.close() for c in self._connections.values() if not c.closed]
         self._connections.clear()
         for done in closing:
@@ -259,9 +308,16 @@ class ClusterClient:
     async def end_offset(
         self, tp: TopicPartition, *, timestamp: int = LATEST, replica_id: int = CONSUMER, committed: bool = False
     ) -> int:
-        """The partition's log end (-1), log start (-2) or the first offset at a timestamp in ms, as its leader says.
-        The log end is the high watermark; for `committed` it is the last stable offset. For a DEBUGGING replica it is
-        where the leader's own log ends. Raises KafkaProtocolError, BrokerUnreachable."""
+        """Return an offset of the partition's log, from its leader.
+
+        `timestamp` -1 asks for the log end, and -2 for the log start. Any other asks for the first offset at or after
+        that time in ms, and the result is -1 if there is none. The log end is the high watermark; for `committed` it is
+        the last stable offset. For a DEBUGGING replica it is the end of the leader's own log.
+
+        Raises:
+            KafkaProtocolError: The leader answered with an error code.
+            BrokerUnreachable: There is no leader, or it does not answer.
+        """
 
         def request(m: Any, _: PartitionLeader) -> Any:
             partition = filled(
@@ -283,9 +339,21 @@ class ClusterClient:
         purpose: str = "ask",
         oldest: int = 0,
     ) -> Any:
-        """Return what the partition's leader answers to a request about it alone, which is made with kio's module of
-        the version. `needs`: the operation on the topic. `purpose`: of the connection. `oldest`: the first version that
-        serves. Raises KafkaProtocolError, BrokerUnreachable."""
+        """Return the answer of the partition's leader to a request about this partition alone.
+
+        Args:
+            tp: The partition.
+            api: The name of the request in `kafka_apis.APIS`.
+            request: A function that makes the request with kio's module of the version.
+            what: What is asked for, for errors.
+            needs: The operation on the topic that the request needs.
+            purpose: The purpose of the connection.
+            oldest: The first version that serves.
+
+        Raises:
+            KafkaProtocolError: The leader answered with an error code.
+            BrokerUnreachable: There is no leader, or it does not answer.
+        """
         leader = self.require_leader(tp)
         connection = await self.connection(leader.broker, purpose)
         answer = await connection.call(request(message(api, connection.version(api, oldest), "request"), leader))
@@ -296,21 +364,35 @@ class ClusterClient:
         return found
 
 
-def connect_cluster(alias: str, properties: Mapping[str, str], client_id: str) -> ClusterClient:
-    """The cluster that a client's Java properties point at (`bootstrap.servers`, security, socket buffers,
-    time-outs). Reads certificate files now; raises BrokerUnreachable where they do not serve."""
-    bootstrap = [_address(entry) for entry in properties["bootstrap.servers"].split(",") if entry.strip()]
+def connect_cluster(
+    alias: str, properties: Mapping[str, str], client_id: str, timeouts: Timeouts | None = None
+) -> ClusterClient:
+    """Return a client for the cluster in a client's Java properties (`bootstrap.servers`, security, socket buffers).
+
+    Certificate files are read now.
+
+    Args:
+        alias: The alias of the cluster.
+        properties: A client's Java properties.
+        client_id: The client id for the brokers.
+        timeouts: The limits of connections and requests. None means those of the properties.
+
+    Raises:
+        BrokerUnreachable: The certificate files cannot be used.
+    """
+    timeouts = timeouts or timeouts_from(properties)
     try:
-        security = aiokafka_connection(properties)
+        settings = wire_connection(properties, client_id, timeouts.opening_s)
     except OSError as exc:
         raise BrokerUnreachable(f"cluster {alias}: the certificates do not serve: {exc}", alias) from exc
-    timeouts = timeouts_from(properties)
-    opening = {"request_timeout_ms": round(timeouts.opening_s * 1e3), "max_idle_ms": max_idle_ms(properties)}
-    settings = {"client_id": client_id, **opening, **security}
     sizes = {option: int(properties.get(key, SYSTEMS_CHOICE)) for key, option in BUFFERS.items()}
-    return ClusterClient(
-        alias, bootstrap, settings, {option: size for option, size in sizes.items() if size > 0}, timeouts
-    )
+    buffers = {option: size for option, size in sizes.items() if size > 0}
+    return ClusterClient(alias, bootstrap_addresses(properties), settings, buffers, timeouts)
+
+
+def bootstrap_addresses(properties: Mapping[str, str]) -> list[tuple[str, int]]:
+    """Return host and port of each bootstrap server, in the order of the file."""
+    return [_address(entry) for entry in properties["bootstrap.servers"].split(",") if entry.strip()]
 
 
 def _leads_to(address: tuple[str, int], connection: Connection) -> bool:

@@ -1,176 +1,217 @@
-"""One connection to one broker: kio's typed messages over aiokafka's connection.
+"""One connection to one broker, with kio's typed messages: TCP, TLS and SASL, versions, requests and answers.
 
-aiokafka opens the socket and does TLS and SASL, again before a session ends (`lockstep_kafka.session.sasl_session`).
-Its own messages end at Fetch 11 and Produce 8, so requests and answers are kio's. The two requests that are sent for
-every record are written here (`produce_codec.py`, `fetch_codec.py`). Once the connection is open its frames go past
-asyncio's streams (`frame_protocol.py`)."""
+The two requests that are sent for every record are encoded here (`produce_codec.py`, `fetch_codec.py`), all others by
+kio. Frames go past asyncio's streams (`frame_protocol.py`). A login is repeated before its session ends
+(`sasl_session.py`).
+"""
 
 import asyncio
 import socket
-import struct
+import ssl
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from functools import partial
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any
 
-from aiokafka.conn import CloseReason
-from aiokafka.errors import KafkaConnectionError, KafkaError
-
+from lockstep_config.clients.sasl import SaslLogin
 from lockstep_kafka.common.asyncio_util import error_retrieved
-from lockstep_kafka.common.auth_errors import NOT_A_BROKER, login_name, refused_login
-from lockstep_kafka.session.sasl_session import SessionConnection
-from lockstep_kafka.wire.flexible_encoding import NO_TAGS
-from lockstep_kafka.wire.frame_protocol import EncodedRequest, FrameProtocol
+from lockstep_kafka.common.auth_errors import NOT_A_BROKER
+from lockstep_kafka.messages.message_versions import message
+from lockstep_kafka.wire.connection_errors import (
+    BrokerUnreachable,
+    ConnectionClosedError,
+    ProtocolUnfitError,
+    failure_sentence,
+)
+from lockstep_kafka.wire.dial import dial
+from lockstep_kafka.wire.frame_protocol import FrameProtocol
 from lockstep_kafka.wire.link_bytes import LinkCount
-from lockstep_kafka.wire.message_versions import MessageFormat, encoded, message_format
-from lockstep_state.errors import RetriableError
+from lockstep_kafka.wire.request_framing import ANSWER_BYTES, NUMBER, FramedRequest, PendingRequest, RequestFraming
+from lockstep_kafka.wire.sasl_session import SaslSession
 from lockstep_state.kafka.kafka_apis import APIS, NO_VERSIONS, versions_text
-from lockstep_state.reasons.reason import Reason
-from lockstep_state.reasons.reason_catalogue import ReasonCode, format_sentence
-
-_NUMBER = struct.Struct(">i")
-_HEADER = struct.Struct(">hhi")
-"""API, version, number of the request. The client's id comes behind them, then the tags, of which we have none, where a
-version has any."""
-ANSWER_BYTES = 256 * 1024 * 1024
-"""An answer may be longer by so much than what was asked for. A broker sends a batch whole that is larger, and the
-metadata of everything."""
+from lockstep_state.opening_step import OpeningStep
+from lockstep_state.reasons.reason_catalogue import ReasonCode
 
 NO_TIME = timedelta(0)
 
-
-class BrokerUnreachable(RetriableError, ConnectionError):
-    """A broker cannot be reached, refuses us, or went away while it owed an answer. `alias` names the cluster where
-    known, `needs` the permission without which it would not say more (as `KafkaProtocolError`)."""
-
-    def __init__(self, sentence: str, alias: str = "", needs: tuple[str, str, str] | None = None) -> None:
-        super().__init__(sentence)
-        self.alias = alias
-        self.needs = needs
+ANSWERED_S = 40.0
+"""Default seconds for opening a connection, and for each answer of a login."""
 
 
-class ConnectionClosedError(BrokerUnreachable):
-    """The broker closed the connection while it owed an answer."""
+class Connection:
+    """A connection to one broker.
 
-
-class ProtocolUnfitError(BrokerUnreachable):
-    """The broker and we know no version of a request in common, or it does not know the request at all."""
-
-    def __init__(self, alias: str, reason: Reason) -> None:
-        super().__init__(format_sentence(reason), alias)
-        self.reason = reason
-
-
-class TopicDeletedError(BrokerUnreachable):
-    """The partition has no leader, for the cluster has no such topic: it was deleted."""
-
-    def __init__(self, alias: str, topic: str) -> None:
-        super().__init__(f"{topic} is not there", alias)
-        self.topic = topic
-
-
-class _PendingRequest(NamedTuple):
-    """How an answer is read, when it was asked for, and which callback sees it at once. It is in the place of
-    aiokafka's own request object."""
-
-    format: MessageFormat
-    at: float
-    seen: Callable[[Any], None] | None
-    largest: int
-
-    def read(self, frame: memoryview, correlation_id: int) -> Any:
-        """The answer, which must have this correlation id. Raises KafkaConnectionError."""
-        if _NUMBER.unpack_from(frame)[0] != correlation_id:
-            raise KafkaConnectionError("the broker answered another question than the one that was next")
-        return self.format.read_answer(frame)
-
-
-class Connection(SessionConnection):
-    """A connection that also asks kio's messages. Answers come in the order of the questions (the broker mutes a
-    connection until its answer is out), so one connection per outstanding long poll.
+    Answers come in the order of the requests (the broker mutes a connection until its answer is out). So each long poll
+    needs a connection of its own.
 
     An answer may say that we are over a quota, and for how long the broker reads nothing more of this connection
-    (KIP-219). `call` waits for so long. A caller of `ask` checks `throttled_for` before, or awaits `throttle_over`."""
+    (KIP-219). `call` waits for so long. A caller of `ask` checks `throttled_for` before, or awaits `throttle_over`.
 
-    _held: deque[tuple[bytes, int, _PendingRequest, asyncio.Future[Any]]]
-    """What was asked while a login is due, in order."""
+    Args:
+        host: The broker's name or address.
+        port: The broker's port.
+        client_id: The client id for the broker.
+        opening_s: Seconds that opening may take, and each answer of a login.
+        max_idle_s: Seconds without a request or an answer after which the connection is closed. None never closes it.
+        ssl_context: The context of TLS. None connects without TLS.
+        login: The credentials of the SASL login. None connects without SASL.
+        waits_s: Seconds that the broker may keep a request while other requests are behind it.
+    """
 
     alias = ""
-    """The cluster of the broker, as errors name it."""
+    """The alias of the broker's cluster, for errors."""
 
     round_trip_s = 0.0
-    """The shortest time that an answer took: no round trip is longer. 0 until the connection is open."""
+    """The shortest time that an answer took, 0 until the connection is open. No round trip is longer."""
 
     resting_until = 0.0
-    """The moment (of `time.monotonic`) before which nothing is to be asked."""
+    """The time of `time.monotonic` before which no request is to be sent."""
 
     question_s = 30.0
-    """How long `call` waits for an answer."""
+    """Seconds that `call` waits for an answer."""
 
     trusted_s = 30.0
-    """A connection that was silent for so long is tried before it is used: a firewall may have forgotten it."""
-
-    _last_action = inf
-    """When something was asked or answered last. Of the class as well: what was never opened is not silent."""
+    """Seconds of silence after which a connection is tried before it is used: a firewall may have forgotten it."""
 
     trial_s = 1.0
-    """How long that may take. If there is no answer another connection is opened, which costs little."""
+    """Seconds that such a trial may take. If there is no answer another connection is opened, which costs little."""
 
     on_silent: Callable[[], None] | None = None
-    """Called when the connection is given up, for there was no answer."""
+    """A callback for a connection that is given up because there was no answer."""
 
     on_throttled: Callable[[float, float], None] | None = None
-    """Called with the seconds that the broker wants us to stay away, and the moment (of `time.monotonic`)."""
+    """A callback with the seconds for which the broker throttles us, and the time of the answer (`time.monotonic`)."""
+
+    on_closed: Callable[[BaseException | None], None] | None = None
+    """A callback for the end of the connection, called once.
+
+    It gets the cause if the broker or the network ended the connection.
+    """
+
+    step = OpeningStep.CONNECTION
+    """The last step of opening that began."""
+
+    offered: tuple[str, ...] = ()
+    """SASL mechanisms that the broker has. The tuple is empty without SASL."""
+
+    _writer: Any = None
+    """asyncio's transport. It is None if the connection is closed, or not open yet."""
+
+    _gone: "asyncio.Future[None] | None" = None
+    """A future that is done when the socket is closed."""
+
+    _last_action = inf
+    """The time of the last request or answer. A connection that was never opened is not silent."""
 
     @classmethod
     async def open(
         cls, host: str, port: int, settings: Mapping[str, Any], buffers: Mapping[int, int] | None = None
     ) -> "Connection":
-        """Connect, authenticate, learn the broker's versions. `buffers`: sizes of the socket's (SO_RCVBUF, SO_SNDBUF)
-        where they are not to be the system's. Raises BrokerUnreachable with the address and the cause."""
+        """Connect, read the broker's request versions, and log in.
+
+        Args:
+            host: The broker's name or address.
+            port: The broker's port.
+            settings: Keyword arguments of the class.
+            buffers: Sizes of the socket's buffers (SO_RCVBUF, SO_SNDBUF), if the system is not to choose them.
+
+        Raises:
+            BrokerUnreachable: The connection was not opened. The text has the address and the cause.
+        """
         connection = cls(host, port, **settings)
         try:
             await connection.connect()
-        except (OSError, TimeoutError, KafkaError, EOFError) as exc:
-            raise BrokerUnreachable(f"{host}:{port}: {connection._why(exc)}") from exc
+        except (OSError, TimeoutError) as exc:
+            raise BrokerUnreachable(connection._failure(exc)) from exc
         for option, size in (buffers or {}).items():
             connection._writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, option, size)
-        # From now on each answer is taken from the socket by `FrameProtocol`; nothing is on its way at this moment.
-        connection._read_task.cancel()
-        on_lost = partial(connection.close, CloseReason.CONNECTION_BROKEN)
-        frames = FrameProtocol(connection._protocol, connection._answered, on_lost, connection._largest_answer)
-        connection._writer.transport.set_protocol(frames)
         return connection
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._held, self.link = deque(), LinkCount()
-        client = self._client_id.encode()
-        named = struct.pack(f">h{len(client)}s", len(client), client)
-        self._client_id_headers = named, named + NO_TAGS
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        client_id: str,
+        opening_s: float = ANSWERED_S,
+        max_idle_s: float | None = None,
+        ssl_context: ssl.SSLContext | None = None,
+        login: SaslLogin | None = None,
+        waits_s: float = 0.0,
+    ) -> None:
+        self.host = host
+        self.port = port
+        self.link = LinkCount()
+        self._opening_s = opening_s
+        self._max_idle_s = max_idle_s
+        self._idle_check: asyncio.TimerHandle | None = None
+        self._ssl_context = ssl_context
+        self._login = login
+        self._session = None if login is None else SaslSession(self, login, waits_s, self._send_held)
+        self._framing = RequestFraming(client_id)
+        self._versions: dict[int, tuple[int, int]] = {}
+        self._requests: deque[tuple[int, PendingRequest, asyncio.Future[Any]]] = deque()
+        """Requests that were sent and have no answer yet, in order."""
+        self._held: deque[FramedRequest] = deque()
+        """Requests that are held back while a login is due, in order."""
+
+    async def connect(self) -> None:
+        """Connect, read the broker's request versions, and log in.
+
+        `open` calls it.
+
+        Raises:
+            OSError: The connection was not opened. TokenUnavailable and SaslRefused are among these errors.
+            TimeoutError: Opening took too long.
+        """
+        self._gone = asyncio.get_running_loop().create_future()
+        frames = FrameProtocol(self._answered, self._lost, self._note_gone, self._largest_answer)
+        async with asyncio.timeout(self._opening_s):
+            self._writer = await dial(frames, self.host, self.port, self._ssl_context)
+        try:
+            await self._learn_versions()
+            if self._session is not None:
+                await self._session.log_in()
+        except BaseException:
+            self.close()
+            raise
+        self.step = OpeningStep.OPEN
+        if self._max_idle_s is not None:
+            self._check_idle_in(self._max_idle_s, self._max_idle_s)
+
+    async def _learn_versions(self) -> None:
+        self.step = OpeningStep.VERSIONS
+        asked_at = time.monotonic()
+        answer = await self.answer_at_once(message("api_versions", 0, "request").ApiVersionsRequest())
+        self.round_trip_s = time.monotonic() - asked_at
+        self._versions = {int(api.api_key): (int(api.min_version), int(api.max_version)) for api in answer.api_keys}
+
+    def _note_gone(self) -> None:
+        if self._gone is not None and not self._gone.done():
+            self._gone.set_result(None)
+
+    def _lost(self, exc: Exception | None) -> None:
+        if self._writer is not None:
+            self.close(exc or ConnectionResetError("the broker closed the connection"))
 
     def _largest_answer(self) -> int:
-        """Return how long the next answer may be."""
-        asked = self._requests[0][1] if self._requests else None
-        return asked.largest if isinstance(asked, _PendingRequest) else ANSWER_BYTES
+        """Return the largest size of the next answer."""
+        return self._requests[0][1].largest if self._requests else ANSWER_BYTES
 
     def _answered(self, frame: memoryview) -> None:
         if not self._requests:
-            raise KafkaConnectionError("the broker answered a question that was not asked")
+            raise ConnectionError("the broker answered a question that was not asked")
         correlation_id, asked, future = self._requests[0]
-        if not isinstance(asked, _PendingRequest):
-            self._handle_frame(bytes(frame))  # aiokafka's own question: a login
-            return
-        self.link.received += _NUMBER.size + len(frame)
+        self.link.received += NUMBER.size + len(frame)
         entity = asked.read(frame, correlation_id)
         self._requests.popleft()
-        self._note_drained()
+        if self._session is not None and not self._requests:
+            self._session.note_drained()
         self._last_action = now = time.monotonic()
         self.round_trip_s = min(self.round_trip_s, now - asked.at)
-        # The oldest versions say nothing of it: their brokers answer late instead.
+        # The oldest versions have no throttle time: their brokers answer late instead.
         if (throttled_s := getattr(entity, "throttle_time", NO_TIME).total_seconds()) > 0:
             self.rest(throttled_s)
             if self.on_throttled is not None:
@@ -180,19 +221,27 @@ class Connection(SessionConnection):
         try:
             if asked.seen is not None:
                 asked.seen(entity)
-        except Exception as exc:  # noqa: BLE001  # for the task that awaits the answer, as if it had been raised there
+        except Exception as exc:  # noqa: BLE001  # raised in the task that awaits the answer
             future.set_exception(exc)
         else:
             future.set_result(entity)
 
-    async def _do_version_lookup(self) -> None:
-        asked_at = time.monotonic()
-        await super()._do_version_lookup()
-        self.round_trip_s = time.monotonic() - asked_at
+    @property
+    def versions(self) -> dict[int, tuple[int, int]]:
+        """The oldest and the newest version of each request that the broker announces, by API key."""
+        return dict(self._versions)
 
     def version(self, api: str, oldest: int = 0) -> int:
-        """Return the newest version of an API that both sides know. `oldest`: none before it serves. Raises
-        ProtocolUnfitError if there is none."""
+        """Return the newest version of an API that both sides know.
+
+        Args:
+            api: Its name in `kafka_apis.APIS`.
+            oldest: The first version that serves.
+
+        Raises:
+            ProtocolUnfitError: There is no such version.
+            BrokerUnreachable: The other side is a KRaft controller.
+        """
         ours = APIS[api].since(oldest)
         theirs = self._versions.get(ours.key, NO_VERSIONS)
         version = ours.common_version(*theirs)
@@ -215,72 +264,129 @@ class Connection(SessionConnection):
         return APIS[api].common_version(*self._versions.get(APIS[api].key, NO_VERSIONS)) is not None
 
     def ask(self, entity: Any, seen: Callable[[Any], None] | None = None) -> asyncio.Future[Any]:
-        """Send a request, and return its answer's future. It is sent at once unless the connection is to log in again
-        first. The future fails with BrokerUnreachable or KafkaConnectionError when the connection ends first. Raises
-        BrokerUnreachable when the connection is closed already.
+        """Send a request, and return a future for its answer.
 
-        `seen` is given the answer as soon as it is read, a turn of the event loop before any task that awaits the
-        future. The future has what it raises."""
+        The request is sent at once, unless the connection has to log in again first. The future fails with
+        ConnectionClosedError if the connection ends first.
+
+        Args:
+            entity: The request.
+            seen: Called with the answer as soon as it is read, a turn of the event loop before any task that awaits the
+                future. The future gets the error that it raises.
+
+        Raises:
+            BrokerUnreachable: The connection is closed already.
+        """
         if self._writer is None:
             raise BrokerUnreachable(f"{self.host}:{self.port}: the connection is closed")
-        key, version, parts, asked_bytes = entity if isinstance(entity, EncodedRequest) else encoded(entity)
-        correlation_id = self._next_correlation_id()
-        message = message_format(key, version)
-        client_id_header = self._client_id_headers[message.is_flexible]
-        size = _HEADER.size + len(client_id_header) + sum(map(len, parts))
-        frame = b"".join((_NUMBER.pack(size), _HEADER.pack(key, version, correlation_id), client_id_header, *parts))
-        future: asyncio.Future[Any] = self._loop.create_future()
-        pending = _PendingRequest(message, time.monotonic(), seen, asked_bytes + ANSWER_BYTES)
-        asked = (frame, correlation_id, pending, future)
-        self.begin_overdue_login()
-        if self.holding:
-            self._held.append(asked)
-        else:
-            self._put(*asked)
-        return future
+        asked = self._framing.framed(entity, seen)
+        if self._session is not None:
+            self._session.begin_overdue_login()
+            if self._session.is_holding:
+                self._held.append(asked)
+                return asked[-1]
+        self._put(*asked)
+        return asked[-1]
 
-    def _put(self, frame: bytes, correlation_id: int, asked: _PendingRequest, future: asyncio.Future[Any]) -> None:
+    async def answer_at_once(self, entity: Any) -> Any:
+        """Send a request of a login, ahead of those that are held back, and return its answer.
+
+        Raises:
+            ConnectionError: The connection is closed, or ended before the answer.
+            TimeoutError: The answer took too long.
+        """
+        if self._writer is None:
+            raise BrokerUnreachable(f"{self.host}:{self.port}: the connection is closed")
+        asked = self._framing.framed(entity)
+        self._put(*asked)
+        async with asyncio.timeout(self._opening_s):
+            return await asked[-1]
+
+    def _put(self, frame: bytes, correlation_id: int, asked: PendingRequest, future: asyncio.Future[Any]) -> None:
         self._requests.append((correlation_id, asked, future))
         self.link.sent += len(frame)
         self._last_action = time.monotonic()
         try:
             self._writer.write(frame)
         except OSError as exc:
-            future.add_done_callback(error_retrieved)  # the error that is raised here says the same
-            self.close()
+            future.add_done_callback(error_retrieved)  # the same error is raised here
+            self.close(exc)
             raise ConnectionClosedError(f"{self.host}:{self.port}: {exc}") from exc
 
-    def _release(self) -> None:
+    def _send_held(self) -> None:
         while self._held and self._writer is not None:
             self._put(*self._held.popleft())
-        super()._release()
 
-    def close(self, reason: CloseReason | None = None, exc: BaseException | None = None) -> Any:
-        while self._held:
-            error = KafkaConnectionError(f"Connection at {self.host}:{self.port} closed")
-            error.__cause__ = exc
-            future = self._held.popleft()[-1]
-            if not future.done():
-                future.set_exception(error)
-        return super().close(reason, exc)
+    def close(self, cause: BaseException | None = None) -> "asyncio.Future[None]":
+        """Close the connection.
+
+        Requests in flight fail with ConnectionClosedError.
+
+        Args:
+            cause: The error that ended the connection. None means that we close it.
+
+        Returns:
+            A future that is done when the socket is closed.
+        """
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+            if self._idle_check is not None:
+                self._idle_check.cancel()
+            if self._session is not None:
+                self._session.end()
+            self._fail_questions(cause)
+            if self.on_closed is not None:
+                self.on_closed(cause)
+        if self._gone is None:
+            self._gone = asyncio.get_running_loop().create_future()
+            self._gone.set_result(None)
+        return self._gone
+
+    def _fail_questions(self, cause: BaseException | None) -> None:
+        waiting = [request[-1] for request in self._requests] + [request[-1] for request in self._held]
+        self._requests.clear()
+        self._held.clear()
+        for future in filter(lambda future: not future.done(), waiting):
+            error = ConnectionClosedError(self._failure(cause or ConnectionError("the connection is closed")))
+            error.__cause__ = cause
+            future.set_exception(error)
+
+    def _failure(self, exc: BaseException) -> str:
+        return failure_sentence(self.host, self.port, exc, self._login)
+
+    def _check_idle_in(self, seconds: float, max_idle_s: float) -> None:
+        self._idle_check = asyncio.get_running_loop().call_later(seconds, self._close_if_idle, max_idle_s)
+
+    def _close_if_idle(self, max_idle_s: float) -> None:
+        if self.unanswered:  # the limits of answers end it
+            self._check_idle_in(max_idle_s, max_idle_s)
+        elif (left_s := max_idle_s - self.silent_s) > 0:
+            self._check_idle_in(left_s, max_idle_s)
+        else:
+            self.close()
 
     def rest(self, seconds: float) -> None:
-        """Let nothing be asked for so long, because the broker wants it so."""
+        """Let no request be sent for so many seconds, because the broker demands it."""
         self.resting_until = max(self.resting_until, time.monotonic() + seconds)
 
     @property
     def throttled_for(self) -> float:
-        """Seconds for which nothing is to be asked, for we are over a quota; 0: ask."""
+        """Seconds for which no request is to be sent because we are over a quota; 0 if there is no such limit."""
         return max(0.0, self.resting_until - time.monotonic()) if self.resting_until else 0.0
 
     async def throttle_over(self) -> None:
-        """Wait until the connection may be asked something."""
+        """Wait until a request may be sent."""
         while (seconds := self.throttled_for) > 0:
             await asyncio.sleep(seconds)
 
     async def call(self, entity: Any) -> Any:
-        """Ask as soon as that may be, and wait. Raises BrokerUnreachable when no answer comes in time; the connection
-        is then closed, since later answers on it could not come either."""
+        """Send a request as soon as that is allowed, and return its answer.
+
+        Raises:
+            BrokerUnreachable: No answer came in time. The connection is then closed, since later answers on it could
+                not come either.
+        """
         await self.throttle_over()
         try:
             async with asyncio.timeout(self.question_s):
@@ -288,47 +394,46 @@ class Connection(SessionConnection):
         except TimeoutError as exc:
             self.give_up()
             raise BrokerUnreachable(f"{self.host}:{self.port}: no answer within {self.question_s:g} s") from exc
-        except KafkaError as exc:
-            raise ConnectionClosedError(f"{self.host}:{self.port}: {self._why(exc)}") from exc
 
     def give_up(self) -> None:
-        """Close the connection, for its broker does not answer."""
+        """Close the connection, because its broker does not answer."""
         if not self.closed:
             self.close()
             if self.on_silent is not None:
                 self.on_silent()
 
     @property
+    def silent_s(self) -> float:
+        """Seconds since the last request or answer."""
+        return time.monotonic() - self._last_action
+
+    @property
     def is_doubtful(self) -> bool:
         """Return whether the connection was silent for so long that it is to be tried before it is used."""
-        silent_s = time.monotonic() - self._last_action
-        return silent_s > self.trusted_s and not self.unanswered and not self.closed and not self.throttled_for
+        return self.silent_s > self.trusted_s and not self.unanswered and not self.closed and not self.throttled_for
 
     async def is_answered(self, entity: Any) -> bool:
-        """Ask something that every broker answers at once. Return whether it did; if not, the connection is closed."""
+        """Send a request that every broker answers at once, and return whether it did.
+
+        If it did not, the connection is closed.
+        """
         try:
             async with asyncio.timeout(self.trial_s + 2 * self.round_trip_s):
                 await self.ask(entity)
-        except (TimeoutError, BrokerUnreachable, KafkaError):
+        except (TimeoutError, BrokerUnreachable):
             self.close()
         return not self.closed
 
-    def _why(self, exc: BaseException) -> str:
-        login = {"sasl.mechanism": self._sasl_mechanism, "sasl.username": self._sasl_plain_username}
-        return refused_login(_cause(exc), login_name(login))
+    @property
+    def awaits_answer(self) -> bool:
+        """True if a request that was sent has no answer yet."""
+        return bool(self._requests)
 
     @property
     def unanswered(self) -> int:
-        """Requests whose answer is still out."""
+        """Number of requests without an answer, including those that are held back."""
         return len(self._requests) + len(self._held)
 
     @property
     def closed(self) -> bool:
         return self._writer is None
-
-
-def _cause(exc: BaseException) -> str:
-    """The innermost reason, in one line, for people."""
-    while exc.__cause__ is not None:
-        exc = exc.__cause__
-    return str(exc) or type(exc).__name__

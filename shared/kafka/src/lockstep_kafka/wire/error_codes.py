@@ -1,25 +1,23 @@
-"""What an error code of a broker means for a partition (`kafka-wire.md` §1), derived from Kafka's table; which
-exceptions pass while a slot tries again."""
+"""The meaning of a broker's error code for a partition (`kafka-wire.md` §1), derived from Kafka's table.
 
-from aiokafka.errors import KafkaError
+It also has the errors after which a slot tries again.
+"""
 
+from lockstep_kafka.messages.fetch_codec import DIVERGED
 from lockstep_state.errors import RetriableError
 from lockstep_state.kafka.kafka_errors import ErrorMeaning, codes_that_mean, error_meaning, error_sentence
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode as Code
 
-DIVERGED = -2
-"""Not a code of Kafka's: an answer without an error that names a diverging epoch."""
-
 _DIVERGED = "the log does not hold what was fetched before the position (diverging epoch)"
 
 NO_TOPIC = frozenset({Code.UNKNOWN_TOPIC_OR_PARTITION, Code.UNKNOWN_TOPIC_ID})
-"""Of a fetch."""
+"""Codes of a fetch from a topic that does not exist."""
 
 DENIED = codes_that_mean(ErrorMeaning.DENIED)
-"""A permission is missing: on the topic, the group, the cluster, the transactional id."""
+"""Codes for a missing permission: on the topic, the group, the cluster, or the transactional id."""
 
 BACK_PRESSURE = frozenset({Code.POLICY_VIOLATION, Code.THROTTLING_QUOTA_EXCEEDED})
-"""Of a produce: services answer so that we are over a limit of theirs, also without a time to stay away."""
+"""Codes of a produce with which services say that we are over a limit. The answer may have no throttle time."""
 
 LED_ELSEWHERE = frozenset(
     {
@@ -30,14 +28,17 @@ LED_ELSEWHERE = frozenset(
         Code.UNKNOWN_LEADER_EPOCH,
     }
 )
-"""The broker is not the leader of the partition, or does not know it yet."""
+"""Codes of a broker that is not the partition's leader, or does not know it yet."""
 
 
 def explain(code: int) -> tuple[ErrorMeaning, str]:
-    """What an error code means, and a sentence for people. All but REFUSED and TOO_LARGE pass: asking again is always
-    safe here, for an append is a compare-and-swap and a fetch changes nothing."""
+    """Return the meaning of an error code, and a sentence for people.
+
+    All but REFUSED and TOO_LARGE pass. Trying again is always safe here: an append is a compare-and-swap, and a fetch
+    changes nothing.
+    """
     return error_meaning(code), _DIVERGED if code == DIVERGED else error_sentence(code)
 
 
-RETRIABLE_ERRORS = (RetriableError, KafkaError, TimeoutError)
-"""Lockstep's own category, and what aiokafka and asyncio raise when a broker does not answer."""
+RETRIABLE_ERRORS = (RetriableError, TimeoutError)
+"""Lockstep's own category, and asyncio's error for a broker that does not answer."""

@@ -1,45 +1,48 @@
-"""Kafka's frames on a socket: answers taken apart as they arrive, requests put together with one copy.
+"""Kafka's frames on a socket: answers are taken apart as they arrive, requests are put together with one copy.
 
 asyncio's streams copy each answer twice on its way, and a request written piece by piece is copied as it grows. At
-hundreds of megabytes a second that is a third of a slot's time."""
+hundreds of megabytes a second that is a third of a slot's time.
+"""
 
 import asyncio
 import struct
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable
 
 READ_BYTES = 64 * 1024
-"""Read at once while no large frame is under way: several small answers, or the beginning of a large one."""
+"""Bytes read at once while no large frame is in progress: several small answers, or the beginning of a large one."""
 
 KEPT_BYTES = 16 * 1024 * 1024
-"""A buffer larger than this is given back once its frame was taken."""
+"""A buffer larger than this is freed once its frame was taken."""
 
 SIZE = struct.Struct(">i")
 
-Parts = Sequence[bytes | memoryview]
-
 
 class FrameProtocol(asyncio.BufferedProtocol):
-    """Calls `on_frame` with each whole frame, in order; the view is read-only, and valid during that call only. What
-    ends the connection, an impossible length included, is given to `on_lost`. `before` is the protocol that the
-    transport had, which is still notified of its end. `largest_frame` gives how long the next frame may be: no memory
-    is taken for a longer one."""
+    """The receiver of frames from a socket.
+
+    Args:
+        on_frame: Called with each whole frame, in order. The view is read-only, and valid during that call only.
+        on_lost: Called with the error that ends the connection, or with None if the broker closed it. A frame of an
+            impossible length is such an error.
+        on_gone: Called when the socket is closed.
+        largest_frame: Returns the largest size of the next frame. No memory is taken for a longer one.
+    """
 
     def __init__(
         self,
-        before: asyncio.Protocol,
         on_frame: Callable[[memoryview], None],
         on_lost: Callable[[Exception | None], None],
+        on_gone: Callable[[], object],
         largest_frame: Callable[[], int],
     ) -> None:
-        self._before = before
         self._largest_frame = largest_frame
         self._on_frame = on_frame
         self._on_lost = on_lost
+        self._on_gone = on_gone
         self._begun = memoryview(bytearray(READ_BYTES))
         self._large = memoryview(b"")
         self._wanted = 0
-        """The size of the frame that is being read into `_large`; 0: what comes is read into `_begun`."""
+        """The size of the frame that is being read into `_large`. With 0, bytes are read into `_begun`."""
         self._filled = 0
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -55,7 +58,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
                 self._on_frame(frame.toreadonly())
                 if len(self._large) > KEPT_BYTES:
                     self._large = memoryview(b"")
-        except Exception as exc:  # noqa: BLE001  # why ever an answer cannot be read, nothing behind it can be
+        except Exception as exc:  # noqa: BLE001  # after any error no later answer can be read
             self._on_lost(exc)
 
     def _parse(self) -> None:
@@ -89,14 +92,4 @@ class FrameProtocol(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._on_lost(exc)
-        self._before.connection_lost(exc)
-
-
-class EncodedRequest(NamedTuple):
-    """A request whose bytes, all but its header, are put together already."""
-
-    api_key: int
-    version: int
-    parts: Parts
-    asked_bytes: int = 0
-    """So many bytes are asked for; a far longer answer is refused."""
+        self._on_gone()

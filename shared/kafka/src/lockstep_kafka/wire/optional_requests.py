@@ -1,28 +1,49 @@
-"""Requests that a cluster may not support. Their answer is None then, and the caller reads the log instead."""
+"""Requests that a cluster may not support.
 
-from collections.abc import Callable, Mapping, Set
-from typing import Any
+Their answer is None then, and the caller reads the log instead.
+"""
 
-from lockstep_kafka.wire.cluster import CONSUMER, ClusterClient, KafkaProtocolError, PartitionLeader
-from lockstep_kafka.wire.connection import ConnectionClosedError, ProtocolUnfitError
-from lockstep_kafka.wire.message_versions import filled
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Set
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from lockstep_kafka.messages.message_versions import filled, message
+from lockstep_kafka.messages.metadata_codec import PartitionLeader
+from lockstep_kafka.wire.cluster import CONSUMER, ClusterClient, KafkaProtocolError
+from lockstep_kafka.wire.connection_errors import ConnectionClosedError, ProtocolUnfitError
 from lockstep_kafka.wire.unsupported_requests import UnsupportedCase
 from lockstep_state.errors import RetriableError
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 from lockstep_state.offsets import TopicPartition
 
+T = TypeVar("T")
+
+CLOSES, AGAIN_AFTER_S = 3, 0.25
+"""Closed connections that `ask_again` takes for the answer None, and the seconds that it waits behind each."""
+
 TRIES = 2
-"""A broker that stops closes its connections, too. So one close says nothing of the request."""
+"""Number of tries on a closed connection.
+
+A broker that stops closes its connections too, so one close does not show that it lacks the request.
+"""
 
 PURPOSE = "optional"
-"""A connection of its own, because a broker may close it on such a request."""
+"""The purpose of a separate connection, because a broker may close it on such a request."""
 
 
 async def active_producers(
     cluster: ClusterClient, tp: TopicPartition, producer_ids: Set[int]
 ) -> Mapping[int, tuple[int, int]] | None:
-    """Return (epoch, last sequence) of those producers that the leader remembers at its log's end, be that replicated
-    or not. None: the cluster does not support DescribeProducers. Raises KafkaProtocolError and BrokerUnreachable."""
+    """Return (epoch, last sequence) of those producers that the leader remembers at its log's end.
+
+    The end of the leader's log may not be replicated yet. None means that the cluster does not support
+    DescribeProducers.
+
+    Raises:
+        KafkaProtocolError: The leader answered with an error code.
+        BrokerUnreachable: There is no leader, or it does not answer.
+    """
     partition = await _ask_leader(
         cluster,
         tp,
@@ -41,12 +62,18 @@ async def active_producers(
 
 
 async def epoch_end(cluster: ClusterClient, tp: TopicPartition, leader_epoch: int) -> int | None:
-    """Return where the records of this leader epoch and all before it end in the partition's log, as its leader says
-    (OffsetForLeaderEpoch, KIP-101, KIP-320). -1 if the leader does not know. None: the cluster does not support the
-    request. Raises KafkaProtocolError and BrokerUnreachable."""
+    """Return the offset at which the records of this leader epoch and all before it end in the partition's log.
+
+    The leader answers it (OffsetForLeaderEpoch, KIP-101, KIP-320). The result is -1 if the leader does not know, and
+    None if the cluster does not support the request.
+
+    Raises:
+        KafkaProtocolError: The leader answered with an error code.
+        BrokerUnreachable: There is no leader, or it does not answer.
+    """
 
     def request(m: Any, leader: PartitionLeader) -> Any:
-        # The epoch that is fetched at afterwards, so that no other leader has been there between.
+        # It is the leader epoch of the later fetch, which shows that no other leader was in between.
         partition = m.OffsetForLeaderPartition(
             partition=tp[1], current_leader_epoch=leader.epoch, leader_epoch=leader_epoch
         )
@@ -57,6 +84,45 @@ async def epoch_end(cluster: ClusterClient, tp: TopicPartition, leader_epoch: in
     return None if found is None else int(found.end_offset)
 
 
+async def new_producer(cluster: ClusterClient) -> tuple[int, int] | None:
+    """Return a new producer id of the cluster, and its epoch.
+
+    None means that the cluster gives none. Then brokers do not announce InitProducerId, refuse its version, or close
+    the connection at it each time.
+
+    Raises:
+        BrokerUnreachable: No broker answered.
+        KafkaProtocolError: A broker answered with another error code.
+    """
+
+    async def ask() -> Any:
+        connection = await cluster.any_connection()
+        if not connection.announces("init_producer_id"):
+            return None
+        m = message("init_producer_id", connection.version("init_producer_id"), "request")
+        return await connection.call(m.InitProducerIdRequest(transactional_id=None, transaction_timeout=timedelta(0)))
+
+    answer = await ask_again(ask)
+    if answer is None or answer.error_code == KafkaErrorCode.UNSUPPORTED_VERSION:
+        return None
+    if answer.error_code != KafkaErrorCode.NONE:
+        raise KafkaProtocolError(int(answer.error_code), f"cluster {cluster.alias}: a producer id", cluster.alias)
+    return int(answer.producer_id), int(answer.producer_epoch)
+
+
+async def ask_again(ask: Callable[[], Awaitable[T]]) -> T | None:
+    """Return the answer, or None if the connection is closed each time.
+
+    A connection that is closed instead of an answer is tried again.
+    """
+    for _ in range(CLOSES):
+        try:
+            return await ask()
+        except ConnectionClosedError:
+            await asyncio.sleep(AGAIN_AFTER_S)
+    return None
+
+
 async def _ask_leader(
     cluster: ClusterClient,
     tp: TopicPartition,
@@ -65,7 +131,10 @@ async def _ask_leader(
     what: str,
     needs: str = "Describe",
 ) -> Any | None:
-    """As `ClusterClient.ask_leader`. None: the cluster does not support the request, which it remembers."""
+    """Return the answer as `ClusterClient.ask_leader` does, or None if the cluster does not support the request.
+
+    The cluster's client remembers the unsupported request.
+    """
     for _ in range(TRIES):
         if api in cluster.unsupported:
             return None
@@ -82,7 +151,7 @@ async def _ask_leader(
         except ConnectionClosedError as exc:
             closed = exc
     try:
-        await cluster.end_offset(tp)  # so the broker is there, and serves the partition
+        await cluster.end_offset(tp)  # an answer shows that the broker serves the partition
     except RetriableError:
         raise closed from None
     cluster.unsupported.add_case(api, UnsupportedCase.CONNECTION_CLOSED)

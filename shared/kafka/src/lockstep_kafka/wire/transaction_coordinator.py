@@ -1,4 +1,4 @@
-"""Transactional ids at their coordinators: fenced, opened, ended (KIP-98)."""
+"""Requests about transactional ids to their coordinators: fence, open, end (KIP-98)."""
 
 import asyncio
 from collections.abc import Sequence
@@ -7,18 +7,22 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from lockstep_kafka.common.backoff import Backoff
+from lockstep_kafka.messages.coordinator_codec import TRANSACTION_KEY, coordinator_request, read_coordinator
+from lockstep_kafka.messages.message_versions import message
 from lockstep_kafka.wire.cluster import ClusterClient, KafkaProtocolError
-from lockstep_kafka.wire.connection import BrokerUnreachable
-from lockstep_kafka.wire.message_versions import message
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from lockstep_state.errors import RetriableError
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 from lockstep_state.offsets import TopicPartition
 
 CONNECTIONS = 4
-"""Connections to each coordinator: it answers one request of a connection at a time, and each waits for its log."""
+"""Number of connections to each coordinator.
+
+A coordinator answers one request of a connection at a time, and each request waits for its log.
+"""
 
 WITHIN_S = 60.0
-"""How long a coordinator may be moving, or still be ending the last transaction."""
+"""Seconds that a coordinator may be moving, or still be ending the last transaction."""
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.001, 0.1
 
@@ -31,39 +35,46 @@ NOT_YET = frozenset(
         KafkaErrorCode.CONCURRENT_TRANSACTIONS,
     }
 )
-"""The coordinator moves, or still ends the last transaction."""
+"""Codes of a coordinator that moves, or still ends the last transaction."""
 
 NO_ERROR_OF_ITS_OWN = frozenset({KafkaErrorCode.NONE, KafkaErrorCode.OPERATION_NOT_ATTEMPTED})
-"""The second is of a partition that is well, where another one of the same request is not."""
-
-TRANSACTION_KEY = 1
-"""FindCoordinator's key type."""
+"""Codes for a partition without an error. With the second one, another partition of the same request failed."""
 
 
 class Producer(NamedTuple):
-    """What a transactional id stands for since it was last fenced."""
+    """Producer id and epoch of a transactional id since it was last fenced."""
 
     id: int
     epoch: int
 
 
 class ProducerFenced(RetriableError):
-    """Somebody else has taken the transactional id over."""
+    """An error if another producer has taken over the transactional id."""
 
 
 class TransactionCoordinators:
-    """The transaction coordinators of one cluster. Each call asks again while a coordinator moves or still ends the
-    last transaction, for `WITHIN_S` at most; it raises KafkaProtocolError, BrokerUnreachable and ProducerFenced."""
+    """The transaction coordinators of one cluster.
+
+    Each call is repeated while a coordinator moves or still ends the last transaction, for `WITHIN_S` at most. It
+    raises KafkaProtocolError, BrokerUnreachable and ProducerFenced.
+    """
 
     def __init__(self, cluster: ClusterClient, timeout: timedelta) -> None:
-        """`timeout`: after so long the cluster itself aborts a transaction that is not ended."""
+        """Use the connections of this cluster.
+
+        Args:
+            cluster: The client of the cluster.
+            timeout: The time after which the cluster itself aborts a transaction that is not ended.
+        """
         self._cluster = cluster
         self._timeout = timeout
         self._brokers: dict[str, int] = {}
 
     async def fence(self, transactional_id: str) -> Producer:
-        """The id is ours from now on: who had it cannot append any more, and what was open has ended one way or the
-        other."""
+        """Fence the former producer of the transactional id, and return the new one.
+
+        The former producer cannot append any more. A transaction that was open has been committed or aborted.
+        """
         answer = await self._ask(
             transactional_id,
             "init_producer_id",
@@ -72,7 +83,7 @@ class TransactionCoordinators:
         return Producer(int(answer.producer_id), int(answer.producer_epoch))
 
     async def open(self, transactional_id: str, producer: Producer, partitions: Sequence[TopicPartition]) -> None:
-        """These partitions are part of the id's transaction, which is opened where none is."""
+        """Add these partitions to the id's transaction, which is opened if none is open."""
         await self._ask(
             transactional_id,
             "add_partitions_to_txn",
@@ -87,8 +98,10 @@ class TransactionCoordinators:
         )
 
     async def end(self, transactional_id: str, producer: Producer, *, commit: bool) -> None:
-        """The id's transaction is decided: from now on nothing changes whether it will be visible. To be asked again
-        where the outcome is unknown: deciding twice changes nothing."""
+        """Commit or abort the id's transaction.
+
+        From now on its outcome does not change. Repeat the call if the outcome is unknown: it is idempotent.
+        """
         await self._ask(
             transactional_id,
             "end_txn",
@@ -135,13 +148,8 @@ class TransactionCoordinators:
     async def _coordinator(self, transactional_id: str) -> int:
         connection = await self._cluster.any_connection()
         version = connection.version("find_coordinator")
-        m = message("find_coordinator", version, "request")
-        if version < 4:
-            request = m.FindCoordinatorRequest(key=transactional_id, key_type=TRANSACTION_KEY)
-            found: Any = await connection.call(request)
-        else:
-            request = m.FindCoordinatorRequest(coordinator_keys=(transactional_id,), key_type=TRANSACTION_KEY)
-            found = (await connection.call(request)).coordinators[0]
+        request = coordinator_request(version, transactional_id, TRANSACTION_KEY)
+        found = read_coordinator(await connection.call(request))
         if found.error_code != KafkaErrorCode.NONE:
             if found.error_code == KafkaErrorCode.COORDINATOR_NOT_AVAILABLE:
                 raise BrokerUnreachable(f"no coordinator of {transactional_id} yet", self._cluster.alias)
@@ -152,7 +160,7 @@ class TransactionCoordinators:
 
 
 def _code(answer: Any) -> int:
-    """The first error of an answer; 0: none."""
+    """Return the first error code of an answer; 0 if there is none."""
     if hasattr(answer, "error_code"):
         return int(answer.error_code)
     codes = [

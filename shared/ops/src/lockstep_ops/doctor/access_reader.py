@@ -15,7 +15,7 @@ from lockstep_config.clients.principal import find_principal
 from lockstep_config.clients.sasl import read_login
 from lockstep_config.clients.tls import read_tls
 from lockstep_config.credentials.certificate_expiry import connection_ends, first_end
-from lockstep_config.flow.client_settings import OURS, aiokafka_connection
+from lockstep_config.flow.client_settings import OURS, wire_connection
 from lockstep_kafka.admin.admin import PROBE, connects
 from lockstep_kafka.admin.first_answer import Answerer, read_first_answer, silence_sentence
 from lockstep_kafka.common.auth_errors import login_name, refused_login
@@ -181,13 +181,10 @@ class AccessReader:
 
     async def _open(self, host: str, port: int) -> BrokerSession:
         try:
-            security = aiokafka_connection(self._properties)
+            settings = wire_connection(self._properties, CLIENT_ID, self._within)
         except OSError as exc:
             raise SessionRefused(OpeningStep.CONNECTION, str(exc)) from exc
-        timeout_ms = round(self._within * 1e3)
-        return await BrokerSession.open(
-            host, port, {"client_id": CLIENT_ID, "request_timeout_ms": timeout_ms, "max_idle_ms": None, **security}
-        )
+        return await BrokerSession.open(host, port, settings)
 
     async def _read_brokers(self, session: BrokerSession, tried: set[tuple[str, int]]) -> None:
         if not session.is_broker:

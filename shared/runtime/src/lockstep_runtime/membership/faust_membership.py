@@ -11,16 +11,16 @@ from lockstep_kafka.common.asyncio_util import done_within, unless_set
 from lockstep_kafka.common.errors import ClusterError, NotPermitted
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.membership.faust_app import build_app
+from lockstep_runtime.membership.faust_bends import go_without_the_thread, leave_with_a_word, listen_to_group
 from lockstep_runtime.membership.flow_runner import FlowRunner
 from lockstep_runtime.membership.group_watch import GroupLost, InstanceTaken
 from lockstep_runtime.state.leadership import SESSION_TIMEOUT
+from lockstep_state.kafka.kafka_error_names import error_name
+from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 from lockstep_state.names import COMMANDS_PARTITIONS, commands_topic
 
 JOIN = 60.0
 """Longest time in seconds for the start of a Faust app. It fails by itself, and sooner, if no broker answers."""
-
-UNKNOWN_MEMBER = ""
-"""aiokafka's `member_id` after the coordinator has answered a heartbeat with UNKNOWN_MEMBER_ID."""
 
 LEAVE = 3.0
 """Longest time in seconds for the stop of a Faust app.
@@ -63,13 +63,13 @@ class FaustMembership:
     async def leave(self) -> None:
         self._left = True
         self._release_instance_id()
-        self._detach_thread()
+        go_without_the_thread(self._app)
         try:
             await done_within(self._app.stop(), LEAVE)
         except Exception as exc:  # noqa: BLE001 - a consumer that hangs or has crashed; the group finds out by itself
             self._runner.ctx.log.debug("left the group without a word", f"{type(exc).__name__}: {exc}")
 
-    def _trouble(self, reason: BaseException | None) -> ClusterError:
+    def _trouble(self, reason: BaseException | None, unnamed_code: int = 0) -> ClusterError:
         ctx = self._runner.ctx
         for kind, name in (
             ("group", self._app.conf.id),
@@ -78,16 +78,16 @@ class FaustMembership:
             if type(reason).__name__ == f"{kind.capitalize()}AuthorizationFailedError":
                 remedy = ctx.target.access.remedy(kind, name, "Read")
                 return NotPermitted(ctx.target.alias, "READ", f"{kind} {name}", remedy)
-        if "FencedInstance" in f"{type(reason).__name__}: {reason}":
-            return self._instance_taken()
-        return GroupLost(ctx.target.alias, self._sentence(reason))
+        return GroupLost(ctx.target.alias, self._sentence(reason, unnamed_code))
 
     def _instance_taken(self) -> InstanceTaken:
         return InstanceTaken(self._runner.ctx.target.alias, self._app.conf.id, self._runner.ctx.instance)
 
-    def _sentence(self, reason: BaseException | None) -> str:
+    def _sentence(self, reason: BaseException | None, unnamed_code: int) -> str:
         group = self._app.conf.id
         sentence = "it ended" if reason is None else f"{type(reason).__name__}: {reason}"
+        if unnamed_code:
+            sentence = error_name(unnamed_code)
         if "InvalidSessionTimeout" in sentence:
             sentence = (
                 f"the brokers allow no session of {SESSION_TIMEOUT:.0f} s: set their group.min.session.timeout.ms to "
@@ -123,73 +123,34 @@ class FaustMembership:
     def _release_instance_id(self) -> None:
         """Let the group know that this member leaves, if other members share the work.
 
-        A static member of aiokafka leaves without a request, and its partitions wait for the end of its session. A
-        member without an instance id sends LeaveGroup, and the others get its partitions at once. If no other member
-        shares the work, the instance id stays, and a restart finds its partitions as they were.
+        They get its partitions at once. If no other member shares the work, the instance id stays, and a restart finds
+        its partitions as they were.
         """
-        if len(self._runner.ctx.leadership.held) == COMMANDS_PARTITIONS:
-            return
-        coordinator = self._coordinator()
-        if coordinator is not None:
-            coordinator._group_instance_id = None
-
-    def _detach_thread(self) -> None:
-        """Keep the stop of the Faust app from waiting for its consumer's thread.
-
-        That wait would block the event loop for as long as aiokafka takes to close connections, and for ever if that
-        hangs. The thread ends by itself.
-        """
-        worker = getattr(self._thread(), "_thread", None)
-        if worker is not None:
-            worker.stop = lambda: None
-
-    def _coordinator(self) -> Any:
-        """Return aiokafka's coordinator, or None before the consumer has started (a contract test holds the names)."""
-        return getattr(getattr(self._thread(), "_consumer", None), "_coordinator", None)
-
-    def _thread(self) -> Any:
-        """Return the service that Faust's consumer runs in, or None before it has started."""
-        return getattr(self._app.consumer, "_thread", None)
+        if len(self._runner.ctx.leadership.held) != COMMANDS_PARTITIONS:
+            leave_with_a_word(self._app)
 
     def _listen(self, consumer: Any) -> None:
-        self._listen_to_group(consumer._coordinator)
-        consumer._fetcher._fetch_task.add_done_callback(self._on_fetcher_ended)
+        listen_to_group(consumer, self)
 
-    def _on_fetcher_ended(self, fetching: "asyncio.Task[None]") -> None:
-        """End the membership with aiokafka's fetcher.
+    # -- what the group says, in the thread of Faust's consumer (`faust_bends.GroupListener`) --------------------------
 
-        When the fetcher fails, the member stays in its group, and gets no command any more.
-        """
-        if not fetching.cancelled() and (error := fetching.exception()) is not None and not self._left:
-            self._end_from_thread(self._trouble(error.__cause__ or error))
+    def now(self) -> float:
+        return self._runner.ctx.clock.monotonic()
 
-    def _listen_to_group(self, coordinator: Any) -> None:
-        """Wrap aiokafka's heartbeat and its method that gives errors to the user (a contract test holds the names).
+    def heartbeat_answered(self, asked_at: float) -> None:
+        if not self._left:
+            self._runner.on_heartbeat(asked_at)
 
-        aiokafka does not report when its group last answered, nor that another member has taken its place. It raises
-        an error of the group in the read that waits at that moment. Faust reads the records by another way. If
-        nothing waits, as before the first assignment, the error is lost: the member sends no heartbeat and does not
-        join again.
-        """
-        do_heartbeat, push = coordinator._do_heartbeat, coordinator._push_error_to_user
+    def place_is_taken(self) -> bool:
+        if not self._left and not self._runner.ctx.group_is_current:
+            return False
+        self._end_from_thread(self._instance_taken())
+        return True
 
-        async def send_heartbeat() -> bool:
-            sent_at = self._runner.ctx.clock.monotonic()
-            answered: bool = await do_heartbeat()
-            if answered and not self._left:
-                self._runner.on_heartbeat(sent_at)
-            elif answered:
-                return answered
-            elif coordinator.member_id == UNKNOWN_MEMBER and (self._left or self._runner.ctx.group_is_current):
-                # The group session has not ended, so another member joined with the same instance id. To join with it
-                # again would fence that member, which would fence this one, and so on.
-                coordinator._group_instance_id = None
-                self._end_from_thread(self._instance_taken())
-            return answered
+    def group_failed(self, error: BaseException, unnamed_code: int) -> None:
+        is_taken = unnamed_code == KafkaErrorCode.FENCED_INSTANCE_ID
+        self._end_from_thread(self._instance_taken() if is_taken else self._trouble(error, unnamed_code))
 
-        def push_error(error: BaseException) -> Any:
+    def reading_failed(self, error: BaseException) -> None:
+        if not self._left:
             self._end_from_thread(self._trouble(error))
-            return push(error)
-
-        coordinator._do_heartbeat = send_heartbeat
-        coordinator._push_error_to_user = push_error

@@ -20,7 +20,6 @@ from lockstep_kafka.admin.admin import service_admin
 from lockstep_kafka.common.asyncio_util import set_within, without_end
 from lockstep_kafka.common.errors import ShutdownRequested, errors_in
 from lockstep_kafka.common.tracing import NO_TRACING
-from lockstep_kafka.session.sasl_session import renew_sessions
 from lockstep_runtime.flow.common_metrics import build_samples, certificate_samples, lead_samples, memory_samples
 from lockstep_runtime.flow.context import Clock, FlowContext, FlowService
 from lockstep_runtime.flow.rotation import Rotation
@@ -212,7 +211,6 @@ def serve(process: str, factories: Sequence[Callable[[], Process]]) -> int:
         factories: Make the services.
     """
     threading.excepthook = _thread_ended
-    renew_sessions()
     return asyncio.run(_serve(FlowLog(process, ""), factories))
 
 

@@ -1,4 +1,4 @@
-"""Kafka's requests that the data plane sends, with the known versions of each, and those it cannot do without.
+"""Kafka's requests that our own connections send, with the known versions of each, and those a copy cannot do without.
 
 The oldest versions are those of Kafka 4's own clients (KIP-896), which speak with brokers from 2.1 on.
 """
@@ -38,6 +38,15 @@ APIS: Mapping[str, KafkaApi] = MappingProxyType(
         "add_partitions_to_txn": KafkaApi("AddPartitionsToTxn", 24, 0, 3),
         "end_txn": KafkaApi("EndTxn", 26, 0, 4),  # from 5 on each one changes the epoch (KIP-890): ours keeps its own
         "describe_producers": KafkaApi("DescribeProducers", 61, 0, 0),
+        "api_versions": KafkaApi("ApiVersions", 18, 0, 0),
+        "sasl_handshake": KafkaApi("SaslHandshake", 17, 1, 1),
+        "sasl_authenticate": KafkaApi("SaslAuthenticate", 36, 0, 1),
+        "offset_fetch": KafkaApi("OffsetFetch", 9, 2, 7),  # from 8 on it asks for several groups
+        "offset_commit": KafkaApi("OffsetCommit", 8, 2, 8),
+        "list_groups": KafkaApi("ListGroups", 16, 0, 4),
+        "describe_log_dirs": KafkaApi("DescribeLogDirs", 35, 1, 1),
+        "describe_client_quotas": KafkaApi("DescribeClientQuotas", 48, 0, 1),
+        "describe_quorum": KafkaApi("DescribeQuorum", 55, 1, 1),  # Kafka 3.3 (KIP-836)
     }
 )
 

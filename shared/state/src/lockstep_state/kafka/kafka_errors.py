@@ -94,6 +94,7 @@ class KafkaErrorCode(IntEnum):
     UNSUPPORTED_COMPRESSION_TYPE = 76, ErrorMeaning.REFUSED, "the broker does not know the codec"
     OFFSET_NOT_AVAILABLE = 78, ErrorMeaning.STALE, "the offset is not available yet"
     PREFERRED_LEADER_NOT_AVAILABLE = 80, ErrorMeaning.RETRIABLE
+    FENCED_INSTANCE_ID = 82, ErrorMeaning.OTHER
     INVALID_RECORD = 87, ErrorMeaning.REFUSED, "the target refuses records in it"
     THROTTLING_QUOTA_EXCEEDED = 89, ErrorMeaning.RETRIABLE
     PRODUCER_FENCED = 90, ErrorMeaning.STALE

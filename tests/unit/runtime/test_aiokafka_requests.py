@@ -10,7 +10,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.protocol.offset import OffsetRequest, OffsetResponse_v4
 from kio.index import load_request_schema, load_response_schema
 
-from lockstep_kafka.session.newer_versions import NOT_SAID, OperationsAnswer, OperationsRequest, in_all_versions
+from lockstep_runtime.membership.aiokafka_requests import in_all_versions
 from tests.support.kafka_frame import Frame, filled, read_frame, written_frame
 
 METADATA, COORDINATOR, OFFSETS = MetadataRequest.API_KEY, FindCoordinatorRequest.API_KEY, OffsetRequest.API_KEY
@@ -83,17 +83,3 @@ def test_newer_metadata_answer_is_understood_by_aiokafka(version: int) -> None:
     found = cluster._partitions["orders"][0]
     assert (found.leader, found.replicas, found.isr) == (3, [3, 4], [3])
     assert cluster.controller.host == "b3"
-
-
-@pytest.mark.parametrize(("operations", "says"), [(NOT_SAID, False), (0, True), (1 << 8, True)])
-def test_operations_on_the_cluster_that_are_left_out_are_noticed(operations: int, says: bool) -> None:
-    body = metadata_body(8, cluster_authorized_operations=operations)
-    assert OperationsAnswer.decode(body).says_cluster_operations is says
-
-
-def test_question_about_operations_is_what_kio_reads() -> None:
-    struct = OperationsRequest().prepare({METADATA: (0, 12)})
-    content = struct.build_request_header(correlation_id=7, client_id="c").encode() + struct.encode()
-    _, body = read_frame(len(content).to_bytes(4) + content, load_request_schema(METADATA, 8))
-    assert (body.topics, body.include_cluster_authorized_operations) == ((), True)
-    assert not body.include_topic_authorized_operations

@@ -1,7 +1,8 @@
-"""A fetch as Kafka has it on the wire: what is asked, and what the answer says of each partition.
+"""Fetch as it is on the wire: the request, and the answer for each partition.
 
-The request is written here and not by kio, which takes it field by field. If records come one by one, that is most of a
-request's cost. What brokers before Kafka 2.7 are asked is kio's (versions below `OWN_ENCODING`)."""
+The request is encoded here and not by kio, which takes it field by field. If records come one by one, that is most of a
+request's cost. Requests to brokers before Kafka 2.7 are encoded by kio (versions below `OWN_ENCODING`).
+"""
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,26 +11,30 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from lockstep_config.flow.model import FetchSettings
-from lockstep_kafka.wire.error_codes import DIVERGED
-from lockstep_kafka.wire.fetch_session import NO_SESSION, SessionRequest, Wanted
-from lockstep_kafka.wire.flexible_encoding import NO_TAGS, by_topic, compact_string
-from lockstep_kafka.wire.frame_protocol import EncodedRequest, Parts
-from lockstep_kafka.wire.message_versions import encoded, filled, message
+from lockstep_kafka.messages.fetch_session import NO_SESSION, SessionRequest, Wanted
+from lockstep_kafka.messages.flexible_encoding import NO_TAGS, by_topic, compact_string
+from lockstep_kafka.messages.message_versions import EncodedRequest, Parts, encoded, filled, message
 from lockstep_state.kafka.kafka_apis import APIS
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 from lockstep_state.offsets import TopicPartition
 
+DIVERGED = -2
+"""A code that is not Kafka's: an answer without an error that names a diverging epoch."""
+
 WITH_SESSIONS, WITH_RACK = 7, 11
-"""The first versions with a session, and an error of the whole answer (KIP-227), and with the rack (KIP-392)."""
+"""The first versions with a session and an error of the whole answer (KIP-227), and with the rack (KIP-392)."""
 
 OWN_ENCODING = 12
-"""The first version that is written here, and the first with the epoch of the record before the position (KIP-595)."""
+"""The first version that is encoded here.
+
+It is also the first with the leader epoch of the record before the position (KIP-595).
+"""
 
 BY_TOPIC_ID = 13
 """The first version that names topics by their ids, and only so."""
 
 REPLICA_IN_TAGS = 15
-"""The first version that says only in a tag who fetches, and nothing where that is no broker (KIP-903)."""
+"""The first version that names the fetching replica only in a tag (KIP-903). A client, which is no broker, omits it."""
 
 API_KEY = APIS["fetch"].key
 UNKNOWN = -1
@@ -42,7 +47,10 @@ NOBODY = -1
 
 
 class FetchedPartition(NamedTuple):
-    """What a fetch says of one partition. `code`: Kafka's, or DIVERGED."""
+    """The answer for one partition.
+
+    `code` is Kafka's, or DIVERGED.
+    """
 
     tp: TopicPartition
     code: int
@@ -51,7 +59,7 @@ class FetchedPartition(NamedTuple):
     aborted: tuple[tuple[int, int], ...]
     records: bytes
     read_from: int = NOBODY
-    """The broker that the leader would rather have us read from (KIP-392); then nothing else is said."""
+    """The broker that the leader names to read from instead (KIP-392). Then the answer has nothing else."""
 
 
 def fetch_request(
@@ -67,15 +75,25 @@ def fetch_request(
     max_bytes: int | None = None,
     by_id: bool = True,
 ) -> EncodedRequest:
-    """A fetch of these partitions from these offsets: sessionless, or the changes of a session. It goes by topic id
-    where this version has ids and its topics have one. (`by_id`; they have none while `inter.broker.protocol.version`
-    is below 2.8.) With a `rack` a leader may answer with the name of a follower, and no records. Of each partition at
-    most `partition_bytes`, and of all together at most `max_bytes`, or what the settings say.
+    """Return a request that fetches these partitions from these offsets.
 
     Each partition goes with the leader epoch that we know, so that a broker of another epoch refuses it. It also goes
-    with the epoch of the record before its first one, so that a log without that record says so (KIP-320, KIP-595).
-    That is not asked of a leader about its own epoch. Versions before 9, 11 and 12 say less. What was truncated shows
-    then when a partition resumes, as it does at each change of its leader."""
+    with the epoch of the record before its first one, so that a log without that record shows it (KIP-320, KIP-595).
+    That epoch is omitted if it is the leader's own. Versions before 9, 11 and 12 carry less. A truncation shows then
+    when a partition resumes, as it does at each change of its leader.
+
+    Args:
+        version: The version of the request. It is lowered if `by_id` is false.
+        wanted: The partitions; in a session those that changed.
+        settings: The settings of fetches.
+        isolation: `read_uncommitted` or `read_committed`.
+        wait_ms: How long the broker may wait for records. None is the value of the settings.
+        session: The fetch session. None is a fetch without a session.
+        rack: Our rack. With one, a leader may answer with a follower to read from, and no records.
+        partition_bytes: The limit for each partition. None is the value of the settings.
+        max_bytes: The limit for all partitions together. None is the value of the settings.
+        by_id: True if the topics have ids. They have none while `inter.broker.protocol.version` is below 2.8.
+    """
     version = version if by_id else min(version, BY_TOPIC_ID - 1)
     at_most = settings.max_partition_bytes if partition_bytes is None else partition_bytes
     max_bytes = settings.max_bytes if max_bytes is None else max_bytes
@@ -139,17 +157,20 @@ def _old_forgotten(m: Any, session: SessionRequest | None) -> tuple[Any, ...]:
 
 
 def read_session_id(answer: Any) -> int:
-    """Return the id of the session that an answer names. 0: none, as before version 7."""
+    """Return the session id of an answer; 0 if it has no session, as before version 7."""
     return int(answer.session_id) if int(answer.__version__) >= WITH_SESSIONS else NO_SESSION
 
 
 def read_error(answer: Any) -> int:
-    """Return the error of the whole answer; before version 7 it has none."""
+    """Return the error of the whole answer.
+
+    Before version 7 it has none.
+    """
     return int(answer.error_code) if int(answer.__version__) >= WITH_SESSIONS else int(KafkaErrorCode.NONE)
 
 
 def topic_names(wanted: Iterable[Wanted]) -> Mapping[Any, str]:
-    """The names of these topics, by what an answer may call them: their ids, and their names."""
+    """Return the names of these topics, by topic id and by name: an answer has one of the two."""
     names: dict[Any, str] = {}
     for (topic, _), leader, _, _ in wanted:
         names[leader.topic_id] = names[topic] = topic
@@ -157,8 +178,15 @@ def topic_names(wanted: Iterable[Wanted]) -> Mapping[Any, str]:
 
 
 def read_answer(asked: Iterable[TopicPartition], answer: Any, names: Mapping[Any, str]) -> Iterator[FetchedPartition]:
-    """What the answer says, partition by partition. An error of the whole answer is given to each partition asked
-    for. ``names``: `topic_names` of what was asked for."""
+    """Yield the answer for each partition.
+
+    An error of the whole answer is given to each partition that was asked for.
+
+    Args:
+        asked: The partitions that were asked for.
+        answer: kio's answer.
+        names: The result of `topic_names` for the partitions that were asked for.
+    """
     if (error := read_error(answer)) != KafkaErrorCode.NONE:
         for tp in asked:
             yield FetchedPartition(tp, error, -1, -1, (), b"")

@@ -5,8 +5,8 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_kafka.wire.cluster import PartitionLeader
-from lockstep_kafka.wire.fetch_session import FetchSession, Wanted
+from lockstep_kafka.messages.fetch_session import FetchSession, Wanted
+from lockstep_kafka.messages.metadata_codec import PartitionLeader
 
 
 def leader(topic: int = 1) -> PartitionLeader:

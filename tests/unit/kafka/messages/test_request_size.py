@@ -1,6 +1,6 @@
 """Requests become small where large ones are never answered, and only there."""
 
-from lockstep_kafka.wire.request_size import LARGE_BYTES, SMALL_BYTES, RequestSize
+from lockstep_kafka.messages.request_size import LARGE_BYTES, SMALL_BYTES, RequestSize
 
 LARGE = LARGE_BYTES + 1
 

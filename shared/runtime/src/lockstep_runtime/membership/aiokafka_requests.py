@@ -1,8 +1,7 @@
-"""Versions of requests that aiokafka lacks.
+"""Versions of requests that aiokafka lacks, for Faust's consumer.
 
 aiokafka ends at Metadata 5, FindCoordinator 1 and ListOffsets 3. Some clusters know no version that is so old: Amazon
-MSK Serverless. The next versions say the same, so its clients read the answers as they read those of its own. Metadata
-8 says what we may do on the cluster.
+MSK Serverless. The next versions say the same, so its clients read the answers as they read those of its own.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,7 +9,7 @@ from io import BytesIO
 from types import new_class
 from typing import Any
 
-from aiokafka.protocol.api import Request, RequestStruct, Response
+from aiokafka.protocol.api import Request, RequestStruct
 from aiokafka.protocol.coordination import FindCoordinatorRequest, FindCoordinatorRequest_v1, FindCoordinatorResponse_v1
 from aiokafka.protocol.metadata import MetadataRequest, MetadataRequest_v5, MetadataResponse_v5
 from aiokafka.protocol.offset import OffsetRequest, OffsetResponse_v3, OffsetResponse_v4
@@ -23,17 +22,15 @@ _HEAD = (
     ("controller_id", Int32),
 )
 """The fields of an answer to Metadata before its topics."""
-NOT_SAID = -(2**31)
-"""What stands for operations that a broker does not say."""
 
 
-def _topics(*more: tuple[str, Any]) -> tuple[str, Any]:
+def _topics() -> tuple[str, Any]:
     partition = (
         *(("error_code", Int16), ("partition", Int32), ("leader", Int32), ("leader_epoch", Int32)),
         *((name, Array(Int32)) for name in ("replicas", "isr", "offline_replicas")),
     )
     names = (("error_code", Int16), ("topic", String("utf-8")), ("is_internal", Boolean))
-    return "topics", Array(*names, ("partitions", Array(*partition)), *more)
+    return "topics", Array(*names, ("partitions", Array(*partition)))
 
 
 class MetadataAnswer7(MetadataResponse_v5):  # type: ignore[misc]  # aiokafka has no annotations
@@ -47,41 +44,6 @@ class MetadataAnswer7(MetadataResponse_v5):  # type: ignore[misc]  # aiokafka ha
         """Return the answer with the fields of version 5."""
         *head, topics = Schema(*_HEAD, _topics()).decode(BytesIO(data) if isinstance(data, bytes) else data)
         return cls(*head, [(*topic, [(*one[:3], *one[4:]) for one in partitions]) for *topic, partitions in topics])
-
-
-class OperationsAnswer(Response):  # type: ignore[misc]  # aiokafka has no annotations
-    """Version 8 (KIP-430)."""
-
-    API_KEY = MetadataRequest.API_KEY
-    API_VERSION = 8
-    SCHEMA = Schema(*_HEAD, _topics(("topic_operations", Int32)), ("cluster_operations", Int32))
-
-    @property
-    def says_cluster_operations(self) -> bool:
-        """Return whether the broker says what we may do on the cluster."""
-        return bool(self.cluster_operations != NOT_SAID)
-
-
-class OperationsQuestion(RequestStruct):  # type: ignore[misc]  # aiokafka has no annotations
-    """Version 8 (KIP-430)."""
-
-    API_KEY = MetadataRequest.API_KEY
-    API_VERSION = 8
-    RESPONSE_TYPE = OperationsAnswer
-    SCHEMA = Schema(
-        *(("topics", Array(String("utf-8"))), ("creates_topics", Boolean)),
-        *(("asks_cluster_operations", Boolean), ("asks_topic_operations", Boolean)),
-    )
-
-
-class OperationsRequest(Request[OperationsQuestion]):  # type: ignore[misc]  # aiokafka has no annotations
-    """What we may do on the cluster."""
-
-    API_KEY = MetadataRequest.API_KEY
-
-    def build(self, request_struct_class: type[OperationsQuestion]) -> OperationsQuestion:
-        """Return the question about the cluster, and about no topic."""
-        return request_struct_class([], False, True, False)
 
 
 class OffsetsAnswer4(OffsetResponse_v3):  # type: ignore[misc]  # aiokafka has no annotations

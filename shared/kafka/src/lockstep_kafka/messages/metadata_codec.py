@@ -1,25 +1,40 @@
-"""The metadata of topics as each version of the request has it: what is asked, and what the answer says (no I/O)."""
+"""Metadata of topics in all versions of the request (no I/O)."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from lockstep_kafka.wire.message_versions import filled, message
+from lockstep_kafka.messages.message_versions import filled, message
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 
 WITHOUT_CREATION = 4
-"""The first version that can ask for a topic without creating it. Before it all topics are asked for instead."""
+"""The first version that can ask for a topic without creating it. Before it, all topics are asked for instead."""
 
 RELIABLE_EPOCHS = 9
-"""The first version whose leader epochs count, as in Java's clients. Brokers before Kafka 2.4 may name an epoch that is
-over, and refuse it then (KAFKA-9212)."""
+"""The first version whose leader epochs count, as in Java's clients.
+
+Brokers before Kafka 2.4 may return an old epoch, and refuse it then (KAFKA-9212).
+"""
 
 NO_EPOCH = -1
 
 
+@dataclass(frozen=True, slots=True)
+class PartitionLeader:
+    """The leader of a partition in the newest metadata."""
+
+    broker: int
+    epoch: int
+    topic_id: UUID | None
+
+
 class TopicMetadata(NamedTuple):
-    """What an answer says of one topic: `leaders` has the number, the leader and its epoch of each partition that has a
-    leader. `topic_id` None: it has none, or the version does not say it."""
+    """The metadata of one topic.
+
+    `leaders` has the number, the leader and its epoch of each partition that has a leader. `topic_id` is None if the
+    topic has none, or if the version does not return it.
+    """
 
     name: str
     code: int
@@ -29,7 +44,7 @@ class TopicMetadata(NamedTuple):
 
 
 def metadata_request(version: int, topics: Sequence[str] | None) -> Any:
-    """Return a request about these topics, or all of them (None). It never creates a topic."""
+    """Return a Metadata request for these topics, or for all topics (None), that never creates a topic."""
     m = message("metadata", version, "request")
     if topics and version < WITHOUT_CREATION:
         topics = None
@@ -45,8 +60,10 @@ def metadata_request(version: int, topics: Sequence[str] | None) -> Any:
 
 
 def read_topics(answer: Any, wanted: Sequence[str]) -> Iterator[TopicMetadata]:
-    """Yield what an answer says of the topics that were asked for. One that is in an answer about all topics not at all
-    is not there."""
+    """Yield the metadata of the topics that were asked for.
+
+    A topic that is missing in an answer about all topics does not exist.
+    """
     version = int(answer.__version__)
     named = {str(topic.name): topic for topic in answer.topics if topic.name is not None}
     if version < WITHOUT_CREATION:

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_data_plane.record_batch.layout import stamp
-from lockstep_kafka.wire.cluster import PartitionLeader
-from lockstep_kafka.wire.message_versions import message
-from lockstep_kafka.wire.produce_codec import OWN_ENCODING, PRODUCE_BY_TOPIC_ID, produce_request
+from lockstep_kafka.messages.message_versions import message
+from lockstep_kafka.messages.metadata_codec import PartitionLeader
+from lockstep_kafka.messages.produce_codec import OWN_ENCODING, PRODUCE_BY_TOPIC_ID, produce_request
 from lockstep_state.kafka.kafka_apis import APIS
 from tests.support.batch_bytes import batch_bytes, records
 from tests.support.kio_codec import written

@@ -1,8 +1,9 @@
-"""Producing as Kafka has it on the wire: what is sent, and what the answer says of each batch.
+"""Produce as it is on the wire: the request, and the answer for each batch.
 
-The request is written here and not by kio, which takes it field by field. If records come one by one, that was a fifth
-of the time between a record's arrival and its departure. What brokers before Kafka 2.8 are sent is kio's (versions
-below `OWN_ENCODING`)."""
+The request is encoded here and not by kio, which takes it field by field. If records come one by one, that was a fifth
+of the time between a record's arrival and its departure. Requests to brokers before Kafka 2.8 are encoded by kio
+(versions below `OWN_ENCODING`).
+"""
 
 import struct
 from collections.abc import Iterable, Sequence
@@ -12,15 +13,14 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from lockstep_kafka.wire.cluster import PartitionLeader
-from lockstep_kafka.wire.flexible_encoding import NO_TAGS, NULL, by_topic, compact_string, length
-from lockstep_kafka.wire.frame_protocol import EncodedRequest, Parts
-from lockstep_kafka.wire.message_versions import encoded, message
+from lockstep_kafka.messages.flexible_encoding import NO_TAGS, NULL, by_topic, compact_string, length
+from lockstep_kafka.messages.message_versions import EncodedRequest, Parts, encoded, message
+from lockstep_kafka.messages.metadata_codec import PartitionLeader
 from lockstep_state.kafka.kafka_apis import APIS
 from lockstep_state.offsets import TopicPartition
 
 OWN_ENCODING = 9
-"""The first version that is written here."""
+"""The first version that is encoded here."""
 
 PRODUCE_BY_TOPIC_ID = 13
 """The first version that names topics by their ids, and only so."""
@@ -55,7 +55,8 @@ def produce_request(
     """Return a request with these batches, at most one for each partition, in their order.
 
     It goes by topic id from version 13 on. If the cluster's metadata has no ids, it goes by name in an older version.
-    All in-sync replicas have to acknowledge: the broker accepts less with a producer id, we do not."""
+    All in-sync replicas have to acknowledge. With a producer id the broker would accept less, and we do not.
+    """
     if version >= PRODUCE_BY_TOPIC_ID and any(leader.topic_id is None for _, leader, _ in batches):
         version = PRODUCE_BY_TOPIC_ID - 1
     if version < OWN_ENCODING:
@@ -66,7 +67,7 @@ def produce_request(
     entries: list[Parts] = []
     for (topic, number), leader, data in batches:
         called = leader.topic_id if by_id else topic
-        if called is not key:  # ids are slow keys, and neighbours have the same one
+        if called is not key:  # ids are slow keys, and neighbouring batches often share a topic
             key, entries = called, topics.setdefault(called, [])
         records = (data,) if isinstance(data, bytes | memoryview) else data.parts
         entries.append((_INDEX.pack(number) + length(len(data)), *records, NO_TAGS))
@@ -98,31 +99,40 @@ def _old_request(
 
 
 class ProduceAnswer(NamedTuple):
-    """What the target said of one batch. `code` 0: appended at `base_offset`."""
+    """The target's answer for one batch.
+
+    With `code` 0 it was appended at `base_offset`.
+    """
 
     code: int
     base_offset: int = -1
     message: str = ""
     records: tuple[tuple[int, str], ...] = ()
-    """(index in the batch, why) of records that the target names as the ones it refuses."""
+    """(index in the batch, why) of the records that the target refuses."""
     append_time_ms: int | None = None
-    """The time that the target names; None: none. It is that of the append where the target stamps batches itself. In
-    the answer to a duplicate it is that of its newest record (`kafka-wire.md` §0)."""
+    """The time in the answer, or None.
+
+    It is the time of the append if the target stamps batches itself. In the answer to a duplicate it is the time of the
+    duplicate's newest record (`kafka-wire.md` §0).
+    """
 
     def rewrote_times(self, max_timestamp: int) -> bool:
-        """Whether the target has put a time of its own in place of the records'. The place of the batch in the log does
-        not identify a duplicate. A first try whose answer was lost may be just where the second one was to go."""
+        """Return whether the target has put a time of its own in place of the records'.
+
+        The base offset does not identify a duplicate. A first try whose answer was lost may be just at the offset
+        where the second one was to go.
+        """
         return self.append_time_ms is not None and self.append_time_ms != max_timestamp
 
 
 def produce_answer(found: Any) -> ProduceAnswer:
-    """What a broker's answer says of one partition."""
+    """Return a broker's answer for one partition."""
     if found.error_code is NO_ERROR and found.log_append_time is None:
         return ProduceAnswer(0, found.base_offset)
     return ProduceAnswer(
         int(found.error_code),
         int(found.base_offset),
-        getattr(found, "error_message", None) or "",  # it and the records: from version 8 on
+        getattr(found, "error_message", None) or "",  # messages and record errors exist from version 8 on
         tuple([(int(e.batch_index), e.batch_index_error_message or "") for e in getattr(found, "record_errors", ())]),
         append_time_ms=None if found.log_append_time is None else round(found.log_append_time.timestamp() * 1000),
     )

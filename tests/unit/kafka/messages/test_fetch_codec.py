@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_config.flow.model import FetchSettings
-from lockstep_kafka.wire.cluster import PartitionLeader
-from lockstep_kafka.wire.fetch_codec import BY_TOPIC_ID, OWN_ENCODING, READ_COMMITTED, fetch_request
-from lockstep_kafka.wire.fetch_session import SessionRequest
-from lockstep_kafka.wire.message_versions import message
+from lockstep_kafka.messages.fetch_codec import BY_TOPIC_ID, OWN_ENCODING, READ_COMMITTED, fetch_request
+from lockstep_kafka.messages.fetch_session import SessionRequest
+from lockstep_kafka.messages.message_versions import message
+from lockstep_kafka.messages.metadata_codec import PartitionLeader
 from lockstep_state.kafka.kafka_apis import APIS
 from lockstep_state.offsets import TopicPartition
 from tests.support.kio_codec import written

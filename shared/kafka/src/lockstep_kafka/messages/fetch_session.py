@@ -1,16 +1,17 @@
-"""What a broker remembers of one connection's fetches, so that each need only say what has changed (KIP-227). No
-I/O."""
+"""The fetch session of one connection, so that each request names only what has changed (KIP-227; no I/O)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from lockstep_kafka.wire.cluster import PartitionLeader
+from lockstep_kafka.messages.metadata_codec import PartitionLeader
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 from lockstep_state.offsets import TopicPartition
 
 Wanted = tuple[TopicPartition, PartitionLeader, int, int]
-"""A partition, its leader as we know it, the offset to fetch from, and the leader epoch of the record before that. The
-epoch is -1 if the broker need not compare it with its log."""
+"""A partition to fetch: its leader as we know it, the offset, and the leader epoch of the record before that offset.
+
+The epoch is -1 if the broker need not compare it with its log.
+"""
 
 SESSION_LOST = frozenset(
     {
@@ -19,7 +20,7 @@ SESSION_LOST = frozenset(
         KafkaErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
     }
 )
-"""Begin anew with everything."""
+"""Error codes after which the session begins again with all partitions."""
 
 NO_SESSION = 0
 LAST_EPOCH = 2**31 - 1
@@ -27,7 +28,7 @@ UNSAID = -1
 
 
 class SessionRequest(NamedTuple):
-    """One request: whose session, which number in it, what to say of it, and what the broker shall forget."""
+    """One request of a session: session id, session epoch, changed partitions and forgotten partitions."""
 
     session_id: int
     epoch: int
@@ -36,7 +37,10 @@ class SessionRequest(NamedTuple):
 
 
 class FetchSession:
-    """One connection's session. Ask for a `plan`, send it, and tell what came back, in turn."""
+    """The fetch session of one connection.
+
+    Ask for a `plan`, send it, and note the result, in turn.
+    """
 
     def __init__(self) -> None:
         self._id = NO_SESSION
@@ -45,10 +49,16 @@ class FetchSession:
         self._each = 0
 
     def plan(self, wanted: Sequence[Wanted], each: int = 0) -> SessionRequest:
-        """What to send so that the broker answers for exactly `wanted`, with at most `each` bytes of each partition. In
-        the order given where everything is sent; in a session the broker itself sees that each partition has its turn.
+        """Return the request with which the broker answers for exactly `wanted`.
+
+        A request without a session keeps the order given. In a session the broker itself sees that each partition has
+        its turn.
+
+        Args:
+            wanted: The partitions to fetch.
+            each: The limit of bytes for each partition.
         """
-        if each != self._each:  # the broker knows each partition with its size
+        if each != self._each:  # the broker remembers the limit of each partition
             self._known = {tp: (leader, UNSAID, UNSAID) for tp, (leader, _, _) in self._known.items()}
             self._each = each
         if self._id == NO_SESSION:
@@ -57,7 +67,7 @@ class FetchSession:
         changed = [each for each in wanted if self._known.get(each[0]) != each[1:]]
         there = {tp for tp, _, _, _ in wanted}
         forgotten = [(tp, leader) for tp, (leader, _, _) in self._known.items() if tp not in there]
-        # A topic that was created again under the same name is another one to the broker: both lists name it.
+        # To the broker a topic that was created again under the same name is another topic: both lists name it.
         forgotten += [
             (tp, self._known[tp][0])
             for tp, leader, _, _ in changed
@@ -67,8 +77,10 @@ class FetchSession:
         return SessionRequest(self._id, self._epoch, changed, forgotten)
 
     def onward(self, moved: Sequence[Wanted]) -> SessionRequest | None:
-        """What to send so that the broker answers for what the last plan wanted, of these partitions from other offsets
-        on. None where it knows nothing of the last plan."""
+        """Return the request that repeats the last plan with other offsets for these partitions.
+
+        The result is None if the broker has no session.
+        """
         if self._id == NO_SESSION:
             return None
         for tp, leader, offset, before in moved:
@@ -76,7 +88,10 @@ class FetchSession:
         return SessionRequest(self._id, self._epoch, moved, ())
 
     def answered(self, session_id: int) -> None:
-        """A request was answered without an error of its own. A broker that has no room for a session says 0."""
+        """Note that a request was answered without an error of its own.
+
+        A broker that has no room for a session answers with session id 0.
+        """
         if session_id == NO_SESSION:
             self.lost()
         elif session_id != self._id:
@@ -85,6 +100,9 @@ class FetchSession:
             self._epoch = 1 if self._epoch == LAST_EPOCH else self._epoch + 1
 
     def lost(self) -> None:
-        """The broker forgot it, or it is another connection: the next plan says everything."""
+        """Note that the session is lost, or the connection is another one.
+
+        The next plan names all partitions.
+        """
         self._id, self._epoch = NO_SESSION, 0
         self._known = {}
