@@ -19,13 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
-from lockstep_config.clients.azure import (
-    CONDUKTORS_HANDLER,
-    EXAMPLES,
-    SPRINGS_HANDLERS,
-    AzureCredential,
-    AzureSettings,
-)
+from lockstep_config.clients.azure import CONDUKTORS_HANDLER, EXAMPLES, SPRINGS_HANDLERS, AzureCredential, AzureSettings
 from lockstep_config.clients.azure_tokens import azure_token, make_credential
 from lockstep_config.clients.oauth import OAUTHBEARER_MODULE
 from lockstep_config.clients.sasl import read_login

@@ -7,11 +7,7 @@ from pathlib import Path
 import pytest
 
 from lockstep_config.clients.tls import normalised_pem, read_tls
-from lockstep_config.flow.client_settings import (
-    aiokafka_connection,
-    source_admin,
-    source_consumer,
-)
+from lockstep_config.flow.client_settings import aiokafka_connection, source_admin, source_consumer
 from lockstep_state.names import Flow
 
 from .conftest import LoadText, MistakesOf

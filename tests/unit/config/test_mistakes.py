@@ -19,10 +19,7 @@ CLASSES = "Java classes cannot run here; only the ones that ship with MirrorMake
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        (
-            "A->B.topcs = x",
-            "A->B.topcs: is no key that MirrorMaker or Lockstep knows; did you mean A->B.topics?",
-        ),
+        ("A->B.topcs = x", "A->B.topcs: is no key that MirrorMaker or Lockstep knows; did you mean A->B.topics?"),
         (
             "replication.factr = 1",
             "replication.factr: is no key that MirrorMaker or Lockstep knows; did you mean replication.factor?",
@@ -50,10 +47,7 @@ CLASSES = "Java classes cannot run here; only the ones that ship with MirrorMake
         ("A->X.enabled = true", "A->X.enabled: the flow A->X names 'X', which is not in clusters (A, B)"),
         ("X->Y.enabled = true", "X->Y.enabled: the flow X->Y names 'X' and 'Y', which are not in clusters (A, B)"),
         ("A->A.enabled = true", "A->A.enabled: the flow A->A leads from A to itself: a flow needs two clusters"),
-        (
-            "C.bootstrap.servers = c:1",
-            "C.bootstrap.servers: 'C' is not in clusters (A, B)",
-        ),
+        ("C.bootstrap.servers = c:1", "C.bootstrap.servers: 'C' is not in clusters (A, B)"),
         ("A>B.enabled = true", "A>B.enabled: is no key of a flow as it is written; did you mean A->B.enabled?"),
         (
             "A -> B.enabled = true",
@@ -81,10 +75,7 @@ CLASSES = "Java classes cannot run here; only the ones that ship with MirrorMake
             "A->B.emit.checkpoints.enabled =",
             "A->B.emit.checkpoints.enabled: is '', which is no boolean: write true or false",
         ),
-        (
-            "offset-syncs.topic.location = here",
-            "offset-syncs.topic.location: is 'here': it takes source or target",
-        ),
+        ("offset-syncs.topic.location = here", "offset-syncs.topic.location: is 'here': it takes source or target"),
         ("A->B.use.defaults.from = me", "A->B.use.defaults.from: is 'me': it takes source or target"),
         (
             "replication.policy.separator = /",

@@ -36,14 +36,8 @@ WARNED = [
     ("A->B.checkpoints.topic = x", NAMED_ITSELF),
     ("replication.facotr = 1", "did you mean replication.factor?"),
     ("A->B.replication-factor = 1", "did you mean A->B.replication.factor?"),
-    (
-        "checkpoints.topic.replication.fator = 1",
-        "did you mean checkpoints.topic.replication.factor?",
-    ),
-    (
-        "A->B.offset-sync.topic.replication.factr = 1",
-        "has no effect: it is no key that MirrorMaker or Lockstep knows",
-    ),
+    ("checkpoints.topic.replication.fator = 1", "did you mean checkpoints.topic.replication.factor?"),
+    ("A->B.offset-sync.topic.replication.factr = 1", "has no effect: it is no key that MirrorMaker or Lockstep knows"),
     ("A->B.topics.blacklist = x", "MirrorMaker ignores this line since 4.0, and here it counts: write topics.exclude"),
     ("groups.blacklist = x", "MirrorMaker ignores this line since 4.0, and here it counts: write groups.exclude"),
     ("A.consumer.group.prefix = x", NO_GROUP),

@@ -123,20 +123,8 @@ def test_each_grant_is_listed_once_with_all_its_features(load_text: LoadText) ->
 @pytest.mark.parametrize(
     ("resource", "name", "asked", "lacks", "command"),
     [
-        (
-            "topic",
-            "A.orders",
-            "Create",
-            "Create on topic A.orders (topics that",
-            "Create --topic A. --resource",
-        ),
-        (
-            "topic",
-            "A.orders",
-            "Describe",
-            "Write on topic A.orders (records",
-            "Write --topic A. --resource",
-        ),
+        ("topic", "A.orders", "Create", "Create on topic A.orders (topics that", "Create --topic A. --resource"),
+        ("topic", "A.orders", "Describe", "Write on topic A.orders (records", "Write --topic A. --resource"),
         ("topic", "A.orders", "DescribeConfigs", "AlterConfigs on topic A.orders", "--operation AlterConfigs --topic"),
         ("topic", "heartbeats", "Write", "Write on topic heartbeats (heartbeats)", "Write --topic heartbeats"),
         ("cluster", "", "Alter", "Alter on the cluster (ACL sync adds", "--operation Alter --cluster"),

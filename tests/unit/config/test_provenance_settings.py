@@ -46,9 +46,7 @@ def test_a_flow_that_only_beats_carries_nothing(load_text: LoadText) -> None:
     assert loaded.flow(BA).data_plane.provenance is None
 
 
-def test_graph_with_two_paths_to_a_cluster_is_refused_with_other_mistakes(
-    mistakes_of: MistakesOf,
-) -> None:
+def test_graph_with_two_paths_to_a_cluster_is_refused_with_other_mistakes(mistakes_of: MistakesOf) -> None:
     diamond = ["A->C", "B->D", "C->D", "A->B"]
     text = THREE.replace("A, B, C", "A, B, C, D") + "D.bootstrap.servers = d:9092\n" + IDENTITY + enabled(*diamond)
     found = mistakes_of(whole=text + "tasks.max = many\n")

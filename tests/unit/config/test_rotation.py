@@ -126,8 +126,7 @@ def test_a_file_with_another_content_makes_the_side_somebody_else(load_text: Loa
 def test_only_credentials_are_taken_over_and_only_those_of_the_side(load_text: LoadText) -> None:
     present = settings_from(load_text, sasl("A", "one") + sasl("B", "one") + "A->B.topics = a\n")
     newer = settings_from(
-        load_text,
-        (sasl("A", "two") + sasl("B", "two", user="other") + "A->B.topics = b\nB.client.id = new\n"),
+        load_text, (sasl("A", "two") + sasl("B", "two", user="other") + "A->B.topics = b\nB.client.id = new\n")
     )
     renewed = replace_credentials(present, newer, ["target"])
     assert identities(renewed, {}) == {

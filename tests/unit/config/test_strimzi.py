@@ -13,11 +13,6 @@ from tests.support.strimzi_resources import Resources
 AB = Flow("A", "B")
 
 
-@pytest.fixture
-def resources(tmp_path: Path) -> Resources:
-    return Resources(tmp_path)
-
-
 def test_v1_has_one_target_and_a_source_in_each_mirror(resources: Resources) -> None:
     (settings,) = resources.load(V1).flows
     assert (settings.flow, settings.source.bootstrap, settings.target.bootstrap) == (AB, "a:9092", "b:9092")
@@ -64,8 +59,8 @@ def test_strimzi_newer_exclude_pattern_overrides_the_older(resources: Resources)
     (settings,) = resources.load(old(mirror)).flows
     assert [settings.topics.matches(name) for name in ("x", "y")] == [False, True]
     assert any(
-        "topicsBlacklistPattern: has no effect: topicsExcludePattern counts" in one
-        for one in resources.remarks(old(mirror))
+        "topicsBlacklistPattern: has no effect: topicsExcludePattern counts" in remark
+        for remark in resources.remarks(old(mirror))
     )
 
 
@@ -78,7 +73,7 @@ def test_only_the_mirrors_run_and_only_their_connectors(resources: Resources) ->
     (settings,) = resources.load(old("checkpointConnector: {}")).flows
     assert (settings.enabled, settings.data_plane.enabled, settings.checkpoint.enabled) == (True, False, True)
     assert not settings.acl_sync.enabled
-    assert any("has no connector, so nothing runs" in one for one in resources.remarks(old("topicsPattern: x")))
+    assert any("has no connector, so nothing runs" in remark for remark in resources.remarks(old("topicsPattern: x")))
 
 
 def test_strimzi_target_may_have_two_sources(resources: Resources) -> None:
@@ -179,7 +174,9 @@ def test_a_live_resource_is_taken_as_kubectl_prints_it(resources: Resources) -> 
     )
     live += "status:\n  conditions:\n  - {type: Ready, status: 'True'}\n  connectors:\n  - {name: x, tasks: []}\n  url: http://x\n"
     assert resources.entries(live) == resources.entries(old())
-    assert any("restart-connector: has no effect: `lockstep restart FILE" in one for one in resources.remarks(live))
+    assert any(
+        "restart-connector: has no effect: `lockstep restart FILE" in remark for remark in resources.remarks(live)
+    )
     listed = "apiVersion: v1\nkind: List\nitems:\n- " + live.rstrip("\n").replace("\n", "\n  ") + "\n"
     assert resources.entries(listed) == resources.entries(old())
 
@@ -209,8 +206,8 @@ def test_tracing_is_switched_on_by_its_type(resources: Resources, kind: str, tra
     text = V1.replace("  replicas: 1\n", f"  replicas: 1\n  {kind}\n")
     (settings,) = resources.load(text).flows
     assert settings.tracing is traced
-    assert any("write opentelemetry" in one for one in resources.remarks(text)) == ("jaeger" in kind)
-    assert any("spec.tracing: has no effect" in one for one in resources.remarks(text)) is False
+    assert any("write opentelemetry" in remark for remark in resources.remarks(text)) == ("jaeger" in kind)
+    assert any("spec.tracing: has no effect" in remark for remark in resources.remarks(text)) is False
 
 
 @pytest.mark.parametrize("group", ["eventstreams.ibm.com", "ibmevents.ibm.com"])
@@ -238,4 +235,6 @@ def test_a_values_file_of_the_chart_means_the_same_here(resources: Resources) ->
     entries = resources.entries(old("sourceConnector: {config: {offset.lag.max: 5}}") + values)
     assert (entries["A->B.offset.lag.max"], entries["A.client.id"]) == ("7", "${env:ID}")
     assert "config.providers.env.class" in entries
-    assert any("services: is the Helm chart's" in one for one in resources.remarks(old() + values.splitlines()[0]))
+    assert any(
+        "services: is the Helm chart's" in remark for remark in resources.remarks(old() + values.splitlines()[0])
+    )

@@ -1,7 +1,5 @@
 """`KafkaMirrorMaker`, which ran MirrorMaker 1, as the lines of a legacy flow."""
 
-from pathlib import Path
-
 import pytest
 
 from tests.support.strimzi_resources import Resources
@@ -25,11 +23,6 @@ spec:
 
 def text(consumer: str = "", producer: str = "", topics: str = 'whitelist: ".*"', version: str = "v1beta2") -> str:
     return TEXT.format(version=version, consumer=consumer, producer=producer, topics=topics)
-
-
-@pytest.fixture
-def resources(tmp_path: Path) -> Resources:
-    return Resources(tmp_path)
 
 
 @pytest.mark.parametrize("version", ["v1alpha1", "v1beta1", "v1beta2"])

@@ -102,8 +102,7 @@ class TestOlderNames:
         assert not any(name in known_at(scope) for scope in KeyLevel)
 
     @pytest.mark.parametrize(
-        ("name", "key"),
-        [("topicsWhitelist", "topics"), ("topics_whitelist", "topics"), ("MAX-TASKS", "tasks.max")],
+        ("name", "key"), [("topicsWhitelist", "topics"), ("topics_whitelist", "topics"), ("MAX-TASKS", "tasks.max")]
     )
     def test_the_marks_between_its_words_do_not_count(self, name: str, key: str) -> None:
         older = find_renamed(name)

@@ -93,11 +93,7 @@ def test_note_is_shown_behind_yes() -> None:
             ("service-failing", "topic-sync"),
             id="spent",
         ),
-        pytest.param(
-            of_copied(AclStatus(phase="failing", cause=R)),
-            ("service-failing", "acl-sync"),
-            id="ACLs",
-        ),
+        pytest.param(of_copied(AclStatus(phase="failing", cause=R)), ("service-failing", "acl-sync"), id="ACLs"),
         pytest.param(of_copied(topic("u", phase="failed", reason="r")), ("topic-failed", "u"), id="topic"),
         pytest.param(
             of_copied(topic("u"), progress("u", phase="halted", reason="r")), ("partition-halted", "u-0"), id="halted"

@@ -12,13 +12,7 @@ def test_partition_that_a_slot_cannot_begin_has_its_reason() -> None:
     report = reported(
         MirroredTopic(source_topic="t", target_topic="A.t", partitions=1, target_partitions=1),
         Assignment(slot=0, partitions=(("t", 0),)),
-        SlotStatus(
-            slot=0,
-            phase="started",
-            partitions=1,
-            at_ms=1_000_000,
-            causes=CAUSES,
-        ),
+        SlotStatus(slot=0, phase="started", partitions=1, at_ms=1_000_000, causes=CAUSES),
         replicas={"topic-sync": 1},
     )
     (line,) = report.partitions

@@ -27,10 +27,7 @@ OLD = replace(ROW, upstream=999, differences=(("offset", 1),), found=(("offset",
 
 
 def rows(*more: Row) -> dict[str, Row]:
-    every = (
-        *(TOPIC, PROGRESS, replace(PROGRESS, partition=1), ROW, replace(ROW, partition=1)),
-        *more,
-    )
+    every = (*(TOPIC, PROGRESS, replace(PROGRESS, partition=1), ROW, replace(ROW, partition=1)), *more)
     return {row.key(): row for row in every}
 
 

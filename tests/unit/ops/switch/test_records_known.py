@@ -25,8 +25,7 @@ def test_records_known_has_no_moment_where_not_all_ends_are_known(rows: dict[str
 
 
 @pytest.mark.parametrize(
-    ("answered_ms", "since"),
-    [(1_700_000_001_000, "after 2023-11-14T22:13:21.000+00:00 already"), (0, "at any time")],
+    ("answered_ms", "since"), [(1_700_000_001_000, "after 2023-11-14T22:13:21.000+00:00 already"), (0, "at any time")]
 )
 def test_records_known_names_partitions_without_an_answer(answered_ms: int, since: str) -> None:
     rows = rows_of(replace(ASKED, unanswered=(("t", 1, answered_ms), ("u", 0, 1))))
