@@ -59,14 +59,14 @@ def test_any_known_key_with_any_value_in_any_place(extra: list[str]) -> None:
 def test_a_real_file_with_lines_cut_moved_and_mangled(data: st.DataObject) -> None:
     text = list(SAMPLE)
     for _ in range(data.draw(st.integers(1, 4))):
-        at = data.draw(st.integers(0, len(text) - 1))
+        index = data.draw(st.integers(0, len(text) - 1))
         match data.draw(st.sampled_from(["cut", "drop", "repeat", "insert"])):
             case "cut":
-                text[at] = text[at][: data.draw(st.integers(0, len(text[at])))]
+                text[index] = text[index][: data.draw(st.integers(0, len(text[index])))]
             case "drop":
-                del text[at]
+                del text[index]
             case "repeat":
-                text.append(text[at])
+                text.append(text[index])
             case _:
-                text[at] += data.draw(st.text(max_size=5))
+                text[index] += data.draw(st.text(max_size=5))
     judge("\n".join(text))

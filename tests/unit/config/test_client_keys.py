@@ -86,7 +86,7 @@ def of_records(loaded: Configuration) -> tuple[object, ...]:
 def unusual(key: ClientKey) -> str:
     """A value that is not the default."""
     if key.choices:
-        return [one for one in key.choices if one != NO_RESET][-1]
+        return [choice for choice in key.choices if choice != NO_RESET][-1]
     if key.maximum is not None:
         return str(key.maximum // 2)
     return "false" if key.name == "check.crcs" else "other"
@@ -131,8 +131,8 @@ def settings_of(properties: Mapping[str, str]) -> dict[str, str]:
 @pytest.mark.parametrize("name", sorted(CONNECTION_REFUSED))
 def test_a_refused_connection_key_stops_the_start(name: str, mistakes_of: MistakesOf) -> None:
     lines = [f"A.{key} = {value}" for key, value in SECURE.items()]
-    found = mistakes_of("\n".join([*lines, f"A.{name} = anything"]) + "\n")
-    assert [line for line in found if f" A.{name}: " in line]
+    mistakes = mistakes_of("\n".join([*lines, f"A.{name} = anything"]) + "\n")
+    assert [line for line in mistakes if f" A.{name}: " in line]
 
 
 @pytest.mark.parametrize("kind", KINDS)

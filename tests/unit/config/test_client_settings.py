@@ -115,8 +115,8 @@ def test_minus_one_is_accepted_silently_where_java_has_it(load_text: LoadText, n
 @pytest.mark.parametrize("name", ["fetch.max.wait.ms", "fetch.max.bytes", "max.partition.fetch.bytes"])
 @pytest.mark.parametrize(("number", "limit"), [(-1, "least it may be is 0"), (2**31, "most it may be is 2147483647")])
 def test_number_that_java_refuses_is_a_mistake(mistakes_of: MistakesOf, name: str, number: int, limit: str) -> None:
-    (found,) = mistakes_of(f"A.consumer.{name} = {number}\n")
-    assert found == f"5 A.consumer.{name}: is {number}, out of range: the {limit}"
+    (mistake,) = mistakes_of(f"A.consumer.{name} = {number}\n")
+    assert mistake == f"5 A.consumer.{name}: is {number}, out of range: the {limit}"
 
 
 def test_slots_fetch_with_the_numbers_that_the_notes_name(load_text: LoadText) -> None:
@@ -280,9 +280,9 @@ def test_a_jaas_line_is_read_as_java_reads_it(text: str, username: str, password
     ],
 )
 def test_untranslatable_sasl_setting_is_named(mistakes_of: MistakesOf, lines: str, sentence: str) -> None:
-    found = mistakes_of("A.security.protocol=SASL_PLAINTEXT\n" + lines)
-    assert [line[: len(sentence)] for line in found] == [sentence]
-    assert "hush" not in "".join(found)
+    mistakes = mistakes_of("A.security.protocol=SASL_PLAINTEXT\n" + lines)
+    assert [line[: len(sentence)] for line in mistakes] == [sentence]
+    assert "hush" not in "".join(mistakes)
 
 
 def test_each_call_gives_a_dict_of_its_own(load_text: LoadText) -> None:

@@ -153,8 +153,8 @@ def test_state_of_a_connector_is_read_from_its_key(load_text: LoadText, lines: s
     ],
 )
 def test_mistake_in_a_connector_key_is_refused(mistakes_of: MistakesOf, line: str, said: str) -> None:
-    found = mistakes_of(line + "\n")
-    assert any(said in one for one in found), found
+    mistakes = mistakes_of(line + "\n")
+    assert any(said in mistake for mistake in mistakes), mistakes
 
 
 def test_a_key_that_the_connector_does_not_have_changes_nothing(load_text: LoadText) -> None:

@@ -237,7 +237,7 @@ def test_google_login_without_the_library_names_the_extra(
     mistakes_of: MistakesOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lockstep_config.clients.cloud_login.find_spec", lambda _: None)
-    (found,) = mistakes_of(FILE)
-    assert "logs in with Google's credentials, for which the package google-auth is missing" in found
+    (mistake,) = mistakes_of(FILE)
+    assert "logs in with Google's credentials, for which the package google-auth is missing" in mistake
     with pytest.raises(TokenUnavailable, match=r"package google-auth is missing: install lockstep-kafka\[google\]"):
         TokenSource(TokenSettings(cloud=GoogleSettings())).token()

@@ -213,10 +213,6 @@ class TestWhatWouldChangeData:
         assert mistake.startswith(f"5 {key}: is {other!r}, which is refused: ")
         assert load_text(f"{key} = {usual}\n").unused == ()
 
-    def test_errors_that_would_be_passed_over_are_not(self, load_text: LoadText) -> None:
-        (unused,) = load_text("A->B.errors.tolerance = all\n").unused
-        assert "lockstep.on.refused=quarantine" in unused.message
-
 
 class TestThePage:
     def test_every_key_is_on_it(self) -> None:

@@ -51,7 +51,7 @@ def test_unknown_key_names_the_intended_key(key: str, instead: str, mistakes_of:
 def test_very_many_unknown_keys_are_all_named_in_a_short_time(load_text: LoadText) -> None:
     began = time.process_time()
     loaded = load_text("".join(f"A->B.qqq{n}.www = 1\n" for n in range(3000)))
-    assert sum("nothing like it" in one.message for one in loaded.unused) == 3000
+    assert sum("nothing like it" in remark.message for remark in loaded.unused) == 3000
     assert time.process_time() - began < 30.0
 
 
@@ -61,7 +61,7 @@ class TestTheProducerOfTheFlow:
     @pytest.mark.parametrize("prefix", ["producer", "source.producer", "target.producer"])
     def test_misplaced_key_of_records_only_is_unused(self, prefix: str, load_text: LoadText) -> None:
         loaded = load_text(f"A->B.{prefix}.compression.type = zstd\n")
-        assert [(one.line, one.message) for one in loaded.unused] == [
+        assert [(remark.line, remark.message) for remark in loaded.unused] == [
             (
                 5,
                 "has no effect: MirrorMaker gives it to the producer of offset syncs alone; for the mirrored records "
@@ -118,13 +118,13 @@ class TestWithoutEffectAnywhere:
     def test_misplaced_key_has_its_reason_and_no_other_key(self, prefix: str, name: str, load_text: LoadText) -> None:
         loaded = load_text(f"{prefix}.{name} = 1000\n")
         kind = next((kind for kind in KINDS if kind in prefix), "cluster")
-        assert [one.message for one in loaded.unused] == [f"has no effect: {does_nothing(kind, name)}"]
+        assert [remark.message for remark in loaded.unused] == [f"has no effect: {does_nothing(kind, name)}"]
         assert does_nothing(kind, name)
         assert loaded.notes == ()
 
     def test_misplaced_key_stated_twice_has_no_winner(self, load_text: LoadText) -> None:
         loaded = load_text("A.consumer.max.poll.records = 5\nA->B.consumer.max.poll.records = 6\n")
-        assert [one.line for one in loaded.unused] == [5, 6]
+        assert [remark.line for remark in loaded.unused] == [5, 6]
         assert loaded.notes == ()
 
 

@@ -68,7 +68,7 @@ def test_mm2_088_connector_property_at_the_top_applies_to_every_flow(load_text: 
 
 
 def test_mm2_088_an_unknown_one_is_named_where_mm2_drops_it_silently(load_text: LoadText) -> None:
-    assert [f"{one.line} {one.key}: {one.message}" for one in load_text("xxx = yyy\n").unused] == [
+    assert [f"{remark.line} {remark.key}: {remark.message}" for remark in load_text("xxx = yyy\n").unused] == [
         "5 xxx: has no effect: it is no key that MirrorMaker or Lockstep knows; nothing like it is known: remove it"
     ]
 
@@ -196,7 +196,7 @@ def test_keys_of_source_connectors_alone_have_no_effect_at_the_top(load_text: Lo
     names = {"exactly.once.support": "required", "transaction.boundary": "interval"}
     names["transaction.boundary.interval.ms"] = "250"
     loaded = load_text("".join(f"{key} = {value}\n" for key, value in names.items()))
-    assert [(one.key, one.message) for one in loaded.unused] == [
+    assert [(remark.key, remark.message) for remark in loaded.unused] == [
         (key, f"has no effect: MirrorMaker does not read it here: write SOURCE->TARGET.{key}") for key in names
     ]
     assert flow(loaded).data_plane.transaction_interval is None

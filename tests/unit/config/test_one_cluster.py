@@ -20,8 +20,8 @@ WHOLE = "clusters = A, B\nA.bootstrap.servers = {a}\nB.bootstrap.servers = {b}\n
     ],
 )
 def test_an_address_in_common_is_remarked_on(a: str, b: str, known: str, load_text: LoadText) -> None:
-    notes = [one for one in load_text(whole=WHOLE.format(a=a, b=b)).notes if "one cluster" in one.message]
-    assert [(one.key, one.message.partition(",")[0]) for one in notes] == (
+    notes = [note for note in load_text(whole=WHOLE.format(a=a, b=b)).notes if "one cluster" in note.message]
+    assert [(note.key, note.message.partition(",")[0]) for note in notes] == (
         [("B.bootstrap.servers", f"has {known}")] if known else []
     )
 

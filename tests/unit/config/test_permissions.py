@@ -34,12 +34,12 @@ SEED = {
 def test_key_partitioning_needs_a_transactional_id(load_text: LoadText) -> None:
     lines = "A->B.lockstep.legacy.group = mm1\nA->B.lockstep.legacy.partitioning = key\n"
     grants = target_grants(load_text(lines).flow(A_TO_B))
-    (transactional,) = [one for one in grants if one.resource == "transactional-id"]
+    (transactional,) = [grant for grant in grants if grant.resource == "transactional-id"]
     assert (transactional.operation, transactional.feature) == (
         "Write",
         "transactions (lockstep.legacy.partitioning=key)",
     )
-    assert "Alter" not in {one.operation for one in grants}
+    assert "Alter" not in {grant.operation for grant in grants}
 
 
 @pytest.mark.parametrize(
@@ -64,9 +64,9 @@ def test_source_grants_are_within_the_list(load_text: LoadText, lines: str) -> N
 
 def test_source_grants_with_offset_syncs_on_the_target_are_read_only(load_text: LoadText) -> None:
     settings = load_text("offset-syncs.topic.location = target\n").flow(A_TO_B)
-    assert {one.operation for one in source_grants(settings)} == {"Read", "Describe", "DescribeConfigs"}
+    assert {grant.operation for grant in source_grants(settings)} == {"Read", "Describe", "DescribeConfigs"}
     assert Grant("topic", "mm2-offset-syncs.A.internal", "Write", "") in [
-        Grant(one.resource, one.name, one.operation, "") for one in target_grants(settings)
+        Grant(grant.resource, grant.name, grant.operation, "") for grant in target_grants(settings)
     ]
 
 
@@ -77,14 +77,14 @@ def test_the_group_that_readers_on_the_target_name_may_be_read(load_text: LoadTe
     confs = [target_consumer(settings, "reader")]
     if settings.data_plane.offset_syncs_location == "target":
         confs.append(offset_syncs_consumer(settings))
-    granted = [one for one in target_grants(settings) if one.resource == "group"]
+    granted = [grant for grant in target_grants(settings) if grant.resource == "group"]
     for conf in confs:
-        assert any(one.covers("group", conf["group.id"], "Describe") for one in granted)
+        assert any(grant.covers("group", conf["group.id"], "Describe") for grant in granted)
 
 
 def test_a_legacy_flow_commits_as_its_group_and_needs_no_other(load_text: LoadText) -> None:
     legacy = load_text("A->B.lockstep.legacy.group = mm1\n").flow(A_TO_B)
-    assert [(one.resource, one.name, one.operation) for one in source_grants(legacy)] == [
+    assert [(grant.resource, grant.name, grant.operation) for grant in source_grants(legacy)] == [
         ("topic", "*", "Read"),
         ("topic", "*", "DescribeConfigs"),
         ("group", "mm1", "Read"),
@@ -96,26 +96,26 @@ def test_less_is_needed_where_less_is_done(load_text: LoadText) -> None:
         "emit.checkpoints.enabled = false\nsync.topic.acls.enabled = false\nemit.offset-syncs.enabled = false\n"
         "emit.heartbeats.enabled = false\nsync.topic.configs.enabled = false\n"
     ).flow(A_TO_B)
-    assert [(one.resource, one.name, one.operation) for one in source_grants(least)] == [
+    assert [(grant.resource, grant.name, grant.operation) for grant in source_grants(least)] == [
         ("topic", "*", "Read"),
         ("topic", "*", "DescribeConfigs"),
     ]
-    needed = {(one.resource, one.name, one.operation) for one in target_grants(least)}
-    assert not {one for one in needed if one[0] == "cluster" or one[1] in ("*", "heartbeats")}
+    needed = {(grant.resource, grant.name, grant.operation) for grant in target_grants(least)}
+    assert not {need for need in needed if need[0] == "cluster" or need[1] in ("*", "heartbeats")}
     assert ("topic", "A.", "AlterConfigs") not in needed
     assert ("topic", "A.", "DescribeConfigs") in needed
 
 
 def test_copies_that_keep_their_names_have_no_prefix(load_text: LoadText) -> None:
     grants = target_grants(load_text(IDENTITY).flow(A_TO_B))
-    assert {one.pattern for one in grants} == {"literal"}
-    assert any((one.name, one.operation) == ("*", "Write") for one in grants)
+    assert {grant.pattern for grant in grants} == {"literal"}
+    assert any((grant.name, grant.operation) == ("*", "Write") for grant in grants)
 
 
 def test_each_grant_is_listed_once_with_all_its_features(load_text: LoadText) -> None:
     for grants in (source_grants(load_text().flow(A_TO_B)), target_grants(load_text().flow(A_TO_B))):
-        assert len({(one.resource, one.name, one.operation) for one in grants}) == len(grants)
-    (describe,) = (one for one in source_grants(load_text().flow(A_TO_B)) if one.resource == "cluster")
+        assert len({(grant.resource, grant.name, grant.operation) for grant in grants}) == len(grants)
+    (describe,) = (grant for grant in source_grants(load_text().flow(A_TO_B)) if grant.resource == "cluster")
     assert "consumer groups" in describe.feature
     assert "ACLs" in describe.feature
 

@@ -84,8 +84,8 @@ def test_the_worker_is_the_targets_and_only_storage_counts_at_the_top(lines: str
     ],
 )
 def test_mm2_058_059_a_client_property_of_the_side_beats_that_of_the_flow(lines: str, value: str | None) -> None:
-    found = precedence.client(layers(lines), FLOW, "source", "consumer").get("client.rack")
-    assert (found.entry.value if found else None) == value
+    cell = precedence.client(layers(lines), FLOW, "source", "consumer").get("client.rack")
+    assert (cell.entry.value if cell else None) == value
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,8 @@ def test_mm2_058_059_a_client_property_of_the_side_beats_that_of_the_flow(lines:
     ],
 )
 def test_connection_properties_spread_to_every_client_of_the_cluster(lines: str, value: str | None) -> None:
-    found = precedence.client(layers(lines), FLOW, "source", "consumer").get("security.protocol")
-    assert (found.entry.value if found else None) == value
+    cell = precedence.client(layers(lines), FLOW, "source", "consumer").get("security.protocol")
+    assert (cell.entry.value if cell else None) == value
 
 
 @pytest.mark.parametrize(
@@ -120,15 +120,15 @@ def test_connection_properties_spread_to_every_client_of_the_cluster(lines: str,
     ],
 )
 def test_the_producer_of_records_is_the_targets_worker(lines: str, value: str | None) -> None:
-    found = precedence.record_producer(layers(lines), FLOW).get("compression.type")
-    assert (found.entry.value if found else None) == value
+    cell = precedence.record_producer(layers(lines), FLOW).get("compression.type")
+    assert (cell.entry.value if cell else None) == value
 
 
 def test_the_override_prefix_is_no_property_of_the_other_producers() -> None:
     entries = layers("A->B.producer.override.linger.ms=1 A->B.producer.linger.ms=2")
-    assert {
-        key: found.entry.value for key, found in precedence.client(entries, FLOW, "target", "producer").items()
-    } == {"linger.ms": "2"}
+    assert {key: cell.entry.value for key, cell in precedence.client(entries, FLOW, "target", "producer").items()} == {
+        "linger.ms": "2"
+    }
 
 
 def test_a_cluster_as_a_side_of_a_flow_keeps_its_own_lines_first() -> None:

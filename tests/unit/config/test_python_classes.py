@@ -133,10 +133,10 @@ class TestProperties:
         text = f"lockstep.topic.filter.class = {RULES}:Regional\nexample.regions = eu\n"
         text += f"lockstep.replication.policy.class={RULES}:Suffixed\n"
         settings = ab(load_text, text)
-        there = pickle.loads(pickle.dumps(settings))  # noqa: S301 - the bytes are ours
-        assert there == settings == ab(load_text, text)
-        assert there.replicates("eu-1")
-        assert there.policy.format_remote_topic("A", "t") == "t--A"
+        arrived = pickle.loads(pickle.dumps(settings))  # noqa: S301 - the bytes are ours
+        assert arrived == settings == ab(load_text, text)
+        assert arrived.replicates("eu-1")
+        assert arrived.policy.format_remote_topic("A", "t") == "t--A"
         assert "example.regions" not in repr(settings.topics)
 
 
@@ -218,12 +218,12 @@ class TestInThePlaceOfJava:
         assert not loaded.flow(A_TO_B).replicates("us-1")
 
     def test_python_class_of_one_flow_does_not_replace_that_of_another(self, mistakes_of: MistakesOf) -> None:
-        found = mistakes_of(
+        mistakes = mistakes_of(
             "topic.filter.class = com.example.Regional\nB->A.enabled = true\n"
             f"A->B.lockstep.topic.filter.class = {RULES}:Regional\n"
         )
-        assert len(found) == 1
-        assert found[0].startswith("5 topic.filter.class: is 'com.example.Regional', which is refused")
+        assert len(mistakes) == 1
+        assert mistakes[0].startswith("5 topic.filter.class: is 'com.example.Regional', which is refused")
 
     @pytest.mark.parametrize(
         "key", ["replication.policy.class", "topic.filter.class", "group.filter.class", "config.property.filter.class"]

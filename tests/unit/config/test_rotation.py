@@ -107,9 +107,9 @@ def test_only_the_side_whose_credentials_changed_is_somebody_else(load_text: Loa
 
 
 def test_a_client_of_its_own_makes_the_side_somebody_else(load_text: LoadText) -> None:
-    one = sasl("B", "one")
+    login = sasl("B", "one")
     own = f'A->B.producer.override.sasl.jaas.config = {SCRAM} username="w" password="%s";\n'
-    before, now = (identities(settings_from(load_text, one + own % password), {}) for password in ("1", "2"))
+    before, now = (identities(settings_from(load_text, login + own % password), {}) for password in ("1", "2"))
     assert before["source"] == now["source"]
     assert before["target"] != now["target"]
 

@@ -154,7 +154,7 @@ def test_the_whole_example_of_9_9(resources: Resources) -> None:
     # "By default, the number of restarts is indefinite."
     assert settings.auto_restart.source == AutoRestart(enabled=True, max_restarts=None)
     assert settings.tracing
-    (chart,) = [one for one in loaded.unused if "is the Helm chart's, as are" in one.message]
+    (chart,) = [remark for remark in loaded.unused if "is the Helm chart's, as are" in remark.message]
     for name in ("readinessProbe", "livenessProbe", "jvmOptions", "image", "template"):
         assert f"spec.{name}" in chart.message
     assert chart.key == "spec.resources"
@@ -225,7 +225,7 @@ def test_mirror_maker_1_of_0_18(resources: Resources) -> None:
     assert settings.clients.source_consumer["receive.buffer.bytes"] == "32768"
     assert settings.data_plane.compression_type == "gzip"
     assert settings.target.properties["ssl.keystore.type"] == "PEM"
-    unused_keys = {one.key for one in loaded.unused}
+    unused_keys = {remark.key for remark in loaded.unused}
     assert {"spec.consumer.config.max.poll.records", "spec.producer.config.batch.size", "spec.metrics"} <= unused_keys
 
 

@@ -60,7 +60,7 @@ def test_mistake_in_the_settings_has_its_file_and_line(tmp_path: Path, settings:
         _loaded(
             tmp_path / "mm2.properties", TWO_CLUSTERS, settings, "A->B.tasks.max = many\nlockstep.sparc.master = x\n"
         )
-    assert sorted((one.file, one.line) for one in raised.value.problems) == [(settings, 1), (settings, 2)]
+    assert sorted((problem.file, problem.line) for problem in raised.value.problems) == [(settings, 1), (settings, 2)]
 
 
 def test_settings_that_are_not_there_are_named(tmp_path: Path) -> None:

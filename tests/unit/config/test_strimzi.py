@@ -216,7 +216,7 @@ def test_ibms_operators_have_the_same_resource(resources: Resources, group: str,
     ibms = old().replace("kafka.strimzi.io/v1beta2", f"{group}/{version}")
     assert resources.entries(ibms) == resources.entries(old())
     restarting = ibms.replace("namespace: kafka", "annotations: {GROUP/restart-connector: x}".replace("GROUP", group))
-    (remark,) = (one for one in resources.remarks(restarting) if "annotations" in one)
+    (remark,) = (remark for remark in resources.remarks(restarting) if "annotations" in remark)
     assert remark.endswith("has no effect: `lockstep restart FILE connector:NAME` does this")
 
 

@@ -20,8 +20,8 @@ def test_key_in_the_wrong_connector_names_the_right_one(resources: Resources) ->
 
 def test_strimzi_reserved_connector_key_is_ignored_with_a_note(resources: Resources) -> None:
     remarks = resources.remarks(old("sourceConnector: {config: {tasks.max: 3, name: x, connector.class: y}}"))
-    assert sum("is ignored, as Strimzi does: it sets it itself" in one for one in remarks) == 3
-    assert any("write tasksMax" in one for one in remarks)
+    assert sum("is ignored, as Strimzi does: it sets it itself" in remark for remark in remarks) == 3
+    assert any("write tasksMax" in remark for remark in remarks)
 
 
 def test_values_are_texts_as_connect_has_them(resources: Resources) -> None:

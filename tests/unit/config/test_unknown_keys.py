@@ -35,7 +35,7 @@ log4j.rootLogger = INFO
 def test_unknown_keys_are_warnings_with_their_line(load_text: LoadText) -> None:
     lines = IGNORED_BY_MM2.splitlines()
     loaded = load_text(IGNORED_BY_MM2)
-    assert {(one.line, one.key) for one in loaded.unused} >= {
+    assert {(remark.line, remark.key) for remark in loaded.unused} >= {
         (number, line.partition(" =")[0]) for number, line in enumerate(lines, TWO_CLUSTERS.count("\n") + 1)
     }
 
@@ -74,7 +74,7 @@ def test_unknown_key_near_a_selection_key_is_a_mistake(
     assert mistake.startswith(f"5 {key}: ")
     assert said in mistake
     loaded = load_text(f"{key} = x\n", environment={"LOCKSTEP_UNKNOWN_KEYS": "warn"})
-    assert [one.key for one in loaded.unused] == [key]
+    assert [remark.key for remark in loaded.unused] == [key]
 
 
 def test_the_environment_goes_before_the_file(load_text: LoadText, mistakes_of: MistakesOf) -> None:
@@ -130,15 +130,15 @@ def test_the_opposite_is_never_proposed(name: str, never: str, scope: KeyLevel) 
 def test_proposal_for_a_slip_is_known_in_its_scope(level_and_key: tuple[KeyLevel, str], data: st.DataObject) -> None:
     """A slip of the pen: a letter missing, doubled, exchanged with the next one, or another word in place of one."""
     scope, name = level_and_key
-    at = data.draw(st.integers(0, len(name) - 1))
+    index = data.draw(st.integers(0, len(name) - 1))
     letter = data.draw(st.sampled_from("aeqxz.-"))
     slip = data.draw(
         st.sampled_from(
             [
-                name[:at] + name[at + 1 :],
-                name[:at] + name[at] + name[at:],
-                name[:at] + name[at + 1 : at + 2] + name[at] + name[at + 2 :],
-                name[:at] + letter + name[at + 1 :],
+                name[:index] + name[index + 1 :],
+                name[:index] + name[index] + name[index:],
+                name[:index] + name[index + 1 : index + 2] + name[index] + name[index + 2 :],
+                name[:index] + letter + name[index + 1 :],
                 name + ".x",
             ]
         )

@@ -123,15 +123,15 @@ def test_a_program_reads_all_of_it(reply: CommandReply) -> None:
 
 
 def test_the_only_flow_need_not_be_named(file: File) -> None:
-    assert [str(one.flow) for one in choose_flows(file(), [])] == ["A->B"]
+    assert [str(settings.flow) for settings in choose_flows(file(), [])] == ["A->B"]
 
 
 def test_command_for_a_file_with_several_flows_needs_a_flow(file: File) -> None:
     both = file("B->A.enabled = true")
     with pytest.raises(CannotUse, match="has 2 flows, 'A->B', 'B->A': say which one with --flow"):
         choose_flows(both, [])
-    assert [str(one.flow) for one in choose_flows(both, ["B->A", "B->A"])] == ["B->A"]
-    assert [str(one.flow) for one in choose_flows(both, [], every=True)] == ["A->B", "B->A"]
+    assert [str(settings.flow) for settings in choose_flows(both, ["B->A", "B->A"])] == ["B->A"]
+    assert [str(settings.flow) for settings in choose_flows(both, [], every=True)] == ["A->B", "B->A"]
 
 
 @pytest.mark.parametrize(

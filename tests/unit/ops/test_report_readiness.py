@@ -37,7 +37,7 @@ R = reasons.reported("r")
 
 
 def blocking(report: Report) -> list[tuple[str, str]]:
-    return [(one.reason.word, one.subject) for one in report.switch_blockers if one.blocks]
+    return [(blocker.reason.word, blocker.subject) for blocker in report.switch_blockers if blocker.blocks]
 
 
 def test_flow_at_its_end_is_ready_to_switch() -> None:
@@ -125,12 +125,12 @@ def test_flow_whose_groups_are_unknown_is_not_ready_nor_fine(read: tuple[Row, ..
     assert blocking(report) == [("groups-unknown", "")]
     assert f"no: the consumer groups of the source are not known: {why}\n" in shown(report)
     assert not report.fine
-    assert [(one.what, one.why) for one in report.troubles] == [("groups", why)]
+    assert [(trouble.what, trouble.why) for trouble in report.troubles] == [("groups", why)]
     paused = of_copied(Wanted(scope="connector:MirrorCheckpointConnector", phase="paused"), groups_read=read)
     assert not paused.switch_ready
     assert not paused.troubles, "an operator wants that"
     absent = of_copied(groups_read=read, replicas={"checkpoint": 0})
-    assert [one.what for one in absent.troubles] == ["checkpoint"], "the cause is shown"
+    assert [trouble.what for trouble in absent.troubles] == ["checkpoint"], "the cause is shown"
 
 
 def test_flow_whose_groups_were_read_too_long_ago_is_not_ready() -> None:
@@ -218,5 +218,5 @@ def test_flow_that_copies_nothing_by_the_file_has_no_readiness() -> None:
 
 @pytest.mark.parametrize(("never_run", "reason"), [(True, "nothing-copied"), (False, "target-unreachable")])
 def test_flow_whose_rows_cannot_be_read_has_one_blocker(never_run: bool, reason: str) -> None:
-    (found,) = blockers_as_json(blockers_without_rows(FLOW, "no answer", never_run=never_run))
-    assert (found["reason"], found["blocks"]) == (reason, True)
+    (blocker,) = blockers_as_json(blockers_without_rows(FLOW, "no answer", never_run=never_run))
+    assert (blocker["reason"], blocker["blocks"]) == (reason, True)

@@ -43,7 +43,10 @@ def test_difference_of_any_kind_is_trouble_and_is_listed() -> None:
     report = build_verification(FLOW, rows(wrong))
     assert report.exit_code is Exit.TROUBLE
     assert (report.topics[0].missing, report.topics[0].differ, report.topics[0].extra) == (2, 1, 0)
-    assert [(one.kind, one.source_offset) for one in report.differences] == [("missing", 5), ("value", 7)]
+    assert [(difference.kind, difference.source_offset) for difference in report.differences] == [
+        ("missing", 5),
+        ("value", 7),
+    ]
     assert "orders-0  value  source 7, target 6" in as_markdown(report)
 
 
@@ -139,8 +142,8 @@ def test_place_of_a_record_is_that_of_its_difference_or_run() -> None:
 
 
 def test_pair_of_records_marks_what_differs_and_masks_values() -> None:
-    one = ShownRecord(7, 5, b"key", b"secret", ())
-    pair = RecordPair("orders", 0, "A.orders", 7, 6, one, replace(one, offset=6, value=b"other"))
+    record = ShownRecord(7, 5, b"key", b"secret", ())
+    pair = RecordPair("orders", 0, "A.orders", 7, 6, record, replace(record, offset=6, value=b"other"))
     lines = list(pair_lines(pair, values=False))
     assert not pair.is_equal
     assert [line[:13] for line in lines if line.startswith("  - ")] == ["  - value    "]

@@ -42,8 +42,8 @@ class Source:
         self.count += 1
         if self.before_requests:
             self.before_requests.pop(0)()
-        known = {(one.source_topic, number) for one in topics for number in range(one.partitions)}
-        names = {one.source_topic for one in topics}
+        known = {(topic.source_topic, number) for topic in topics for number in range(topic.partitions)}
+        names = {topic.source_topic for topic in topics}
         if any(name in names and (name, number) not in known for name, number in self.ends):
             raise NotFoundYet("a partition is not found yet")
         found = {where: self.ends[where] for where in known}

@@ -76,8 +76,8 @@ async def test_hook_command_gets_its_call_and_our_environment(monkeypatch: pytes
         "print(json.dumps({k: v for k, v in os.environ.items() if k == 'PATH' or k.startswith('LOCKSTEP_SWITCH_')}))"
     )
     monkeypatch.setenv("PATH", "/of/ours")
-    known = json.loads(await run_hook(python(program), CALL, IN_TIME_S))
-    assert known == {"PATH": "/of/ours", **CALL.as_environment()}
+    environment = json.loads(await run_hook(python(program), CALL, IN_TIME_S))
+    assert environment == {"PATH": "/of/ours", **CALL.as_environment()}
 
 
 # -- commands ---------------------------------------------------------------------------------------------------------

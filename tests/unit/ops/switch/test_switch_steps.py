@@ -50,7 +50,7 @@ plans = st.builds(
 
 def switch(*steps: tuple[Step, str] | Step, **fields: Any) -> Switch:
     """A switchover with these steps; those without a state wait."""
-    pairs = [one if isinstance(one, tuple) else (one, WAITING) for one in steps]
+    pairs = [item if isinstance(item, tuple) else (item, WAITING) for item in steps]
     states = tuple((str(step), state, 0, 0, "") for step, state in pairs)
     return replace(Switch(id="1", verb="switchover", steps=states), **fields)
 
@@ -185,7 +185,7 @@ def test_with_step_after_kills_anywhere_ends_all_done(plan: tuple[Step, ...], da
         row = with_step(row, step, data.draw(st.sampled_from((DONE, FAILED) if at < 20 else (DONE,))), at)
     assert next_step(row) is None
     assert list(dict.fromkeys(carried_out)) == list(plan)
-    assert all(one.state == DONE and one.ended_ms >= one.began_ms > 0 for one in step_states(row))
+    assert all(state.state == DONE and state.ended_ms >= state.began_ms > 0 for state in step_states(row))
 
 
 @given(rows())
@@ -241,7 +241,7 @@ def test_copy_of_diverged_records_that_did_not_end_is_undone(state: str, fields:
 @given(rows())
 def test_steps_to_undo_of_any_row_have_begun(row: Switch) -> None:
     undone = steps_to_undo(row)
-    order = [one.step for one in step_states(row)]
+    order = [state.step for state in step_states(row)]
     assert [order.index(step) for step in undone] == sorted((order.index(step) for step in undone), reverse=True)
     assert all(has_begun(row, step) for step in undone)
     rested = row.opposite_was != "running" or bool(row.opposite_paused)
