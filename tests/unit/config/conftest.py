@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_config import Configuration, ConfigurationError, load
+from lockstep_config import Configuration, ConfigurationError, FlowSettings, load
 from lockstep_rules.filters import ConfigPropertyExclude, ConfigPropertyFilter, NameFilter, Names
 from lockstep_state.names import Flow
 from tests.support.strimzi_resources import Resources
@@ -59,6 +59,11 @@ def mistakes_of(load_text: LoadText) -> MistakesOf:
 def resources(tmp_path: Path) -> Resources:
     """A folder with one resource of Strimzi's and the secrets that it names."""
     return Resources(tmp_path)
+
+
+def ab(load_text: LoadText, lines: str = "") -> FlowSettings:
+    """Return the settings of the flow A->B in a file with these lines."""
+    return load_text(lines).flow(A_TO_B)
 
 
 def patterns(names: Names) -> NameFilter:

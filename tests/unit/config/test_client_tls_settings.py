@@ -8,11 +8,8 @@ import pytest
 
 from lockstep_config.clients.tls import normalised_pem, read_tls
 from lockstep_config.flow.client_settings import aiokafka_connection, source_admin, source_consumer
-from lockstep_state.names import Flow
 
-from .conftest import LoadText, MistakesOf
-
-A_TO_B = Flow("A", "B")
+from .conftest import A_TO_B, LoadText, MistakesOf
 
 
 @pytest.fixture(scope="module")

@@ -16,9 +16,8 @@ from lockstep_config.text.config_providers import (
 )
 from lockstep_config.text.files import LARGEST
 from lockstep_config.text.properties import Entry
-from lockstep_state.names import Flow
 
-from .conftest import LoadText, MistakesOf
+from .conftest import A_TO_B, LoadText, MistakesOf
 
 KAFKA = "org.apache.kafka.common.config.provider."
 PROVIDERS = (
@@ -29,12 +28,10 @@ PROVIDERS = (
 )
 """Lines 5 to 8; what follows begins at line 9."""
 
-FLOW = Flow("A", "B")
-
 
 def rack(load_text: LoadText, reference: str, environment: dict[str, str] | None = None, more: str = "") -> str:
     loaded = load_text(f"{PROVIDERS}A.consumer.client.rack = {reference}\n{more}", environment=environment)
-    return loaded.flow(FLOW).clients.source_consumer["client.rack"]
+    return loaded.flow(A_TO_B).clients.source_consumer["client.rack"]
 
 
 def test_config_provider_resolves_its_reference(load_text: LoadText, tmp_path: Path) -> None:
@@ -139,7 +136,9 @@ def test_config_provider_is_restricted_to_its_allowed_paths(
 
 
 def test_a_reference_is_resolved_before_its_value_is_judged(mistakes_of: MistakesOf, load_text: LoadText) -> None:
-    assert load_text(PROVIDERS + "tasks.max = ${env:N}\n", environment={"N": "3"}).flow(FLOW).data_plane.tasks_max == 3
+    assert (
+        load_text(PROVIDERS + "tasks.max = ${env:N}\n", environment={"N": "3"}).flow(A_TO_B).data_plane.tasks_max == 3
+    )
 
 
 @pytest.mark.parametrize(
@@ -165,7 +164,7 @@ def test_strimzi_providers_read_mounted_files(load_text: LoadText, tmp_path: Pat
         "A.consumer.client.rack = ${secrets:my-namespace/db:rack}\n"
     )
     environment = {SECRETS_VARIABLE: str(tmp_path)}
-    consumer = load_text(lines, environment=environment).flow(FLOW).clients.source_consumer
+    consumer = load_text(lines, environment=environment).flow(A_TO_B).clients.source_consumer
     assert consumer["client.rack"] == "eu-1"
 
 
@@ -182,7 +181,7 @@ def test_the_older_name_of_strimzis_environment_provider(load_text: LoadText) ->
     lines = (
         f"config.providers = env\nconfig.providers.env.class = {STRIMZI}EnvVarConfigProvider\ntasks.max=${{env:N}}\n"
     )
-    assert load_text(lines, environment={"N": "3"}).flow(FLOW).data_plane.tasks_max == 3
+    assert load_text(lines, environment={"N": "3"}).flow(A_TO_B).data_plane.tasks_max == 3
 
 
 def mounted(folder: Path) -> Provider:

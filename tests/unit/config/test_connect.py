@@ -9,11 +9,11 @@ import pytest
 
 from lockstep_config import Configuration, ConfigurationError, FlowSettings, load
 from lockstep_config.loader.settings_file import SETTINGS_VARIABLE
-from lockstep_state.names import Flow
+
+from .conftest import A_TO_B
 
 MIRROR = "org.apache.kafka.connect.mirror."
 IDENTITY = f"{MIRROR}IdentityReplicationPolicy"
-AB = Flow("A", "B")
 
 
 def config(kind: str, **more: Any) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def test_connectors_of_one_flow_in_every_form(loaded: Loaded, form: str) -> None
     name, text = FORMS[form]
     configuration = loaded(text, name)
     (settings,) = configuration.flows
-    assert (settings.flow, settings.enabled) == (AB, True)
+    assert (settings.flow, settings.enabled) == (A_TO_B, True)
     assert {alias: cluster.bootstrap for alias, cluster in configuration.clusters.items()} == {
         "A": "a:9092",
         "B": "b:9092",
@@ -160,7 +160,7 @@ def test_a_connector_that_is_absent_does_not_run(loaded: Loaded) -> None:
 def test_the_properties_file_of_one_connector_is_read_too(loaded: Loaded) -> None:
     lines = {**SOURCE["config"], "name": "mm2-source"}
     settings = only(loaded("".join(f"{key}={value}\n" for key, value in lines.items()), "source.properties"))
-    assert (settings.flow, settings.control.progress_connector) == (AB, "mm2-source")
+    assert (settings.flow, settings.control.progress_connector) == (A_TO_B, "mm2-source")
 
 
 def test_kafka_connect_resource_gives_the_offset_storage_topic(loaded: Loaded) -> None:
@@ -339,6 +339,6 @@ def test_a_resource_as_kubectl_prints_it_in_json(loaded: Loaded) -> None:
         },
     }
     for name in ("m.json", "m"):
-        assert only(loaded(json.dumps(resource, indent="\t"), name)).flow == AB
+        assert only(loaded(json.dumps(resource, indent="\t"), name)).flow == A_TO_B
     listed = {"apiVersion": "v1", "kind": "List", "items": [resource]}
-    assert only(loaded(listed)).flow == AB
+    assert only(loaded(listed)).flow == A_TO_B

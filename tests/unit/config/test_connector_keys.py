@@ -4,21 +4,15 @@ from datetime import timedelta
 
 import pytest
 
-from lockstep_config import FlowSettings
 from lockstep_config.flow.connector_settings import AutoRestart, StatedPhase, StatedPhases
 from lockstep_config.keys.connector_keys import CONNECTORS, OWN_KEYS, connector_name, connectors_reading
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_ops.services import plan_services
 from lockstep_state.commands.command_vocabulary import Connector
-from lockstep_state.names import Flow
-from tests.unit.config.conftest import LoadText, MistakesOf
 
-AB = Flow("A", "B")
+from .conftest import LoadText, MistakesOf, ab
+
 OWN = "A->B.lockstep.connector."
-
-
-def ab(load_text: LoadText, lines: str) -> FlowSettings:
-    return load_text(lines).flow(AB)
 
 
 def test_each_connector_has_a_name() -> None:

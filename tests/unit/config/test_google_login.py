@@ -22,8 +22,8 @@ from lockstep_config.clients.sasl import read_login
 from lockstep_config.clients.token_source import TokenSource, TokenUnavailable, shared_token_source
 from lockstep_config.flow.client_settings import target_admin
 from lockstep_config.keys.client_keys import Untranslatable
-from lockstep_state.names import Flow
-from tests.unit.config.conftest import LoadText, MistakesOf
+
+from .conftest import A_TO_B, LoadText, MistakesOf
 
 BROKERS = "bootstrap.orders.europe-west3.managedkafka.example.cloud.goog:9092"
 ACCOUNT = "mirror@example.iam.gserviceaccount.com"
@@ -131,7 +131,7 @@ def tokens() -> TokenSettings:
 
 
 def test_google_handler_of_a_file_is_read_as_it_is(load_text: LoadText) -> None:
-    flow = load_text(FILE).flow(Flow("A", "B"))
+    flow = load_text(FILE).flow(A_TO_B)
     assert flow is not None
     assert tokens().cloud == GoogleSettings()
     without_jaas = {key: value for key, value in PROPERTIES.items() if key != "sasl.jaas.config"}
@@ -221,7 +221,7 @@ def test_google_server_that_is_away_gives_no_token(google: Google, key_file: Pat
 
 @pytest.mark.usefixtures("key_file")
 def test_google_token_reaches_librdkafka_once_for_all_clients(google: Google, load_text: LoadText) -> None:
-    flow = load_text(FILE.replace("A.", "B.")).flow(Flow("A", "B"))
+    flow = load_text(FILE.replace("A.", "B.")).flow(A_TO_B)
     assert flow is not None
     source = shared_token_source(tokens())
     text, end, _, extensions = target_admin(flow)["oauth_cb"]("")

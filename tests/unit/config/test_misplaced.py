@@ -7,9 +7,8 @@ import pytest
 from lockstep_config.resolve.client_lines import does_nothing
 from lockstep_config.resolve.key_suggestions import KINDS
 from lockstep_config.resolve.validate import OF_EVERY_CLIENT
-from lockstep_state.names import Flow
 
-from .conftest import STRICT, LoadText, MistakesOf, excluded
+from .conftest import A_TO_B, STRICT, LoadText, MistakesOf, excluded
 
 UNKNOWN = "is no key that MirrorMaker or Lockstep knows; "
 
@@ -68,7 +67,7 @@ class TestTheProducerOfTheFlow:
                 "it is A->B.producer.override.compression.type",
             )
         ]
-        assert loaded.flow(Flow("A", "B")).data_plane.compression_type is None
+        assert loaded.flow(A_TO_B).data_plane.compression_type is None
 
     @pytest.mark.parametrize(
         ("name", "why"),
@@ -189,6 +188,6 @@ class TestFlowsThatDoNotReadEachOthersNames:
 def test_key_dropped_by_mm2_at_the_top_has_no_effect(load_text: LoadText) -> None:
     loaded = load_text("use.defaults.from = source\n")
     assert [unused.key for unused in loaded.unused] == ["use.defaults.from"]
-    configs = excluded(loaded.flow(Flow("A", "B")).config_properties)
+    configs = excluded(loaded.flow(A_TO_B).config_properties)
     assert configs.use_defaults_from == "target"
     assert load_text("use.defaults.from = nobody\n").unused

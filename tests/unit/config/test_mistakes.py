@@ -10,7 +10,7 @@ from lockstep_config import ConfigurationError, UnknownFlow, load
 from lockstep_config.keys.refused_classes import KEEPS_NAMES, KNOWN_TO_KEEP_NAMES
 from lockstep_state.names import Flow
 
-from .conftest import STRICT, LoadText, MistakesOf
+from .conftest import A_TO_B, STRICT, LoadText, MistakesOf
 
 UNKNOWN = "is no key that MirrorMaker or Lockstep knows"
 BYTES = "record batches are copied as bytes, so nothing may change the records on their way"
@@ -128,7 +128,7 @@ def test_a_list_with_too_much_counts_with_a_remark(load_text: LoadText, line: st
     loaded = load_text(line + "\n")
     assert any(f"{note.key}: {note.message}".startswith(sentence) for note in loaded.notes), loaded.notes
     assert list(loaded.clusters) == ["A", "B"]
-    assert loaded.flow(Flow("A", "B")).source.bootstrap in ("a:9092", "a:1")
+    assert loaded.flow(A_TO_B).source.bootstrap in ("a:9092", "a:1")
 
 
 @pytest.mark.parametrize("pattern", ["(", "a{2,1}x", "*", "[a-"])
@@ -168,18 +168,18 @@ def test_progress_topic_that_cannot_be_is_a_mistake(mistakes_of: MistakesOf, key
 
 
 def test_transactions_are_asked_for_by_target_and_end_by_flow(mistakes_of: MistakesOf, load_text: LoadText) -> None:
-    plane = load_text("B.exactly.once.source.support = enabled\n").flow(Flow("A", "B")).data_plane
+    plane = load_text("B.exactly.once.source.support = enabled\n").flow(A_TO_B).data_plane
     assert (plane.exactly_once, plane.transaction_interval) == (True, None)
     for preparing in ("disabled", "preparing"):
         text = f"B.exactly.once.source.support = {preparing}\n"
-        assert not load_text(text).flow(Flow("A", "B")).data_plane.exactly_once
+        assert not load_text(text).flow(A_TO_B).data_plane.exactly_once
     (mistake,) = mistakes_of("A->B.transaction.boundary = connector\n")
     assert "poll" in mistake
     assert "interval" in mistake
     interval = "A->B.transaction.boundary = interval\n"
-    assert load_text(interval).flow(Flow("A", "B")).data_plane.transaction_interval == timedelta(minutes=1)
+    assert load_text(interval).flow(A_TO_B).data_plane.transaction_interval == timedelta(minutes=1)
     mine = interval + "A->B.transaction.boundary.interval.ms = 250\n"
-    assert load_text(mine).flow(Flow("A", "B")).data_plane.transaction_interval == timedelta(milliseconds=250)
+    assert load_text(mine).flow(A_TO_B).data_plane.transaction_interval == timedelta(milliseconds=250)
 
 
 @pytest.mark.parametrize(

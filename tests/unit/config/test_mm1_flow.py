@@ -3,9 +3,8 @@
 import pytest
 
 from lockstep_state.names import Flow
-from tests.unit.config.conftest import LoadText, MistakesOf
 
-A_TO_B = Flow("A", "B")
+from .conftest import A_TO_B, LoadText, MistakesOf
 
 
 def test_the_group_makes_a_flow_a_legacy_one(load_text: LoadText) -> None:

@@ -12,8 +12,6 @@ from lockstep_state.names import Flow
 
 from .conftest import LoadText, MistakesOf, excluded, patterns
 
-A_TO_B = Flow("A", "B")
-
 
 def clusters(*aliases: str) -> str:
     return "\n".join([f"clusters = {','.join(aliases)}", *(f"{a}.bootstrap.servers = {a}:9092" for a in aliases), ""])

@@ -15,7 +15,7 @@ from lockstep_config.text.secrets import is_secret, masked
 from lockstep_rules.policy import IdentityReplicationPolicy
 from lockstep_state.names import Flow
 
-from .conftest import LoadText, patterns
+from .conftest import A_TO_B, LoadText, patterns
 
 FILES = Path(__file__).parent / "files"
 ENVIRONMENT = {"EU_PASSWORD": "kept-from-everyone"}
@@ -171,22 +171,22 @@ def test_key_that_states_fixed_behaviour_loads_without_a_note(load_text: LoadTex
 
 def test_an_old_name_still_counts_where_the_new_one_is_not_set(load_text: LoadText) -> None:
     loaded = load_text("topics.blacklist = a\n")
-    assert patterns(loaded.flow(Flow("A", "B")).topics).exclude == ("a",)
+    assert patterns(loaded.flow(A_TO_B).topics).exclude == ("a",)
     (note,) = loaded.notes
     assert note.message.startswith(
         "was renamed to topics.exclude, which counts where both are set. MirrorMaker ignores"
     )
     both = load_text("A->B.topics.blacklist = a\ntopics.exclude = b\n")
-    assert patterns(both.flow(Flow("A", "B")).topics).exclude == ("b",)
+    assert patterns(both.flow(A_TO_B).topics).exclude == ("b",)
 
 
 def test_no_topics_are_none(load_text: LoadText) -> None:
-    assert not load_text("topics =\n").flow(Flow("A", "B")).topics.matches("")
+    assert not load_text("topics =\n").flow(A_TO_B).topics.matches("")
 
 
 def test_the_name_of_the_instance_is_none_where_it_is_mm2s_own(load_text: LoadText) -> None:
-    assert load_text("B.group.id = A-mm2\n").flow(Flow("A", "B")).group_id is None
-    assert load_text("B.group.id = two\n").flow(Flow("A", "B")).group_id == "two"
+    assert load_text("B.group.id = A-mm2\n").flow(A_TO_B).group_id is None
+    assert load_text("B.group.id = two\n").flow(A_TO_B).group_id == "two"
 
 
 def test_key_table_has_a_reason_for_every_key_without_effect() -> None:
@@ -207,12 +207,12 @@ def test_key_table_defaults_are_valid_values(load_text: LoadText) -> None:
         if KeyLevel.TOP in key.scopes and key.default is not None and key.default not in KEYS
     ]
     loaded = load_text("\n".join(line for line in lines if not line.startswith(("enabled", "offset.storage.topic"))))
-    assert loaded.flow(Flow("A", "B")).topics == load_text().flow(Flow("A", "B")).topics
+    assert loaded.flow(A_TO_B).topics == load_text().flow(A_TO_B).topics
     assert not loaded.unused
 
 
 def test_an_empty_separator_is_usual_beside_a_policy_that_keeps_names(load_text: LoadText) -> None:
     policy = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
     lines = f"replication.policy.separator =\nreplication.policy.class = {policy}\n"
-    settings = load_text(lines).flow(Flow("A", "B"))
+    settings = load_text(lines).flow(A_TO_B)
     assert settings.offset_syncs_topic == "mm2-offset-syncsBinternal"

@@ -12,11 +12,9 @@ from lockstep_cli.commands.config import command
 from lockstep_config import Configuration, ConfigurationError, load
 from lockstep_config.flow.client_settings import source_consumer
 from lockstep_config.loader.settings_file import SETTINGS_VARIABLE
-from lockstep_state.names import Flow
 
-from .conftest import TWO_CLUSTERS, LoadText, MistakesOf
+from .conftest import A_TO_B, TWO_CLUSTERS, LoadText, MistakesOf
 
-AB = Flow("A", "B")
 IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy\n"
 PLAIN = "A.security.protocol = SASL_SSL\nA.sasl.mechanism = PLAIN\n"
 NO_GROUP = (
@@ -75,13 +73,13 @@ WARNED = [
 @pytest.mark.parametrize(("line", "said"), WARNED)
 def test_line_that_mm2_ignores_is_a_warning_with_what_works(load_text: LoadText, line: str, said: str) -> None:
     loaded = load_text(line + "\n")
-    assert loaded.flow(AB).enabled
+    assert loaded.flow(A_TO_B).enabled
     remarks = [note for note in (*loaded.notes, *loaded.unused) if note.line == 5]
     assert any(said in remark.message for remark in remarks), remarks
 
 
 def test_no_reset_begins_at_the_earliest_record(load_text: LoadText) -> None:
-    settings = load_text("A.consumer.auto.offset.reset = none\n").flow(AB)
+    settings = load_text("A.consumer.auto.offset.reset = none\n").flow(A_TO_B)
     assert settings.data_plane.auto_offset_reset == "earliest"
     assert source_consumer(settings, "replication-consumer")["auto.offset.reset"] == "earliest"
 

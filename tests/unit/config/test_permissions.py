@@ -11,11 +11,9 @@ from lockstep_config.credentials.permissions import (
     target_grants,
 )
 from lockstep_config.flow.client_settings import offset_syncs_consumer, target_consumer
-from lockstep_state.names import Flow
 
-from .conftest import LoadText
+from .conftest import A_TO_B, LoadText
 
-A_TO_B = Flow("A", "B")
 IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy\n"
 LOGIN = (
     "B.security.protocol = SASL_SSL\nB.sasl.mechanism = PLAIN\nB.sasl.jaas.config = "

@@ -21,13 +21,8 @@ WITHOUT_EFFECT = [
     *("A->B.my.policy.suffix", "C.bootstrap.servers", "C.security.protocol", "C.consumer.fetch.min.bytes"),
     *("A->C.enabled", "C->D.topics", "A->A.enabled", "A.acks", "zookeeper.connect", "A.zookeeper.connect"),
     *("A.consumer.fetch.min.byte", "refresh.topics.interval.second", "auto.create.topics.enable", "num.streams"),
-    *(
-        "replication.facto",
-        "A->B.replication.enabled",
-        "enable.ssl.certificate.verification",
-        "A.ssl.foo",
-        "C.replication.factor",
-    ),
+    *("replication.facto", "A->B.replication.enabled", "enable.ssl.certificate.verification", "A.ssl.foo"),
+    *("C.replication.factor", "com.example.policy", "B->A.checkpoints.topic.partitions", "log4j.rootLogger"),
 ]
 MISTAKES = [
     *("topics.whitelist", "A->B.topics.whitelist", "A->B.topcs", "A->B.topic", "A->B.Topics", "topics_exclude"),

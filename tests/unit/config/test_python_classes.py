@@ -6,15 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_config import FlowSettings
 from lockstep_config.keys.python_classes import ClassFailed, PythonTopics
 from lockstep_rules.policy import is_cycle, keeps_names
 from lockstep_state.names import Flow
 
-from .conftest import STRICT, LoadText, MistakesOf
+from .conftest import A_TO_B, STRICT, LoadText, MistakesOf, ab
 
 RULES = "lockstep_own_rules"
-A_TO_B = Flow("A", "B")
 
 
 @pytest.fixture(autouse=True)
@@ -27,10 +25,6 @@ def importable(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPat
     monkeypatch.syspath_prepend(str(folder))
     for name in (RULES, "lockstep_broken"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-
-
-def ab(load_text: LoadText, lines: str) -> FlowSettings:
-    return load_text(lines).flow(A_TO_B)
 
 
 class TestWhatTheyDecide:

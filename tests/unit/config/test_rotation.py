@@ -5,16 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_config import FlowSettings
 from lockstep_config.flow.client_settings import connections
 from lockstep_config.flow.rotation import differing_keys, identities, is_credential, replace_credentials
 from lockstep_config.text.sources import named_files
-from lockstep_state.names import Flow
 
-from .conftest import LoadText
+from .conftest import LoadText, ab
 from .test_config_providers import KAFKA, PROVIDERS
 
-A_TO_B = Flow("A", "B")
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 
 
@@ -23,10 +20,6 @@ def sasl(alias: str, password: str, user: str = "mirror") -> str:
         f"{alias}.security.protocol = SASL_PLAINTEXT\n{alias}.sasl.mechanism = SCRAM-SHA-512\n"
         f'{alias}.sasl.jaas.config = {SCRAM} username="{user}" password="{password}";\n'
     )
-
-
-def settings_from(load_text: LoadText, lines: str) -> FlowSettings:
-    return load_text(lines).flow(A_TO_B)
 
 
 def test_watched_files_are_the_configuration_and_all_it_refers_to(load_text: LoadText, tmp_path: Path) -> None:
@@ -100,8 +93,8 @@ def test_a_value_from_elsewhere_is_the_same_value(load_text: LoadText) -> None:
 
 
 def test_only_the_side_whose_credentials_changed_is_somebody_else(load_text: LoadText) -> None:
-    before = identities(settings_from(load_text, sasl("A", "one") + sasl("B", "one")), {})
-    now = identities(settings_from(load_text, sasl("A", "one") + sasl("B", "two") + "A->B.topics = other\n"), {})
+    before = identities(ab(load_text, sasl("A", "one") + sasl("B", "one")), {})
+    now = identities(ab(load_text, sasl("A", "one") + sasl("B", "two") + "A->B.topics = other\n"), {})
     assert before["source"] == now["source"]
     assert before["target"] != now["target"]
 
@@ -109,13 +102,13 @@ def test_only_the_side_whose_credentials_changed_is_somebody_else(load_text: Loa
 def test_a_client_of_its_own_makes_the_side_somebody_else(load_text: LoadText) -> None:
     login = sasl("B", "one")
     own = f'A->B.producer.override.sasl.jaas.config = {SCRAM} username="w" password="%s";\n'
-    before, now = (identities(settings_from(load_text, login + own % password), {}) for password in ("1", "2"))
+    before, now = (identities(ab(load_text, login + own % password), {}) for password in ("1", "2"))
     assert before["source"] == now["source"]
     assert before["target"] != now["target"]
 
 
 def test_a_file_with_another_content_makes_the_side_somebody_else(load_text: LoadText) -> None:
-    settings, key = settings_from(load_text, ""), Path("/k.pem")
+    settings, key = ab(load_text, ""), Path("/k.pem")
     clients = replace(settings.clients, target_admin={"ssl.keystore.location": str(key)})
     settings = replace(settings, clients=clients)
     before, now = identities(settings, {key: "one"}), identities(settings, {key: "two", Path("/other"): "x"})
@@ -124,10 +117,8 @@ def test_a_file_with_another_content_makes_the_side_somebody_else(load_text: Loa
 
 
 def test_only_credentials_are_taken_over_and_only_those_of_the_side(load_text: LoadText) -> None:
-    present = settings_from(load_text, sasl("A", "one") + sasl("B", "one") + "A->B.topics = a\n")
-    newer = settings_from(
-        load_text, (sasl("A", "two") + sasl("B", "two", user="other") + "A->B.topics = b\nB.client.id = new\n")
-    )
+    present = ab(load_text, sasl("A", "one") + sasl("B", "one") + "A->B.topics = a\n")
+    newer = ab(load_text, (sasl("A", "two") + sasl("B", "two", user="other") + "A->B.topics = b\nB.client.id = new\n"))
     renewed = replace_credentials(present, newer, ["target"])
     assert identities(renewed, {}) == {
         "source": identities(present, {})["source"],
@@ -141,14 +132,14 @@ def test_only_credentials_are_taken_over_and_only_those_of_the_side(load_text: L
 
 
 def test_a_credential_that_is_gone_is_gone(load_text: LoadText) -> None:
-    present = settings_from(load_text, sasl("A", "one") + "A.sasl.login.retry.backoff.ms = 7\n")
-    newer = settings_from(load_text, sasl("A", "one"))
+    present = ab(load_text, sasl("A", "one") + "A.sasl.login.retry.backoff.ms = 7\n")
+    newer = ab(load_text, sasl("A", "one"))
     assert "sasl.login.retry.backoff.ms" not in replace_credentials(present, newer, ["source"]).clients.source_admin
 
 
 def test_each_way_to_connect_to_a_side_is_there_once(load_text: LoadText) -> None:
     own = f'A->B.producer.override.sasl.jaas.config = {SCRAM} username="w" password="w";\n'
-    settings = settings_from(load_text, sasl("A", "one") + sasl("B", "one") + own + "A.consumer.client.rack = r\n")
+    settings = ab(load_text, sasl("A", "one") + sasl("B", "one") + own + "A.consumer.client.rack = r\n")
     assert [conf["sasl.username"] for conf in connections(settings, "source")] == ["mirror"]
     assert [conf["sasl.username"] for conf in connections(settings, "target")] == ["mirror", "w"]
 

@@ -10,12 +10,12 @@ from lockstep_state.names import Flow
 from tests.support.mirror_maker_2_resources import ALL, V1, old
 from tests.support.strimzi_resources import Resources
 
-AB = Flow("A", "B")
+from .conftest import A_TO_B
 
 
 def test_v1_has_one_target_and_a_source_in_each_mirror(resources: Resources) -> None:
     (settings,) = resources.load(V1).flows
-    assert (settings.flow, settings.source.bootstrap, settings.target.bootstrap) == (AB, "a:9092", "b:9092")
+    assert (settings.flow, settings.source.bootstrap, settings.target.bootstrap) == (A_TO_B, "a:9092", "b:9092")
     assert settings.group_id == "my-group"
     assert settings.control.offset_storage_topic == "my-offsets"
     assert (settings.data_plane.enabled, settings.checkpoint.enabled, settings.heartbeat.enabled) == (True, True, False)
@@ -66,7 +66,7 @@ def test_strimzi_newer_exclude_pattern_overrides_the_older(resources: Resources)
 
 def test_only_the_mirrors_run_and_only_their_connectors(resources: Resources) -> None:
     (settings,) = resources.load(old("sourceConnector: {}")).flows
-    assert settings.flow == AB, "no other pair of clusters has heartbeats, unlike in an mm2.properties file"
+    assert settings.flow == A_TO_B, "no other pair of clusters has heartbeats, unlike in an mm2.properties file"
     assert (settings.checkpoint.enabled, settings.heartbeat.enabled) == (False, False)
     (settings,) = resources.load(old("heartbeatConnector: {}")).flows
     assert (settings.enabled, settings.heartbeat.enabled) == (False, True)
@@ -78,7 +78,7 @@ def test_only_the_mirrors_run_and_only_their_connectors(resources: Resources) ->
 
 def test_strimzi_target_may_have_two_sources(resources: Resources) -> None:
     text = V1 + '  - source: {alias: C, bootstrapServers: "c:9092"}\n    sourceConnector: {}\n'
-    assert [settings.flow for settings in resources.load(text).flows] == [AB, Flow("C", "B")]
+    assert [settings.flow for settings in resources.load(text).flows] == [A_TO_B, Flow("C", "B")]
 
 
 def test_the_targets_config_is_the_connect_workers(resources: Resources) -> None:
@@ -187,16 +187,16 @@ def test_json_is_yaml_too(resources: Resources, tmp_path: Path) -> None:
         '"bootstrapServers": "b:1", "groupId": "g", "offsetStorageTopic": "o"}, "mirrors": [{"source": {"alias": "A", '
         '"bootstrapServers": "a:1"}, "sourceConnector": {}}]}}'
     )
-    assert resources.load(text).flows[0].flow == AB
+    assert resources.load(text).flows[0].flow == A_TO_B
 
 
 def test_file_kind_is_known_by_its_content(tmp_path: Path) -> None:
     for name in ("resource", "mirror.txt", "mm2.properties"):
         path = tmp_path / name
         path.write_text(old())
-        assert load(path, {}).flows[0].flow == AB
+        assert load(path, {}).flows[0].flow == A_TO_B
     path.write_text("clusters = A, B\nA.bootstrap.servers=a:1\nB.bootstrap.servers=b:1\nA->B.enabled=true\n")
-    assert load(path, {}).flows[0].flow == AB
+    assert load(path, {}).flows[0].flow == A_TO_B
 
 
 @pytest.mark.parametrize(

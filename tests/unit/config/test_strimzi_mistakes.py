@@ -3,10 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from lockstep_config import ConfigurationError, Problem
 from lockstep_config.strimzi.schema import KINDS
 from tests.support.mirror_maker_2_resources import V1, old
 from tests.support.strimzi_resources import Resources
@@ -204,34 +201,3 @@ def test_every_field_has_a_form_and_the_probes_are_judged_by_name(resources: Res
     )
     assert sum("Probe" in mistake for mistake in resources.mistakes(text)) == 4
     assert set(KINDS) == {"KafkaMirrorMaker2", "KafkaMirrorMaker"}
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
-def test_however_a_resource_is_broken_it_loads_or_is_refused_with_a_place(
-    resources: Resources, data: st.DataObject
-) -> None:
-    lines = WHOLE.splitlines()
-    for _ in range(data.draw(st.integers(1, 3))):
-        index = data.draw(st.integers(0, len(lines) - 1))
-        how = data.draw(st.sampled_from(["drop", "twice", "indent", "dedent", "value", "cut", "tab", "list", "null"]))
-        line = lines[index]
-        name, _, _ = line.partition(":")
-        lines[index : index + 1] = {
-            "drop": [],
-            "twice": [line, line],
-            "indent": ["  " + line],
-            "dedent": [line[2:]],
-            "value": [f"{name}: {data.draw(st.sampled_from(['x', '1', 'true', '{}', '[]', '*a', '&a', '!x y', '|']))}"],
-            "cut": [line[: len(line) // 2]],
-            "tab": ["\t" + line],
-            "list": ["- " + line],
-            "null": [f"{name}:"],
-        }[how]
-        lines = lines or [""]
-    refused: tuple[Problem, ...] = ()
-    try:
-        resources.load("\n".join(lines))
-    except ConfigurationError as exc:
-        refused = exc.problems
-    assert all(problem.message for problem in refused)

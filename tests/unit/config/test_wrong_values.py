@@ -11,7 +11,7 @@ from lockstep_rules.patterns.java_regex.tokens import UntranslatablePattern
 from lockstep_rules.patterns.unmatchable_patterns import LEGAL, needed_but_illegal
 from lockstep_state.names import Flow
 
-from .conftest import LoadText, MistakesOf
+from .conftest import A_TO_B, LoadText, MistakesOf
 
 COMMENT = "# begins a comment only at the start of a line"
 QUOTES = "quotes belong to the value: write it without"
@@ -123,7 +123,7 @@ def test_a_value_of_a_config_provider_is_no_placeholder(load_text: LoadText) -> 
     provider = "config.providers = env\nconfig.providers.env.class = "
     provider += "org.apache.kafka.common.config.provider.EnvVarConfigProvider\n"
     loaded = load_text(f"{provider}A->B.topics = ${{env:WHICH}}\n", environment={"WHICH": "orders.*"})
-    assert loaded.flow(Flow("A", "B")).topics.matches("orders1")
+    assert loaded.flow(A_TO_B).topics.matches("orders1")
     assert not loaded.notes
 
 
@@ -172,7 +172,7 @@ def test_plain_login_of_a_service_is_read_as_it_is(
 ) -> None:
     configuration = load_text(plain_login(user, password))
     assert configuration.notes == ()
-    flow = configuration.flow(Flow("A", "B"))
+    flow = configuration.flow(A_TO_B)
     assert flow is not None
     conf = source_consumer(flow, "data-plane")
     assert (conf["sasl.username"], conf["sasl.password"]) == (principal, password.strip("\"'"))
@@ -207,7 +207,7 @@ class TestWhatIsTakenForFalse:
     @pytest.mark.parametrize("key", ["emit.heartbeats.enabled", "A->B.emit.heartbeats.enabled"])
     def test_slip_in_emit_heartbeats_disables_them_with_a_note(self, key: str, load_text: LoadText) -> None:
         loaded = load_text(f"{key} = false # none\n")
-        assert not loaded.flow(Flow("A", "B")).heartbeat.enabled
+        assert not loaded.flow(A_TO_B).heartbeat.enabled
         assert any(note.key == key and COMMENT in note.message for note in loaded.notes)
 
     @pytest.mark.parametrize("word", ["true # active", "yes", "1", "on", '"true"', "TRUE!", "${ON}"])
