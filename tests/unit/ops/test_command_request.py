@@ -49,15 +49,20 @@ def test_services_without_work_in_the_flow_are_not_waited_for(settings: Settings
     assert asked.absent == {"checkpoint"}
 
 
-def test_command_for_a_disabled_connector_is_refused(settings: Settings) -> None:
-    scope = Scope.parse("connector:MirrorCheckpointConnector")
-    with pytest.raises(CannotUse, match="checkpoint would carry out pause connector:MirrorCheckpointConnector"):
-        command_request(settings("emit.checkpoints.enabled = false"), "pause", scope)
-
-
-def test_a_scope_that_the_verb_is_not_for_is_not_asked(settings: Settings) -> None:
-    with pytest.raises(CannotUse, match="stop is not for a topic"):
-        command_request(settings(), "stop", Scope.parse("topic:orders"))
+@pytest.mark.parametrize(
+    ("verb", "scope", "words"),
+    [
+        (
+            "pause",
+            "connector:MirrorCheckpointConnector",
+            "checkpoint would carry out pause connector:MirrorCheckpointConnector",
+        ),
+        ("stop", "topic:orders", "stop is not for a topic"),
+    ],
+)
+def test_command_that_no_service_carries_out_is_refused(settings: Settings, verb: str, scope: str, words: str) -> None:
+    with pytest.raises(CannotUse, match=words):
+        command_request(settings("emit.checkpoints.enabled = false"), verb, Scope.parse(scope))
 
 
 def test_answers_of_all_are_fine(reply: CommandReply) -> None:

@@ -133,18 +133,17 @@ def test_flow_whose_groups_are_unknown_is_not_ready_nor_fine(read: tuple[Row, ..
     assert [trouble.what for trouble in absent.troubles] == ["checkpoint"], "the cause is shown"
 
 
-def test_flow_whose_groups_were_read_too_long_ago_is_not_ready() -> None:
-    limit_ms = LIMITS.max_groups_age_ms
-    assert of_copied(groups_read=groups_read_at(NOW - limit_ms)).switch_ready
-    report = of_copied(groups_read=groups_read_at(NOW - limit_ms - 1))
-    assert blocking(report) == [("groups-stale", "")]
-    assert "no: the consumer groups of the source were not read for 10 s of the source's time" in shown(report)
+LIMIT_MS = LIMITS.max_groups_age_ms
+GROUPS_OLD = "no: the consumer groups of the source were not read for 10 s of the source's time"
+GROUPS_UNDATED = "no: up to which moment the consumer groups of the source were read is not known"
 
 
-def test_flow_whose_groups_an_earlier_release_read_is_not_ready() -> None:
-    report = of_copied(groups_read=groups_read_at(0))
+@pytest.mark.parametrize(("read_ms", "words"), [(NOW - LIMIT_MS - 1, GROUPS_OLD), (0, GROUPS_UNDATED)])
+def test_flow_whose_groups_were_read_too_long_ago_is_not_ready(read_ms: int, words: str) -> None:
+    assert of_copied(groups_read=groups_read_at(NOW - LIMIT_MS)).switch_ready
+    report = of_copied(groups_read=groups_read_at(read_ms))
     assert blocking(report) == [("groups-stale", "")]
-    assert "no: up to which moment the consumer groups of the source were read is not known" in shown(report)
+    assert words in shown(report)
 
 
 @pytest.mark.parametrize(
@@ -159,13 +158,8 @@ def test_flow_whose_groups_an_earlier_release_read_is_not_ready() -> None:
     ],
 )
 def test_flow_whose_slot_speaks_seldom_is_ready_as_long(pause_ms: int, heard_ago_ms: int, ready: bool) -> None:
-    assert of_slow_slot(pause_ms, heard_ago_ms).switch_ready is ready
-
-
-def of_slow_slot(pause_ms: int, heard_ago_ms: int) -> Report:
-    """Of a copied flow whose slot spoke so long ago, and so long after it had spoken before."""
     status = SlotStatus(slot=0, phase="started", partitions=1, at_ms=NOW - heard_ago_ms, pause_ms=pause_ms)
-    return of_copied(status)
+    assert of_copied(status).switch_ready is ready
 
 
 def test_flow_without_checkpoints_is_not_ready_and_ignores_old_rows() -> None:

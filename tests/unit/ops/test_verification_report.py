@@ -89,8 +89,10 @@ def test_records_that_could_not_be_compared_are_named() -> None:
     assert "source 10 to 12: quarantined or skipped by a policy (3)" in as_markdown(report)
 
 
-def test_partition_that_waits_is_not_verified() -> None:
-    report = build_verification(FLOW, rows(replace(ROW, cause=reported("cluster B: nobody answers"))))
+@pytest.mark.parametrize("decisions", [0, 3], ids=["compared", "without topic ids yet"])
+def test_partition_that_waits_is_not_verified(decisions: int) -> None:
+    row = replace(ROW, decisions=decisions, cause=reported("cluster B: nobody answers"))
+    report = build_verification(FLOW, rows(row))
     assert report.exit_code is Exit.NOT_VERIFIED
     assert report.waiting == {"orders-0": "cluster B: nobody answers"}
 
@@ -118,12 +120,6 @@ def test_comparison_of_a_log_that_is_gone_is_no_comparison(progress: PartitionPr
 @OTHER_LOG
 def test_place_of_a_record_is_not_that_in_a_log_that_is_gone(progress: PartitionProgress, topic: MirroredTopic) -> None:
     assert record_places(rows(OLD, progress, topic), ("orders", 0), 7) != (7, 6)
-
-
-def test_partition_that_waits_without_a_comparison_is_named() -> None:
-    """Its row has no topic ids yet."""
-    report = build_verification(FLOW, rows(replace(ROW, decisions=3, cause=reported("cluster B: no answer"))))
-    assert report.waiting == {"orders-0": "cluster B: no answer"}
 
 
 def test_flow_without_topics_is_not_verified() -> None:

@@ -1,15 +1,10 @@
-"""What a switch must not call fine: what its rows do not know, list in part, or know of another topic."""
+"""Rows that do not know, list in part, or know of another topic: a switch does not call them fine."""
 
-import shlex
-import sys
-import time
 from dataclasses import replace
 
 import pytest
-from aiohttp import web
 
 from lockstep_ops.switch.group_positions import GroupAtSource, judge_groups
-from lockstep_ops.switch.hook import HookCall, HookFailed, run_hook
 from lockstep_ops.switch.switch_check import about_topics
 from lockstep_ops.switch.switch_positions import diverged_records, known_loss, not_copied, switched_topics, topic_rows
 from lockstep_state.reasons.reason_catalogue import ReasonCode
@@ -20,7 +15,6 @@ from tests.support.takeover_rows import progress, rows_of, topic
 T = topic(partitions=2)
 GROUP = GroupStatus(group="g", phase="translated", synced=True, positions=(("A.t", 0, 10, 12),))
 ENDS = {("t", 0): 10, ("t", 1): 5}
-CALL = HookCall("id1", "switchover", "fence", "A->B", "A", "B")
 
 
 def states(row: GroupStatus, source: GroupAtSource | None = None, *members: str) -> list[tuple[str, bool]]:
@@ -95,37 +89,3 @@ def test_group_with_more_behind_counts_them_too() -> None:
     behind = tuple(("A.u", number, 100) for number in range(50))
     (verdict,) = judge_groups([replace(GROUP, behind=behind, more_behind=3, read_ms=1)], {}, {}, [T], ENDS)
     assert (verdict.state, verdict.read_again) == ("behind", 300)
-
-
-async def test_hook_command_with_a_child_ends_in_time() -> None:
-    program = "import subprocess; subprocess.run(['sleep', '9'])"
-    began = time.monotonic()
-    with pytest.raises(HookFailed, match="was killed"):
-        await run_hook(shlex.join([sys.executable, "-c", program]), CALL, 0.5)
-    assert time.monotonic() - began < 3
-
-
-async def test_hook_command_that_leaves_a_child_succeeds() -> None:
-    program = "import subprocess; subprocess.Popen(['sleep', '9']); print('begun')"
-    assert await run_hook(shlex.join([sys.executable, "-c", program]), CALL, 3.0) == "begun"
-
-
-async def test_hook_address_that_redirects_fails() -> None:
-    async def elsewhere(_: web.Request) -> web.Response:
-        raise web.HTTPFound("/login")
-
-    async def log_in(_: web.Request) -> web.Response:
-        return web.Response(text="log in, please")
-
-    app = web.Application()
-    app.router.add_post("/switch", elsewhere)
-    app.router.add_get("/login", log_in)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        with pytest.raises(HookFailed, match="HTTP 302"):
-            await run_hook(f"http://127.0.0.1:{runner.addresses[0][1]}/switch", CALL, 5.0)
-    finally:
-        await runner.cleanup()
