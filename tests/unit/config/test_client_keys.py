@@ -172,22 +172,16 @@ def test_a_level_that_java_refuses_is_refused(codec: str, level: str, mistakes_o
     assert mistake.startswith(f"5 B.producer.compression.{codec}.level: is ")
 
 
-class TestRecompress:
-    def test_recompress_is_automatic_by_default(self, load_text: LoadText) -> None:
-        assert load_text("").flow(A_TO_B).data_plane.compression.recompress == "auto"
+@pytest.mark.parametrize("word", ["auto", "never", "true", "false"])
+def test_recompress_has_words_and_the_former_booleans(word: str, load_text: LoadText) -> None:
+    loaded = load_text(f"A->B.lockstep.recompress = {word.title()}\nB.producer.compression.type = zstd\n")
+    assert loaded.flow(A_TO_B).data_plane.compression.recompress == word
+    assert loaded.notes == ()
 
-    @pytest.mark.parametrize("word", ["auto", "never", "true", "false"])
-    def test_recompress_has_words_and_the_former_booleans(self, word: str, load_text: LoadText) -> None:
-        loaded = load_text(f"A->B.lockstep.recompress = {word.title()}\nB.producer.compression.type = zstd\n")
-        assert loaded.flow(A_TO_B).data_plane.compression.recompress == word
 
-    def test_recompress_applies_with_an_explicit_codec(self, load_text: LoadText) -> None:
-        loaded = load_text("A->B.lockstep.recompress = true\nB.producer.compression.type = zstd\n")
-        assert loaded.flow(A_TO_B).data_plane.compression.recompress == "true"
-        assert loaded.notes == ()
-
-    def test_recompress_without_compression_type_is_noted(self, load_text: LoadText) -> None:
-        (note,) = load_text("A->B.lockstep.recompress = true\n").notes
-        assert note.message == (
-            "is true, but no compression.type of the producer on B says into what: batches pass as they are"
-        )
+def test_recompress_is_automatic_and_needs_a_compression_type(load_text: LoadText) -> None:
+    assert load_text("").flow(A_TO_B).data_plane.compression.recompress == "auto"
+    (note,) = load_text("A->B.lockstep.recompress = true\n").notes
+    assert note.message == (
+        "is true, but no compression.type of the producer on B says into what: batches pass as they are"
+    )

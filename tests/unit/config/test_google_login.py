@@ -85,7 +85,7 @@ class Google:
         claims = base64.urlsafe_b64encode(json.dumps({"email": "ada@example.org"}).encode()).decode().rstrip("=")
         self.id_token = f"{base64.urlsafe_b64encode(b'{}').decode()}.{claims}.c2ln"
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        Thread(target=self.server.serve_forever, daemon=True).start()
+        Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
 
     @property
     def address(self) -> str:

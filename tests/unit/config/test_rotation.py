@@ -41,24 +41,15 @@ def test_watched_files_are_the_configuration_and_all_it_refers_to(load_text: Loa
         ("A->B.source.consumer.ssl.keystore.location", "/k.pem", "/k.pem"),
         ("ssl.keystore.location", "/k.pem", "/k.pem"),
         ("A.sasl.jaas.config", 'M required oauth.ssl.truststore.location="/ca.pem" x="y";', "/ca.pem"),
+        ("A->B.offset-syncs.topic.location", "source", None),
+        ("A.ssl.truststore.location", "", None),
+        ("A.sasl.oauthbearer.token.endpoint.url", "file:///token", None),
+        ("A.sasl.jaas.config", 'M required oauth.access.token.location="/token";', None),
+        ("A.bootstrap.servers", "a:1", None),
     ],
 )
-def test_a_key_that_names_a_file(key: str, value: str, file: str) -> None:
-    assert named_files({key: value}) == {Path(file)}
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("A->B.offset-syncs.topic.location", "source"),
-        ("A.ssl.truststore.location", ""),
-        ("A.sasl.oauthbearer.token.endpoint.url", "file:///token"),
-        ("A.sasl.jaas.config", 'M required oauth.access.token.location="/token";'),
-        ("A.bootstrap.servers", "a:1"),
-    ],
-)
-def test_a_key_that_names_none(key: str, value: str) -> None:
-    assert named_files({key: value}) == frozenset()
+def test_a_key_that_names_a_file(key: str, value: str, file: str | None) -> None:
+    assert named_files({key: value}) == ({Path(file)} if file else set())
 
 
 @pytest.mark.parametrize(

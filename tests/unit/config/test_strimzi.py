@@ -97,15 +97,8 @@ def test_the_targets_config_is_the_connect_workers(resources: Resources) -> None
 @pytest.mark.parametrize(
     "key",
     [
-        "ssl.truststore.location",
-        "sasl.mechanism",
-        "SASL.mechanism",
-        "security.protocol",
-        "listeners",
-        "plugin.path",
-        "rest.port",
-        "bootstrap.servers",
-        "consumer.interceptor.classes",
+        *("ssl.truststore.location", "sasl.mechanism", "SASL.mechanism", "security.protocol", "listeners"),
+        *("plugin.path", "rest.port", "bootstrap.servers", "consumer.interceptor.classes"),
         "producer.interceptor.classes",
     ],
 )

@@ -180,21 +180,14 @@ def test_a_token_from_a_file_is_read_at_each_login(scene: Scene, tmp_path: Path)
     assert source.token().text == "second"
 
 
-def test_expired_static_token_is_named(scene: Scene) -> None:
-    token = scene.server.token("mirror", lifetime_s=-10)
-    source = TokenSource(TokenSettings(token=token))
-    with pytest.raises(
-        TokenUnavailable, match=r"the token in oauth.access.token expired at 20.* UTC: put a new one there"
-    ):
-        source.token()
+def test_expired_static_token_and_unreachable_server_are_named(scene: Scene) -> None:
+    expired = TokenSettings(token=scene.server.token("mirror", lifetime_s=-10))
+    with pytest.raises(TokenUnavailable, match=r"the token in oauth.access.token expired at 20.* UTC: put a new one"):
+        TokenSource(expired).token()
     assert TokenSource(TokenSettings(token="opaque")).token().text == "opaque"
-
-
-def test_unreachable_token_server_is_named(scene: Scene) -> None:
     away = replace(scene.settings, endpoint="http://127.0.0.1:1/token")
-    with pytest.raises(
-        TokenUnavailable, match=r"http://127\.0\.0\.1:1/token cannot be asked for a token: Connection refused"
-    ):
+    words = r"http://127\.0\.0\.1:1/token cannot be asked for a token: Connection refused"
+    with pytest.raises(TokenUnavailable, match=words):
         scene.source(away).token()
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstep_cli.rendering.report_tables import as_json
@@ -88,6 +88,7 @@ def test_partitions_that_the_target_lacks_are_not_copied() -> None:
     assert (report.lag_records, report.not_copying) == (5, {"not begun": 1})
 
 
+@settings(max_examples=60)
 @given(
     phase=st.sampled_from(["none", "copying", "halted", "paused", "stopped"]),
     case=st.sampled_from(["", "in-doubt", "source-recreated", "target-truncated", "refused"]),

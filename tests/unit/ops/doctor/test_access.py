@@ -31,15 +31,19 @@ def login(outcome: LoginOutcome) -> list[CheckFinding]:
     return list(judge_login(replace(FACTS, login=outcome)))
 
 
-def test_name_has_every_address_with_its_kind() -> None:
-    (finding,) = hosts(HostAddresses("a", 9092, ("10.0.0.1", "10.0.0.2", "2001:db8::1")))
-    assert finding.result is Result.OK
-    assert finding.detail == "a is 10.0.0.1, 10.0.0.2, 2001:db8::1 (1 IPv6 address, 2 IPv4 addresses)"
-
-
-def test_address_in_the_place_of_a_name_is_shown_as_one() -> None:
-    (finding,) = hosts(HostAddresses("10.0.0.1", 9092, ("10.0.0.1",), is_literal=True))
-    assert finding.detail == "10.0.0.1 is an address"
+@pytest.mark.parametrize(
+    ("host", "detail"),
+    [
+        (
+            HostAddresses("a", 9092, ("10.0.0.1", "10.0.0.2", "2001:db8::1")),
+            "a is 10.0.0.1, 10.0.0.2, 2001:db8::1 (1 IPv6 address, 2 IPv4 addresses)",
+        ),
+        (HostAddresses("10.0.0.1", 9092, ("10.0.0.1",), is_literal=True), "10.0.0.1 is an address"),
+    ],
+)
+def test_name_has_every_address_with_its_kind(host: HostAddresses, detail: str) -> None:
+    (finding,) = hosts(host)
+    assert (finding.result, finding.detail) == (Result.OK, detail)
 
 
 def test_one_name_of_two_without_an_address_is_a_warning() -> None:

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from lockstep_ops.plan.flow_reader import with_claims
 from lockstep_ops.plan.rules.flow_facts import FlowFacts
 from lockstep_ops.plan.rules.flow_plan import NOTE, WARNING
@@ -13,6 +15,9 @@ from lockstep_rules.clusters.cluster_limits import TopicCount
 from lockstep_rules.topic_plan import Create, Grow, Selection, TopicSyncPlan
 from tests.support.plan_facts import cluster, facts, settings_for, topic
 from tests.unit.ops.plan.test_hazards import hazards
+
+EVENT_HUBS = cluster("B", names={"there": 4}, product=ClusterKind.EVENT_HUBS)
+SERVERLESS = cluster("B", product=ClusterKind.MSK_SERVERLESS)
 
 
 def new_flow(*lines: str, copies: int = 1, **fields: Any) -> FlowFacts:
@@ -56,8 +61,7 @@ def test_topic_that_two_flows_need_counts_once() -> None:
 
 
 def test_service_with_few_topics_is_named_with_what_it_gets() -> None:
-    target = cluster("B", names={"there": 4}, product=ClusterKind.EVENT_HUBS)
-    (flow,) = with_claims([new_flow(copies=2, target=target)])
+    (flow,) = with_claims([new_flow(copies=2, target=EVENT_HUBS)])
     hazard = hazards(flow)["LS030"]
     assert (hazard.severity, hazard.subjects) == (NOTE, ("B",))
     assert hazard.details[0].startswith(
@@ -68,18 +72,17 @@ def test_service_with_few_topics_is_named_with_what_it_gets() -> None:
     assert "LS031" not in hazards(flow)
 
 
-def test_more_topics_than_the_limit_of_a_tier_are_a_warning() -> None:
-    target = cluster("B", names={"there": 4}, product=ClusterKind.EVENT_HUBS)
-    hazard = hazards(new_flow(copies=4, target=target))["LS031"]
-    assert hazard.severity == WARNING
-    assert hazard.details == ("B would have 11 topics. Azure Event Hubs, Standard, takes 10",)
-
-
-def test_compacted_partitions_beyond_the_quota_are_a_warning() -> None:
-    target = cluster("B", product=ClusterKind.MSK_SERVERLESS)
-    assert "LS031" not in hazards(new_flow(copies=46, target=target))
-    hazard = hazards(new_flow(copies=47, target=target))["LS031"]
-    assert hazard.details == ("B would have 122 compacted partitions. MSK Serverless, Default quota, takes 120",)
+@pytest.mark.parametrize(
+    ("copies", "target", "detail"),
+    [
+        (4, EVENT_HUBS, "B would have 11 topics. Azure Event Hubs, Standard, takes 10"),
+        (47, SERVERLESS, "B would have 122 compacted partitions. MSK Serverless, Default quota, takes 120"),
+    ],
+)
+def test_topics_beyond_the_limit_of_a_service_are_a_warning(copies: int, target: Any, detail: str) -> None:
+    hazard = hazards(new_flow(copies=copies, target=target))["LS031"]
+    assert (hazard.severity, hazard.details) == (WARNING, (detail,))
+    assert "LS031" not in hazards(new_flow(copies=copies - 1, target=target))
 
 
 def test_limits_of_other_clusters_or_without_creations_are_no_hazard() -> None:

@@ -88,9 +88,14 @@ def test_evidence_as_json_has_the_switch_and_its_times() -> None:
     }
 
 
-def test_evidence_as_json_of_an_ended_switch_has_its_length() -> None:
+def test_evidence_as_json_of_an_ended_switch_and_of_rows_in_part() -> None:
     body = evidence(row=replace(ROW, phase="done", ended_ms=T0 + 4_500)).as_json()
     assert (body["ended"], body["seconds"]) == ("2023-11-14T22:13:24.500+00:00", 4.5)
+    short = replace(TOPIC, copied=(9,), target_ends=(), missing=(), since_ms=())
+    body = evidence(short, replace(EXACT, known_ms=0)).as_json()
+    last = body["topics"][0]["partitions"][1]
+    assert (last["copied_to"], last["target_end"], last["missing"], last["missing_since"]) == (-1, -1, 0, None)
+    assert body["groups"][0]["known_until"] is None
 
 
 def test_evidence_as_json_has_each_step() -> None:
@@ -132,12 +137,6 @@ def test_evidence_as_json_has_each_partition() -> None:
             "verified": None,
         },
     ]
-
-
-def test_evidence_as_json_of_a_short_row_is_unknown() -> None:
-    short = replace(TOPIC, copied=(9,), target_ends=(), missing=(), since_ms=())
-    last = evidence(short).as_json()["topics"][0]["partitions"][1]
-    assert (last["copied_to"], last["target_end"], last["missing"], last["missing_since"]) == (-1, -1, 0, None)
 
 
 def test_evidence_as_json_has_each_group() -> None:
@@ -223,10 +222,6 @@ BEGAN = "2023-11-14T22:13:20.000+00:00"
 )
 def test_evidence_as_markdown_has_a_line_of_each_kind(shown: Evidence, line: str) -> None:
     assert line in shown.as_markdown()
-
-
-def test_evidence_of_a_group_without_a_time_has_none() -> None:
-    assert evidence(replace(EXACT, known_ms=0)).as_json()["groups"][0]["known_until"] is None
 
 
 def test_evidence_shown_has_the_times_up_to_which_all_is_known() -> None:

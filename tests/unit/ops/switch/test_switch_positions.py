@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstep_ops.switch.switch_positions import (
@@ -229,6 +229,7 @@ def test_diverged_records_leave_out_what_came_back(end: int, opposite: dict[str,
     assert counts == ({T0: missing} if missing else {})
 
 
+@settings(max_examples=50)
 @given(st.integers(-1, 20), st.lists(st.sampled_from(("ours", "back")), max_size=30), st.data())
 def test_diverged_records_never_are_less_than_there_are(upstream: int, log: list[str], data: st.DataObject) -> None:
     """A log of records of our own writers, and of copies by the way back, of which rows are lost at random."""
@@ -242,6 +243,7 @@ def test_diverged_records_never_are_less_than_there_are(upstream: int, log: list
     assert counts.get(T0, 0) <= max(0, len(log) - 1 - upstream)
 
 
+@settings(max_examples=50)
 @given(st.integers(-1, 20), st.lists(st.sampled_from(("ours", "back")), max_size=30))
 def test_diverged_records_with_every_run_are_exact(upstream: int, log: list[str]) -> None:
     copies = [offset for offset, writer in enumerate(log) if writer == "back"]
@@ -291,6 +293,7 @@ def test_known_ends_are_those_of_this_switch() -> None:
     assert known_ends(rows_of(mine, theirs, progress()), "1") == {("t", 0): 5, ("t", 1): 0}
 
 
+@settings(max_examples=30)
 @given(st.dictionaries(st.tuples(st.sampled_from("tu"), st.integers(0, 2)), st.integers(0, 99), max_size=6))
 def test_known_ends_are_what_topic_rows_wrote(ends: dict[TopicPartition, int]) -> None:
     written = topic_rows([topic(partitions=3), named("u", partitions=3)], "1", ends, {}, {})
