@@ -1,4 +1,4 @@
-"""Each client key has its row in `docs/reference/client-keys.md`, and what the row says is so."""
+"""Client keys: the rows of `docs/reference/client-keys.md`, held against the clients."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Which of a file's documents is meant, and that one printed as YAML of its own."""
+"""Files of several YAML documents: the one that is meant, and its text."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which graphs bring a record to a cluster twice under the same topic names, and what each flow copies by default."""
+"""Flows that keep topic names: records that reach a cluster twice, and the default provenance of each flow."""
 
 from collections import Counter
 from itertools import permutations

@@ -1,4 +1,4 @@
-"""Our own keys that no other file of tests has: MM2's version, first starts, ACLs, failing back, restarts."""
+"""Lockstep's own keys: MM2's version, first starts, ACLs, failing back, restarts, switches."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Each mistake with its sentence; all of a file in one go."""
+"""Mistakes in mm2.properties: one sentence each, and all of a file together."""
 
 import pickle
 from datetime import timedelta

@@ -282,16 +282,13 @@ def test_where_lockstep_differs_from_mm2s_defaults(load_text: LoadText) -> None:
     assert settings.data_plane.offset_flush_every == timedelta(seconds=1)  # never rarer than each second
 
 
-def test_a_replication_factor_of_minus_one_is_the_brokers_default(load_text: LoadText) -> None:
+def test_replication_factors_of_storage_and_control_topics(load_text: LoadText) -> None:
     settings = flow(load_text("replication.factor = -1\noffset.storage.replication.factor = -1\n"))
-    assert settings.topic_sync.replication_factor == -1
+    assert settings.topic_sync.replication_factor == -1, "the brokers' default"
     assert (settings.control.storage_replication_factor, settings.control.replication_factor) == (-1, -1)
-
-
-def test_control_topics_have_the_storage_replication_factor_by_default(load_text: LoadText) -> None:
-    assert flow(load_text("offset.storage.replication.factor = 2\n")).control.replication_factor == 2
-    lines = "offset.storage.replication.factor = 2\nlockstep.control.replication.factor = 1\n"
-    assert flow(load_text(lines)).control.replication_factor == 1
+    lines = "offset.storage.replication.factor = 2\n"
+    assert flow(load_text(lines)).control.replication_factor == 2
+    assert flow(load_text(lines + "lockstep.control.replication.factor = 1\n")).control.replication_factor == 1
 
 
 def test_the_facts_about_a_producer_are_not_held_back_by_its_batching(load_text: LoadText) -> None:

@@ -1,4 +1,4 @@
-"""Where access tokens come from, in Kafka's spelling and in Strimzi's."""
+"""OAuth logins, in Kafka's spelling and in Strimzi's."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""What people write, and the sentence that says what works instead; the file starts where MirrorMaker starts."""
+"""Files with common mistakes: the remark says what works instead, and the file starts where MirrorMaker starts."""
 
 import json
 import pickle

@@ -1,4 +1,4 @@
-"""What a flow's users need: no more on the source than Strimzi lists, and a refusal says what it is for."""
+"""ACLs that a flow's users need: no more on the source than Strimzi lists, each with its purpose."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which line counts (`mm2-behaviour.md` §5.4, §5.5), as a table: lines, question, answer."""
+"""The order in which lines of a file override each other (`mm2-behaviour.md` §5.4, §5.5), as tables."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is written as mm2.properties loads to the same model as what it was made of."""
+"""Writing mm2.properties: the text loads to the model that it was made of."""
 
 from pathlib import Path
 

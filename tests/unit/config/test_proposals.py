@@ -1,4 +1,4 @@
-"""What is proposed for an unknown key counts where it is proposed, and which one is a mistake, kind by kind."""
+"""Unknown keys: the proposed key counts where it is proposed, and some are mistakes."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Which files a configuration came from, and what becomes of it when they change."""
+"""Rotation: the files that a configuration depends on, and new credentials in them."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Each SASL mechanism has one record, from which every client library has its login."""
+"""SASL mechanisms: one record each, from which every client library has its login."""
 
 from pathlib import Path
 

@@ -98,11 +98,7 @@ def test_patterns_select_topics_and_groups(resources: Resources) -> None:
     topics = only(seed(resources, "strimzi-0.17-topics-pattern")).topics
     assert topics.matches("orders")
     groups = only(seed(resources, "strimzi-0.17-groups-pattern")).groups
-    assert [name for name in ("group1", "group2", "group3", "group4") if groups.matches(name)] == [
-        "group1",
-        "group2",
-        "group3",
-    ]
+    assert [groups.matches(f"group{number}") for number in range(1, 5)] == [True, True, True, False]
 
 
 @pytest.mark.parametrize("name", ["strimzi-0.17-tls", "strimzi-0.18-whole", "streams-9.9-whole"])
@@ -209,10 +205,7 @@ def test_mirror_maker_1_of_0_18(resources: Resources) -> None:
     settings = only(loaded)
     assert settings.flow == Flow("source", "target")
     assert settings.source.bootstrap == "my-source-cluster-kafka-bootstrap:9092"
-    assert [name for name in ("my-topic", "other-topic", "third") if settings.topics.matches(name)] == [
-        "my-topic",
-        "other-topic",
-    ]
+    assert [settings.topics.matches(name) for name in ("my-topic", "other-topic", "third")] == [True, True, False]
     assert settings.data_plane.tasks_max == 2, "the number of consumer streams"
     # "The offset auto-commit interval in milliseconds"; with abortOnSendFailure false, what fails is not the end.
     every = timedelta(milliseconds=120_000)

@@ -1,4 +1,4 @@
-"""Where slots may run, and which of Spark's settings a file may choose."""
+"""Spark's master and settings in a file: those that are accepted, pinned or refused."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What each field of a `KafkaMirrorMaker2` becomes: the lines, and the settings that come of them."""
+"""Fields of a `KafkaMirrorMaker2`: the lines that they become, and the settings of these."""
 
 from datetime import timedelta
 from pathlib import Path

@@ -89,13 +89,6 @@ def test_a_connector_may_be_disabled_by_its_config_as_in_mirror_maker(resources:
     assert any("heartbeats do not depend on it" in remark for remark in resources.remarks(old(mirror)))
 
 
-def test_connector_setting_applies_to_its_connector_only(resources: Resources) -> None:
-    mirror = "sourceConnector: {}\n    checkpointConnector: {config: {admin.timeout.ms: 2000}}"
-    (settings,) = resources.load(old(mirror)).flows
-    assert settings.admin_timeout == timedelta(seconds=60)
-    assert settings.as_seen_by("checkpoint").admin_timeout == timedelta(seconds=2)
-
-
 def test_strimzi_setting_may_differ_between_connectors(resources: Resources) -> None:
     mirror = (
         "sourceConnector: {config: {admin.timeout.ms: 1000}}\n"

@@ -1,4 +1,4 @@
-"""What is asked of whom, and what the answers come to."""
+"""Commands: the services that are asked, and the sum of their answers."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What `lockstep status` says is behind, and what it calls fine, in every state of a partition."""
+"""`lockstep status` of a partition in every state: its lag, and whether all is fine."""
 
 import json
 from dataclasses import replace

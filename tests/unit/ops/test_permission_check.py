@@ -1,4 +1,4 @@
-"""Which declared permissions are missing, by what brokers say that we may do."""
+"""Declared permissions that brokers say are missing."""
 
 import pytest
 

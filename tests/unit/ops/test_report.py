@@ -1,4 +1,4 @@
-"""How a flow is, from the rows of its state topic."""
+"""The report of a flow, from the rows of its state topic."""
 
 import json
 from dataclasses import replace
@@ -69,13 +69,8 @@ def test_states_are_those_of_the_rows() -> None:
 def test_an_empty_flow_is_fine_and_has_every_service() -> None:
     report = reported()
     assert report.troubles == ()
-    assert [line.service for line in report.services] == [
-        "topic-sync",
-        "acl-sync",
-        "data-plane",
-        "checkpoint",
-        "heartbeat",
-    ]
+    services = [line.service for line in report.services]
+    assert services == ["topic-sync", "acl-sync", "data-plane", "checkpoint", "heartbeat"]
     assert {line.wanted for line in report.services} == {"running"}
     assert "0 topics, 0 partitions, 0 records behind: fine" in shown(report)
 
@@ -108,11 +103,7 @@ def test_lag_adds_up_in_records_and_is_the_longest_in_time() -> None:
 
 def test_partitions_without_progress_are_not_begun() -> None:
     report = reported(topic(partitions=3), progress())
-    assert [(line.partition, line.phase) for line in report.partitions] == [
-        (0, "copying"),
-        (1, "not begun"),
-        (2, "not begun"),
-    ]
+    assert [line.phase for line in report.partitions] == ["copying", "not begun", "not begun"]
     assert report.troubles == ()
 
 

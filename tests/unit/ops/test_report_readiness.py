@@ -1,4 +1,4 @@
-"""Whether a flow is ready to switch, as its report says it."""
+"""Readiness of a flow to switch, in its report."""
 
 from dataclasses import replace
 from typing import Any

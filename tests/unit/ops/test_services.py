@@ -1,4 +1,4 @@
-"""How the run starts its services."""
+"""Services that `lockstep run` starts."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a slot says that it cannot do is the reason of its partitions, and a trouble of the flow."""
+"""Troubles of a slot are the reason of its partitions, and a trouble of the flow."""
 
 from lockstep_state.rows.state_rows import Assignment, MirroredTopic, SlotStatus
 from tests.support import reasons

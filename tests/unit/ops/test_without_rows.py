@@ -1,4 +1,4 @@
-"""What is said of a flow without a state topic: that it has never run, only if nothing else may be the cause."""
+"""Flows without a state topic: they have never run, only if nothing else may be the cause."""
 
 import pytest
 

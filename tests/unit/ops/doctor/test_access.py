@@ -1,4 +1,4 @@
-"""What is said of names, connections and the login."""
+"""doctor's checks of names, connections and the login."""
 
 from dataclasses import replace
 

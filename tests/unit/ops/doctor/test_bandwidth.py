@@ -1,4 +1,4 @@
-"""What is said of measured rates, and which scratch topics are leftovers."""
+"""doctor's checks of measured rates, and leftovers of its scratch topics."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What is said of the requests that a cluster knows."""
+"""doctor's checks of the requests that brokers know."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What is said of TLS."""
+"""doctor's checks of TLS."""
 
 from dataclasses import replace
 

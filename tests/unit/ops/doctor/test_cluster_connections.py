@@ -1,4 +1,4 @@
-"""In how many ways clients connect to a cluster, and what lines about each are called."""
+"""Distinct connections to a cluster, and their subjects in doctor's findings."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What is said of a cluster that lets us in."""
+"""doctor's checks of a cluster after the login."""
 
 from dataclasses import replace
 

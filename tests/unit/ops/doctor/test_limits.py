@@ -1,4 +1,4 @@
-"""What is said of the limits of both clusters."""
+"""doctor's checks of the limits of both clusters."""
 
 from collections.abc import Callable
 from dataclasses import replace

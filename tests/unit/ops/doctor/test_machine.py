@@ -1,4 +1,4 @@
-"""What is said of this machine."""
+"""doctor's checks of this machine."""
 
 from dataclasses import replace
 from pathlib import Path

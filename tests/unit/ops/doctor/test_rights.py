@@ -1,4 +1,4 @@
-"""What is said of rights that are missing."""
+"""doctor's check of ACLs that are missing."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field

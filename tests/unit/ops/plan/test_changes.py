@@ -1,4 +1,4 @@
-"""Each change that a service would make has its line, with its sign."""
+"""Changes of a plan: one line each, with its sign."""
 
 from typing import Any
 

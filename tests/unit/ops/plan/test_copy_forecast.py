@@ -1,4 +1,4 @@
-"""Where a copy begins, how much it is, how long it takes, and what retention removes before."""
+"""Forecast of a copy: its first offset, size and time, and the records that retention removes before."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What becomes of the topics that a flow would create, where its clusters would not create them."""
+"""Topics that a flow would create and its clusters would refuse."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Each hazard is found where it is, and nowhere else."""
+"""Hazards of a plan: each where it is, and nowhere else."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""How many bytes a day go over the links of a flow."""
+"""Forecast of the bytes that go over a flow's links each day."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What flows of a file share of a cluster: one client where they connect alike, and each answer once."""
+"""Clients and answers of a cluster that flows of a file share."""
 
 import asyncio
 from collections.abc import Mapping, Sequence

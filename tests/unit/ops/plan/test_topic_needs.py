@@ -1,4 +1,4 @@
-"""How many topics flows create, and what services take."""
+"""Topics that flows create, and the limits of cloud services."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a flow has copied to a cluster is known once its slots have written it down."""
+"""Records that a flow has copied to a cluster are known once its slots have written them down."""
 
 from dataclasses import replace
 

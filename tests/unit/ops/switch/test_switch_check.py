@@ -1,4 +1,4 @@
-"""What keeps a switch from beginning."""
+"""Reasons for which a switch does not begin."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a switch leaves to read, for programs and for people."""
+"""Evidence of a switch, for programs and for people."""
 
 import json
 from dataclasses import fields, replace

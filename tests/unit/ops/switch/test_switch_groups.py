@@ -1,4 +1,4 @@
-"""Whether a group can move to the target now, by its row and by what both clusters say of it."""
+"""Verdicts of a switch on groups, by their rows and by what both clusters say of them."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""What of a flow's partitions is to be copied, and what is lost, by the rows of both flows."""
+"""Records of a flow's partitions that are not copied, lost or diverged, by the rows of both flows."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -102,11 +102,8 @@ def test_not_copied_of_a_partition_is_before_its_end(
     assert not_copied({T0: end}, {T0: start}, rows) == ({} if missing is None else {T0: missing})
 
 
-def test_not_copied_without_a_known_start_begins_at_zero() -> None:
+def test_not_copied_is_of_partitions_with_an_end_and_from_zero_without_a_start() -> None:
     assert not_copied({T0: 10}, {}, {}) == {T0: 10}
-
-
-def test_not_copied_asks_about_partitions_with_an_end_only() -> None:
     assert not_copied({("u", 1): 5}, {}, rows_of(progress(upstream=1), topic())) == {("u", 1): 5}
     assert not_copied({}, {T0: 0}, rows_of(progress(upstream=1))) == {}
 
@@ -279,11 +276,8 @@ def test_topic_rows_have_partitions_that_the_target_lacks() -> None:
     assert (row.ends, row.copied, row.target_ends, row.missing) == ((10, -1), (9, -1), (10, -1), (0, -1))
 
 
-def test_topic_rows_without_topics_are_none() -> None:
+def test_topic_rows_without_topics_or_partitions_are_empty() -> None:
     assert topic_rows([], "1", {T0: 5}, {}, {}) == []
-
-
-def test_topic_rows_of_a_topic_without_partitions_are_empty() -> None:
     assert topic_rows([topic()], "1", {}, {}, {}) == [SwitchTopic(topic="t", target_topic="A.t", switch="1")]
 
 

@@ -1,4 +1,4 @@
-"""Which steps a switch has, which is next, what an abort takes back, and when another switch may begin."""
+"""Steps of a switch: their order, their states, their undoing by an abort, and the pause between two switches."""
 
 import json
 from dataclasses import replace
