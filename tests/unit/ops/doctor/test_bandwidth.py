@@ -111,18 +111,12 @@ def leftovers(*names: str, alive: bool = True) -> tuple[str, ...]:
     return leftover_topics(names, OWN, lambda _: alive)
 
 
-def test_scratch_topic_of_an_ended_process_is_a_leftover() -> None:
-    name = ScratchRun("host-1", 99, OWN.at_ms - 1).topic
-    assert leftovers(name, alive=False) == (name,)
-    assert leftovers(name) == ()
-
-
-def test_scratch_topic_of_another_host_is_a_leftover_when_it_is_old() -> None:
+def test_scratch_topics_are_leftovers_of_ended_processes_and_old_runs_elsewhere() -> None:
+    ended = ScratchRun("host-1", 99, OWN.at_ms - 1).topic
+    assert leftovers(ended, alive=False) == (ended,)
+    assert leftovers(ended) == ()
     young, old = (ScratchRun("host-2", 99, OWN.at_ms - age).topic for age in (OLD_MS, OLD_MS + 1))
     assert leftovers(young, old, alive=False) == (old,)
-
-
-def test_other_topics_are_no_leftovers() -> None:
     assert leftovers("orders", f"{PREFIX}x", f"{PREFIX}h.1.2.internal.x", "mm2-lockstep-state.A.internal") == ()
 
 
