@@ -1,4 +1,4 @@
-"""The right key in the wrong place, the complaint of years: found, explained, and what to write instead."""
+"""Keys in the wrong place: the remark names the place, or the key to write instead."""
 
 import time
 
@@ -11,16 +11,16 @@ from lockstep_config.resolve.validate import OF_EVERY_CLIENT
 from .conftest import A_TO_B, STRICT, LoadText, MistakesOf, excluded
 
 UNKNOWN = "is no key that MirrorMaker or Lockstep knows; "
+OF_PRODUCERS = (
+    "it is a property of producers: write TARGET.producer.compression.type or "
+    "SOURCE->TARGET.producer.override.compression.type for the mirrored records"
+)
 
 
 @pytest.mark.parametrize(
     ("key", "instead"),
     [
-        (
-            "compression.type",
-            "it is a property of producers: write TARGET.producer.compression.type or "
-            "SOURCE->TARGET.producer.override.compression.type for the mirrored records",
-        ),
+        ("compression.type", OF_PRODUCERS),
         ("A.fetch.min.bytes", "it is a property of consumers: write SOURCE.consumer.fetch.min.bytes for what is read"),
         (
             "A->B.request.timeout.ms",
@@ -28,16 +28,18 @@ UNKNOWN = "is no key that MirrorMaker or Lockstep knows; "
             "is read, or TARGET.producer.request.timeout.ms or SOURCE->TARGET.producer.override.request.timeout.ms for "
             "the mirrored records, or ALIAS.admin.request.timeout.ms for administration",
         ),
-        (
-            "A->B.override.compression.type",
-            "it is a property of producers: write TARGET.producer.compression.type or "
-            "SOURCE->TARGET.producer.override.compression.type for the mirrored records",
-        ),
+        ("A->B.override.compression.type", OF_PRODUCERS),
         ("A->B.producr.override.compression.type", "did you mean A->B.producer.override.compression.type?"),
         ("A->B.sorce.consumer.fetch.min.bytes", "did you mean A->B.source.consumer.fetch.min.bytes?"),
         ("A.consumr.fetch.min.bytes", "did you mean A.consumer.fetch.min.bytes?"),
         ("A->B.target.cluster.security.protocl", "did you mean A->B.target.cluster.security.protocol?"),
         ("A.sync.topic.config.enabled", "did you mean sync.topic.configs.enabled?"),
+        ("A->B.topcs", "did you mean A->B.topics?"),
+        ("replication.factr", "did you mean replication.factor?"),
+        ("A.consumer.fetch.min.byte", "did you mean A.consumer.fetch.min.bytes?"),
+        ("A->B.producer.override.compresion.type", "did you mean A->B.producer.override.compression.type?"),
+        ("lockstep.control.replication", "did you mean lockstep.control.replication.factor?"),
+        ("A->B.enabled.x", "nothing like it is known: remove it"),
         ("zzz.qqq.www", "nothing like it is known: remove it"),
         ("A->B." + "x" * 5000, "nothing like it is known: remove it"),
     ],

@@ -158,6 +158,7 @@ class TestMistakes:
             ),
             ("topic.filter", f"{RULES}:NOT_A_CLASS", f"names NOT_A_CLASS of {RULES}, which is no class"),
             ("group.filter", f"{RULES}:Regional", f"is '{RULES}:Regional', which has no should_replicate_group"),
+            ("topic.filter", f"{RULES}:Refuses", f"is '{RULES}:Refuses', which has no should_replicate_topic"),
             (
                 "replication.policy",
                 f"{RULES}:Unfinished",
@@ -180,10 +181,6 @@ class TestMistakes:
     ) -> None:
         (mistake,) = mistakes_of(f"lockstep.{key}.class = {value}\n")
         assert mistake.startswith(f"5 lockstep.{key}.class: {sentence}")
-
-    def test_a_class_that_cannot_be_made(self, mistakes_of: MistakesOf) -> None:
-        (mistake,) = mistakes_of(f"lockstep.topic.filter.class = {RULES}:Refuses\n")
-        assert "which has no should_replicate_topic" in mistake
 
     def test_python_class_error_shows_no_secret(self, mistakes_of: MistakesOf) -> None:
         text = f"A.ssl.key.password = hunter2\nA->B.lockstep.topic.filter.class = {RULES}:Recording\n"

@@ -73,13 +73,10 @@ def test_answers_of_all_are_fine(reply: CommandReply) -> None:
     assert reply.as_lines()[0] == "A->B  checkpoint: paused, connector:X is to be paused"
 
 
-def test_reply_counts_only_events_with_its_id_from_asked_services(reply: CommandReply) -> None:
+def test_reply_counts_the_first_answer_to_its_id_of_each_asked_service(reply: CommandReply) -> None:
     reply.add_event(answer("heartbeat", answers="2"))
     reply.add_event(answer("acl-sync"))
     assert reply.heard == {}
-
-
-def test_the_first_answer_of_a_service_counts(reply: CommandReply) -> None:
     reply.add_event(answer("heartbeat"))
     reply.add_event(answer("heartbeat", REFUSED, reason="late"))
     assert reply.heard["heartbeat"].kind == "Paused"
@@ -170,25 +167,22 @@ def test_a_dry_run_for_programs_shows_the_command(file: File) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "line", "words"),
     [
-        (["pause", "topics:x"], "is nothing that commands are about"),
-        (["stop", "topic:x"], "stop is not for a topic"),
-        (["refresh", "slot:1"], "refresh is not for a slot"),
-        (["pause", "flow", "--flow", "A->C"], "A->C"),
+        (["pause", "topics:x"], "", "is nothing that commands are about"),
+        (["stop", "topic:x"], "", "stop is not for a topic"),
+        (["refresh", "slot:1"], "", "refresh is not for a slot"),
+        (["pause", "flow", "--flow", "A->C"], "", "A->C"),
+        (["pause"], "tasks.max = nonsense", "nonsense"),
     ],
 )
-def test_command_with_bad_arguments_is_bad_usage(file: File, arguments: list[str], words: str) -> None:
-    verb, what, *more = arguments
-    ran = CliRunner().invoke(main, [verb, str(file()), what, *more])
+def test_command_with_bad_arguments_or_a_wrong_file_is_bad_usage(
+    file: File, arguments: list[str], line: str, words: str
+) -> None:
+    verb, *more = arguments
+    ran = CliRunner().invoke(main, [verb, str(file(line)), *more])
     assert ran.exit_code == 2
     assert words in ran.output
-
-
-def test_a_file_that_is_wrong_is_bad_usage(file: File) -> None:
-    ran = CliRunner().invoke(main, ["pause", str(file("tasks.max = nonsense"))])
-    assert ran.exit_code == 2
-    assert "nonsense" in ran.output
 
 
 @pytest.mark.parametrize("verb", ["pause", "resume", "stop", "restart", "refresh"])

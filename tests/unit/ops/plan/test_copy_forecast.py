@@ -53,21 +53,31 @@ def test_copy_of_a_partition_begins_where_the_file_or_its_progress_has_it(
     assert records or not partition.seconds
 
 
-def test_copy_of_an_empty_log_needs_no_time(settings: Settings) -> None:
-    copy = forecast(facts(settings(), logs={("orders", 0): log(0, size=0, age_ms=None)}))
-    assert (copy.records, copy.bytes, copy.seconds) == (0, 0, 0)
-    assert only_partition(copy).loses_ms == 0
+@pytest.mark.parametrize(
+    ("logs", "records", "size", "seconds"),
+    [
+        ({("orders", 0): log(0, size=0, age_ms=None)}, 0, 0, 0),
+        ({("orders", 0): log(size=None)}, 100, None, None),
+        ({}, None, None, None),
+    ],
+    ids=["an empty log", "bytes unknown", "not read"],
+)
+def test_copy_of_a_log_has_the_time_of_its_bytes(
+    settings: Settings, logs: Any, records: int | None, size: int | None, seconds: float | None
+) -> None:
+    copy = forecast(facts(settings(), logs=logs))
+    assert (copy.records, copy.bytes, copy.seconds) == (records, size, seconds)
+    if logs:
+        assert only_partition(copy).loses_ms == seconds, "retention is finite, so a loss is possible"
+    else:
+        assert only_topic(copy).begins == ""
 
 
-def test_copy_of_unknown_bytes_has_no_time(settings: Settings) -> None:
-    copy = forecast(facts(settings(), logs={("orders", 0): log(size=None)}))
-    assert (copy.records, copy.bytes, copy.seconds) == (100, None, None)
-    assert only_partition(copy).loses_ms is None, "retention is finite, so a loss is possible"
-
-
-def test_copy_of_an_unread_partition_is_unknown(settings: Settings) -> None:
-    copy = forecast(facts(settings(), logs={}))
-    assert (only_topic(copy).begins, copy.records, copy.bytes) == ("", None, None)
+def test_rate_is_assumed_where_none_is_given_and_never_beyond_the_limit_of_the_file() -> None:
+    assert settled_rate(None, None) == ASSUMED
+    given_rate = CopyRate(1000, "stated")
+    assert settled_rate(given_rate, 10) == CopyRate(10, "limited")
+    assert settled_rate(given_rate, 5000) == given_rate
 
 
 def test_copy_of_a_topic_ends_with_its_slowest_partition(settings: Settings) -> None:
@@ -173,16 +183,6 @@ def test_loss_is_never_more_than_the_log(rate: int, size: int, age_ms: int, rete
 
 
 # -- rates -------------------------------------------------------------------------------------------------------------
-
-
-def test_rate_is_assumed_where_nothing_is_given() -> None:
-    assert settled_rate(None, None) == ASSUMED
-
-
-def test_rate_is_never_beyond_the_limit_of_the_file() -> None:
-    given_rate = CopyRate(1000, "stated")
-    assert settled_rate(given_rate, 10) == CopyRate(10, "limited")
-    assert settled_rate(given_rate, 5000) == given_rate
 
 
 def test_refused_topics_are_not_copied(settings: Settings) -> None:
