@@ -112,9 +112,9 @@ def test_clients_of_one_connector(load_text: LoadText) -> None:
     ],
 )
 def test_state_of_a_connector_is_read_from_its_key(load_text: LoadText, lines: str, states: StatedPhases) -> None:
-    found = ab(load_text, lines).states
+    phases = ab(load_text, lines).states
     for name in CONNECTORS:
-        stated, wanted = getattr(found, name), getattr(states, name)
+        stated, wanted = getattr(phases, name), getattr(states, name)
         assert (stated.phase if stated else None) == (wanted.phase if wanted else None)
         if stated:
             assert stated.key.endswith(f"mm2.properties:5: {wanted.key}")

@@ -125,9 +125,9 @@ def parts(token: str) -> tuple[dict[str, Any], dict[str, Any], str]:
 
 
 def tokens() -> TokenSettings:
-    found = read_login(PROPERTIES).tokens
-    assert found is not None
-    return found
+    settings = read_login(PROPERTIES).tokens
+    assert settings is not None
+    return settings
 
 
 def test_google_handler_of_a_file_is_read_as_it_is(load_text: LoadText) -> None:

@@ -16,21 +16,18 @@ def kafkas(options: str = "", **properties: str) -> TokenSettings:
     given = {**BASE, **{f"sasl.{name.replace('__', '.')}": value for name, value in properties.items()}}
     if options:
         given["sasl.jaas.config"] = f"{OAUTHBEARER_MODULE} required {options};"
-    found = read_login(given).tokens
-    assert isinstance(found, TokenSettings)
-    return found
+    tokens = read_login(given).tokens
+    assert isinstance(tokens, TokenSettings)
+    return tokens
 
 
 def strimzis(options: str) -> TokenSettings:
-    found = read_login(
-        {
-            **BASE,
-            "sasl.login.callback.handler.class": STRIMZIS_HANDLER,
-            "sasl.jaas.config": f"{OAUTHBEARER_MODULE} required {options};",
+    return kafkas(
+        **{
+            "login__callback__handler__class": STRIMZIS_HANDLER,
+            "jaas__config": f"{OAUTHBEARER_MODULE} required {options};",
         }
-    ).tokens
-    assert isinstance(found, TokenSettings)
-    return found
+    )
 
 
 def test_kafkas_client_credentials_stand_in_the_jaas_line() -> None:

@@ -128,11 +128,9 @@ def test_a_value_of_a_config_provider_is_no_placeholder(load_text: LoadText) -> 
 
 
 def test_secret_is_a_placeholder_only_as_a_whole() -> None:
-    assert (
-        find_unfilled("${PASSWORD}")
-        == find_unfilled(" '<password>' ")
-        == "it looks like a placeholder that nobody filled"
-    )
+    assert {find_unfilled("${PASSWORD}"), find_unfilled(" '<password>' ")} == {
+        "it looks like a placeholder that nobody filled"
+    }
     assert find_unfilled("a${b}c") == find_unfilled("x") == ""
 
 
