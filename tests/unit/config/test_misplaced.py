@@ -72,19 +72,19 @@ class TestTheProducerOfTheFlow:
         assert loaded.flow(A_TO_B).data_plane.compression_type is None
 
     @pytest.mark.parametrize(
-        ("name", "why"),
+        ("name", "cause"),
         [
             ("max.request.size", "the target topic's `max.message.bytes` is the limit"),
             ("delivery.timeout.ms", "a record is tried until it is there"),
         ],
     )
     def test_misplaced_key_that_applies_to_offset_syncs_is_noted(
-        self, name: str, why: str, load_text: LoadText
+        self, name: str, cause: str, load_text: LoadText
     ) -> None:
         loaded = load_text(f"A->B.producer.{name} = 2000000\n")
         assert loaded.unused == ()
         assert [note.message for note in loaded.notes] == [
-            f"counts for offset syncs only; no such line does anything to the mirrored records: {why}"
+            f"counts for offset syncs only; no such line does anything to the mirrored records: {cause}"
         ]
         assert load_text(f"A.producer.{name} = 2000000\n").notes == (), "there it counts for all that it can count for"
 

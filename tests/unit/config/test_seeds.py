@@ -228,9 +228,9 @@ def test_the_properties_of_chapter_9(tmp_path: Path) -> None:
     for name in ("user.cluster-{}.p12", "truststore.cluster-{}.jks"):
         shutil.copy(tmp_path / name.format(1), tmp_path / name.format(2))
     path = SEEDS / "amq-streams-9.4-connect-mirror-maker.properties"
-    there, back = load(path, {"STORES": str(tmp_path)}).flows
-    assert (there.flow, back.flow) == (Flow("cluster-1", "cluster-2"), Flow("cluster-2", "cluster-1"))
-    for settings in (there, back):
+    forth, back = load(path, {"STORES": str(tmp_path)}).flows
+    assert (forth.flow, back.flow) == (Flow("cluster-1", "cluster-2"), Flow("cluster-2", "cluster-1"))
+    for settings in (forth, back):
         assert settings.enabled
         assert settings.topics.matches("any")
         assert settings.policy.format_remote_topic("cluster-1", "t") == "cluster-1-t"

@@ -88,14 +88,14 @@ def test_librdkafka_comes_back_when_there_is_another(scene: Scene) -> None:
 
 def test_token_source_asks_once_for_many_threads(scene: Scene) -> None:
     source = scene.source()
-    found: list[str] = []
-    threads = [threading.Thread(target=lambda: found.append(source.token().text)) for _ in range(16)]
+    texts: list[str] = []
+    threads = [threading.Thread(target=lambda: texts.append(source.token().text)) for _ in range(16)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(found) == 16
-    assert len(set(found)) == len(scene.server.asked) == 1
+    assert len(texts) == 16
+    assert len(set(texts)) == len(scene.server.asked) == 1
 
 
 def test_equal_settings_share_a_source(scene: Scene) -> None:

@@ -216,7 +216,7 @@ class TestWhatIsTakenForFalse:
 
 class TestSelections:
     @pytest.mark.parametrize(
-        ("text", "character", "why"),
+        ("text", "character", "cause"),
         [
             ("orders.* # only orders", "a blank and '#'", COMMENT),
             ('"orders.*"', "'\"'", QUOTES),
@@ -232,14 +232,14 @@ class TestSelections:
     )
     @pytest.mark.parametrize("key", ["topics", "A->B.topics", "A->B.topics.exclude", "topics.blacklist"])
     def test_topic_pattern_that_matches_no_topic_is_noted(
-        self, key: str, text: str, character: str, why: str, load_text: LoadText
+        self, key: str, text: str, character: str, cause: str, load_text: LoadText
     ) -> None:
         remarks = [note.message for note in load_text(f"{key} = fine.*, {text}\n").notes if "no topic" in note.message]
         (remark,) = remarks
         assert f"{'selects' if key.endswith('topics') else 'leaves out'} no topic: " in remark
         assert "has only letters, digits, '.', '_' and '-'" in remark
         assert f"this needs {character}" in remark
-        assert why in remark
+        assert cause in remark
 
     @pytest.mark.parametrize(
         "text", ["orders.*", "orders( x)?", "(a,b)", "[ab]c, x", "[^ ]+", r"\\w+", "a|b c", "(?i)A"]
@@ -252,12 +252,12 @@ class TestSelections:
         assert not load_text(f"A->B.groups = {text}\n").notes
 
     @pytest.mark.parametrize(
-        ("text", "why"),
+        ("text", "cause"),
         [("g # ours", COMMENT), ('"g.*"', QUOTES), ("<group>", UNFILLED), ("\\u2018g\\u2019", "typographic")],
     )
-    def test_unlikely_group_pattern_is_noted(self, text: str, why: str, load_text: LoadText) -> None:
+    def test_unlikely_group_pattern_is_noted(self, text: str, cause: str, load_text: LoadText) -> None:
         (remark,) = load_text(f"A->B.groups = {text}\n").notes
-        assert why in remark.message
+        assert cause in remark.message
 
     @pytest.mark.parametrize("text", ['["orders", "payments"]', "[orders]", "[orders, payments]"])
     def test_a_list_in_brackets_is_a_class_of_characters(self, text: str, load_text: LoadText) -> None:

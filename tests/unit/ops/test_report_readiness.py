@@ -113,19 +113,19 @@ def test_report_that_is_not_ready_names_the_reason(report: Report, reason: tuple
 
 
 @pytest.mark.parametrize(
-    ("read", "why"),
+    ("read", "cause"),
     [
         ((), "the checkpoint service has not read them yet"),
         (GROUPS_READ[1:], "the checkpoint service has not read them yet"),
         ((*GROUPS_READ, SourceGroupsStatus(share=2, phase="failing", cause=reasons.reported("denied"))), "denied"),
     ],
 )
-def test_flow_whose_groups_are_unknown_is_not_ready_nor_fine(read: tuple[Row, ...], why: str) -> None:
+def test_flow_whose_groups_are_unknown_is_not_ready_nor_fine(read: tuple[Row, ...], cause: str) -> None:
     report = of_copied(groups_read=read)
     assert blocking(report) == [("groups-unknown", "")]
-    assert f"no: the consumer groups of the source are not known: {why}\n" in shown(report)
+    assert f"no: the consumer groups of the source are not known: {cause}\n" in shown(report)
     assert not report.fine
-    assert [(trouble.what, trouble.why) for trouble in report.troubles] == [("groups", why)]
+    assert [(trouble.what, trouble.why) for trouble in report.troubles] == [("groups", cause)]
     paused = of_copied(Wanted(scope="connector:MirrorCheckpointConnector", phase="paused"), groups_read=read)
     assert not paused.switch_ready
     assert not paused.troubles, "an operator wants that"
